@@ -1,0 +1,119 @@
+"""The error tree of ck-pro: what each error means and who raises it.
+
+```
+CKError                       base of everything that we raise on purpose
+  ConfigError                 a configuration cannot be used (also a ValueError)
+  TemplateError               a prompt template is malformed, or lacks a value
+  InputError                  a file or value from the user is not usable
+    TaskFileError             a task file, or one of its lines
+  ParseError                  a model's reply has not the agreed form; the model gets to see it
+  ToolError                   a tool could not do what it was asked; the model gets to see it
+  ModelError                  a model call failed for good
+    ModelUnavailable          all retries used up, or nothing listens at the address
+    ModelRefused              the service said no: key, quota, unknown model, bad request
+    ContentFiltered           the service's content filter stopped the call; the model gets to see it
+    ManualAbort               the person who plays the model gave up
+    ReplayError               a recording does not fit the run
+  EnvironmentFailure          the world an agent acts in broke (not: an action failed)
+    BrowserServerError        the browser server is unreachable, full, or broken
+  ExecutorError               the executor itself could not work (never: what the code did)
+    IsolationError            the isolation that was required cannot be had here
+  JournalError                the journal cannot be written or read
+  LimitReached                a budget of the run is used up; carries the `StopReason`'s value
+  Cancelled                   the run was told to stop (Ctrl-C, shutdown); it can be resumed
+```
+
+Every error has a one-line message that says what was wrong, where, and what to do. Entry points
+print that line and exit; a traceback that reaches a person is a bug.
+"""
+
+from __future__ import annotations
+
+
+class CKError(Exception):
+    """Base of all errors raised on purpose by ck-pro. `str(error)` is one line for a person."""
+
+
+class ConfigError(CKError, ValueError):
+    """A configuration value, name or file cannot be used. Raised while objects are built."""
+
+
+class TemplateError(CKError):
+    """A prompt template is malformed, or a name that it uses was not given."""
+
+
+class InputError(CKError, ValueError):
+    """A file or a value that the user gave is not usable."""
+
+
+class TaskFileError(InputError):
+    """A task file, or one line of it, is not usable. The message has file, line and field."""
+
+
+class ParseError(CKError):
+    """A model's reply has not the agreed form. Shown to the model as an observation."""
+
+
+class ToolError(CKError):
+    """A tool could not do what it was asked to. Shown to the model as an observation."""
+
+
+class ModelError(CKError):
+    """A model call failed for good; the run ends with status `problem`."""
+
+
+class ModelUnavailable(ModelError):
+    """The model could not be reached, or all retries were used up."""
+
+
+class ModelRefused(ModelError):
+    """The service refused: wrong key, no quota, unknown model, malformed request. Not retried."""
+
+
+class ContentFiltered(ModelError):
+    """The service's content filter stopped the call. The loop turns it into an observation."""
+
+
+class ManualAbort(ModelError):
+    """The person who plays the model (`call_target: manual`) aborted or reached end of input."""
+
+
+class ReplayError(ModelError):
+    """A recording does not fit the run: a missing reply, a changed prompt, a lost element."""
+
+
+class EnvironmentFailure(CKError):
+    """The world that an agent acts in broke. An action that merely failed is an observation."""
+
+
+class BrowserServerError(EnvironmentFailure):
+    """The browser server cannot be reached, has no free browser, or failed by its own fault."""
+
+
+class ExecutorError(CKError):
+    """The executor itself could not work. What the model's code did never raises this."""
+
+
+class IsolationError(ExecutorError):
+    """The isolation that was required cannot be had on this machine."""
+
+
+class JournalError(CKError):
+    """The journal cannot be written or read."""
+
+
+class LimitReached(CKError):
+    """A limit of the run is used up.
+
+    Args:
+        reason: the value of the `StopReason`: "steps", "time", "tokens" or "money".
+        message: one line: which limit, its value, what was used.
+    """
+
+    def __init__(self, reason: str, message: str):
+        super().__init__(message)
+        self.reason = reason
+
+
+class Cancelled(CKError):
+    """The run was told to stop by Ctrl-C or shutdown. What was done is kept; it can be resumed."""
