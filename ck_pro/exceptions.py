@@ -11,7 +11,7 @@ CKError                       base of everything that we raise on purpose
   ModelError                  a model call failed for good
     ModelUnavailable          all retries used up, or nothing listens at the address
     ModelRefused              the service said no: key, quota, unknown model, bad request
-    ContentFiltered           the service's content filter stopped the call; the model gets to see it
+    ContentFiltered           the content filter stopped the call; the model gets to see it
     ManualAbort               the person who plays the model gave up
     ReplayError               a recording does not fit the run
   EnvironmentFailure          the world an agent acts in broke (not: an action failed)

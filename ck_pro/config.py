@@ -1,0 +1,275 @@
+"""`KwargsInitializable`: configuration by keyword arguments, declared on the class and checked.
+
+A configurable class declares its settings as annotated class attributes with defaults. A subclass
+overrides a default with or without repeating the annotation; keyword arguments override those:
+
+>>> class Model(KwargsInitializable):
+...     call_target: str = "manual"
+...     retries: int = 3
+>>> class Agent(KwargsInitializable):
+...     model: Model = Model(retries=9)
+...     max_steps: int = 10
+>>> agent = Agent(max_steps="5", model={"call_target": "gpt:x"})
+>>> agent.max_steps, agent.model.call_target, agent.model.retries
+(5, 'gpt:x', 9)
+
+A plain class with one cached pydantic `TypeAdapter` per setting, and not a `BaseModel`: a
+BaseModel forbids attributes before `super().__init__`, overrides without annotation and settings
+named `model` or `copy`, and a partial dict would discard the defaults that the parent class set.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Hashable, Mapping
+from functools import cache
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import ConfigDict, PydanticUserError, SecretStr, TypeAdapter, ValidationError
+
+from ck_pro.exceptions import ConfigError
+
+_T = TypeVar("_T", bound="KwargsInitializable")
+_MISSING = object()
+_ADAPTER_CONFIG = ConfigDict(arbitrary_types_allowed=True, coerce_numbers_to_str=True)
+
+
+class KwargsInitializable:
+    """Base of all configurable objects. Holds settings only, never the state of a run.
+
+    Args:
+        kwargs: settings by name. A dict for a nested configurable object, or for a dict setting,
+            merges into the default; an object replaces it; a string for a nested object sets the
+            one setting that its class names in `string_setting`. Attributes that a subclass sets
+            on itself before `super().__init__(**kwargs)` are settings too, with that default.
+
+    Raises:
+        ConfigError: an unknown name (with the nearest known one), or a value of a wrong type.
+    """
+
+    string_setting: ClassVar[str | None] = None
+    """The setting that a plain string stands for where an object of this class is wanted."""
+
+    _local_names: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # A class made inside a function may name its neighbours in string annotations; only the
+        # frame that makes it knows them.
+        around = sys._getframe(1).f_locals
+        text = " ".join(a for a in inspect.get_annotations(cls).values() if isinstance(a, str))
+        used = set(re.findall(r"\w+", text))
+        cls._local_names = {n: around[n] for n in used if n in around}
+
+    def __init__(self, **kwargs: Any) -> None:
+        preset = {k: v for k, v in vars(self).items() if not k.startswith("_")}
+        self._preset_names = tuple(n for n in preset if n not in setting_types(type(self)))
+        self.__dict__.update({**_class_defaults(type(self)), **preset})
+        known = self.setting_names()
+        for name, value in kwargs.items():
+            if name not in known:
+                raise _Misfit(type(self).__name__, "", unknown_name(name, known))
+            setattr(self, name, self._converted(name, value))
+        for name in known:
+            if not hasattr(self, name):
+                raise ConfigError(f"{type(self).__name__}: the setting '{name}' must be given")
+
+    def setting_names(self) -> tuple[str, ...]:
+        """The names that keyword arguments may set, in order of declaration."""
+        return (*setting_types(type(self)), *self._preset_names)
+
+    def updated(self: _T, updates: Mapping[str, Any]) -> _T:
+        """A new object of the same class with `updates` merged into these settings."""
+        settings = {n: getattr(self, n) for n in self.setting_names()}
+        unknown = [n for n in updates if n not in settings]
+        if unknown:
+            raise _Misfit(type(self).__name__, "", unknown_name(unknown[0], tuple(settings)))
+        settings.update({n: self._converted(n, v) for n, v in updates.items()})
+        return type(self)(**settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON-able values; secrets, functions and runtime objects are left out."""
+        types_ = setting_types(type(self))
+        out: dict[str, Any] = {}
+        for name in self.setting_names():
+            if _is_secret(types_.get(name)):
+                continue
+            value = _plain(getattr(self, name))
+            if value is not _MISSING:
+                out[name] = value
+        return out
+
+    def _converted(self, name: str, value: Any) -> Any:
+        """`value` made to fit the setting `name`, merged into what is set now."""
+        annotation = setting_types(type(self)).get(name, Any)
+        current = getattr(self, name, None)
+        try:
+            return merge(annotation, current, value)
+        except ConfigError as e:
+            raise _located(e, type(self).__name__, name) from None
+
+
+class _Misfit(ConfigError):
+    """A value that does not fit, with the way to it: `CKAgent.web_agent.model: ...`."""
+
+    def __init__(self, cls: str, path: str, problem: str):
+        super().__init__(f"{cls}{path}: {problem}")
+        self.path, self.problem = path, problem
+
+
+def _located(error: ConfigError, cls: str, name: str) -> _Misfit:
+    """The same error, one level further out."""
+    if isinstance(error, _Misfit):
+        return _Misfit(cls, f".{name}{error.path}", error.problem)
+    return _Misfit(cls, f".{name}", str(error))
+
+
+def merge(annotation: Any, current: Any, value: Any) -> Any:
+    """Merge `value` into `current` under a type: the one rule for all settings.
+
+    Args:
+        annotation: the declared type; `Any` when the setting was declared by assignment only.
+        current: the value so far (a default).
+        value: what was given.
+
+    Raises:
+        ConfigError: the value does not fit.
+    """
+    nested = _nested_class(annotation)
+    if isinstance(current, KwargsInitializable) and not isinstance(value, KwargsInitializable):
+        nested = type(current)
+    if nested is not None and isinstance(value, str) and nested.string_setting:
+        value = {nested.string_setting: value}
+    if nested is not None and isinstance(value, Mapping):
+        base = current if isinstance(current, KwargsInitializable) else nested()
+        return base.updated(value)
+    if isinstance(current, dict) and isinstance(value, Mapping):
+        value = {**current, **value}
+    elif annotation is Any and isinstance(current, dict | list | bool | int | float):
+        annotation = type(current)
+    return _validated(annotation, value)
+
+
+def unknown_name(name: str, known: tuple[str, ...]) -> str:
+    """What to say of an unknown name, with the nearest known one."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
+    return f"unknown setting '{name}' ({hint})"
+
+
+def setting_types(cls: type) -> dict[str, Any]:
+    """Name -> declared type of every public annotated attribute, base classes first."""
+    return _setting_types(cls)
+
+
+@cache
+def _setting_types(cls: Hashable) -> dict[str, Any]:
+    assert isinstance(cls, type)
+    out: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        for name, annotation in inspect.get_annotations(base).items():
+            if name.startswith("_"):
+                continue
+            resolved = _resolved(base, name, annotation)
+            if resolved is not ClassVar and typing.get_origin(resolved) is not ClassVar:
+                out[name] = resolved
+    return out
+
+
+def _resolved(base: type, name: str, annotation: Any) -> Any:
+    """The type that an annotation means, given the names around the class."""
+    names = base.__dict__.get("_local_names", {})
+    # a class of one attribute: get_type_hints on the whole class would fail for all at once
+    probe = type("probe", (), {"__annotations__": {name: annotation}})
+    space = {**vars(sys.modules[base.__module__]), **names}
+    try:
+        return typing.get_type_hints(probe, space, space, include_extras=True)[name]
+    except NameError as e:
+        raise ConfigError(f"{base.__name__}.{name}: cannot resolve its type: {e}") from None
+
+
+def _class_defaults(cls: type) -> dict[str, Any]:
+    """Fresh copies of the class-level defaults, each subclass's merged over its parent's."""
+    types_ = setting_types(cls)
+    out: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        for name, annotation in types_.items():
+            if name not in base.__dict__:
+                continue
+            value = copy.deepcopy(base.__dict__[name])
+            try:
+                out[name] = merge(annotation, out.get(name), value)
+            except ConfigError as e:
+                raise _located(e, base.__name__, name) from None
+    for name, annotation in types_.items():
+        nested = _nested_class(annotation)
+        if name not in out and nested is not None and annotation is nested:
+            out[name] = nested()
+    return out
+
+
+def _nested_class(annotation: Any) -> type[KwargsInitializable] | None:
+    """The configurable class in `annotation`, also of `X | None` and `Annotated[X, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, KwargsInitializable):
+        return annotation
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType, typing.Annotated):
+        for arg in typing.get_args(annotation):
+            found = _nested_class(arg)
+            if found is not None:
+                return found
+    return None
+
+
+def _is_secret(annotation: Any) -> bool:
+    return annotation is SecretStr or SecretStr in typing.get_args(annotation)
+
+
+@cache
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    try:
+        return TypeAdapter(annotation, config=_ADAPTER_CONFIG)
+    except PydanticUserError:  # a model or dataclass brings its own configuration
+        return TypeAdapter(annotation)
+
+
+def _validated(annotation: Any, value: Any) -> Any:
+    if annotation is Any:
+        return value
+    try:
+        adapter = _adapter(annotation)
+    except TypeError:  # an annotation that cannot be hashed
+        adapter = TypeAdapter(annotation, config=_ADAPTER_CONFIG)
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as e:
+        first = e.errors(include_url=False)[0]
+        at = "".join(f"[{p!r}]" for p in first["loc"] if isinstance(p, str | int))
+        shown = "" if _is_secret(annotation) else f" (got {_short(value)})"
+        raise ConfigError(f"{at + ': ' if at else ''}{first['msg']}{shown}") from None
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON-able data, or `_MISSING` for what is not configuration."""
+    if isinstance(value, KwargsInitializable):
+        return value.to_dict()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        items = {str(k): _plain(v) for k, v in value.items()}
+        return {k: v for k, v in items.items() if v is not _MISSING}
+    if isinstance(value, list | tuple | set | frozenset):
+        plain = [_plain(v) for v in value]
+        return [v for v in plain if v is not _MISSING]
+    return _MISSING
