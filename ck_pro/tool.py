@@ -1,0 +1,184 @@
+"""`Tool`: a function that an agent's code may call, with the text that tells the model so."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ck_pro.config import KwargsInitializable
+from ck_pro.exceptions import ConfigError
+
+_PLAIN_TYPES = (str, int, float, bool)
+
+
+class Tool(KwargsInitializable):
+    """A named function for the agent's code: an implementation, and a definition for prompts.
+
+    A subclass defines `execute` and, where a signature and a docstring do not say enough,
+    `get_function_definition`.
+    """
+
+    name: str = ""
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    """JSON schema of the arguments (an object); derived from `execute` when empty."""
+    terminal: bool = False
+    """Calling it ends the run."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.name = self.name or type(self).__name__.lower()
+        if not self.name.isidentifier():
+            raise ConfigError(f"tool name {self.name!r} is not a Python name")
+        self.description = self.description or inspect.getdoc(self.execute) or ""
+        self.parameters = self.parameters or parameters_schema(self.execute)
+
+    def execute(self, *args: Any, **kwargs: Any) -> Any:
+        """What the tool does. Raises `ToolError` for what the model should read."""
+        raise ConfigError(f"tool '{self.name}' defines no execute()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.execute(*args, **kwargs)
+
+    def bind(self, run: Any) -> Callable[..., Any]:
+        """The function that the code of one run calls; override it to use the run.
+
+        Args:
+            run: the `ck_pro.agent.Run`: model calls, working directory, environment.
+        """
+        return self.execute
+
+    def get_function_definition(self, short: bool) -> str:
+        """The tool as prompts show it: one line when `short`, else with its description."""
+        head = f"{self.name}{_signature(self.execute)}"
+        if short:
+            return f"- {head}: {_first_line(self.description)}"
+        return f"def {head}:\n" + textwrap.indent(f'"""{self.description}"""', "    ")
+
+
+class StopTool(Tool):
+    """The special function that ends a task with its answer."""
+
+    name = "stop"
+    terminal = True
+
+    def execute(self, output: str, log: str = "") -> dict[str, str]:
+        """End the task.
+
+        Args:
+            output: the final answer, exactly in the form that the task asks for.
+            log: how the answer was found, or what prevented one.
+        """
+        return {"output": str(output), "log": str(log)}
+
+
+class FunctionTool(Tool):
+    """A plain function as a tool; made by `tool_from_function`."""
+
+    def __init__(self, function: Callable[..., Any], **kwargs: Any) -> None:
+        self._function = function
+        super().__init__(**{"name": function.__name__, **kwargs})
+
+    def __getattribute__(self, name: str) -> Any:
+        # the function itself, so that its signature and docstring are what everyone sees
+        return object.__getattribute__(self, "_function" if name == "execute" else name)
+
+    def updated(self, updates: Any) -> Any:
+        """A new tool of the same function with these settings."""
+        settings = {n: getattr(self, n) for n in self.setting_names()}
+        return FunctionTool(self._function, **{**settings, **updates})
+
+
+def tool_from_function(function: Callable[..., Any], **settings: Any) -> Tool:
+    """A tool that calls `function`; name, description and parameters come from it.
+
+    Args:
+        function: any callable with a signature and, better, a docstring and type hints.
+        settings: settings of `Tool` that override what the function says.
+    """
+    return FunctionTool(function, **settings)
+
+
+class ToolRegistry:
+    """Tools by name, in order of registration.
+
+    Raises:
+        ConfigError: two tools of one name.
+    """
+
+    def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()):
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            self.register(tool)
+
+    def register(self, tool: Tool | Callable[..., Any], **settings: Any) -> Tool:
+        """Add a tool, or a function as one; returns the tool."""
+        made = tool if isinstance(tool, Tool) else tool_from_function(tool, **settings)
+        if made.name in self._tools:
+            raise ConfigError(f"two tools are named '{made.name}'")
+        self._tools[made.name] = made
+        return made
+
+    def get(self, name: str) -> Tool:
+        """The tool of that name; `KeyError` with the known names otherwise."""
+        if name not in self._tools:
+            raise KeyError(f"no tool '{name}'; known are: {', '.join(self._tools)}")
+        return self._tools[name]
+
+    def definitions(self, short: bool = False) -> str:
+        """All definitions for a prompt."""
+        sep = "\n" if short else "\n\n"
+        return sep.join(t.get_function_definition(short) for t in self)
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """The tools in the form of the chat-completions `tools` parameter."""
+        return [function_schema(t.name, t.description, t.parameters) for t in self]
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+
+def function_schema(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """One entry of the chat-completions `tools` parameter."""
+    body = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": body}
+
+
+def parameters_schema(function: Callable[..., Any]) -> dict[str, Any]:
+    """JSON schema (an object) of a function's arguments, from its signature and type hints."""
+    hints = typing.get_type_hints(function)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, p in inspect.signature(function).parameters.items():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            continue
+        annotation = hints.get(name)
+        properties[name] = {} if annotation is None else TypeAdapter(annotation).json_schema()
+        if p.default is p.empty:
+            required.append(name)
+        elif p.default is None or isinstance(p.default, _PLAIN_TYPES):
+            properties[name]["default"] = p.default
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    """The signature as a person writes it: string annotations without their quotes."""
+    try:
+        return str(inspect.signature(function, eval_str=True))
+    except NameError:  # an annotation that only type checkers can resolve
+        return str(inspect.signature(function))
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0]
