@@ -1,0 +1,107 @@
+"""Goals, the task tree, and the progress state that planners write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ck_pro.exceptions import InputError, ParseError
+
+TaskState = Literal["open", "completed", "abandoned"]
+
+PROGRESS_KEYS = ("completed_list", "todo_list", "experience", "information")
+"""What a planner's reply may hold: lists of done and open sub-tasks, of lessons, of findings."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What an agent is for, beside its task. Lower `priority` is told first."""
+
+    name: str
+    description: str
+    priority: int = 0
+
+
+@dataclass
+class Task:
+    """A task and its sub-tasks; the root is what the user asked. Ids are "0", "0.0", "0.1.2"."""
+
+    goal: str
+    id: str = "0"
+    state: TaskState = "open"
+    subtasks: list[Task] = field(default_factory=list)
+
+    def add(self, goal: str, parent: str = "0") -> Task:
+        """Add a sub-task under the task of that id; returns it."""
+        above = self.find(parent)
+        made = Task(goal, id=f"{above.id}.{len(above.subtasks)}")
+        above.subtasks.append(made)
+        return made
+
+    def modify(self, task_id: str, state: TaskState) -> None:
+        """Set a task's state; completing a task completes what is open under it."""
+        task = self.find(task_id)
+        task.state = state
+        if state == "completed":
+            for below in task.subtasks:
+                if below.state == "open":
+                    self.modify(below.id, state)
+
+    def find(self, task_id: str) -> Task:
+        """The task of that id.
+
+        Raises:
+            InputError: there is none.
+        """
+        for task in self:
+            if task.id == task_id:
+                return task
+        raise InputError(f"no task '{task_id}'; known are: {', '.join(t.id for t in self)}")
+
+    def __iter__(self) -> Iterator[Task]:
+        yield self
+        for below in self.subtasks:
+            yield from below
+
+    def progress(self) -> dict[str, list[str]]:
+        """The lists of the progress state that follow from the tree's leaves."""
+        leaves = [t for t in self if not t.subtasks and t is not self]
+        return {
+            "completed_list": [t.goal for t in leaves if t.state == "completed"],
+            "todo_list": [t.goal for t in leaves if t.state == "open"],
+        }
+
+    @classmethod
+    def from_progress(cls, goal: str, state: Mapping[str, Any]) -> Task:
+        """The flat tree that a planner's progress state describes."""
+        root = cls(goal)
+        for done in state.get("completed_list", ()):
+            root.add(str(done)).state = "completed"
+        for todo in state.get("todo_list", ()):
+            root.add(str(todo))
+        return root
+
+
+def parse_progress(value: Any) -> dict[str, Any]:
+    """Check a planner's reply, already read as a literal, and make it the progress state.
+
+    Args:
+        value: a mapping with some of `PROGRESS_KEYS` (other keys are kept as they are). A string
+            where a list belongs becomes a list of one.
+
+    Raises:
+        ParseError: not a mapping, or an entry of the four keys is not a list.
+    """
+    if not isinstance(value, Mapping):
+        raise ParseError(f"the progress state must be a dict, not {type(value).__name__}")
+    state = {str(k): v for k, v in value.items()}
+    for key in PROGRESS_KEYS:
+        entry = state.setdefault(key, [])
+        if isinstance(entry, str):
+            state[key] = [entry] if entry else []
+        elif isinstance(entry, tuple | set | frozenset):
+            state[key] = list(entry)
+        elif not isinstance(entry, list):
+            raise ParseError(f"'{key}' must be a list, not {type(entry).__name__}")
+    return state
