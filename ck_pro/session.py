@@ -1,0 +1,289 @@
+"""`AgentSession`: everything that happened while one agent worked on one task.
+
+A session is a fold over its events: the running agent applies each event as it is journaled, and
+`sessions_from_events` applies the same events when a journal is read back. So the output row can
+be rebuilt from the journal to the byte, and nothing can be in the one and not in the other.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+from ck_pro.exceptions import JournalError
+
+MAIN = "__main__"
+ALL = "__ALL__"
+COUNTERS = ("llm_call", "completion_tokens", "prompt_tokens", "total_tokens")
+PHASES = ("plan", "action", "end")
+
+
+class Status(str, Enum):
+    """How a run stands, for its caller."""
+
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    AMBIGUITY = "ambiguity"
+    HUMAN_INTERVENTION = "human-intervention"
+    SENSITIVE_ACTION = "sensitive-action"
+    PROBLEM = "problem"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class StopReason(str, Enum):
+    """Why a run ended. `status` is the `Status` that it gives the session."""
+
+    FINISHED = "finished"
+    REJECTED = "rejected"
+    STEPS = "steps"
+    TIME = "time"
+    TOKENS = "tokens"
+    MONEY = "money"
+    STUCK = "stuck"
+    MODEL_FAILURE = "model_failure"
+    ENVIRONMENT_FAILURE = "environment_failure"
+    LEASE_EXPIRED = "lease_expired"
+    INTERNAL_ERROR = "internal_error"
+    AMBIGUITY = "ambiguity"
+    HUMAN = "human"
+    GUARD = "guard"
+    CANCELLED = "cancelled"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def status(self) -> Status:
+        """The status of a session that ended for this reason."""
+        return _STATUS_OF.get(self, Status.PROBLEM)
+
+
+_STATUS_OF = {
+    StopReason.FINISHED: Status.DONE,
+    StopReason.AMBIGUITY: Status.AMBIGUITY,
+    StopReason.HUMAN: Status.HUMAN_INTERVENTION,
+    StopReason.GUARD: Status.SENSITIVE_ACTION,
+    StopReason.CANCELLED: Status.IN_PROGRESS,
+}
+
+
+class AgentSession:
+    """The history of one agent on one task, as rows of the output schema.
+
+    Args:
+        task: the instruction.
+        id: made up when not given; unique in a run.
+        agent: name of the agent.
+        info: JSON-able facts to keep beside `call_stat` and the times.
+
+    Attributes:
+        steps: one dict per step: `step_idx, plan, action` and, in the last, `end`.
+        state: the progress state as the planner last wrote it.
+        status, stop_reason: how it stands; `stop_reason` is None while it runs.
+        final_results: `{"output", "log"}` once it ended, else None.
+        children: sessions of sub-agents by id.
+        run: the runtime object of a live run; never written anywhere.
+    """
+
+    def __init__(
+        self,
+        task: str = "",
+        *,
+        id: str | None = None,
+        agent: str = "",
+        info: Mapping[str, Any] | None = None,
+    ):
+        self.id = id or uuid.uuid4().hex
+        self.task = task
+        self.agent = agent
+        self.info: dict[str, Any] = dict(info or {})
+        self.steps: list[dict[str, Any]] = []
+        self.state: dict[str, Any] = {}
+        self.status = Status.IN_PROGRESS
+        self.stop_reason: StopReason | None = None
+        self.message = ""
+        self.final_results: dict[str, Any] | None = None
+        self.children: dict[str, AgentSession] = {}
+        self.calls: dict[str, dict[str, int]] = {}
+        self.run: Any = None
+        self._sub_sessions: list[list[str]] = []
+
+    # --- the fold --------------------------------------------------------------------------
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Take one event of this session into account; unknown kinds change nothing."""
+        handler = self._HANDLERS.get(event["kind"])
+        if handler is not None:
+            handler(self, event, event["data"])
+
+    def _on_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.task, self.agent = data["task"], data.get("agent", "")
+        self.info = {**data.get("info", {}), "start_time": event["time"]}
+
+    def _on_step(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        plan = {"thought": "", "code": "", "state": self.state, "llm_input": [], "llm_output": ""}
+        action = {"thought": "", "code": "", "observation": "", "llm_input": [], "llm_output": ""}
+        self.steps.append({"step_idx": len(self.steps), "plan": plan, "action": action})
+        self._sub_sessions.append([])
+
+    def _on_world(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._last["action"].update(data)
+
+    def _on_model_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        phase = event["phase"]
+        usage = data.get("usage", {})
+        # `tool:ask_llm` is counted under the tool's name
+        counted = self.calls.setdefault(
+            MAIN if phase in PHASES else phase.partition(":")[2] or phase,
+            dict.fromkeys(COUNTERS, 0),
+        )
+        counted["llm_call"] += 1
+        for key in COUNTERS[1:]:
+            counted[key] += usage.get(key, 0)
+        if phase in PHASES and self.steps and "messages" in data:
+            part = self._last.setdefault(phase, {"thought": "", "code": ""})
+            part["llm_input"] = data["messages"]
+            part["llm_output"] = data.get("output", "")
+
+    def _on_plan(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._last["plan"].update(data)
+        if "state" in data:
+            self.state = data["state"]
+
+    def _on_action(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._last["action"].update(data)
+
+    def _on_started(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if data.get("session") and self._sub_sessions:
+            self._sub_sessions[-1].append(data["session"])
+
+    def _on_end(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        end = {"thought": "", "code": "", "llm_input": [], "llm_output": ""}
+        self._last["end"] = {**end, **self._last.get("end", {}), **data}
+        self.final_results = data["final_results"]
+
+    def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.status = Status(data["status"])
+        self.stop_reason = StopReason(data["stop_reason"]) if data.get("stop_reason") else None
+        self.message = data.get("message", "")
+        start = self.info.get("start_time", event["time"])
+        self.info.update(end_time=event["time"], duration=max(0.0, event["time"] - start))
+
+    _HANDLERS: Mapping[str, Callable[..., None]] = {
+        "session": _on_session,
+        "step": _on_step,
+        "world": _on_world,
+        "model_call": _on_model_call,
+        "plan": _on_plan,
+        "action": _on_action,
+        "observation": _on_action,
+        "started": _on_started,
+        "end": _on_end,
+        "status": _on_status,
+    }
+
+    @property
+    def _last(self) -> dict[str, Any]:
+        if not self.steps:
+            raise JournalError(f"session {self.id}: an event of a step came before any step")
+        return self.steps[-1]
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def current_step(self) -> dict[str, Any] | None:
+        """The step under way or last done."""
+        return self.steps[-1] if self.steps else None
+
+    def search(self, query: str, limit: int = 10) -> list[str]:
+        """Steps whose text holds words of `query`, the best first, as short texts."""
+        words = {w for w in query.casefold().split() if w}
+        found = []
+        for step in self.steps:
+            text = self._step_text(step)
+            folded = text.casefold()
+            score = sum(w in folded for w in words)
+            if score:
+                found.append((-score, step["step_idx"], f"Step {step['step_idx']}: {text[:500]}"))
+        return [text for _, _, text in sorted(found)[:limit]]
+
+    @staticmethod
+    def _step_text(step: Mapping[str, Any]) -> str:
+        action = step["action"]
+        seen = action["observation"]
+        shown = seen if isinstance(seen, str) else json.dumps(seen, ensure_ascii=False, default=str)
+        return f"{action['thought']}\n{action['code']}\n{shown}"
+
+    def call_stat(self) -> dict[str, Any]:
+        """Model calls and tokens of this session and all below it, by agent."""
+        out: dict[str, Any] = {MAIN: dict(self.calls.get(MAIN, dict.fromkeys(COUNTERS, 0)))}
+        for name, counted in self.calls.items():
+            if name != MAIN:
+                out[name] = {MAIN: dict(counted), ALL: dict(counted)}
+        for child in self.children.values():
+            name, stat = child.agent or "sub_agent", child.call_stat()
+            out[name] = _merged_stat(out[name], stat) if name in out else stat
+        parts = [out[MAIN], *(v[ALL] for k, v in out.items() if k != MAIN)]
+        out[ALL] = {c: sum(p[c] for p in parts) for c in COUNTERS}
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """The session of an output row: `id, info, task, steps`."""
+        info = {"call_stat": self.call_stat(), **self.info}
+        info.update(status=self.status.value, agent=self.agent, final_results=self.final_results)
+        info["stop_reason"] = self.stop_reason.value if self.stop_reason else None
+        if self.message:
+            info["message"] = self.message
+        steps = [self._full_step(n, step) for n, step in enumerate(self.steps)]
+        return {"id": self.id, "info": info, "task": self.task, "steps": steps}
+
+    def _full_step(self, index: int, step: Mapping[str, Any]) -> dict[str, Any]:
+        subs = [self.children[s].to_dict() for s in self._sub_sessions[index] if s in self.children]
+        action = {**step["action"], "observation": self._full(step["action"]["observation"])}
+        if subs:
+            action["sub_sessions"] = subs
+        return {**step, "action": action}
+
+    def _full(self, value: Any) -> Any:
+        """An observation with each reference to a sub-agent's session replaced by it."""
+        if isinstance(value, list):
+            return [self._full(v) for v in value]
+        if isinstance(value, Mapping) and isinstance(value.get("session"), str):
+            child = self.children.get(value["session"])
+            return {**value, "session": child.to_dict() if child else None}
+        return value
+
+
+def sessions_from_events(events: Iterable[Mapping[str, Any]]) -> dict[str, AgentSession]:
+    """All sessions that the events tell of, by id, in order of their beginning.
+
+    The first is the task's own; sub-agents' sessions are also among its descendants' `children`.
+    """
+    sessions: dict[str, AgentSession] = {}
+    for event in events:
+        sid = event["sid"]
+        if sid not in sessions:
+            sessions[sid] = AgentSession(id=sid)
+            parent = sessions.get(event.get("parent") or "")
+            if parent is not None:
+                parent.children[sid] = sessions[sid]
+        sessions[sid].apply(event)
+    return sessions
+
+
+def _merged_stat(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+    """Two call statistics of agents of one name, added up."""
+    out: dict[str, Any] = {}
+    for key in dict.fromkeys((*a, *b)):
+        x, y = a.get(key), b.get(key)
+        if x is None or y is None:
+            out[key] = x if y is None else y
+        elif key in COUNTERS:
+            out[key] = x + y
+        else:
+            out[key] = _merged_stat(x, y)
+    return out
