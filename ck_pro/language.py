@@ -1,0 +1,297 @@
+"""`AgentLanguage`: how an agent speaks with its model; rendering prompts and parsing replies.
+
+Parsing is pure: text in, typed actions or a `ParseError` out. The loop, the tools and the log are
+the same for every language.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ck_pro.events import Action, CodeAction, FinishAction, ToolCall
+from ck_pro.exceptions import ParseError
+from ck_pro.template import TemplatedString
+
+Message = dict[str, Any]
+
+
+class Prompt(list[Message]):
+    """Chat messages, with the part of them that does not depend on how the run went.
+
+    Attributes:
+        instructions: role, rules and functions, and the instruction of the phase. A replayed run
+            compares it with the recorded one.
+    """
+
+    def __init__(self, messages: Sequence[Message], instructions: str = ""):
+        super().__init__(messages)
+        self.instructions = instructions or "\n".join(
+            text_of(m["content"]) for m in messages if m.get("role") == "system"
+        )
+
+
+def compose_prompt(
+    system: str,
+    task: str,
+    history: Sequence[Message],
+    current: str | Sequence[Mapping[str, Any]],
+    instruction: str,
+) -> Prompt:
+    """Lay a prompt out for prefix caches: what changes least comes first.
+
+    Args:
+        system: role, rules, functions, one worked example; the same in every phase and step.
+        task: the task, the same in every step.
+        history: chat messages of the steps before.
+        current: progress state, observation, notices; text, or parts with images.
+        instruction: what this phase wants, last.
+    """
+    parts = [{"type": "text", "text": current}] if isinstance(current, str) else list(current)
+    parts = [*parts, {"type": "text", "text": instruction}]
+    if all(p["type"] == "text" for p in parts):
+        last: Any = "\n\n".join(p["text"] for p in parts if p["text"].strip())
+    else:
+        last = parts
+    messages: list[Message] = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": f"# Task\n{task}"},
+        *history,
+        {"role": "user", "content": last},
+    ]
+    return Prompt(_alternating(messages), f"{system}\n\n{instruction}")
+
+
+def _alternating(messages: Sequence[Message]) -> list[Message]:
+    """Join neighbours of one role, since many chat templates insist on turns."""
+    out: list[Message] = []
+    for message in messages:
+        if out and out[-1]["role"] == message["role"]:
+            joined = _joined(out[-1]["content"], message["content"])
+            out[-1] = {**out[-1], "content": joined}
+        else:
+            out.append(message)
+    return out
+
+
+def _joined(a: Any, b: Any) -> Any:
+    if isinstance(a, str) and isinstance(b, str):
+        return f"{a}\n\n{b}"
+    as_parts = [[{"type": "text", "text": x}] if isinstance(x, str) else list(x) for x in (a, b)]
+    return as_parts[0] + as_parts[1]
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, which may be parts with images; None is no text."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(p.get("text", "") for p in content or () if p.get("type") == "text")
+
+
+class AgentLanguage(ABC):
+    """The form in which an agent's model is asked and answers."""
+
+    def render(self, template: TemplatedString, values: Mapping[str, Any]) -> Prompt:
+        """The prompt of one phase.
+
+        Raises:
+            TemplateError: the template wants a value that is not there.
+        """
+        made = template.format(**values)
+        if isinstance(made, Prompt):
+            return made
+        messages = [{"role": "user", "content": made}] if isinstance(made, str) else made
+        return Prompt(messages)
+
+    def call_kwargs(self, schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Parameters that the model call needs in this language."""
+        return {}
+
+    @abstractmethod
+    def parse(self, reply: str) -> list[Action]:
+        """The actions of a reply, at least one.
+
+        Raises:
+            ParseError: the reply has not the agreed form; its text tells the model what to mend.
+        """
+
+    @abstractmethod
+    def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
+        """A finished step as chat messages."""
+
+
+class CodeLanguage(AgentLanguage):
+    """Thoughts in prose, then one block of Python: the native language of ck-pro's agents."""
+
+    def parse(self, reply: str) -> list[Action]:
+        """One `CodeAction` with all the code of the reply."""
+        parsed = parse_thought_code(reply)
+        if not parsed["code"].strip():
+            raise ParseError(
+                "The reply holds no code. Write your thought, then one block of Python between "
+                "```python and ```."
+            )
+        return [CodeAction(**parsed)]
+
+    def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
+        """The step's thought and code as the model's turn, the observation as the user's."""
+        action = step["action"]
+        reply = f"Thought: {action['thought']}\n```python\n{action['code']}\n```"
+        seen = f"Observation of step {step['step_idx']}:\n{observation}"
+        return [{"role": "assistant", "content": reply}, {"role": "user", "content": seen}]
+
+
+class FunctionCallingLanguage(AgentLanguage):
+    """Tool calls of the chat-completions API; prose without a call ends the run as its answer."""
+
+    def call_kwargs(self, schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The functions as the `tools` parameter."""
+        return {"tools": list(schemas)} if schemas else {}
+
+    def parse(self, reply: str) -> list[Action]:
+        """One `ToolCall` for each call of the reply, in order."""
+        calls = getattr(reply, "tool_calls", None) or []
+        if not calls:
+            if not reply.strip():
+                raise ParseError("The reply is empty. Call a function, or give the answer.")
+            return [FinishAction(output=reply.strip())]
+        return [self._call(c) for c in calls]
+
+    @staticmethod
+    def _call(call: Mapping[str, Any]) -> ToolCall:
+        function = call.get("function", call)
+        arguments = function.get("arguments") or {}
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments)
+            except ValueError as e:
+                name = function.get("name")
+                raise ParseError(f"The arguments of {name} are not JSON: {e}") from None
+        if not isinstance(arguments, dict):
+            raise ParseError(f"The arguments of {function.get('name')} are not an object.")
+        return ToolCall(
+            name=str(function.get("name", "")), arguments=arguments, call_id=str(call.get("id", ""))
+        )
+
+    def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
+        """The step's calls as text; native tool turns would tie the log to one provider."""
+        said = step["action"]["thought"] or step["action"]["code"]
+        return [
+            {"role": "assistant", "content": said},
+            {"role": "user", "content": f"Observation of step {step['step_idx']}:\n{observation}"},
+        ]
+
+
+# --- pure parsing ----------------------------------------------------------------------------
+
+_OPENING = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[\w+.-]*)[^\n`]*$")
+_CODE_LABELS = frozenset({"", "python", "py", "python3", "ipython", "tool_code", "code"})
+_TAGS = re.compile(r"<\|python_tag\|>|<\|eom_id\|>|<\|eot_id\|>")
+_THOUGHT = re.compile(r"\A\s*(?:#+\s*|\*\*)?thoughts?\s*(?:\*\*)?:?\s*(?:\*\*)?\s*", re.IGNORECASE)
+
+
+def parse_thought_code(reply: str) -> dict[str, str]:
+    """Split a reply into `thought` (the prose before the code) and `code`.
+
+    Fences may be labelled or not, and open (a reply that was cut). Several blocks of Python are
+    joined in order; blocks in other languages count as prose.
+    """
+    prose, blocks = _split(reply)
+    thought = _THOUGHT.sub("", prose).strip()
+    thought = re.sub(
+        r"\n?\s*(?:#+\s*|\*\*)?code\s*(?:\*\*)?:?\s*(?:\*\*)?\s*\Z", "", thought, flags=re.I
+    )
+    return {"thought": thought.strip(), "code": "\n".join(blocks)}
+
+
+def extract_code(reply: str) -> str:
+    """The Python of a model's reply; empty when it has none."""
+    return "\n".join(_split(reply)[1])
+
+
+def _split(reply: str) -> tuple[str, list[str]]:
+    """(prose before the first block, blocks of Python)."""
+    tag, _, rest = reply.partition("<|python_tag|>")
+    if rest:
+        inner = extract_code(rest)
+        return tag, [inner or _TAGS.sub("", rest).strip("\n")]
+    lines = reply.split("\n")
+    prose: list[str] = []
+    blocks: list[str] = []
+    n = 0
+    while n < len(lines):
+        opening = _OPENING.match(lines[n])
+        if opening is None:
+            if not blocks:
+                prose.append(lines[n])
+            n += 1
+            continue
+        end = _block_end(lines, n + 1, opening)
+        body = "\n".join(lines[n + 1 : end])
+        if opening["label"].lower() in _CODE_LABELS:
+            blocks.append(textwrap.dedent(body) if opening["indent"] else body)
+        elif not blocks:
+            prose.extend(lines[n : end + 1])
+        n = end + 1
+    return "\n".join(prose), [b for b in blocks if b.strip()]
+
+
+def _block_end(lines: Sequence[str], start: int, opening: re.Match[str]) -> int:
+    """Index of the closing fence; the end of the text when the fence is never closed.
+
+    A fence inside a string of the code (a docstring that shows Markdown, say) does not close the
+    block: the first closing fence up to which the code compiles is the one; when none gives code
+    that compiles, the first.
+    """
+    closing = re.compile(rf"^[ \t]*{re.escape(opening['fence'])}[ \t]*$")
+    ends = [k for k in range(start, len(lines)) if closing.match(lines[k])]
+    if not ends:
+        return len(lines)
+    if opening["label"].lower() in _CODE_LABELS:
+        for end in ends:
+            body = textwrap.dedent("\n".join(lines[start:end]))
+            if _unterminated_string(body):
+                continue
+            return end
+    return ends[0]
+
+
+def _unterminated_string(code: str) -> bool:
+    """Whether the code stops inside a triple-quoted string."""
+    try:
+        compile(code, "<reply>", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    except SyntaxError as e:
+        return "unterminated triple-quoted" in (e.msg or "")
+    except ValueError:  # null bytes
+        return False
+    return False
+
+
+def parse_literal(text: str) -> Any:
+    """The Python or JSON literal of a model's reply, which may stand in a fence or in prose.
+
+    Raises:
+        ParseError: there is none.
+    """
+    for candidate in _literal_candidates(text):
+        for read in (ast.literal_eval, json.loads):
+            try:
+                return read(candidate)
+            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                continue
+    raise ParseError("The reply holds no dict that can be read as a Python or JSON literal.")
+
+
+def _literal_candidates(text: str) -> list[str]:
+    """Places to look, the likeliest first: fenced blocks, the whole text, its outer braces."""
+    fenced = re.findall(r"```[\w+.-]*[ \t]*\n(.*?)```", text, flags=re.DOTALL)
+    start, end = text.find("{"), text.rfind("}")
+    braces = [text[start : end + 1]] if 0 <= start < end else []
+    # a planner may write `state = {...}`
+    assigned = [re.sub(r"\A\s*\w+\s*=\s*", "", f) for f in fenced]
+    return [c.strip() for c in (*fenced, *assigned, text, *braces) if c.strip()]
