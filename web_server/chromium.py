@@ -1,0 +1,113 @@
+"""Finding Chromium, and the flags it is started with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+_NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
+)
+_MAC_PLACES = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+)
+_PLAYWRIGHT_CACHES = (
+    "~/.cache/ms-playwright",
+    "~/Library/Caches/ms-playwright",
+    "~/AppData/Local/ms-playwright",
+)
+_PLAYWRIGHT_BINARIES = (
+    "chromium-*/chrome-linux*/chrome",
+    "chromium-*/chrome-mac*/*.app/Contents/MacOS/*",
+    "chromium-*/chrome-win*/chrome.exe",
+)
+
+
+class ChromiumNotFound(Exception):
+    """No usable Chromium on this machine. The message is one line for a person."""
+
+
+def find_chromium(configured: str = "") -> str:
+    """The path of a Chromium (or Chrome) executable.
+
+    Looks at `configured`, the environment variable CK_CHROMIUM, PATH, the usual macOS places and
+    the browsers that `playwright install` put into its cache, in this order.
+
+    Args:
+        configured: a path or command that was asked for by name; it must then exist.
+
+    Raises:
+        ChromiumNotFound: none is there; the message says how to get one.
+    """
+    named = ((configured, "--chromium"), (os.environ.get("CK_CHROMIUM", ""), "CK_CHROMIUM"))
+    for wanted, origin in named:
+        if wanted:
+            found = shutil.which(str(Path(wanted).expanduser()))
+            if not found:
+                raise ChromiumNotFound(f"{origin} names {wanted!r}, which is no executable file")
+            return found
+    for name in _NAMES:
+        if found := shutil.which(name):
+            return found
+    if sys.platform == "darwin":
+        for place in _MAC_PLACES:
+            if os.access(place, os.X_OK):
+                return place
+    if found := _playwright_own():
+        return found
+    raise ChromiumNotFound(
+        "no Chromium was found: run `make setup` or `playwright install chromium`, install the "
+        "package `chromium`, or name one with CK_CHROMIUM=/path/to/chromium"
+    )
+
+
+def _playwright_own() -> str:
+    """The newest Chromium in Playwright's cache, or an empty text."""
+    configured = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    caches = (configured,) if configured and configured != "0" else _PLAYWRIGHT_CACHES
+    for cache in caches:
+        root = Path(cache).expanduser()
+        for pattern in _PLAYWRIGHT_BINARIES:
+            usable = [path for path in root.glob(pattern) if os.access(path, os.X_OK)]
+            if usable:
+                return str(max(usable, key=lambda path: path.stat().st_mtime))
+    return ""
+
+
+def launch_flags() -> list[str]:
+    """Command-line flags for Chromium: no traffic of its own, nothing past the proxy."""
+    flags = [
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-default-apps",
+        "--disable-domain-reliability",
+        "--disable-client-side-phishing-detection",
+        "--no-first-run",
+        "--no-default-browser-check",
+        "--no-pings",
+        "--dns-prefetch-disable",
+        # Every connection goes through our proxy: nothing may resolve names or send UDP itself.
+        "--proxy-server=http://127.0.0.1:9",
+        "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+        "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+        "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+        # One process for all frames of a page: half the memory, and one walk reaches them all.
+        "--disable-site-isolation-trials",
+    ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        flags.append("--no-sandbox")
+    return flags
+
+
+DROPPED_DEFAULTS = ["--disable-popup-blocking"]
+"""Playwright's own flags that are left out: pages may open pop-ups only on a user's gesture."""

@@ -1,0 +1,323 @@
+"""The wire types of the browser server, shared with its clients.
+
+Only pydantic is needed to import this module. Requests are tolerant: any field may be missing or
+null where a default makes sense, numbers may come as strings and strings as numbers, unknown
+fields are ignored, so that clients written for older servers work unchanged.
+
+Field names are the wire's own (camel case where the old wire has it).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+MAX_TEXT = 1_000_000
+"""Longest text, in characters, that one request field may carry."""
+
+OLD_ACTIONS = ("click", "type", "select", "scroll", "goback", "goto", "restart", "wait")
+"""Values of `actionName` that the old wire knows."""
+
+NEW_ACTIONS = (
+    "hover",
+    "press",
+    "drag",
+    "upload",
+    "clear",
+    "check",
+    "uncheck",
+    "select_option",
+    "scroll_to",
+    "scroll_in",
+    "click_at",
+    "double_click_at",
+    "move",
+    "drag_path",
+    "type_text",
+    "goforward",
+    "new_tab",
+    "switch_tab",
+    "close_tab",
+    "read",
+    "find",
+    "answer_dialog",
+    "wait_for",
+)
+"""Values of `actionName` beyond the old wire."""
+
+ACTION_NAMES = OLD_ACTIONS + NEW_ACTIONS
+
+
+def _text(value: Any) -> Any:
+    """Accept numbers and booleans where a text is meant; null is the empty text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    return value
+
+
+def _flag(value: Any) -> Any:
+    """Null and the empty text are false."""
+    return False if value is None or value == "" else value
+
+
+def _flag_on(value: Any) -> Any:
+    """Null and the empty text mean the default, true."""
+    return True if value is None or value == "" else value
+
+
+def _mapping(value: Any) -> Any:
+    """Accept a JSON object written as a text; null and the empty text are None."""
+    if isinstance(value, str):
+        if not value.strip():
+            return None
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"a JSON object is wanted, this is not JSON: {error}") from error
+    return value or None
+
+
+def _lower(default: str) -> Any:
+    def convert(value: Any) -> Any:
+        if value is None or value == "":
+            return default
+        return value.lower() if isinstance(value, str) else value
+
+    return BeforeValidator(convert)
+
+
+def _items(value: Any) -> Any:
+    """A single item stands for a list of one; null for the empty list."""
+    if value is None or value == "":
+        return []
+    return value if isinstance(value, list | tuple) else [value]
+
+
+Text = Annotated[str, BeforeValidator(_text), Field(max_length=MAX_TEXT)]
+Flag = Annotated[bool, BeforeValidator(_flag)]
+FlagOn = Annotated[bool, BeforeValidator(_flag_on)]
+Mapping = Annotated[dict[str, Any] | None, BeforeValidator(_mapping)]
+Number = Annotated[float | None, BeforeValidator(lambda v: None if v == "" else v)]
+TextList = Annotated[list[Text], BeforeValidator(_items), Field(max_length=1000)]
+Screenshot = Annotated[Literal["none", "plain", "boxed", "both"], _lower("both")]
+ImageFormat = Annotated[Literal["png", "jpeg"], _lower("png")]
+Scope = Annotated[Literal["viewport", "page"], _lower("viewport")]
+Button = Annotated[Literal["left", "right", "middle"], _lower("left")]
+
+
+class Wire(BaseModel):
+    """Base of all wire types: unknown fields are ignored, infinities and NaN refused."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+
+class Viewport(Wire):
+    """Size of the page's visible part, in CSS pixels."""
+
+    width: int = Field(default=1280, ge=100, le=4096)
+    height: int = Field(default=720, ge=100, le=4096)
+
+
+class GeoLocation(Wire):
+    """Where the browser says it is. Degrees; accuracy in metres."""
+
+    latitude: float = Field(ge=-90, le=90)
+    longitude: float = Field(ge=-180, le=180)
+    accuracy: float = Field(default=0, ge=0)
+
+
+class GetBrowser(Wire):
+    """/getBrowser: lease a browser session.
+
+    Attributes:
+        storageState: cookies and local storage to begin with, as Playwright's `storage_state`.
+        geoLocation: see `GeoLocation`; the permission is granted with it.
+        tabs: the client follows several tabs; without it a page's pop-ups open in place.
+        leaseSeconds: the hard end of the lease, in seconds from now.
+    """
+
+    storageState: Mapping = None
+    geoLocation: Annotated[GeoLocation | None, BeforeValidator(_mapping)] = None
+    tabs: Flag = False
+    viewport: Annotated[Viewport | None, BeforeValidator(_mapping)] = None
+    leaseSeconds: Annotated[Number, Field(gt=0, le=7 * 86400)] = None
+
+
+class BrowserRequest(Wire):
+    """Any request about one leased browser."""
+
+    browserId: Text = ""
+
+
+class RenewBrowser(BrowserRequest):
+    """/renewBrowser: move the hard end of the lease to `leaseSeconds` from now."""
+
+    leaseSeconds: Annotated[Number, Field(gt=0, le=7 * 86400)] = None
+
+
+class PageRequest(BrowserRequest):
+    """Any request about one page; a null `pageId` is the current one."""
+
+    pageId: Text = ""
+
+
+class ObserveOptions(Wire):
+    """What an observation carries; the defaults are the old wire's."""
+
+    screenshot: Screenshot = "both"
+    imageFormat: ImageFormat = "png"
+    html: FlagOn = True
+    fulltree: FlagOn = True
+    snapshot: FlagOn = True
+    elements: Flag = False
+    scope: Scope = "viewport"
+    currentRound: Text = ""
+
+
+class OpenPage(BrowserRequest, ObserveOptions):
+    """/openPage: a new page at `url`. `observe` adds the observation to the reply."""
+
+    url: Text = ""
+    observe: Flag = False
+
+
+class GotoUrl(PageRequest, ObserveOptions):
+    """/gotoUrl: navigate the page to `targetUrl`."""
+
+    targetUrl: Text = ""
+    observe: Flag = False
+
+
+class GetAccessibilityTree(PageRequest, ObserveOptions):
+    """/getAccessibilityTree: observe the page."""
+
+
+class Point(Wire):
+    """A place in the viewport, in CSS pixels from its left top corner."""
+
+    x: float
+    y: float
+
+
+class UploadFile(Wire):
+    """A file to upload: its content as base64, so that no path of the server is ever read."""
+
+    name: Text = "file"
+    mimeType: Text = "application/octet-stream"
+    buffer: Text = ""
+
+
+class PerformAction(PageRequest, ObserveOptions):
+    """/performAction: act on the page. Which further fields count depends on `actionName`.
+
+    Attributes:
+        actionName: one of `ACTION_NAMES`, any case.
+        targetId: id of the element, as the last observation gave it (number or text).
+        targetElementType, targetElementName: hints, never checked against the element.
+        actionValue: the old wire's one argument: text, option, direction, URL.
+        needEnter: press Enter after `type`.
+        keys: for `press`, a chord such as "Control+a" (or several); for `click_at`, `drag_path`
+            and `move` the modifiers that are held meanwhile.
+        path: points for `drag_path`, in CSS pixels of the viewport.
+        files: for `upload`.
+        x, y: a point of the viewport (`click_at`, `move`), or how far to scroll (`scroll_in`).
+        text: what to type, find, scroll to or wait for.
+        values: option labels or values for `select_option`.
+        timeout: milliseconds, for `wait` and `wait_for`.
+        toId: the element on which a `drag` ends.
+    """
+
+    actionName: Text = ""
+    targetId: Text = ""
+    targetElementType: Any = None
+    targetElementName: Any = None
+    actionValue: Text = ""
+    needEnter: Flag = False
+    observe: Flag = False
+    keys: TextList = Field(default_factory=list)
+    path: Annotated[list[Point], BeforeValidator(_items), Field(max_length=1000)] = Field(
+        default_factory=list
+    )
+    files: Annotated[list[UploadFile | str], BeforeValidator(_items), Field(max_length=50)] = Field(
+        default_factory=list
+    )
+    x: Number = None
+    y: Number = None
+    toId: Text = ""
+    button: Button = "left"
+    text: Text = ""
+    values: TextList = Field(default_factory=list)
+    timeout: Annotated[Number, Field(ge=0, le=300_000)] = None
+
+
+class RoundRequest(PageRequest):
+    """/loadScreenshot and /gethtmlcontent: what was stored at `currentRound`."""
+
+    currentRound: Text = ""
+
+
+class GetFile(Wire):
+    """/getFile: one of `downloaded_file_path`."""
+
+    filename: Text = ""
+
+
+class TabInfo(Wire):
+    """One tab of the browser, as the observation lists it."""
+
+    pageId: str
+    title: str
+    url: str
+    current: bool
+
+
+class Download(Wire):
+    """A finished download: path for /getFile, the name the site gave it, size in bytes."""
+
+    path: str
+    name: str
+    size: int
+
+
+class Observation(Wire):
+    """What a page looks like: the reply of /getAccessibilityTree.
+
+    The first block of fields is the old wire's; none of them is ever null.
+
+    Attributes:
+        yaml: one line per tab, then one line per element within scope.
+        fulltree: the same without the viewport cut.
+        snapshot: the tree as objects `{role, name, children}`.
+        nonboxed_screenshot, boxed_screenshot: base64 images without and with set-of-marks.
+        downloaded_file_path: paths for /getFile.
+        scroll: `{x, y, above, below}` in CSS pixels.
+        dialogs: one line per dialog that was answered since the last observation.
+        events: one line per thing that happened since the last observation.
+        elements: `{id: {role, name, box, ...}}` when asked for.
+        pageId: the page that was observed (an action may have moved on to a new tab).
+    """
+
+    yaml: str = ""
+    fulltree: str = ""
+    url: str = ""
+    html: str = ""
+    snapshot: dict[str, Any] = Field(default_factory=dict)
+    nonboxed_screenshot: str = ""
+    boxed_screenshot: str = ""
+    downloaded_file_path: list[str] = Field(default_factory=list)
+    title: str = ""
+    pageId: str = ""
+    tabs: list[TabInfo] = Field(default_factory=list)
+    viewport: dict[str, Any] = Field(default_factory=dict)
+    scroll: dict[str, Any] = Field(default_factory=dict)
+    focused: str = ""
+    dialogs: list[str] = Field(default_factory=list)
+    events: list[str] = Field(default_factory=list)
+    downloads: list[Download] = Field(default_factory=list)
+    elements: dict[str, Any] = Field(default_factory=dict)

@@ -1,0 +1,70 @@
+"""Errors that the browser server answers with: each knows its HTTP status.
+
+Every message is one line that says what was wrong and what to do.
+"""
+
+from __future__ import annotations
+
+
+class ServerError(Exception):
+    """Base of all answers that are not 200.
+
+    Args:
+        message: one line for the caller: what was wrong, and what to do.
+        retry_after: seconds after which the same request may succeed (sent as `Retry-After`).
+    """
+
+    status = 500
+
+    def __init__(self, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retry_after = retry_after
+
+
+class BadRequest(ServerError):
+    """The request is malformed: a missing field, a wrong type, an unknown action."""
+
+    status = 400
+
+
+class Unauthorized(ServerError):
+    """The bearer token is missing or wrong."""
+
+    status = 401
+
+
+class Forbidden(ServerError):
+    """A request that may not be made at all, such as one that a web page sent."""
+
+    status = 403
+
+
+class NotFound(ServerError):
+    """There is no such browser, page, file, round or element."""
+
+    status = 404
+
+
+class Conflict(ServerError):
+    """The target cannot be acted on as it is now: covered, disabled, not editable."""
+
+    status = 409
+
+
+class Busy(ServerError):
+    """Another request is still at work on the same browser."""
+
+    status = 423
+
+
+class TooManyWaiting(ServerError):
+    """So many callers wait for a free browser that no further one may queue."""
+
+    status = 429
+
+
+class Unavailable(ServerError):
+    """No browser became free in time, Chromium cannot be started, or the server is stopping."""
+
+    status = 503

@@ -1,0 +1,213 @@
+"""Which URLs, hosts and addresses the browsers may reach.
+
+A policy holds two lists of rules, allowed and blocked. A rule is one of
+
+    example.com         that host and every subdomain of it, any port
+    example.com:8080    the same, that port alone
+    192.0.2.7, [::1]:80 an address, with or without a port
+    10.0.0.0/8          a range of addresses
+    *                   everything
+
+The most specific rule that matches decides; of two equally specific ones the blocking one does.
+Where no rule matches, public addresses are allowed and all others (loopback, private, link-local,
+multicast, reserved) refused: those need a rule that names the host or the address. `*` names
+nothing. So `--block '*' --allow example.com` makes an allow-list.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*):(?!\d+(?:[/?#]|$))")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class RuleError(ValueError):
+    """A rule of the policy is malformed. The message is one line for a person."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One entry of the allow or block list.
+
+    Attributes:
+        host: lower-case host name without a trailing dot; empty for an address or for `*`.
+        network: the address range it stands for, if it does.
+        port: the one port it is about, or None for all.
+    """
+
+    host: str
+    network: Network | None
+    port: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Read a rule as written on the command line.
+
+        Raises:
+            RuleError: it is none of the forms that the module describes.
+        """
+        rest = text.strip().lower()
+        port: int | None = None
+        if "://" in rest:
+            raise RuleError(f"{text!r}: a rule names a host, not a URL: leave out the scheme")
+        if match := re.fullmatch(r"(\[[^\]]+\]|[^:]*):(\d+)", rest):
+            rest, port = match[1], int(match[2])
+            if not 0 < port < 65536:
+                raise RuleError(f"{text!r}: {port} is not a port number")
+        rest = rest.removeprefix("[").removesuffix("]")
+        if rest == "*":
+            return cls("", None, port)
+        try:
+            return cls("", ipaddress.ip_network(rest, strict=False), port)
+        except ValueError:
+            pass
+        host = rest.removeprefix("*.").strip(".")
+        if not host or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", host):
+            raise RuleError(
+                f"{text!r} is not a rule: write HOST, HOST:PORT, ADDRESS, ADDRESS/BITS or *"
+            )
+        return cls(_ascii_host(host), None, port)
+
+    def specificity(self, host: str, port: int, addresses: Sequence[Address]) -> int:
+        """How specifically the rule matches; -1 if it does not. 0 is `*`, above it is a name."""
+        if self.port is not None and self.port != port:
+            return -1
+        extra = 0 if self.port is None else 1
+        if self.network is not None:
+            inside = addresses and all(
+                address.version == self.network.version and address in self.network
+                for address in addresses
+            )
+            return 2 + 10 * self.network.prefixlen + extra if inside else -1
+        if not self.host:
+            return extra if self.port is None else 1
+        if host == self.host or host.endswith("." + self.host):
+            return 2 + 10 * (self.host.count(".") + 1) + extra
+        return -1
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rules in force. Immutable, safe to share.
+
+    Args:
+        allow: rules that open hosts or addresses.
+        block: rules that close them.
+    """
+
+    allow: tuple[Rule, ...] = ()
+    block: tuple[Rule, ...] = ()
+
+    @classmethod
+    def of(cls, allow: Iterable[str] = (), block: Iterable[str] = ()) -> Policy:
+        """Build a policy from rules as texts.
+
+        Raises:
+            RuleError: one of them is malformed.
+        """
+        return cls(tuple(map(Rule.parse, allow)), tuple(map(Rule.parse, block)))
+
+    def refuse_host(self, host: str, port: int) -> str:
+        """Why this host may not be reached, judged by its name alone; empty if it may be tried."""
+        host = _ascii_host(host)
+        literal = parse_address(host)
+        return self._refuse(host, port, [literal] if literal else [], judge_range=bool(literal))
+
+    def refuse_address(self, host: str, port: int, address: Address) -> str:
+        """Why a connection to `address`, as which `host` was resolved, may not be made."""
+        return self._refuse(_ascii_host(host), port, [unwrap(address)], judge_range=True)
+
+    def _refuse(
+        self, host: str, port: int, addresses: Sequence[Address], *, judge_range: bool
+    ) -> str:
+        allowed = max((r.specificity(host, port, addresses) for r in self.allow), default=-1)
+        blocked = max((r.specificity(host, port, addresses) for r in self.block), default=-1)
+        if blocked >= 0 and blocked >= allowed:
+            return "blocked by the server's policy"
+        if judge_range and allowed < 2:
+            for address in addresses:
+                if not is_public(address):
+                    return (
+                        f"{address} is not a public address; "
+                        f"start the server with --allow {host}:{port} to open it"
+                    )
+        return ""
+
+    def refuse_url(self, url: str) -> str:
+        """Why this URL may not be opened, as far as its text tells; empty if it may be tried.
+
+        The host's addresses are checked when it is connected to, in the proxy.
+        """
+        if url == "about:blank":
+            return ""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            return f"not a URL: {error}"
+        if parts.scheme not in ("http", "https"):
+            return f"only http and https are allowed, not {parts.scheme or 'no scheme'}"
+        if not parts.hostname:
+            return "the URL names no host"
+        return self.refuse_host(parts.hostname, port or (443 if parts.scheme == "https" else 80))
+
+
+def normalise_url(text: str) -> str:
+    """A URL as a person writes it, made complete: `example.com/a` -> `https://example.com/a`.
+
+    Loopback names and addresses get `http`. What has a scheme is left alone.
+    """
+    url = text.strip()
+    if not url or _SCHEME.match(url):
+        return url
+    if url.startswith("//"):
+        return "https:" + url
+    host = re.split(r"[/?#]", url, maxsplit=1)[0]
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    local = name == "localhost" or parse_address(name.strip("[]")) is not None
+    return f"{'http' if local else 'https'}://{url}"
+
+
+def parse_address(host: str) -> Address | None:
+    """The IP address that `host` is written as, unwrapped; None for a name."""
+    try:
+        return unwrap(ipaddress.ip_address(host.strip("[]").split("%")[0]))
+    except ValueError:
+        return None
+
+
+def unwrap(address: Address) -> Address:
+    """The IPv4 address inside an IPv6 one (mapped, 6to4, NAT64), else the address itself."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address.sixtofour is not None:
+            return address.sixtofour
+        if address in _NAT64:
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the public internet's (unicast, not reserved)."""
+    address = unwrap(address)
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def _ascii_host(host: str) -> str:
+    """Lower case, no trailing dot, international names in their ASCII form."""
+    host = host.strip("[]").rstrip(".").lower()
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return host

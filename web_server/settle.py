@@ -1,0 +1,272 @@
+"""Waiting until what an action started has come to rest: by events, never by a fixed sleep.
+
+`Activity` listens to one page: navigations (DevTools `Page` events), requests in flight
+(Playwright's), and, through `settle.js` in an isolated world, changes of the document, running
+animations and the short timers that the action's handlers set (`timers.js`).
+
+A page may never rest. So every wait has a cap, and what kept it waiting (a polled URL, a ticking
+node) is left out of the next ones for as long as the document lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from importlib.resources import files
+from typing import Any
+
+from playwright.async_api import CDPSession, Error, Page, Request
+
+NAVIGATION_SECONDS = 30.0
+"""How long a navigation may take until its document is there."""
+LOAD_SECONDS = 8.0
+"""How long, after the document came, scripts, styles and data of a new page are waited for."""
+REQUEST_SECONDS = 4.0
+"""How long the requests that an action started are waited for."""
+QUIET_SECONDS = 1.5
+"""How long the document may go on changing after an action."""
+REQUESTED_SECONDS = 0.5
+"""How long a navigation that a page announced may take to send its request."""
+RESTLESS_AFTER = 4
+"""So often a URL may be asked for while one action settles, until it counts as polling."""
+
+_AWAITED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
+_SCRIPT = files("web_server").joinpath("settle.js").read_text(encoding="utf-8")
+_TIMERS = files("web_server").joinpath("timers.js").read_text(encoding="utf-8")
+
+
+def timers_script(token: str) -> str:
+    """The script that a context must run in every frame before the page's own ones."""
+    return f"({_TIMERS})({json.dumps(token)})"
+
+
+class Activity:
+    """What a page is busy with.
+
+    Args:
+        page: the page to listen to.
+        token: the secret under which `timers.js` answers in that page's context.
+    """
+
+    def __init__(self, page: Page, token: str) -> None:
+        self._page = page
+        self._token = token
+        self._cdp: CDPSession | None = None
+        self._frame_id = ""
+        self._world: int | None = None
+        self._changed = asyncio.Event()
+        self._in_flight: dict[Request, float] = {}
+        self._restless: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter()
+        self._announced = 0.0
+        self._navigation: Request | None = None
+        self._dom_ready = True
+        self._images_done = True
+        self.commits = 0
+        self.failure = ""
+        self.keeps_changing = False
+
+    async def attach(self) -> None:
+        """Begin to listen. To be called once, before the page goes anywhere."""
+        page = self._page
+        page.on("request", self._on_request)
+        page.on("requestfinished", self._on_request_end)
+        page.on("requestfailed", self._on_request_failed)
+        cdp = await page.context.new_cdp_session(page)
+        self._cdp = cdp
+        cdp.on("Page.frameRequestedNavigation", self._on_announced)
+        cdp.on("Page.frameNavigated", self._on_navigated)
+        cdp.on("Page.navigatedWithinDocument", self._on_same_document)
+        cdp.on("Page.domContentEventFired", self._on_dom_ready)
+        cdp.on("Page.loadEventFired", self._on_load)
+        _, tree = await asyncio.gather(cdp.send("Page.enable"), cdp.send("Page.getFrameTree"))
+        self._frame_id = tree["frameTree"]["frame"]["id"]
+
+    def _wake(self) -> None:
+        self._changed.set()
+
+    def _on_request(self, request: Request) -> None:
+        if request.is_navigation_request() and request.frame == self._page.main_frame:
+            self._navigation = request
+            self._announced = 0.0
+        if request.resource_type in _AWAITED:
+            self._in_flight[request] = time.monotonic()
+            self._asked[_key(request)] += 1
+        self._wake()
+
+    def _on_request_end(self, request: Request) -> None:
+        self._in_flight.pop(request, None)
+        self._wake()
+
+    def _on_request_failed(self, request: Request) -> None:
+        if request is self._navigation:
+            self._navigation = None
+            self.failure = request.failure or "failed"
+        self._on_request_end(request)
+
+    def _on_announced(self, event: dict[str, Any]) -> None:
+        if event["frameId"] == self._frame_id and event["disposition"] == "currentTab":
+            self._announced = time.monotonic()
+            self._wake()
+
+    def _on_navigated(self, event: dict[str, Any]) -> None:
+        frame = event["frame"]
+        if frame.get("parentId"):
+            return
+        self._frame_id = frame["id"]
+        self._announced = 0.0
+        self._navigation = None
+        self._world = None
+        self._dom_ready = False
+        self.keeps_changing = False
+        self.commits += 1
+        self._restless.clear()
+        self._wake()
+
+    def _on_same_document(self, event: dict[str, Any]) -> None:
+        if event["frameId"] == self._frame_id:
+            self._announced = 0.0
+            self._wake()
+
+    def _on_dom_ready(self, _event: dict[str, Any]) -> None:
+        self._dom_ready = True
+        self._wake()
+
+    def _on_load(self, _event: dict[str, Any]) -> None:
+        self._dom_ready = True
+        self._wake()
+
+    async def arm(self) -> None:
+        """Begin to watch the document. To be called right before an action."""
+        self.failure = ""
+        self._asked.clear()
+        self._announced = 0.0
+        # What was in flight before the action is no doing of it.
+        self._in_flight.clear()
+        await self._call("ckSettle.arm()")
+
+    async def settle(self) -> dict[str, Any]:
+        """Wait until the page has come to rest.
+
+        Returns:
+            `navigated`: a new document came; `changed`: the document changed; `late`: a cap
+            ended the wait; `failure`: why a navigation came to nothing, or an empty text.
+        """
+        commits = self.commits
+        changes = 0
+        late = False
+        deadline = time.monotonic() + REQUEST_SECONDS
+        while True:
+            quiet = await self._call(f"ckSettle.quiet({QUIET_SECONDS * 1000:.0f})")
+            if quiet is not None:
+                changes += quiet["changes"]
+                late = late or quiet["late"]
+            if self._navigating():
+                if not await self._until_committed():
+                    late = True
+                    break
+                deadline = time.monotonic() + LOAD_SECONDS
+                continue
+            if commits != self.commits and not self._dom_ready:
+                if not await self._until(lambda: self._dom_ready, deadline):
+                    late = True
+                    break
+                continue
+            waiting = self._awaited()
+            if not waiting and (quiet is not None or time.monotonic() > deadline):
+                break
+            if time.monotonic() > deadline:
+                late = True
+                self._restless.update(_key(request) for request in waiting)
+                break
+            if waiting:
+                await self._until(lambda: not self._awaited() or self._navigating(), deadline)
+            else:
+                await self._until(self._changed.is_set, min(deadline, time.monotonic() + 0.1))
+        await self._call("ckSettle.rest()")
+        self.keeps_changing = self.keeps_changing or late
+        return {
+            "navigated": self.commits != commits,
+            "changed": changes > 0,
+            "late": late,
+            "failure": self.failure,
+        }
+
+    def _navigating(self) -> bool:
+        """Whether a navigation of the main frame is under way."""
+        if self._navigation is not None:
+            return True
+        return 0 < time.monotonic() - self._announced < REQUESTED_SECONDS
+
+    def _awaited(self) -> list[Request]:
+        """Requests in flight that are not known to go on for ever."""
+        return [
+            request
+            for request in self._in_flight
+            if self._restless[_key(request)] == 0 and self._asked[_key(request)] < RESTLESS_AFTER
+        ]
+
+    async def _until_committed(self) -> bool:
+        return await self._until(
+            lambda: not self._navigating(), time.monotonic() + NAVIGATION_SECONDS
+        )
+
+    async def _until(self, condition: Any, deadline: float) -> bool:
+        """Wait for events until `condition()` holds; False when the deadline came first."""
+        while not condition():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._changed.clear()
+            # An announced navigation lapses without an event, so look again after a while.
+            limit = min(left, REQUESTED_SECONDS) if self._announced else left
+            try:
+                await asyncio.wait_for(self._changed.wait(), limit)
+            except asyncio.TimeoutError:
+                continue
+        return True
+
+    async def _call(self, expression: str) -> Any:
+        """Evaluate in the isolated world; None when the document went away meanwhile."""
+        assert self._cdp is not None
+        try:
+            if self._world is None:
+                await self._make_world()
+            answer = await self._cdp.send(
+                "Runtime.evaluate",
+                {
+                    "expression": expression,
+                    "contextId": self._world,
+                    "awaitPromise": True,
+                    "returnByValue": True,
+                },
+            )
+        except Error:
+            self._world = None
+            return None
+        if "exceptionDetails" in answer:
+            self._world = None
+            return None
+        return answer["result"].get("value")
+
+    async def _make_world(self) -> None:
+        assert self._cdp is not None
+        world = await self._cdp.send(
+            "Page.createIsolatedWorld",
+            {"frameId": self._frame_id, "worldName": "ck-settle-" + self._token},
+        )
+        self._world = world["executionContextId"]
+        await self._cdp.send(
+            "Runtime.evaluate",
+            {
+                "expression": f"({_SCRIPT})({json.dumps(self._token)})",
+                "contextId": self._world,
+            },
+        )
+
+
+def _key(request: Request) -> str:
+    """A request's URL without query: what polls for ever asks the same place again and again."""
+    return request.url.split("?", 1)[0].split("#", 1)[0]
