@@ -1,1 +1,74 @@
-"""See README.md."""
+"""ck-pro: agents that solve tasks by writing Python. The public names of the agent core.
+
+Names are loaded when first used, so that a part of the package costs only what it needs itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ck_pro.agent import ActionResult, AgentResult, MultiStepAgent
+    from ck_pro.config import KwargsInitializable
+    from ck_pro.environment import Environment
+    from ck_pro.events import Action, Observation
+    from ck_pro.executor import CodeExecutor
+    from ck_pro.journal import Journal
+    from ck_pro.model import LLM, Budget
+    from ck_pro.session import AgentSession, Status, StopReason
+    from ck_pro.template import TemplatedString, get_template, register_template
+    from ck_pro.tool import StopTool, Tool, ToolRegistry
+    from ck_pro.tools import AskLLMTool, SimpleSearchTool
+
+_HOME = {
+    "agent": ("ActionResult", "AgentResult", "MultiStepAgent"),
+    "config": ("KwargsInitializable",),
+    "environment": ("Environment",),
+    "events": ("Action", "Observation"),
+    "executor": ("CodeExecutor",),
+    "journal": ("Journal",),
+    "model": ("LLM", "Budget"),
+    "session": ("AgentSession", "Status", "StopReason"),
+    "template": ("TemplatedString", "get_template", "register_template"),
+    "tool": ("StopTool", "Tool", "ToolRegistry"),
+    "tools": ("AskLLMTool", "SimpleSearchTool"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "LLM",
+    "Action",
+    "ActionResult",
+    "AgentResult",
+    "AgentSession",
+    "AskLLMTool",
+    "Budget",
+    "CodeExecutor",
+    "Environment",
+    "Journal",
+    "KwargsInitializable",
+    "MultiStepAgent",
+    "Observation",
+    "SimpleSearchTool",
+    "Status",
+    "StopReason",
+    "StopTool",
+    "TemplatedString",
+    "Tool",
+    "ToolRegistry",
+    "get_template",
+    "register_template",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'ck_pro' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"ck_pro.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

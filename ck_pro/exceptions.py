@@ -18,9 +18,12 @@ CKError                       base of everything that we raise on purpose
     BrowserServerError        the browser server is unreachable, full, or broken
   ExecutorError               the executor itself could not work (never: what the code did)
     IsolationError            the isolation that was required cannot be had here
-  JournalError                the journal cannot be written or read
-  LimitReached                a budget of the run is used up; carries the `StopReason`'s value
-  Cancelled                   the run was told to stop (Ctrl-C, shutdown); it can be resumed
+  RunEnding                   ends the run wherever it is raised, also inside a function that the
+                              model's code called (the code cannot catch it)
+    LimitReached              a budget of the run is used up; carries the `StopReason`'s value
+    Cancelled                 the run was told to stop (Ctrl-C, shutdown); it can be resumed
+    GuardStopped              an approver stopped an action for a person to decide
+    JournalError              the journal cannot be written or read
 ```
 
 Every error has a one-line message that says what was wrong, where, and what to do. Entry points
@@ -98,11 +101,19 @@ class IsolationError(ExecutorError):
     """The isolation that was required cannot be had on this machine."""
 
 
-class JournalError(CKError):
+class RunEnding(CKError):
+    """Ends the run from wherever it is raised; no code of the model's can catch it."""
+
+
+class JournalError(RunEnding):
     """The journal cannot be written or read."""
 
 
-class LimitReached(CKError):
+class GuardStopped(RunEnding):
+    """An approver said stop; the run ends with status `sensitive-action`."""
+
+
+class LimitReached(RunEnding):
     """A limit of the run is used up.
 
     Args:
@@ -115,5 +126,5 @@ class LimitReached(CKError):
         self.reason = reason
 
 
-class Cancelled(CKError):
+class Cancelled(RunEnding):
     """The run was told to stop by Ctrl-C or shutdown. What was done is kept; it can be resumed."""

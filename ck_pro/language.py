@@ -17,6 +17,7 @@ from typing import Any
 from ck_pro.events import Action, CodeAction, FinishAction, ToolCall
 from ck_pro.exceptions import ParseError
 from ck_pro.template import TemplatedString
+from ck_pro.tool import function_schema
 
 Message = dict[str, Any]
 
@@ -108,8 +109,12 @@ class AgentLanguage(ABC):
         messages = [{"role": "user", "content": made}] if isinstance(made, str) else made
         return Prompt(messages)
 
-    def call_kwargs(self, schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Parameters that the model call needs in this language."""
+    def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
+        """Parameters that the model call needs in this language.
+
+        Args:
+            functions: tools and sub-agents: `name`, `description`, `parameters` (JSON schema).
+        """
         return {}
 
     @abstractmethod
@@ -149,9 +154,10 @@ class CodeLanguage(AgentLanguage):
 class FunctionCallingLanguage(AgentLanguage):
     """Tool calls of the chat-completions API; prose without a call ends the run as its answer."""
 
-    def call_kwargs(self, schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
         """The functions as the `tools` parameter."""
-        return {"tools": list(schemas)} if schemas else {}
+        tools = [function_schema(f.name, f.description, f.parameters) for f in functions]
+        return {"tools": tools} if tools else {}
 
     def parse(self, reply: str) -> list[Action]:
         """One `ToolCall` for each call of the reply, in order."""

@@ -85,6 +85,7 @@ class AgentSession:
         steps: one dict per step: `step_idx, plan, action` and, in the last, `end`.
         state: the progress state as the planner last wrote it.
         status, stop_reason: how it stands; `stop_reason` is None while it runs.
+        finish: `{"output", "log"}` of the terminal action, once there was one.
         final_results: `{"output", "log"}` once it ended, else None.
         children: sessions of sub-agents by id.
         run: the runtime object of a live run; never written anywhere.
@@ -107,6 +108,7 @@ class AgentSession:
         self.status = Status.IN_PROGRESS
         self.stop_reason: StopReason | None = None
         self.message = ""
+        self.finish: dict[str, Any] | None = None
         self.final_results: dict[str, Any] | None = None
         self.children: dict[str, AgentSession] = {}
         self.calls: dict[str, dict[str, int]] = {}
@@ -158,9 +160,13 @@ class AgentSession:
     def _on_action(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self._last["action"].update(data)
 
-    def _on_started(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        if data.get("session") and self._sub_sessions:
+    def _on_sub_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if self._sub_sessions:
             self._sub_sessions[-1].append(data["session"])
+
+    def _on_finish(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if self.finish is None:  # of several terminal calls in one step the first counts
+            self.finish = dict(data)
 
     def _on_end(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         end = {"thought": "", "code": "", "llm_input": [], "llm_output": ""}
@@ -182,7 +188,9 @@ class AgentSession:
         "plan": _on_plan,
         "action": _on_action,
         "observation": _on_action,
-        "started": _on_started,
+        "error": _on_action,
+        "sub_session": _on_sub_session,
+        "finish": _on_finish,
         "end": _on_end,
         "status": _on_status,
     }

@@ -55,7 +55,7 @@ class Tool(KwargsInitializable):
 
     def get_function_definition(self, short: bool) -> str:
         """The tool as prompts show it: one line when `short`, else with its description."""
-        head = f"{self.name}{_signature(self.execute)}"
+        head = f"{self.name}{signature_text(self.execute)}"
         if short:
             return f"- {head}: {_first_line(self.description)}"
         return f"def {head}:\n" + textwrap.indent(f'"""{self.description}"""', "    ")
@@ -172,8 +172,8 @@ def parameters_schema(function: Callable[..., Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _signature(function: Callable[..., Any]) -> str:
-    """The signature as a person writes it: string annotations without their quotes."""
+def signature_text(function: Callable[..., Any]) -> str:
+    """A function's signature as a person writes it: annotations without quotes."""
     try:
         return str(inspect.signature(function, eval_str=True))
     except NameError:  # an annotation that only type checkers can resolve

@@ -1,0 +1,30 @@
+"""`CKAgent`: the main agent. It plans, writes small pieces of code, and delegates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ck_main.prompts  # noqa: F401  (registers the templates)
+from ck_pro.agent import MultiStepAgent
+from ck_pro.tool import StopTool
+from ck_pro.tools import AskLLMTool, SimpleSearchTool
+from ck_web.agent import WebAgent
+
+
+class CKAgent(MultiStepAgent):
+    """The main agent, with a web agent, a language model to ask, a web search and `stop`.
+
+    More sub-agents and tools are added by a subclass: an annotated attribute, and its name in
+    `sub_agents` or `tools`.
+    """
+
+    name: str = "ck_agent"
+    description: str = "Solves a task by planning, writing Python and delegating."
+    max_steps = 16
+    templates = {"plan": "ck_plan", "action": "ck_action", "end": None}
+    web_agent: WebAgent = WebAgent()
+    ask_llm: AskLLMTool = AskLLMTool()
+    search: SimpleSearchTool = SimpleSearchTool()
+    stop: StopTool = StopTool()
+    sub_agents: list[Any] = ["web_agent"]
+    tools: list[Any] = ["ask_llm", "search", "stop"]

@@ -1,0 +1,69 @@
+"""Prompts of the main agent: plan, action, and the optional end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ck_pro.language import Prompt, compose_prompt
+from ck_pro.prompts import (
+    ACTION_INSTRUCTION,
+    CODE_RULES,
+    END_INSTRUCTION,
+    PLAN_RULES,
+    progress_text,
+    system_text,
+)
+from ck_pro.template import register_template
+
+_ROLE = """\
+You are the main agent: you solve the user's task by writing Python in small steps, and hand pieces
+of work to sub-agents and tools by calling them as functions."""
+
+_RULES = f"""\
+{CODE_RULES}
+- A sub-agent knows nothing but the task text that you give it: put all that it needs into that
+  text, the exact web address included, and say in what form you want the answer.
+- A sub-agent's result has 'output' and 'log'. Print the whole result; check the output before you
+  rely on it. An empty output means that it failed, and the log says why.
+- Several independent sub-agent calls may run at once in threads (concurrent.futures).
+- Compute with Python, not in your head.
+- When the answer is known and checked, call stop(output=..., log=...) with the answer exactly in
+  the form that the task asks for. When the task cannot be done, call stop as well, with what the
+  task wants in that case (or a plain statement), and the reason in the log."""
+
+_EXAMPLE = """\
+Thought: The population is on the town's page; the web agent can read it there.
+```python
+result = web_agent(task="Open http://town.example/facts and report the population, digits only.")
+print(result)
+```"""
+
+
+def _prompt(values: dict[str, Any], instruction: str) -> Prompt:
+    system = system_text(_ROLE, _RULES, values["functions_long"], _EXAMPLE)
+    current = progress_text(
+        values["state_str"],
+        values["notices"],
+        values["step_idx"],
+        values["max_steps"],
+        values["files"],
+    )
+    return compose_prompt(system, values["task"], values["history"], current, instruction)
+
+
+def ck_plan(**values: Any) -> Prompt:
+    """What is done, what is next, what was learned."""
+    return _prompt(values, PLAN_RULES)
+
+
+def ck_action(**values: Any) -> Prompt:
+    """The next piece of code."""
+    return _prompt(values, ACTION_INSTRUCTION)
+
+
+def ck_end(**values: Any) -> Prompt:
+    """The final answer, put into form; off by default (see `CKAgent`)."""
+    return _prompt(values, END_INSTRUCTION)
+
+
+register_template({"ck_plan": ck_plan, "ck_action": ck_action, "ck_end": ck_end})

@@ -1,0 +1,115 @@
+"""Approve before acting: a decision is a value, made by an `Approver`, kept by the `Guard`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ck_pro.environment import Environment
+from ck_pro.events import Action, ErrorObservation, Observation, ToolCall
+from ck_pro.exceptions import CKError, GuardStopped
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What an approver says of an action.
+
+    Attributes:
+        verdict: "approve"; "reject" (the model is told and goes on); "stop" (the run ends with
+            status `sensitive-action`, for a person to look at).
+        reason: one line.
+    """
+
+    verdict: Literal["approve", "reject", "stop"] = "approve"
+    reason: str = ""
+
+
+class ActionRejected(CKError):
+    """An approver said no; the model reads the reason."""
+
+
+class Approver(Protocol):
+    """Decides on actions before they act. Must be safe to call from several threads."""
+
+    def review(self, action: Action) -> Decision:
+        """What is to be done with `action`."""
+        ...
+
+
+class AutoApprover:
+    """Approves everything."""
+
+    def review(self, action: Action) -> Decision:
+        """Always approve."""
+        return Decision()
+
+
+class RuleApprover:
+    """Stops or rejects actions whose text matches a pattern.
+
+    Args:
+        stop: regular expressions; a match ends the run for a person to look at.
+        reject: regular expressions; a match is refused and the model told.
+    """
+
+    def __init__(self, stop: Sequence[str] = (), reject: Sequence[str] = ()):
+        self._rules: list[tuple[re.Pattern[str], Literal["stop", "reject"]]] = [
+            *((re.compile(p, re.IGNORECASE), "stop") for p in stop),
+            *((re.compile(p, re.IGNORECASE), "reject") for p in reject),
+        ]
+
+    def review(self, action: Action) -> Decision:
+        """The first rule that matches decides; none approves."""
+        text = describe(action)
+        for pattern, verdict in self._rules:
+            if pattern.search(text):
+                return Decision(verdict, f"'{text[:120]}' matches the rule {pattern.pattern!r}")
+        return Decision()
+
+
+def describe(action: Action) -> str:
+    """An action as one line: what rules match against."""
+    if isinstance(action, ToolCall):
+        arguments = ", ".join(f"{k}={v!r}" for k, v in action.arguments.items())
+        return f"{action.name}({arguments})"
+    fields = " ".join(str(v) for k, v in action.to_dict().items() if k != "kind" and v)
+    return f"{action.kind} {fields}"
+
+
+def require_approval(approver: Approver, action: Action) -> None:
+    """Return if the action may act.
+
+    Raises:
+        ActionRejected: the approver refused it.
+        GuardStopped: the approver ends the run.
+    """
+    decision = approver.review(action)
+    if decision.verdict == "reject":
+        raise ActionRejected(f"This action was not allowed: {decision.reason}")
+    if decision.verdict == "stop":
+        raise GuardStopped(f"stopped for a person to decide: {decision.reason}")
+
+
+class Guard(Environment):
+    """An environment behind an approver: looking is free, acting is reviewed."""
+
+    def __init__(self, environment: Environment, approver: Approver):
+        self.environment, self.approver = environment, approver
+
+    def observe(self) -> Observation:
+        """What the environment shows."""
+        return self.environment.observe()
+
+    def execute(self, action: Action) -> Observation:
+        """Act if approved; a refusal is an observation, a stop raises `GuardStopped`."""
+        try:
+            require_approval(self.approver, action)
+        except ActionRejected as e:
+            return ErrorObservation(text=str(e))
+        return self.environment.execute(action)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.environment.close()

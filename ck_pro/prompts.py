@@ -1,0 +1,101 @@
+"""The prompts of a plain `MultiStepAgent`, and the parts that other agents' prompts share.
+
+The order is from stable to volatile (see `compose_prompt`): role, rules, functions and an example
+are the same in every phase and step of an agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ck_pro.language import Prompt, compose_prompt
+from ck_pro.template import register_template
+
+CODE_RULES = """\
+- Reply with a short thought, then exactly one block of Python between ```python and ```.
+- Variables, imports and functions stay from step to step.
+- You see only what you print.
+- Files are read and written in the working directory; the code has no network of its own.
+- Do not guess what a function would return: call it, print it, and go on in the next step."""
+
+PLAN_RULES = """\
+Now plan. Reply with a short thought, then one block of Python that holds a single dict with the
+keys 'completed_list' (sub-tasks that are done), 'todo_list' (sub-tasks that are left, in order),
+'experience' (what was learned about how to do things, also what failed) and 'information' (facts
+found so far, with where they come from). All four are lists of short strings. No other code."""
+
+ACTION_INSTRUCTION = "Now act: a short thought, then one block of Python for the next step."
+
+END_INSTRUCTION = """\
+The work has ended. Reply with a short thought, then one block of Python that holds a single dict
+with the keys 'output' (the final answer, exactly in the form that the task asks for; an empty
+string if there is none) and 'log' (how it was found, or what prevented it)."""
+
+
+def system_text(role: str, rules: str, functions: str, example: str) -> str:
+    """The unchanging beginning of all prompts of an agent."""
+    parts = [role, f"# Rules\n{rules}"]
+    if functions:
+        parts.append(f"# Functions you can call in the code\n{functions}")
+    parts.append(f"# Example of a reply\n{example}")
+    return "\n\n".join(parts)
+
+
+def progress_text(
+    state_str: str,
+    notices: Sequence[str],
+    step_idx: int,
+    max_steps: int,
+    files: Sequence[str] = (),
+) -> str:
+    """What has changed since the last prompt: progress, files, notices."""
+    parts = [f"# Progress so far\n{state_str}"] if state_str not in ("", "{}") else []
+    if files:
+        parts.append("# Files in the working directory\n" + "\n".join(files))
+    if notices:
+        parts.append("# Mind\n" + "\n".join(f"- {n}" for n in notices))
+    if max_steps - step_idx <= 2:
+        left = max_steps - step_idx
+        parts.append(f"Only {left} step{'s are' if left != 1 else ' is'} left, this one included.")
+    return "\n\n".join(parts)
+
+
+_ROLE = "You are an agent that solves a task step by step by writing Python."
+
+_EXAMPLE = """\
+Thought: I need the sum of the first ten squares; that is a plain computation.
+```python
+total = sum(n * n for n in range(1, 11))
+print(total)
+```"""
+
+
+def _prompt(values: dict[str, Any], instruction: str) -> Prompt:
+    system = system_text(_ROLE, CODE_RULES, values["functions_long"], _EXAMPLE)
+    current = progress_text(
+        values["state_str"],
+        values["notices"],
+        values["step_idx"],
+        values["max_steps"],
+        values["files"],
+    )
+    return compose_prompt(system, values["task"], values["history"], current, instruction)
+
+
+def agent_plan(**values: Any) -> Prompt:
+    """The plan phase of a plain agent."""
+    return _prompt(values, PLAN_RULES)
+
+
+def agent_action(**values: Any) -> Prompt:
+    """The action phase of a plain agent."""
+    return _prompt(values, ACTION_INSTRUCTION)
+
+
+def agent_end(**values: Any) -> Prompt:
+    """The end phase of a plain agent."""
+    return _prompt(values, END_INSTRUCTION)
+
+
+register_template({"agent_plan": agent_plan, "agent_action": agent_action, "agent_end": agent_end})

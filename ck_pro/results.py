@@ -1,0 +1,108 @@
+"""What actions come back with: `ActionResult`, `AgentResult`, and the form observations have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ck_pro.executor import CodeResult
+from ck_pro.session import AgentSession, Status
+
+NO_OUTPUT = "(The code ran and printed nothing. Print what you want to see.)"
+
+
+class ActionResult(Mapping[str, Any]):
+    """A result as a mapping of `output` (what is wanted) and `log` (how it came about).
+
+    `str(result)` is what a model reads of it.
+    """
+
+    _keys: tuple[str, ...] = ("output", "log")
+
+    def __init__(self, output: Any = "", log: Any = ""):
+        self.output, self.log = output, log
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._keys:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __str__(self) -> str:
+        return f"{{'output': {self.output!r}, 'log': {self.log!r}}}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def to_worker(self) -> dict[str, Any]:
+        """What the model's code gets of it."""
+        return {k: self[k] for k in self._keys if k != "session"}
+
+
+class AgentResult(ActionResult):
+    """What a sub-agent returns: also its `task` and its whole `session`."""
+
+    _keys = ("output", "log", "task", "session")
+
+    def __init__(
+        self,
+        output: Any = "",
+        log: Any = "",
+        task: str = "",
+        session: AgentSession | None = None,
+    ):
+        super().__init__(output, log)
+        self.task, self.session = task, session
+
+    @classmethod
+    def of(cls, session: AgentSession) -> AgentResult:
+        """The result of a run that ended."""
+        results = session.final_results or {"output": "", "log": ""}
+        log = results["log"]
+        if session.status is not Status.DONE:
+            log = f"{log} [ended with status {session.status}: {session.message}]".strip()
+        return cls(results["output"], log, session.task, session)
+
+    def reference(self) -> dict[str, Any]:
+        """The result as an observation keeps it: the session by its id."""
+        sid = self.session.id if self.session is not None else None
+        shown = {"output": self.output, "log": self.log, "task": self.task, "repr": str(self)}
+        return {**shown, "session": sid}
+
+
+def result_value(result: Any) -> Any:
+    """One returned value as an observation: a sub-agent's result by reference, else text."""
+    return result.reference() if isinstance(result, AgentResult) else str(result)
+
+
+def observed_value(result: CodeResult) -> Any:
+    """What a code action showed, as the row's `observation`.
+
+    Returns:
+        Text; or the reference of ONE sub-agent's result, if that alone was printed; or a list of
+        texts and such references.
+    """
+    tail = _tail(result)
+    if not any(isinstance(p, AgentResult) for p in result.printed):
+        return "\n".join(p for p in (result.output.rstrip("\n"), tail) if p) or NO_OUTPUT
+    entries = [result_value(p) for p in result.printed]
+    if tail:
+        entries.append(tail)
+    return entries[0] if len(entries) == 1 else entries
+
+
+def _tail(result: CodeResult) -> str:
+    """What is told beside the printed output: the last value, the error, lost variables."""
+    lines = []
+    if result.value is not None and not result.ended_by:
+        lines.append(f"Last value: {result.value}")
+    if result.error is not None:
+        lines.append(result.error.traceback or f"{result.error.type}: {result.error.message}")
+    if result.state_lost:
+        lines.append("The worker was replaced: all variables are lost.")
+    return "\n".join(lines)

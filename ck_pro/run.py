@@ -1,0 +1,305 @@
+"""`Run`: everything of one live run that is not history; the agent object holds none of it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ck_pro.approval import Approver, AutoApprover, require_approval
+from ck_pro.config import KwargsInitializable
+from ck_pro.environment import Environment
+from ck_pro.events import ToolCall
+from ck_pro.exceptions import Cancelled, ModelError
+from ck_pro.executor import CodeExecutor
+from ck_pro.journal import Journal
+from ck_pro.language import Prompt, text_of
+from ck_pro.model import LLM, Budget, CallContext, Reply
+from ck_pro.session import AgentSession
+
+EventSink = Callable[[dict[str, Any]], None]
+_SHOWN = 2000
+_REMEMBERED_PROMPTS = 4
+
+
+class ExecutorSettings(KwargsInitializable):
+    """How an agent's code is run; see `ck_pro.executor.CodeExecutor`."""
+
+    timeout: float = 60.0
+    """Seconds of the code's own time in one step; time inside tools and sub-agents is apart."""
+    call_timeout: float | None = None
+    """Seconds that one call of a tool or sub-agent may take."""
+    memory_mb: int = 2048
+    network: bool = False
+    max_output: int = 65_536
+    """Bytes of output that are kept of one step."""
+    stateful: bool = True
+    require_isolation: str | None = None
+
+
+class Run:
+    """One live run of one agent: what it may use, and what it records.
+
+    Args:
+        agent: the agent's configuration.
+        session: the history that this run writes.
+        parent: the run that called this one, for a sub-agent.
+        workdir: where code and tools work; a temporary folder when None.
+        journal, budget, cancel, on_event: of the whole tree; taken from `parent` where it is set.
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        session: AgentSession,
+        *,
+        parent: Run | None = None,
+        workdir: Path | None = None,
+        journal: Journal | None = None,
+        budget: Budget | None = None,
+        cancel: threading.Event | None = None,
+        on_event: EventSink | None = None,
+    ):
+        self.agent, self.session, self.parent = agent, session, parent
+        self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
+        self.journal: Journal = parent.journal if parent else journal or Journal()
+        self.budget = Budget(parent=parent.budget) if parent else budget or Budget()
+        self.cancel = parent.cancel if parent else cancel or threading.Event()
+        self.on_event = parent.on_event if parent else on_event
+        self._lock: threading.RLock = parent._lock if parent else threading.RLock()
+        self._workdir = workdir or (parent.workdir if parent else None)
+        self._temporary: Path | None = None
+        self.environment: Environment | None = None
+        self.notices: list[str] = []
+        """Lines that the model reads in the next prompt."""
+        self.approver: Approver = agent.approver or AutoApprover()
+        self._executor: CodeExecutor | None = None
+        self._prompts: list[str] = []
+
+    @property
+    def workdir(self) -> Path:
+        """The folder of code and files; a temporary one is made when first asked for."""
+        if self._workdir is None:
+            self._workdir = self._temporary = Path(tempfile.mkdtemp(prefix="ck-pro-"))
+        self._workdir.mkdir(parents=True, exist_ok=True)
+        return self._workdir.resolve()
+
+    # --- the log ---------------------------------------------------------------------------
+
+    def record(
+        self,
+        kind: str,
+        data: dict[str, Any] | None = None,
+        *,
+        phase: str | None = None,
+        duration: float | None = None,
+    ) -> None:
+        """Journal one event of this run and apply it to the session, in one order for the tree."""
+        session = self.session
+        i = len(session.steps) - (kind != "step") if session.steps else 0
+        with self._lock:
+            event = self.journal.append(
+                kind,
+                sid=session.id,
+                parent=self.parent.session.id if self.parent else None,
+                i=i,
+                phase=phase,
+                data=data,
+                duration=duration,
+            )
+            if self.parent is not None:
+                self.parent.session.children.setdefault(session.id, session)
+            session.apply(event)
+
+    def emit(self, kind: str, **facts: Any) -> None:
+        """Tell whoever watches (a display): never part of the log."""
+        if self.on_event is None:
+            return
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        used = root.budget.snapshot()
+        event: dict[str, Any] = {"kind": kind, "path": list(self.path), "sid": self.session.id}
+        event.update(step=len(self.session.steps) - 1, tokens=used["tokens"], money=used["money"])
+        self.on_event({**event, **facts})
+
+    # --- limits ----------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Return if the run may go on.
+
+        Raises:
+            Cancelled: it was told to stop.
+            LimitReached: time, tokens or money of the tree are used up.
+        """
+        if self.cancel.is_set():
+            raise Cancelled("the run was told to stop")
+        self.budget.check(steps=False)
+
+    # --- model calls -----------------------------------------------------------------------
+
+    def call_model(
+        self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str, **call_kwargs: Any
+    ) -> Reply:
+        """Call a model within the limits of the run, and log the call whole.
+
+        Args:
+            llm: the model.
+            messages: chat messages; a `Prompt` also tells its stable instructions.
+            phase: "plan", "action", "end", or "tool:NAME" for a tool's own call.
+            call_kwargs: passed on to the model.
+
+        Raises:
+            ModelError, LimitReached, Cancelled: see `LLM`.
+        """
+        self.check()
+        prompt = messages if isinstance(messages, Prompt) else Prompt(messages)
+        context = CallContext(
+            agent_path=self.path,
+            phase=phase,
+            step=max(0, len(self.session.steps) - 1),
+            task=self.session.task,
+            instructions=prompt.instructions,
+            sid=self.session.id,
+            budget=self.budget,
+            cancel=self.cancel,
+            workdir=str(self.workdir),
+        )
+        try:
+            reply = llm(list(prompt), context=context, **call_kwargs)
+        except ModelError as e:
+            self.record("model_failed", {"error": f"{type(e).__name__}: {e}"}, phase=phase)
+            raise
+        self._log_call(reply, phase)
+        return reply
+
+    def _log_call(self, reply: Reply, phase: str) -> None:
+        data: dict[str, Any] = {
+            "model": reply.model,
+            "params": _jsonable(reply.params),
+            "usage": reply.usage.to_dict(),
+            "attempts": reply.attempts,
+            "finish_reason": reply.finish_reason,
+            "cost": reply.cost,
+            "shortened": reply.shortened,
+            "prefix_share": round(self._prefix_share(reply.messages), 4),
+        }
+        if self.agent.store_io:
+            data.update(messages=reply.messages, output=str(reply), reasoning=reply.reasoning)
+            if reply.tool_calls:
+                data["tool_calls"] = reply.tool_calls
+        self.record("model_call", data, phase=phase, duration=reply.latency)
+        self.emit("model_call", phase=phase)
+
+    def _prefix_share(self, messages: Sequence[dict[str, Any]]) -> float:
+        """Share of the prompt's text that is a prefix of an earlier prompt of this run."""
+        text = "\x00".join(f"{m.get('role')}:{text_of(m.get('content'))}" for m in messages)
+        with self._lock:
+            best = max((_common_prefix(text, p) for p in self._prompts), default=0)
+            self._prompts = [*self._prompts[1 - _REMEMBERED_PROMPTS :], text]
+        return best / max(1, len(text))
+
+    # --- code and its functions ------------------------------------------------------------
+
+    @property
+    def executor(self) -> CodeExecutor:
+        """The worker of this run, started when first used."""
+        if self._executor is None:
+            functions, terminal = self.functions()
+            settings = self.agent.executor
+            self._executor = CodeExecutor(
+                functions=functions,
+                terminal=terminal,
+                workdir=self.workdir,
+                **{n: getattr(settings, n) for n in settings.setting_names()},
+            )
+        return self._executor
+
+    def functions(self) -> tuple[dict[str, Callable[..., Any]], set[str]]:
+        """The functions that this run's code may call, logged and guarded; terminal names."""
+        functions: dict[str, Callable[..., Any]] = {}
+        terminal: set[str] = set()
+        for callee in self.agent.functions():
+            ends = getattr(callee, "terminal", False)
+            functions[callee.name] = self._logged(callee.name, callee.bind(self), ends)
+            if ends:
+                terminal.add(callee.name)
+        return functions, terminal
+
+    def _logged(
+        self, name: str, function: Callable[..., Any], terminal: bool
+    ) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            arguments = {k: _jsonable(v) for k, v in bound.arguments.items()}
+            self.check()
+            require_approval(self.approver, ToolCall(name=name, arguments=arguments))
+            self.record("started", {"name": name, "arguments": arguments})
+            self.emit("call_started", text=name)
+            start = time.monotonic()
+            try:
+                result = function(*args, **kwargs)
+            except Exception as e:
+                error = {"name": name, "error": f"{type(e).__name__}: {e}"[:_SHOWN]}
+                self.record("call", error, duration=time.monotonic() - start)
+                raise
+            finally:
+                self.emit("call_ended", text=name)
+            value = {"name": name, "value": str(result)[:_SHOWN]}
+            self.record("call", value, duration=time.monotonic() - start)
+            if terminal:
+                self.record("finish", _final(result))
+            return result
+
+        return call
+
+    # --- the end ---------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Release the worker, the environment and a temporary folder; harmless when repeated."""
+        try:
+            if self._executor is not None:
+                self._executor.close()
+                self._executor = None
+        finally:
+            try:
+                if self.environment is not None:
+                    self.environment.close()
+                    self.environment = None
+            finally:
+                if self._temporary is not None:
+                    shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _final(result: Any) -> dict[str, str]:
+    """What a terminal function returned, as output and log."""
+    if isinstance(result, dict) and "output" in result:
+        return {"output": str(result["output"]), "log": str(result.get("log", ""))}
+    return {"output": "" if result is None else str(result), "log": ""}
+
+
+def _jsonable(value: Any) -> Any:
+    """`value` if it is JSON data, else what reading it back from JSON text gives."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _common_prefix(a: str, b: str) -> int:
+    """Length of the common beginning, by bisection (comparing slices is fast)."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
