@@ -1,0 +1,342 @@
+"""Task files: JSON lines (or one JSON list) in, `Task` or `LineProblem` out, one at a time.
+
+What a line may hold (all of it also inside an `info` object):
+
+- the question: the first of `question, Question, task, Task, query, Query, instruction,
+  Instruction`; the only field that must be there;
+- `file_name`: a file that belongs to the task, beside the task file;
+- the right answer: the first of `Final answer, answer, true_answer`; `null`, an empty text and `?`
+  (the placeholder of test sets whose answers are withheld) mean that it is not known;
+- `id` or `task_id`; without one the task is `task0000`, `task0001`, ... by its place in the file.
+
+A line that cannot be used becomes a `LineProblem`; the lines after it are read all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from ck_pro.exceptions import TaskFileError
+
+QUESTION_NAMES = (
+    "question",
+    "Question",
+    "task",
+    "Task",
+    "query",
+    "Query",
+    "instruction",
+    "Instruction",
+)
+ANSWER_NAMES = ("Final answer", "answer", "true_answer")
+ID_NAMES = ("id", "task_id")
+MAX_LINE_BYTES = 1_000_000
+MAX_ID_CHARS = 200
+
+_BOM = b"\xef\xbb\xbf"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+# names that Windows keeps for devices; a run folder may be copied there
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of a task file.
+
+    Args:
+        id: as the line gives it, or `task0000` by its place.
+        question: what the agent is asked.
+        folder: the id made safe as the name of a file, unique in the task file.
+        answer: the right answer as text; None if not known.
+        file_name: the name of the task's file as the line gives it; None without a file.
+        file: where that file is.
+        original: the line's object, unchanged.
+    """
+
+    id: str
+    question: str
+    folder: str
+    answer: str | None = None
+    file_name: str | None = None
+    file: Path | None = None
+    original: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LineProblem:
+    """A line (or list item) that cannot be used; `str()` is one line: where, what, what to do."""
+
+    path: Path
+    line: int
+    field: str
+    text: str
+
+    def __str__(self) -> str:
+        at = f", field '{self.field}'" if self.field else ""
+        return f"{self.path}, line {self.line}{at}: {self.text}"
+
+
+class UnusableItem(Exception):
+    """One line's fault, on its way to a `LineProblem`."""
+
+    def __init__(self, name: str, text: str):
+        super().__init__(text)
+        self.field, self.text = name, text
+
+
+def read_tasks(path: Path, files_dir: Path | None = None) -> Iterator[Task | LineProblem]:
+    """The tasks of a file in order, one line held at a time (a JSON list is held whole).
+
+    Args:
+        path: the task file, UTF-8, JSON lines or one JSON list.
+        files_dir: the folder that `file_name` is relative to and may not leave; by default the
+            folder of the task file.
+
+    Raises:
+        TaskFileError: the file cannot be opened or read.
+    """
+    root = (files_dir if files_dir is not None else path.parent).resolve()
+    seen: dict[str, int] = {}
+    folders: set[str] = set()
+    for index, (line, content) in enumerate(_items(path)):
+        try:
+            if isinstance(content, UnusableItem):
+                raise content
+            task = parse_task(content, index, root, folders)
+            if task.id in seen:
+                at = f"{task.id!r} is already the id of line {seen[task.id]}; give it another"
+                raise UnusableItem(_first(task.original, ID_NAMES)[0], at)
+        except UnusableItem as e:
+            yield LineProblem(path, line, e.field, e.text)
+            continue
+        seen[task.id] = line
+        folders.add(task.folder.casefold())
+        yield task
+
+
+def parse_task(item: Any, index: int, root: Path, taken: set[str]) -> Task:
+    """One decoded item as a `Task`; raises `UnusableItem` with the field and what to do.
+
+    Args:
+        item: what the line holds.
+        index: its place in the file from 0, blank lines not counted.
+        root: the resolved folder that the task's file must be in.
+        taken: folder names that other tasks have, in lower case.
+    """
+    if not isinstance(item, dict):
+        raise UnusableItem("", f'is {_kind(item)}, not an object; write {{"question": ...}}')
+    task_id = _task_id(item, index)
+    file_name, file = _file(item, root)
+    return Task(
+        id=task_id,
+        question=_question(item),
+        folder=safe_name(task_id, taken),
+        answer=_answer(item),
+        file_name=file_name,
+        file=file,
+        original=item,
+    )
+
+
+def safe_name(task_id: str, taken: set[str] | None = None) -> str:
+    """`task_id` as the name of a folder: letters, digits, `.`, `_`, `-`; at most 80 characters.
+
+    An id that had to be changed (or whose name another task has, small and capital letters being
+    one) gets a part of its hash, so that two ids never share a folder.
+    """
+    safe = _UNSAFE.sub("_", task_id).lstrip(".-")[:80].rstrip(".")
+    free = safe.casefold() not in (taken or ())
+    if safe == task_id and free and not _RESERVED.fullmatch(safe):
+        return safe
+    return f"{safe[:70]}-{hashlib.sha256(task_id.encode()).hexdigest()[:8]}".lstrip("-")
+
+
+def _first(item: dict[str, Any], names: Sequence[str]) -> tuple[str, Any]:
+    """The first of `names` that has a value, in the line itself, then in its `info`."""
+    info = item.get("info")
+    for place in (item, info if isinstance(info, dict) else {}):
+        for name in names:
+            if place.get(name) is not None:
+                return name, place[name]
+    return names[0], None
+
+
+def _question(item: dict[str, Any]) -> str:
+    name, value = _first(item, QUESTION_NAMES)
+    if value is None:
+        raise UnusableItem(name, "is missing; give it as one of " + ", ".join(QUESTION_NAMES))
+    if not isinstance(value, str):
+        raise UnusableItem(name, f"is {_kind(value)}; the question must be text")
+    if not value.strip():
+        raise UnusableItem(name, "is empty; write the question")
+    return value
+
+
+def _answer(item: dict[str, Any]) -> str | None:
+    name, value = _first(item, ANSWER_NAMES)
+    if value is None:
+        return None
+    if isinstance(value, list) and all(_scalar(v) for v in value):
+        value = ", ".join(str(v) for v in value)
+    if not _scalar(value):
+        raise UnusableItem(name, f"is {_kind(value)}; the answer must be text or a number")
+    text = str(value)
+    return None if text.strip() in ("", "?") else text
+
+
+def _task_id(item: dict[str, Any], index: int) -> str:
+    name, value = _first(item, ID_NAMES)
+    if value is None:
+        return f"task{index:04d}"
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise UnusableItem(name, f"is {_kind(value)}; an id is text or a whole number")
+    text = str(value).strip()
+    if not text:
+        raise UnusableItem(name, "is empty; give an id or leave the field out")
+    if len(text) > MAX_ID_CHARS:
+        raise UnusableItem(name, f"has {len(text)} characters; at most {MAX_ID_CHARS} are allowed")
+    return text
+
+
+def _file(item: dict[str, Any], root: Path) -> tuple[str | None, Path | None]:
+    _, name = _first(item, ("file_name",))
+    if name is None or name == "":
+        return None, None
+    if not isinstance(name, str):
+        raise UnusableItem("file_name", f"is {_kind(name)}; it must be the name of a file")
+    try:
+        file = (root / name).resolve()
+        inside, present = file.is_relative_to(root), file.is_file()
+    except (OSError, ValueError, RuntimeError):  # too long, a zero byte, a loop of links
+        raise UnusableItem("file_name", f"{name[:80]!r} is not the name of a file") from None
+    if not inside:
+        raise UnusableItem(
+            "file_name", f"{name!r} leads out of {root}; put the file there or give --files-dir"
+        )
+    if not present:
+        raise UnusableItem(
+            "file_name", f"there is no file {file}; put it there or give --files-dir"
+        )
+    return name, file
+
+
+def _items(path: Path) -> Iterator[tuple[int, Any]]:
+    """(line number from 1, decoded content or `UnusableItem`) of every line that is not blank."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_BOM)) != _BOM:
+                file.seek(0)
+            start = file.tell()
+            listed = _is_list(file)
+            file.seek(start)
+            yield from _list_items(file.read()) if listed else _line_items(file)
+    except OSError as e:
+        raise TaskFileError(f"cannot read the task file {path}: {e.strerror}") from None
+
+
+def _is_list(file: BinaryIO) -> bool:
+    """Whether the file is one JSON list, and not lines the first of which is a stray list."""
+    while (line := file.readline(MAX_LINE_BYTES)) and not line.strip():
+        pass
+    if not line.lstrip().startswith(b"["):
+        return False
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    return all(not rest.strip() for rest in iter(lambda: file.readline(MAX_LINE_BYTES), b""))
+
+
+def _line_items(file: BinaryIO) -> Iterator[tuple[int, Any]]:
+    number = 0
+    while line := file.readline(MAX_LINE_BYTES + 2):
+        number += 1
+        if len(line.rstrip(b"\r\n")) > MAX_LINE_BYTES:
+            while line and not line.endswith(b"\n"):
+                line = file.readline(MAX_LINE_BYTES)
+            yield (
+                number,
+                UnusableItem(
+                    "",
+                    f"is longer than {MAX_LINE_BYTES:,} bytes; put long material into a file "
+                    "and name that in 'file_name'",
+                ),
+            )
+        elif line.strip():
+            yield number, _decoded(line.rstrip())
+
+
+def _decoded(line: bytes) -> Any:
+    try:
+        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as e:
+        return UnusableItem("", f"is not UTF-8 at byte {e.start + 1}; save the file as UTF-8")
+    except UnicodeEncodeError:
+        return UnusableItem("", "holds half of a surrogate pair (\\ud800 to \\udfff); remove it")
+    except json.JSONDecodeError as e:
+        return UnusableItem("", f"is not JSON: {e.msg} at column {e.colno}; correct the line")
+    except ValueError as e:
+        return UnusableItem("", f"is not JSON: {e}; correct the line")
+    except RecursionError:
+        return UnusableItem("", "is nested too deeply; flatten it")
+    return value
+
+
+def _list_items(content: bytes) -> Iterator[tuple[int, Any]]:
+    """The items of one JSON list; a syntax error ends it, what came before it counts."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as e:
+        line = content.count(b"\n", 0, e.start) + 1
+        yield line, UnusableItem("", "is not UTF-8; save the file as UTF-8")
+        return
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    space = re.compile(r"\s*")
+    at = text.index("[") + 1
+    first = True
+    while True:
+        at = space.match(text, at).end()  # type: ignore[union-attr]
+        if text[at : at + 1] == "]":
+            rest = text[at + 1 :].strip()
+            if rest:
+                yield (
+                    text.count("\n", 0, at) + 1,
+                    UnusableItem("", "something follows the list's end"),
+                )
+            return
+        if not first:
+            if text[at : at + 1] != ",":
+                yield text.count("\n", 0, at) + 1, UnusableItem("", "',' or ']' is missing here")
+                return
+            at = space.match(text, at + 1).end()  # type: ignore[union-attr]
+        first = False
+        line = text.count("\n", 0, at) + 1
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as e:
+            number = text.count("\n", 0, e.pos) + 1 if isinstance(e, json.JSONDecodeError) else line
+            said = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
+            yield number, UnusableItem("", f"is not JSON: {said}; the items after it are not read")
+            return
+        yield line, _decoded(text[at:end].encode("utf-8", "surrogatepass"))
+        at = end
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "true/false"}
+    return "null" if value is None else names.get(type(value), "a number")

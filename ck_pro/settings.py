@@ -1,0 +1,220 @@
+"""Settings for a run: a configuration file and `--updates`, merged from left to right.
+
+A configuration file is YAML (`.yaml`, `.yml`), JSON (`.json`) or the text of a Python dict (`.py`,
+`.txt`), literals only: nothing in it is run. An update is the text of a dict, Python's or JSON's,
+or `dotted.name=value`, where the value is read as a literal if it is one and is text otherwise:
+
+>>> load_settings(None, ["{'max_steps': 5}", "web_agent.model.call_target=gpt:x"])
+{'max_steps': 5, 'web_agent': {'model': {'call_target': 'gpt:x'}}}
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ck_pro.exceptions import ConfigError
+
+MODEL_SETTING = "call_target"
+"""What a plain text means for a setting that is a model: see `LLM.string_setting`."""
+
+_DOTTED = re.compile(r"\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\s*=(.*)", re.DOTALL)
+
+
+def load_settings(config: Path | None, updates: Sequence[str] = ()) -> dict[str, Any]:
+    """The settings of a configuration file with the updates merged in, the last one winning.
+
+    Args:
+        config: the file, or None for none.
+        updates: dict texts or `dotted.name=value`, merged from left to right.
+
+    Raises:
+        ConfigError: a file or an update that cannot be read; the message has the file and line.
+    """
+    settings = {} if config is None else read_config(config)
+    for text in updates:
+        settings = merge_settings(settings, parse_update(text))
+    return settings
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The settings in a file; its ending says which notation it is in.
+
+    Raises:
+        ConfigError: no such file, an unknown ending, a syntax error, or not a dict of settings.
+    """
+    readers = {".json": _json, ".py": _literal, ".txt": _literal, ".yaml": _yaml, ".yml": _yaml}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise ConfigError(f"config {path}: the name must end in one of {', '.join(readers)}")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as e:
+        raise ConfigError(f"config {path}: cannot be read: {e.strerror}") from None
+    except UnicodeDecodeError as e:
+        line = e.object.count(b"\n", 0, e.start) + 1
+        raise ConfigError(f"config {path}, line {line}: not UTF-8; save it as UTF-8") from None
+    if not text.strip():
+        return {}
+    try:
+        value = reader(text)
+    except _SyntaxProblem as e:
+        at = f", line {e.line}" if e.line else ""
+        raise ConfigError(f"config {path}{at}: {e.text}") from None
+    return _checked({} if value is None else value, f"config {path}")
+
+
+def parse_update(text: str) -> dict[str, Any]:
+    """One update as a nested dict.
+
+    Raises:
+        ConfigError: it is neither a dict nor `dotted.name=value`.
+    """
+    if text.strip().startswith("{"):
+        for reader in (_literal, _json):
+            try:
+                return _checked(reader(text.strip()), "--updates")
+            except _SyntaxProblem as e:
+                problem = e.text
+        raise ConfigError(f"--updates {_short(text)}: not a Python or JSON dict: {problem}")
+    found = _DOTTED.fullmatch(text)
+    if found is None:
+        raise ConfigError(
+            f"--updates {_short(text)}: write a dict, \"{{'max_steps': 5}}\", or name=value, "
+            '"web_agent.model.call_target=gpt:NAME"'
+        )
+    value = _value(found[2].strip())
+    for name in reversed(found[1].split(".")):
+        value = {name: value}
+    return _checked(value, f"--updates {_short(text)}")
+
+
+def merge_settings(base: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
+    """`update` laid over `base`: dicts merge key by key, anything else replaces.
+
+    A model may be given as a text, which stands for its `call_target`; text and dict then merge
+    too, so that naming another model keeps the parameters of its calls.
+    """
+    merged = dict(base)
+    for name, value in update.items():
+        current = merged.get(name)
+        if name == "model" or name.endswith("_model"):
+            if isinstance(current, str) and isinstance(value, Mapping):
+                current = {MODEL_SETTING: current}
+            elif isinstance(current, Mapping) and isinstance(value, str):
+                value = {MODEL_SETTING: value}
+        if isinstance(current, Mapping) and isinstance(value, Mapping):
+            value = merge_settings(current, value)
+        merged[name] = value
+    return merged
+
+
+class _SyntaxProblem(Exception):
+    """What is wrong with a text, and in which line (0: not known)."""
+
+    def __init__(self, text: str, line: int = 0):
+        super().__init__(text)
+        self.text, self.line = text, line
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as e:
+        raise _SyntaxProblem(f"not JSON: {e.msg}", e.lineno) from None
+    except (ValueError, RecursionError) as e:
+        raise _SyntaxProblem(f"not JSON: {e}") from None
+
+
+def _literal(text: str) -> Any:
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError as e:
+        raise _SyntaxProblem(f"not a Python literal: {e.msg}", e.lineno or 0) from None
+    except (ValueError, RecursionError, MemoryError) as e:
+        raise _SyntaxProblem(f"not a Python literal: {e}") from None
+    try:
+        return ast.literal_eval(tree)
+    except (ValueError, TypeError, RecursionError):
+        line = _first_computed(tree)
+        said = "only literals are allowed (text, numbers, True, None, lists, dicts)"
+        raise _SyntaxProblem(said, line) from None
+
+
+def _first_computed(tree: ast.Expression) -> int:
+    """The line of the first thing in a literal that would have to be evaluated."""
+    plain = (ast.Constant, ast.Dict, ast.List, ast.Tuple, ast.Set, ast.UnaryOp, ast.BinOp)
+    lines = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.expr) and not _is(n, plain)]
+    return min(lines, default=0)
+
+
+def _is(node: ast.AST, types: tuple[type, ...]) -> bool:
+    return isinstance(node, types)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe YAML in which a key that is given twice is an error, not a silent overwrite."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = key_node.value
+            if isinstance(key, str) and key in seen:
+                mark = key_node.start_mark
+                raise yaml.constructor.ConstructorError(None, None, f"'{key}' is given twice", mark)
+            if isinstance(key, str) and key != "<<":
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _yaml(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_StrictLoader)
+    except yaml.MarkedYAMLError as e:
+        line = e.problem_mark.line + 1 if e.problem_mark is not None else 0
+        raise _SyntaxProblem(f"not YAML: {e.problem or e.context}", line) from None
+    except yaml.reader.ReaderError as e:
+        line = text.count("\n", 0, e.position) + 1
+        raise _SyntaxProblem(f"not YAML: {e.reason}", line) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
+        raise _SyntaxProblem(f"not YAML: {e}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in out:
+            raise ValueError(f"'{name}' is given twice")
+        out[name] = value
+    return out
+
+
+def _checked(value: Any, where: str) -> dict[str, Any]:
+    """`value` if it is a dict whose keys are texts all the way down."""
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: must be a dict of settings, not a {type(value).__name__}")
+    for name, nested in value.items():
+        if not isinstance(name, str):
+            raise ConfigError(f"{where}: the name {name!r} is not text; put it in quotes")
+        if isinstance(nested, dict):
+            _checked(nested, f"{where}, {name}")
+    return value
+
+
+def _value(text: str) -> Any:
+    for reader in (_literal, _json):
+        try:
+            return reader(text)
+        except _SyntaxProblem:
+            continue
+    return text
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
