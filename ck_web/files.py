@@ -1,0 +1,123 @@
+"""Writing files into a run's working directory, which model-written code can write to as well.
+
+The code may have put links there that lead elsewhere, and may change them at any moment. So a path
+is walked one folder at a time from an open directory, and no link is ever followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from ck_pro.exceptions import ToolError
+
+_MAX_NAME = 120
+
+
+def safe_name(name: str, default: str = "download") -> str:
+    """A file name that a web site proposed, made harmless: no folders, no leading dot.
+
+    Letters of any script, digits, spaces and `-_.,+()@=` stay; the rest becomes `_`.
+    """
+    last = re.split(r"[/\\]", name)[-1]
+    plain = re.sub(r"[^\w \-.,+()@=]", "_", last).strip(" .")
+    stem, dot, suffix = plain.rpartition(".")
+    if not stem or len(suffix) > 20:
+        stem, dot, suffix = plain, "", ""
+    # names are limited in bytes, and a letter may take four
+    while len((stem + dot + suffix).encode()) > _MAX_NAME:
+        stem = stem[:-1]
+    return stem + dot + suffix or default
+
+
+def write_inside(root: Path, relative: str, data: bytes, *, unique: bool = False) -> str:
+    """Write a file under `root`; folders on the way are made.
+
+    Args:
+        root: the working directory.
+        relative: path below it; an absolute path must lead there too.
+        data: the content.
+        unique: take another name (`x-2.csv`) when the name is taken, instead of replacing it.
+
+    Returns:
+        The path that was written, relative to `root`, with slashes.
+
+    Raises:
+        ToolError: the path leads out of the working directory or cannot be written.
+    """
+    parts = _parts(root, relative)
+    try:
+        with _folder(root, parts[:-1]) as folder:
+            name = _fresh(folder, parts[-1], data) if unique else _replace(folder, parts[-1], data)
+    except OSError as e:
+        raise ToolError(f"cannot write {relative!r}: {e.strerror or e}") from None
+    return "/".join([*parts[:-1], name])
+
+
+def _parts(root: Path, relative: str) -> tuple[str, ...]:
+    if "\0" in relative:
+        raise ToolError("a path cannot hold a NUL character")
+    path = PurePosixPath(relative)
+    if path.is_absolute():
+        base = next((b for b in (root, root.resolve()) if path.is_relative_to(b)), None)
+        if base is None:
+            raise ToolError(f"{relative!r} is outside of the working directory; use a plain name")
+        path = path.relative_to(base)
+    if ".." in path.parts or not path.parts:
+        raise ToolError(f"{relative!r} is not a file in the working directory; use a plain name")
+    return path.parts
+
+
+@contextlib.contextmanager
+def _folder(root: Path, parts: tuple[str, ...]) -> Iterator[int]:
+    """An open directory below `root`, made where missing; a link on the way is an error."""
+    current = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=current)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            below = os.open(part, flags, dir_fd=current)
+            os.close(current)
+            current = below
+        yield current
+    finally:
+        os.close(current)
+
+
+def _fresh(folder: int, name: str, data: bytes) -> str:
+    """Write under the first free name; returns it."""
+    stem, dot, suffix = name.rpartition(".")
+    if not stem:
+        stem, dot, suffix = name, "", ""
+    number, tried = 1, name
+    while True:
+        try:
+            _create(folder, tried, data)
+            return tried
+        except FileExistsError:
+            number += 1
+            tried = f"{stem}-{number}{dot}{suffix}"
+
+
+def _replace(folder: int, name: str, data: bytes) -> str:
+    """Write under this name; what was there, also a link itself, is replaced whole."""
+    temporary = f".{secrets.token_hex(8)}.part"
+    try:
+        _create(folder, temporary, data)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+    return name
+
+
+def _create(folder: int, name: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(name, flags, 0o644, dir_fd=folder), "wb") as out:
+        out.write(data)

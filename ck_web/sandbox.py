@@ -1,0 +1,243 @@
+"""Browser servers started as a child of this process, shared by its runs, gone when it goes.
+
+A run that names no server acquires one here. All runs that want the same options share one child;
+it is stopped some time after the last of them released it, and at exit. The child holds the read
+end of a pipe from us and leaves when that closes, so it also goes when we are killed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ck_pro.exceptions import BrowserServerError
+
+_LISTENING = re.compile(r"listening on (https?://\S+)")
+_SECRET_NAME = re.compile(r"key|secret|token|password|credential", re.IGNORECASE)
+_START_TIMEOUT = 90.0
+_STOP_TIMEOUT = 15.0
+_LINES_KEPT = 200
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A place to act in that is ours for a time: a leased browser of a browser server.
+
+    Attributes:
+        id: names it in every request (the wire's `browserId`).
+        url: address of the server that holds it.
+        expires_at: end of the lease in seconds since 1970; None when the server sets none.
+    """
+
+    id: str
+    url: str
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """How to start a browser server; runs with equal options share one.
+
+    Attributes:
+        allow, block: hosts (or host:port) that pages may or may not reach, beyond the default
+            policy: the public network only.
+        max_browsers: browsers that may be leased at once.
+        chromium: path of the browser; found by itself when empty.
+    """
+
+    allow: tuple[str, ...] = ()
+    block: tuple[str, ...] = ()
+    max_browsers: int = 16
+    chromium: str = ""
+
+    def arguments(self) -> list[str]:
+        """The command line of `python -m web_server` for these options."""
+        out = ["--host", "127.0.0.1", "--port", "0", "--max-browsers", str(self.max_browsers)]
+        for host in self.allow:
+            out += ["--allow", host]
+        for host in self.block:
+            out += ["--block", host]
+        return [*out, "--chromium", self.chromium] if self.chromium else out
+
+
+class BrowserServer:
+    """A running child with a browser server on a loopback port, reachable with a secret token.
+
+    Args:
+        options: how to start it.
+        command: what to run, instead of the browser server (for tests).
+
+    Raises:
+        BrowserServerError: it did not come up; the message has its last words.
+    """
+
+    def __init__(self, options: ServerOptions, command: list[str] | None = None):
+        self.options = options
+        self.token = secrets.token_urlsafe(24)
+        self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
+        self._found: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._process = subprocess.Popen(
+            command or [sys.executable, "-m", "ck_web.server_child", *options.arguments()],
+            stdin=subprocess.PIPE,  # closes when we end, however we end: the sign to leave
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=_child_environment(self.token),
+            start_new_session=True,  # Ctrl-C is for us: runs close their browsers first
+            text=True,
+            errors="replace",
+        )
+        self._reader = threading.Thread(target=self._read, name="browser-server-log", daemon=True)
+        self._reader.start()
+        self.url = self._wait_until_listening()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the child still runs."""
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Process id of the child, which leads a process group of its own."""
+        return self._process.pid
+
+    def last_words(self) -> str:
+        """The last line that the server printed, for error messages."""
+        return next((line for line in reversed(self._lines) if line), "it printed nothing")
+
+    def stop(self) -> None:
+        """Stop the server and its Chromium; harmless when repeated."""
+        if self._process.stdin is not None:
+            try:
+                self._process.stdin.close()
+            except BrokenPipeError:
+                pass
+        try:
+            self._process.wait(_STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)  # what is left of it, if anything
+        except (ProcessLookupError, PermissionError):  # macOS says the latter of a zombie group
+            pass
+        self._process.wait()
+        self._reader.join(_STOP_TIMEOUT)
+
+    def _read(self) -> None:
+        """Keep the last lines of output; report the address when it comes, or the end."""
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self._lines.append(line.rstrip()[:1000])
+                found = _LISTENING.search(line)
+                if found:
+                    self._found.put(found[1])
+        self._found.put("")
+
+    def _wait_until_listening(self) -> str:
+        try:
+            url = self._found.get(timeout=_START_TIMEOUT)
+        except queue.Empty:
+            url = ""
+        if url:
+            return url
+        self.stop()
+        raise BrowserServerError(f"the browser server could not be started: {self.last_words()}")
+
+
+def _child_environment(token: str) -> dict[str, str]:
+    """Our environment without what looks like a secret, and with the way to our packages."""
+    env = {k: v for k, v in os.environ.items() if not _SECRET_NAME.search(k)}
+    here = str(Path(__file__).resolve().parent.parent)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [here, env.get("PYTHONPATH", "")]))
+    env["PYTHONUNBUFFERED"] = "1"
+    env["CK_WEB_TOKEN"] = token
+    return env
+
+
+@dataclass
+class _Shared:
+    """A shared server, how many hold it, and the timer that stops it when nobody does."""
+
+    server: BrowserServer
+    holders: int = 0
+    timer: threading.Timer | None = field(default=None)
+
+
+_lock = threading.Lock()
+_shared: dict[ServerOptions, _Shared] = {}
+
+
+def acquire_server(options: ServerOptions) -> BrowserServer:
+    """The shared server with these options, started if there is none. Release it when done.
+
+    Raises:
+        BrowserServerError: it could not be started.
+    """
+    with _lock:
+        entry = _shared.get(options)
+        if entry is not None and not entry.server.alive:
+            entry.server.stop()
+            entry = None
+        if entry is None:
+            if not _shared:
+                atexit.register(stop_servers)
+            entry = _shared[options] = _Shared(BrowserServer(options))
+        if entry.timer is not None:
+            entry.timer.cancel()
+            entry.timer = None
+        entry.holders += 1
+        return entry.server
+
+
+def release_server(server: BrowserServer, keep_seconds: float = 0.0) -> None:
+    """Give an acquired server back; the last one to do so has it stopped.
+
+    Args:
+        server: from `acquire_server`; once per acquiring.
+        keep_seconds: how long to keep an unused server for the next run.
+    """
+    with _lock:
+        entry = _shared.get(server.options)
+        if entry is None or entry.server is not server:
+            return  # it crashed and was replaced, or all were stopped
+        entry.holders -= 1
+        if entry.holders > 0:
+            return
+        if keep_seconds > 0:
+            entry.timer = threading.Timer(keep_seconds, _stop_if_unused, [server])
+            entry.timer.daemon = True
+            entry.timer.start()
+            return
+        del _shared[server.options]
+    server.stop()
+
+
+def stop_servers() -> None:
+    """Stop every server that this process started, used or not. Runs at exit by itself."""
+    with _lock:
+        entries = list(_shared.values())
+        _shared.clear()
+        atexit.unregister(stop_servers)
+    for entry in entries:
+        if entry.timer is not None:
+            entry.timer.cancel()
+        entry.server.stop()
+
+
+def _stop_if_unused(server: BrowserServer) -> None:
+    with _lock:
+        entry = _shared.get(server.options)
+        if entry is None or entry.server is not server or entry.holders > 0:
+            return
+        del _shared[server.options]
+    server.stop()

@@ -1,0 +1,179 @@
+"""A small browser server for tests: pages are texts, faults are injected, requests are kept."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+PAGES = {
+    "about:blank": ("", ["[1] RootWebArea ''", "[2] StaticText 'all of the page is shown'"]),
+    "http://shop.test/": (
+        "Shop",
+        [
+            "[1] RootWebArea 'Shop'",
+            "[2] StaticText 'top of the page'",
+            "\t[3] link 'Lamps'",
+            "\t[4] textbox 'Search it's' value: ",
+            "\t[5] button 'Export'",
+        ],
+    ),
+    "http://shop.test/lamps": (
+        "Lamps",
+        ["[1] RootWebArea 'Lamps'", "[2] StaticText 'top'", "\t[13] heading 'Lamps'"],
+    ),
+}
+
+
+class FakeWire:
+    """The server; `with FakeWire() as wire: wire.url`.
+
+    Attributes:
+        requests: (route, body) of everything that came in.
+        faults: what the next requests of a route meet: a status to answer, or "drop".
+        alone: answer like older servers, without an observation in the reply of an action.
+    """
+
+    def __init__(self, token: str = "") -> None:
+        self.token = token
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.faults: dict[str, deque[int | str]] = {}
+        self.alone = False
+        self.browsers: dict[str, dict[str, Any]] = {}
+        self.files = {"DownloadedFiles/b1/x-1": ("../data set.csv", b"a,b\n1,2\n")}
+        self._made = 0
+        handler = type("Handler", (_Handler,), {"wire": self})
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
+
+    def __enter__(self) -> FakeWire:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+    def fail(self, route: str, *faults: int | str) -> None:
+        """Let the next requests of a route fail."""
+        self.faults[route] = deque(faults)
+
+    def count(self, route: str) -> int:
+        """How many requests of a route came in."""
+        return sum(r == route for r, _ in self.requests)
+
+    # --- the routes ------------------------------------------------------------------------
+
+    def answer(self, route: str, body: dict[str, Any]) -> tuple[int, Any]:
+        if route == "getBrowser":
+            self._made += 1
+            key = f"b{self._made}"
+            self.browsers[key] = {"history": [], "files": [], "events": [], "text": ""}
+            return 200, {"browserId": key, "expiresAt": 2e9}
+        if route == "getFile":
+            found = self.files.get(body["filename"])
+            if found is None:
+                return 404, {"error": "no such file"}
+            return 200, {"file": base64.b64encode(found[1]).decode()}
+        browser = self.browsers.get(body.get("browserId", ""))
+        if browser is None:
+            return 404, {"error": "no such browser; its lease may have ended"}
+        if route == "closeBrowser":
+            del self.browsers[body["browserId"]]
+            return 200, {"message": "closed"}
+        if route == "takeScreenshot":
+            return 200, PNG
+        if route == "openPage":
+            browser["history"] = [body["url"]]
+            return 200, self._with_view({"browserId": body["browserId"], "pageId": "0"}, browser)
+        if route == "getAccessibilityTree":
+            return 200, self._view(browser, body)
+        return self._act(browser, body)
+
+    def _act(self, browser: dict[str, Any], body: dict[str, Any]) -> tuple[int, Any]:
+        action, target = body["actionName"], body.get("targetId")
+        page = PAGES.get(browser["history"][-1], ("", []))[1]
+        if target and not any(line.strip().startswith(f"[{target}] ") for line in page):
+            return 404, {"error": f"no element {target} on this page"}
+        if action == "click" and target == "3":
+            browser["history"].append("http://shop.test/lamps")
+        elif action == "click" and target == "5":
+            browser["files"].append("DownloadedFiles/b1/x-1")
+            browser["events"].append("downloaded a\nfile")
+        elif action == "type":
+            browser["text"] = body["actionValue"]
+        elif action == "goback":
+            if len(browser["history"]) == 1:
+                return 409, {"error": "there is no page to go back to"}
+            browser["history"].pop()
+        elif action == "goto":
+            browser["history"].append(body["actionValue"])
+        return 200, self._with_view({"message": "done"}, browser)
+
+    def _with_view(self, reply: dict[str, Any], browser: dict[str, Any]) -> dict[str, Any]:
+        return reply if self.alone else {**reply, "observation": self._view(browser, {})}
+
+    def _view(self, browser: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+        url = browser["history"][-1]
+        title, lines = PAGES.get(url, ("not found", ["[1] RootWebArea 'not found'"]))
+        tree = "\n".join([f"Tab 0 (current): {title}", *lines]) + "\n"
+        events, browser["events"] = browser["events"], []
+        wants = body.get("screenshot", "none")
+        return {
+            "yaml": tree.replace("value: ", f"value: {browser['text']}"),
+            "url": url,
+            "title": title,
+            "html": None,
+            "boxed_screenshot": base64.b64encode(PNG).decode() if wants == "boxed" else "",
+            "downloaded_file_path": browser["files"],
+            "downloads": [
+                {"path": p, "name": self.files[p][0], "size": len(self.files[p][1])}
+                for p in browser["files"]
+            ],
+            "events": events,
+        }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    wire: FakeWire
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._reply(200, {"version": "fake", "browsers": sorted(self.wire.browsers)})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        route = self.path.strip("/")
+        self.wire.requests.append((route, body))
+        faults = self.wire.faults.get(route)
+        fault = faults.popleft() if faults else None
+        if fault == "drop":
+            self.close_connection = True
+        elif fault == "text":
+            self._reply(200, b"<html>not a browser server</html>")
+        elif isinstance(fault, int):
+            self._reply(fault, {"error": "injected\nfault"})
+        elif self.wire.token and self.headers["Authorization"] != f"Bearer {self.wire.token}":
+            self._reply(401, {"error": "token missing or wrong"})
+        else:
+            self._reply(*self.wire.answer(route, body))
+
+    def _reply(self, status: int, body: Any) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
