@@ -60,9 +60,10 @@ class ServerOptions:
     max_browsers: int = 16
     chromium: str = ""
 
-    def arguments(self) -> list[str]:
-        """The command line of `python -m web_server` for these options."""
-        out = ["--host", "127.0.0.1", "--port", "0", "--max-browsers", str(self.max_browsers)]
+    def command(self) -> list[str]:
+        """The command line that starts such a server."""
+        out = [sys.executable, "-m", "ck_web.server_child", "--host", "127.0.0.1", "--port", "0"]
+        out += ["--max-browsers", str(self.max_browsers)]
         for host in self.allow:
             out += ["--allow", host]
         for host in self.block:
@@ -75,19 +76,18 @@ class BrowserServer:
 
     Args:
         options: how to start it.
-        command: what to run, instead of the browser server (for tests).
 
     Raises:
         BrowserServerError: it did not come up; the message has its last words.
     """
 
-    def __init__(self, options: ServerOptions, command: list[str] | None = None):
+    def __init__(self, options: ServerOptions):
         self.options = options
         self.token = secrets.token_urlsafe(24)
         self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
         self._found: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._process = subprocess.Popen(
-            command or [sys.executable, "-m", "ck_web.server_child", *options.arguments()],
+            options.command(),
             stdin=subprocess.PIPE,  # closes when we end, however we end: the sign to leave
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -147,6 +147,7 @@ class FakeWire:
 class _Handler(BaseHTTPRequestHandler):
     wire: FakeWire
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet per reply: two would wait for each other's acknowledgement
 
     def do_GET(self) -> None:
         self._reply(200, {"version": "fake", "browsers": sorted(self.wire.browsers)})
