@@ -1,0 +1,145 @@
+"""The journal: nothing lost, nothing doubled, nothing secret."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ck_pro.exceptions import JournalError
+from ck_pro.journal import EVENTS_FILE, Journal, read_events, secrets_of_environment
+
+IMAGE = "data:image/png;base64,iVBORw0KGgoAAAA="
+
+
+def _read(folder: Path) -> list[dict[str, Any]]:
+    return list(read_events(folder))
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "user", "content": [{"u": IMAGE}]}]
+    with Journal(tmp_path, clock=lambda: 5.0) as journal:
+        first = journal.append("session", sid="s", data={"task": "t", "n": [1, None, "ü"]})
+        call = journal.append("model_call", sid="s", i=0, phase="plan", data={"messages": messages})
+    assert _read(tmp_path) == [first, call]
+    assert call["data"]["messages"] == messages
+
+
+def test_messages_and_images_are_stored_once(tmp_path: Path) -> None:
+    big = [{"role": "user", "content": f"{n} " + "x" * 1000} for n in range(20)]
+    shot = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": IMAGE}}]}
+    with Journal(tmp_path) as journal:
+        for n in range(20):
+            journal.append("model_call", sid="s", data={"messages": [*big[: n + 1], shot]})
+    assert (tmp_path / EVENTS_FILE).stat().st_size < 3 * 20 * 1000
+    assert len(list((tmp_path / "blobs").iterdir())) == 1
+    events = _read(tmp_path)
+    assert events[-1]["data"]["messages"] == [*big, shot]
+    with Journal(tmp_path) as journal:  # opened again: known messages are not stored again
+        before = (tmp_path / EVENTS_FILE).stat().st_size
+        journal.append("model_call", sid="s", data={"messages": big})
+        assert (tmp_path / EVENTS_FILE).stat().st_size - before < 1500
+
+
+@pytest.mark.parametrize("torn", ['{"kind": "x", "sid"', '{"kind": "', "\x00\x00", "é"])
+def test_a_torn_tail_is_cut_off_and_said(tmp_path: Path, torn: str) -> None:
+    with Journal(tmp_path) as journal:
+        kept = journal.append("a", sid="s")
+    path = tmp_path / EVENTS_FILE
+    with path.open("ab") as file:
+        file.write(torn.encode())
+    assert _read(tmp_path) == [kept]
+    with Journal(tmp_path) as journal:
+        assert journal.repaired == len(torn.encode())
+        after = journal.append("b", sid="s")
+    assert _read(tmp_path) == [kept, after]
+
+
+def test_a_broken_line_in_the_middle_is_an_error_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / EVENTS_FILE).write_text('{"kind":"a","sid":"s","data":{}}\nnonsense\n')
+    with pytest.raises(JournalError, match=r"events.jsonl, line 2: not JSON"):
+        _read(tmp_path)
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    with Journal(tmp_path), pytest.raises(JournalError, match="in use by another"):
+        Journal(tmp_path)
+    Journal(tmp_path).close()
+
+
+def test_secrets_reach_neither_disk_nor_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", 'sk-"quoted"-1234')
+    monkeypatch.setenv("SHORT_TOKEN", "abc")
+    assert secrets_of_environment() == tuple(
+        v for k, v in os.environ.items() if k == "SOME_API_KEY"
+    )
+    with Journal(tmp_path, secrets=["hunter2"]) as journal:
+        event = journal.append(
+            "x", sid="s", data={"a": ['my sk-"quoted"-1234!'], "hunter2": "hunter2 abc"}
+        )
+    assert event["data"] == {"a": ["my ***!"], "***": "*** abc"}
+    assert "hunter2" not in (tmp_path / EVENTS_FILE).read_text()
+    assert _read(tmp_path) == [event]
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tmp_path)
+    kept = journal.append("a", sid="s")
+    write = os.write
+
+    def full(fd: int, content: bytes) -> int:
+        if len(content) <= 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(fd, content[: len(content) - 10])
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(JournalError, match="No space left"):
+        journal.append("b", sid="s")
+    monkeypatch.undo()
+    assert _read(tmp_path) == [kept]
+    after = journal.append("c", sid="s")
+    journal.close()
+    assert _read(tmp_path) == [kept, after]
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="cannot open"):
+        Journal(tmp_path / "file" / "run")
+
+
+def test_without_a_folder_nothing_is_written(tmp_path: Path) -> None:
+    with Journal(None, secrets=["hush"]) as journal:
+        assert journal.append("a", sid="s", data={"x": "hush"})["data"] == {"x": "***"}
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(), _json), max_size=5), st.integers(0, 400))
+def test_any_data_survives_and_any_cut_loses_only_the_tail(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], cut: int
+) -> None:
+    folder = tmp_path_factory.mktemp("j")
+    with Journal(folder) as journal:
+        for data in rows:
+            data.pop("messages", None), data.pop("message_hashes", None)
+            journal.append("x", sid="s", data=data)
+    whole = [e["data"] for e in _read(folder)]
+    assert whole == json.loads(json.dumps(rows))
+    path = folder / EVENTS_FILE
+    with path.open("rb+") as file:
+        file.truncate(max(0, path.stat().st_size - cut))
+    assert [e["data"] for e in _read(folder)] == whole[: len(_read(folder))]

@@ -1,0 +1,111 @@
+"""Parsing replies and laying out prompts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ck_pro.events import CodeAction, FinishAction, ToolCall
+from ck_pro.exceptions import ParseError
+from ck_pro.language import (
+    CodeLanguage,
+    FunctionCallingLanguage,
+    compose_prompt,
+    extract_code,
+    parse_literal,
+    parse_thought_code,
+)
+
+
+@pytest.mark.parametrize(
+    ("reply", "thought", "code"),
+    [
+        ("Thought: go\n```python\nx = 1\n```", "go", "x = 1"),
+        ("go\n```\nx = 1\n```\nafter", "go", "x = 1"),
+        ("```py\na\n```\nand\n```python\nb\n```", "", "a\nb"),
+        ("cut off\n```python\nx = 1", "cut off", "x = 1"),
+        ("t\n~~~python\nx\n~~~", "t", "x"),
+        ("**Thought:** t\n\nCode:\n```python\nx\n```", "t", "x"),
+        ("<|python_tag|>print(1)<|eom_id|>", "", "print(1)"),
+        ('t\n```python\ns = """\n```\n"""\n```', "t", 's = """\n```\n"""'),
+        ("t\n  ```python\n  if x:\n      y\n  ```", "t", "if x:\n    y"),
+        ("t\n```json\n{}\n```\n```python\nx\n```", "t\n```json\n{}\n```", "x"),
+        ("t\n````python\ns = '```'\n````", "t", "s = '```'"),
+        ("no code at all", "no code at all", ""),
+    ],
+)
+def test_thought_and_code(reply: str, thought: str, code: str) -> None:
+    assert parse_thought_code(reply) == {"thought": thought, "code": code}
+
+
+def test_no_code_is_a_fault_that_the_model_can_mend() -> None:
+    with pytest.raises(ParseError, match="```python"):
+        CodeLanguage().parse("I would rather talk.")
+    assert CodeLanguage().parse("```\nx\n```") == [CodeAction(code="x")]
+
+
+@given(st.text())
+def test_any_reply_parses_or_is_refused(reply: str) -> None:
+    try:
+        CodeLanguage().parse(reply)
+    except ParseError:
+        assert not extract_code(reply).strip()
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="`~<\r\n"), min_size=1))
+def test_fenced_lines_come_back(line: str) -> None:
+    if line.strip():
+        assert extract_code(f"t\n```python\n{line}\n```").strip() == line.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{'a': [1]}", {"a": [1]}),
+        ('{"a": true, "b": null}', {"a": True, "b": None}),
+        ("Sure!\n```python\n{'a': 1}\n```", {"a": 1}),
+        ("```\nstate = {'a': 1}\n```", {"a": 1}),
+        ("well {'a': 1} so", {"a": 1}),
+    ],
+)
+def test_literals(text: str, value: object) -> None:
+    assert parse_literal(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "{a: 1}", "{'a': open('x')}", "__import__('os')"])
+def test_what_is_no_literal(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse_literal(text)
+
+
+def test_function_calls() -> None:
+    class Reply(str):
+        tool_calls = [{"id": "1", "function": {"name": "f", "arguments": '{"x": 2}'}}]
+
+    language = FunctionCallingLanguage()
+    assert language.parse(Reply("")) == [ToolCall(name="f", arguments={"x": 2}, call_id="1")]
+    assert language.parse("the answer") == [FinishAction(output="the answer")]
+    Reply.tool_calls = [{"function": {"name": "f", "arguments": "{"}}]
+    with pytest.raises(ParseError, match="arguments of f"):
+        language.parse(Reply(""))
+
+
+def test_prompts_grow_at_their_end_only() -> None:
+    history = [
+        {"role": "assistant", "content": "a0"},
+        {"role": "user", "content": "o0"},
+    ]
+    one = compose_prompt("sys", "task", [], "page 0", "act")
+    two = compose_prompt("sys", "task", history, "page 1", "act")
+    assert [m["role"] for m in two] == ["system", "user", "assistant", "user"]
+    assert two[3]["content"] == "o0\n\npage 1\n\nact"
+    assert one[0] == two[0] and one[1]["content"].startswith(two[1]["content"])
+    assert one.instructions == "sys\n\nact"
+
+
+def test_images_make_parts() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    prompt = compose_prompt("s", "t", [], [{"type": "text", "text": "see"}, image], "act")
+    kinds = [p["type"] for p in prompt[-1]["content"]]
+    assert kinds == ["text", "text", "image_url", "text"]

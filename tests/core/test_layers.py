@@ -1,0 +1,111 @@
+"""The direction of imports, from the source itself."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = ("ck_pro", "ck_web", "ck_main", "web_server")
+MAY_IMPORT = {
+    "ck_pro": {"ck_pro"},
+    "web_server": {"web_server"},
+    "ck_web": {"ck_web", "ck_pro", "web_server.contract"},
+    "ck_main": {"ck_main", "ck_pro", "ck_web"},
+}
+# Inside ck_pro a module imports only those before it.
+ORDER = [
+    "exceptions",
+    "config",
+    "settings",
+    "template",
+    "events",
+    "task",
+    "journal",
+    "session",
+    "tool",
+    "model",
+    "tools",
+    "executor",
+    "language",
+    "environment",
+    "approval",
+    "results",
+    "history",
+    "run",
+    "prompts",
+    "agent",
+    "trajectory",
+    "testing",
+]
+
+
+def _sources(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def _imports(path: Path) -> set[str]:
+    """Absolute dotted names imported at runtime (not under TYPE_CHECKING)."""
+    found: set[str] = set()
+    tree = ast.parse(path.read_text())
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            skipped.update(n for child in node.body for n in ast.walk(child))
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = path.relative_to(ROOT).with_suffix("").parts
+            base = package[: len(package) - node.level] if node.level else ()
+            module = ".".join((*base, node.module or "")).strip(".")
+            found.update(f"{module}.{a.name}" for a in node.names)
+    return {f for f in found if f.split(".")[0] in (*OURS, "tests", "benchmarks", "examples")}
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_packages_import_one_way(package: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in _sources(package)
+        for name in _imports(path)
+        if not any(name == ok or name.startswith(ok + ".") for ok in MAY_IMPORT[package])
+    ]
+    assert wrong == []
+
+
+def test_the_core_is_in_layers() -> None:
+    wrong = []
+    for path in _sources("ck_pro"):
+        parts = path.relative_to(ROOT / "ck_pro").with_suffix("").parts
+        if parts[0] == "__init__":
+            continue
+        assert parts[0] in ORDER, f"{path} has no place in the order of layers"
+        for name in _imports(path):
+            target = name.split(".")[1]
+            if target in ORDER and ORDER.index(target) > ORDER.index(parts[0]):
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert wrong == []
+
+
+def test_importing_prints_nothing_and_starts_nothing(tmp_path: Path) -> None:
+    code = (
+        "import threading, ck_pro, ck_pro.agent, ck_pro.testing, ck_web.agent, ck_main.agent\n"
+        "assert threading.active_count() == 1, threading.enumerate()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
