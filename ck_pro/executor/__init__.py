@@ -1,0 +1,14 @@
+"""Runs model-written Python in a worker process of its own: isolated, and killed when told.
+
+```python
+with CodeExecutor(functions={"search": search, "stop": stop}, terminal={"stop"}) as executor:
+    result = executor.run("print(search('weather in Oslo'))", timeout=5)
+    result.output, result.value, result.error
+```
+`docs/security.md` says what is contained, by which layer, and what is not.
+"""
+
+from .core import CodeExecutor
+from .results import CodeError, CodeResult
+
+__all__ = ["CodeError", "CodeExecutor", "CodeResult"]

@@ -1,0 +1,262 @@
+"""The parent's functions: called for a step's code, on threads of their own."""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from ck_pro.exceptions import Cancelled, LimitReached
+
+from .worker import wire
+
+Function = Callable[..., Any]
+_IDLE_SECONDS = 5.0
+
+
+class _Threads:
+    """Threads that wait for work, so that a call need not start one. There is no upper limit: a
+    sub-agent may call sub-agents."""
+
+    def __init__(self) -> None:
+        self._idle: list[SimpleQueue[Callable[[], None]]] = []
+        self._lock = threading.Lock()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            queue = self._idle.pop() if self._idle else None
+        if queue is None:
+            queue = SimpleQueue()
+            name = "ck-executor-call"
+            threading.Thread(target=self._serve, args=(queue,), name=name, daemon=True).start()
+        queue.put(work)
+
+    def _serve(self, queue: SimpleQueue[Callable[[], None]]) -> None:
+        while True:
+            try:
+                work = queue.get(timeout=_IDLE_SECONDS)
+            except Empty:
+                with self._lock:
+                    if queue in self._idle:
+                        self._idle.remove(queue)
+                        return
+                work = queue.get()  # it was taken from the idle ones at this very moment
+            work()
+            del work
+            with self._lock:
+                self._idle.append(queue)
+
+
+_threads = _Threads()
+
+
+def _after_fork() -> None:
+    global _threads
+    _threads = _Threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Handles:
+    """The objects that crossed to the worker by `to_worker()`, by their handles."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {}
+
+    def tag(self, value: Any) -> dict[str, Any] | None:
+        """Give the `result` tag of an object with a method `to_worker`, else None."""
+        if not callable(getattr(type(value), "to_worker", None)):
+            return None
+        handle = f"r{len(self.objects) + 1}"
+        self.objects[handle] = value
+        content = wire.encode(dict(value.to_worker()), self.tag)
+        return {"$": "result", "h": handle, "d": content, "s": str(value)}
+
+    def restore(self, tagged: dict[str, Any]) -> Any:
+        """Give the object again when the code hands it to another function.
+
+        Raises:
+            KeyError: the worker made the handle up.
+        """
+        return self.objects[tagged["h"]]
+
+
+class StepCalls:
+    """The calls of one step.
+
+    Args:
+        functions: by name, as of the beginning of the step.
+        terminal: names of those that end the step.
+        call_timeout: seconds for one call, or None.
+        handles: of the session.
+        send: sends a frame to the worker; a worker that is gone is no error.
+        wake: wakes the thread that waits for the worker.
+    """
+
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        terminal: frozenset[str],
+        call_timeout: float | None,
+        handles: Handles,
+        send: Callable[[list[Any]], None],
+        wake: Callable[[], None],
+    ):
+        self._functions = functions
+        self._terminal = terminal
+        self._call_timeout = call_timeout
+        self._handles = handles
+        self._send = send
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._running: dict[int, float] = {}  # id -> when it began
+        self._busy_since = 0.0
+        self._busy = 0.0
+        self._over = False
+        self._context = contextvars.copy_context()
+        self.ended_by: str | None = None
+        self.ended_with: dict[str, Any] | None = None
+        self.fatal: BaseException | None = None
+
+    def begin(self, number: int, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Start a call on a thread of its own.
+
+        Raises:
+            wire.WireError: the call's id is in use.
+        """
+        now = time.monotonic()
+        with self._lock:
+            if self._over or self.ended_by is not None:
+                return
+            if number in self._running:
+                raise wire.WireError("two calls with one id")
+            if not self._running:
+                self._busy_since = now
+            self._running[number] = now
+        context = self._context.copy()
+        _threads.submit(lambda: context.run(self._perform, number, name, args, kwargs))
+
+    def _perform(self, number: int, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        ended_with = None
+        try:
+            function = self._functions.get(name)
+            if function is None:
+                raise NameError(f"there is no function {name!r} now")
+            if name in self._terminal:
+                ended_with = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+            value = function(*args, **kwargs)
+            reply = ["ret", number, wire.encode(value, self._handles.tag)]
+        except (LimitReached, Cancelled, KeyboardInterrupt) as error:
+            self._abort(error)
+            return
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the code's to see
+            reply, ended_with = ["exc", number, describe_error(error)], None
+        self._finish(number, name, reply, ended_with)
+
+    def _abort(self, error: BaseException) -> None:
+        with self._lock:
+            if self._over:
+                return
+            self.fatal = self.fatal or error
+        self._wake()
+
+    def _finish(
+        self, number: int, name: str, reply: list[Any], ended_with: dict[str, Any] | None
+    ) -> None:
+        with self._lock:
+            if self._over or self.ended_by is not None or number not in self._running:
+                return
+            self._end_call(number)
+            if ended_with is not None:
+                self.ended_by, self.ended_with = name, ended_with
+                reply = ["end", number]
+        try:
+            self._send(reply)
+        except wire.TooLarge as error:
+            self._send(["exc", number, describe_error(error)])
+        if ended_with is not None:
+            self._wake()
+
+    def _end_call(self, number: int) -> None:
+        del self._running[number]
+        if not self._running:
+            self._busy += time.monotonic() - self._busy_since
+
+    def busy(self, now: float) -> float:
+        """Give the seconds so far in which at least one call was at work."""
+        with self._lock:
+            return self._busy + (now - self._busy_since if self._running else 0.0)
+
+    def expire(self, now: float) -> float | None:
+        """Fail the calls that took too long; give the seconds until the next one may, or None."""
+        if self._call_timeout is None:
+            return None
+        with self._lock:
+            late = [n for n, began in self._running.items() if now - began >= self._call_timeout]
+            for number in late:
+                self._end_call(number)
+            first = min(self._running.values(), default=None)
+        for number in late:
+            message = f"the call took longer than {self._call_timeout:g} s"
+            self._send(["exc", number, describe_error(TimeoutError(message))])
+        return None if first is None else first + self._call_timeout - now
+
+    def close(self) -> float:
+        """End the step: what still runs is on its own. Gives the seconds spent in calls."""
+        now = time.monotonic()
+        with self._lock:
+            self._over = True
+            if self._running:
+                self._busy += now - self._busy_since
+                self._running.clear()
+            return self._busy
+
+
+def describe_error(error: BaseException) -> dict[str, Any]:
+    """Describe an exception for the worker, which makes it again by its type."""
+    name = type(error).__name__
+    bases = list(wire.ancestors(error))
+    if not isinstance(error, Exception):  # a SystemExit of a function is not the code's
+        bases = []
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
+        text = name
+    args = list(error.args)
+    if isinstance(error, OSError) and error.filename is not None:
+        args = [error.errno, error.strerror, error.filename]
+    plain = bases and bases[0] == name and all(type(arg) in (str, int) for arg in args)
+    return {"type": name, "bases": bases, "args": args if plain else None, "text": text}
+
+
+def describe_function(function: Function) -> dict[str, Any]:
+    """Describe a function for the worker: `doc`, `params` and `returns`, all of it as text."""
+    described: dict[str, Any] = {"doc": inspect.getdoc(function), "params": None, "returns": None}
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return described
+    empty = inspect.Parameter.empty
+    described["params"] = [
+        [
+            one.name,
+            int(one.kind),
+            None if one.default is empty else repr(one.default),
+            None if one.annotation is empty else _annotation(one.annotation),
+        ]
+        for one in signature.parameters.values()
+    ]
+    if signature.return_annotation is not empty:
+        described["returns"] = _annotation(signature.return_annotation)
+    return described
+
+
+def _annotation(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)

@@ -1,0 +1,364 @@
+"""`CodeExecutor`: runs steps of model-written Python in a worker process of its own."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import shutil
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
+
+from .calls import Function, Handles, StepCalls, describe_function
+from .extract import extract_code
+from .output import OutputCollector
+from .places import session_places
+from .process import WorkerGone, WorkerProcess
+from .results import CodeError, CodeResult
+from .step import StepClock, Stop, died, stopped
+from .worker import wire
+
+LAYERS = (
+    "process",
+    "rlimits",
+    "namespaces",
+    "mounts",
+    "landlock",
+    "seccomp",
+    "capabilities",
+    "network",
+    "cgroup",
+)
+"""The layers of isolation, each tried on its own."""
+
+_END_SECONDS = 1.0
+_inside: contextvars.ContextVar[tuple[int, ...]] = contextvars.ContextVar("inside", default=())
+
+
+class CodeExecutor:
+    """Runs model-written Python, step by step, in a worker process that holds no secret.
+
+    Variables live on from step to step. The functions are called here, in the parent, on threads of
+    their own, several at once when the code calls from several threads.
+
+    Args:
+        functions: what the code can call, by name; may be changed between steps.
+        terminal: names of those functions that end the step (and are told in `ended_by`).
+        workdir: the working directory, the only place where files can be written; made if missing.
+            None: a temporary one that goes with the executor.
+        timeout: seconds of the code's own time per step; None for no limit.
+        call_timeout: seconds for one call of a function; None for no limit.
+        wall_timeout: seconds per step for everything; None for no limit.
+        memory_mb: megabytes for the worker and all its children together.
+        network: True leaves the network open (and nothing else).
+        max_output: bytes of output to keep per step.
+        stateful: False gives every step fresh variables.
+        require_isolation: "full", or names out of `LAYERS`: refuse to run without them.
+        preload: modules (say "numpy") that are there at no cost to a session; loaded once per
+            process of the agent.
+
+    Raises:
+        ConfigError: an argument is not usable.
+        IsolationError: the isolation that is required cannot be had.
+        ExecutorError: no worker can be started.
+    """
+
+    layers: tuple[str, ...] = LAYERS
+    """The layers to try; tests try them one by one."""
+
+    extract_code = staticmethod(extract_code)
+
+    def __init__(
+        self,
+        functions: Mapping[str, Function] | None = None,
+        terminal: Collection[str] = (),
+        workdir: str | os.PathLike[str] | None = None,
+        timeout: float | None = 60.0,
+        call_timeout: float | None = None,
+        wall_timeout: float | None = None,
+        memory_mb: int = 2048,
+        network: bool = False,
+        max_output: int = 65_536,
+        stateful: bool = True,
+        require_isolation: str | Collection[str] | None = None,
+        preload: Sequence[str] = (),
+    ):
+        self.functions: dict[str, Function] = dict(functions or {})
+        self.terminal = frozenset([terminal] if isinstance(terminal, str) else terminal)
+        self.timeout = timeout
+        self.call_timeout = call_timeout
+        self.wall_timeout = wall_timeout
+        self.memory_mb = memory_mb
+        self.network = network
+        self.max_output = max_output
+        self.stateful = stateful
+        self.preload = tuple(preload)
+        self._check()
+        self.workdir = self._make_workdir(workdir)
+        self._lock = threading.Lock()
+        self._worker: WorkerProcess | None = None
+        self._handles = Handles()
+        self._sent: dict[str, Function] | None = None
+        self._step = 0
+        self._closed = False
+        if require_isolation is not None:
+            self._require(require_isolation)
+
+    def _check(self) -> None:
+        for name, value in (
+            ("timeout", self.timeout),
+            ("call_timeout", self.call_timeout),
+            ("wall_timeout", self.wall_timeout),
+            ("memory_mb", self.memory_mb),
+            ("max_output", self.max_output),
+        ):
+            if value is not None and not value > 0:
+                raise ConfigError(f"CodeExecutor: {name} must be more than 0, not {value!r}")
+        self._check_functions()
+
+    def _check_functions(self) -> None:
+        for name, function in self.functions.items():
+            if not (isinstance(name, str) and name.isidentifier()):
+                raise ConfigError(f"CodeExecutor: {name!r} is no name for a function")
+            if not callable(function):
+                raise ConfigError(f"CodeExecutor: the function {name!r} cannot be called")
+
+    def _make_workdir(self, given: str | os.PathLike[str] | None) -> Path:
+        if given is None:
+            made = Path(tempfile.mkdtemp(prefix="ck-executor-")).resolve()
+            self._remove = weakref.finalize(self, shutil.rmtree, made, ignore_errors=True)
+            return made
+        try:
+            Path(given).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"CodeExecutor: workdir {os.fspath(given)!r} cannot be made: {error.strerror}"
+            ) from error
+        return Path(given).resolve()
+
+    def _require(self, wanted: str | Collection[str]) -> None:
+        names = {wanted} if isinstance(wanted, str) else set(wanted)
+        if "full" in names:
+            # an open network was asked for: it is no lack
+            names = {*names, *LAYERS} - {"full", *(["network"] if self.network else [])}
+        if not names <= set(LAYERS):
+            unknown = ", ".join(sorted(names - set(LAYERS)))
+            raise ConfigError(
+                f'require_isolation: unknown {unknown}; "full" or: {", ".join(LAYERS)}'
+            )
+        isolation = self.isolation
+        lacking = sorted(names - set(isolation["active"]))
+        if lacking:
+            self.close()
+            reasons = "; ".join(f"{name} ({isolation['missing'].get(name)})" for name in lacking)
+            raise IsolationError(f"the isolation that was required cannot be had here: {reasons}")
+
+    @property
+    def isolation(self) -> dict[str, Any]:
+        """What isolates the worker: `{"active": [...], "missing": {layer: why}}`."""
+        with self._lock:
+            return self._ensure_worker().isolation
+
+    # -- running
+
+    def run(
+        self, code: str, timeout: float | None = None, cancel: threading.Event | None = None
+    ) -> CodeResult:
+        """Run one step. What the code did never raises here.
+
+        Args:
+            code: Python source.
+            timeout: seconds of the code's own time, in place of the executor's.
+            cancel: when it is set the step is killed, with the error type "Cancelled".
+
+        Raises:
+            LimitReached, Cancelled, KeyboardInterrupt: raised by a function that the code called;
+                the step was killed.
+            ExecutorError: no worker can be started, or this executor is closed or runs already.
+        """
+        if id(self) in _inside.get():
+            raise ExecutorError("a function that code calls cannot run code in the same executor")
+        self._check_functions()
+        if not isinstance(code, str):
+            raise ConfigError(f"code must be a str, not {type(code).__name__}")
+        with self._lock:
+            token = _inside.set((*_inside.get(), id(self)))
+            try:
+                return self._run(code, self.timeout if timeout is None else timeout, cancel)
+            finally:
+                _inside.reset(token)
+
+    def _run(self, code: str, timeout: float | None, cancel: threading.Event | None) -> CodeResult:
+        worker = self._ensure_worker()
+        self._step += 1
+        output = OutputCollector(worker.mark, self.max_output, self._handles.objects)
+        functions = dict(self.functions)
+        calls = StepCalls(
+            functions, self.terminal, self.call_timeout, self._handles, worker.send, worker.wake
+        )
+        clock = StepClock(calls, timeout, self.wall_timeout, cancel)
+        result = CodeResult()
+        alive = False
+        try:
+            self._start_step(worker, code, timeout, functions)
+            alive = self._wait(worker, calls, clock, output, result)
+            if calls.fatal is not None:
+                alive = False
+                raise calls.fatal
+        except wire.TooLarge as error:
+            alive, result.error = True, CodeError("ValueError", f"the code is too long: {error}")
+        except Stop as stop:
+            result.error = stopped(stop)
+        except (WorkerGone, wire.WireError) as error:
+            result.error = died(error)
+        finally:
+            result.call_duration = calls.close()
+            result.duration = max(0.0, clock.elapsed() - result.call_duration)
+            if not alive:
+                result.state_lost = True
+                output.feed(self._drop_worker())
+        if calls.fatal is not None:
+            raise calls.fatal
+        result.ended_by, result.ended_with = calls.ended_by, calls.ended_with
+        if result.ended_by is not None:
+            result.error = None
+        result.output, result.printed = output.finish()
+        return result
+
+    def _start_step(
+        self,
+        worker: WorkerProcess,
+        code: str,
+        timeout: float | None,
+        functions: dict[str, Function],
+    ) -> None:
+        described = None
+        if functions != self._sent:
+            described = {name: describe_function(one) for name, one in functions.items()}
+        worker.send(["run", self._step, code, timeout, described, not self.stateful])
+        self._sent = functions
+
+    def _wait(
+        self,
+        worker: WorkerProcess,
+        calls: StepCalls,
+        clock: StepClock,
+        output: OutputCollector,
+        result: CodeResult,
+    ) -> bool:
+        """Wait for the end of the step. True: the worker can run the next one."""
+        ending: float | None = None
+        while True:
+            messages, data = worker.receive(clock.next_check())
+            if data and calls.ended_by is None:
+                output.feed(data)
+            for message in messages:
+                if message[0] == "done":
+                    threads_left = self._take_done(message, result)
+                    output.feed(worker.drain())
+                    return not threads_left
+                self._take_call(message, calls)
+            if calls.fatal is not None:
+                return False
+            if calls.ended_by is not None:
+                ending = ending or time.monotonic() + _END_SECONDS
+                if time.monotonic() > ending:
+                    return False
+            clock.check()
+
+    def _take_done(self, message: list[Any], result: CodeResult) -> bool:
+        if len(message) != 5 or message[1] != self._step:
+            raise wire.WireError("the end of another step")
+        _, _, value, error, threads_left = message
+        if not (value is None or isinstance(value, str)):
+            raise wire.WireError("a value that is no text")
+        result.value = value if value is None else value[: self.max_output + 100]
+        if error is not None:
+            result.error = _read_error(error)
+        return bool(threads_left)
+
+    def _take_call(self, message: list[Any], calls: StepCalls) -> None:
+        kind, *rest = message
+        if kind != "call" or len(rest) != 5:
+            raise wire.WireError(f"an unknown message {kind[:20]!r}")
+        step, number, name, args, kwargs = rest
+        well_formed = (
+            type(step) is int
+            and type(number) is int
+            and type(name) is str
+            and type(args) is list
+            and type(kwargs) is dict
+        )
+        if not well_formed or step > self._step:
+            raise wire.WireError("a malformed call")
+        if step == self._step:  # else: the last word of a step that is over
+            calls.begin(number, name, args, kwargs)
+
+    # -- the worker
+
+    def _ensure_worker(self) -> WorkerProcess:
+        if self._closed:
+            raise ExecutorError("this executor is closed")
+        if self._worker is not None and self._worker.owner != os.getpid():
+            self._worker = None  # it belongs to the process that we were forked from
+        if self._worker is None:
+            self._handles = Handles()
+            self._sent = None
+            self._worker = WorkerProcess(self._config(), self.preload, self._restore)
+        return self._worker
+
+    def _restore(self, tagged: dict[str, Any]) -> Any:
+        return self._handles.restore(tagged)
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "value_limit": self.max_output,
+            "memory_mb": self.memory_mb,
+            "network": self.network,
+            "layers": self.layers,
+            **session_places(self.workdir),
+        }
+
+    def _drop_worker(self) -> bytes:
+        worker, self._worker = self._worker, None
+        return b"" if worker is None else worker.kill()
+
+    def close(self) -> None:
+        """End the worker, with all that it started. The executor cannot be used after that."""
+        with self._lock:
+            self._closed = True
+            worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.say_goodbye()
+        remove: Callable[[], object] | None = getattr(self, "_remove", None)
+        if remove is not None:
+            remove()
+
+    def __enter__(self) -> CodeExecutor:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _read_error(error: Any) -> CodeError:
+    if not (isinstance(error, list) and len(error) == 4):
+        raise wire.WireError("a malformed error")
+    kind, message, line, trace = error
+    if not (type(kind) is type(message) is type(trace) is str):
+        raise wire.WireError("a malformed error")
+    if line is not None and type(line) is not int:
+        raise wire.WireError("a malformed error")
+    return CodeError(kind[:200], message[:20_000], line, trace[:40_000])

@@ -1,0 +1,298 @@
+"""The parent's end of one worker: its sockets, its start and its death."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import struct
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ck_pro.exceptions import ExecutorError
+
+from .worker import wire
+from .worker.printing import make_mark
+from .zygotes import fork_worker
+
+_START_SECONDS = 30.0
+_SEND_SECONDS = 5
+_DEATH_SECONDS = 5.0
+_READ = 262_144
+
+_living: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
+
+
+class WorkerGone(Exception):
+    """The worker ended. `why` says how: a line of the supervisor's, or empty."""
+
+    def __init__(self, why: dict[str, Any]):
+        super().__init__(str(why))
+        self.why = why
+
+
+class WorkerProcess:
+    """A worker and its supervisor.
+
+    Args:
+        config: for the worker; `nonce` is added.
+        preload: modules that its zygote has loaded.
+        restore: turns a handle from the worker into the object it stands for.
+
+    Raises:
+        ExecutorError: it did not start.
+    """
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        preload: tuple[str, ...],
+        restore: Callable[[dict[str, Any]], Any],
+    ):
+        self.owner = os.getpid()
+        self.mark = make_mark(nonce := secrets.token_hex(8))
+        self._reader = wire.FrameReader(restore)
+        self._send_lock = threading.Lock()
+        self._why: dict[str, Any] | None = None
+        self._lines = b""
+        self._pidfd = -1
+        self._closed = False
+        self._sock, worker_end = socket.socketpair()
+        self._control, supervisor_end = socket.socketpair()
+        self._waker, self._wakee = socket.socketpair()
+        self._pipe, worker_pipe = os.pipe()
+        os.set_blocking(self._pipe, False)
+        limit = struct.pack("@ll", _SEND_SECONDS, 0)
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        self._poll = select.poll()
+        for one in (self._sock.fileno(), self._control.fileno(), self._wakee.fileno(), self._pipe):
+            self._poll.register(one, select.POLLIN)
+        _living.add(self)
+        try:
+            ends = [worker_end.fileno(), supervisor_end.fileno(), worker_pipe]
+            self.pid = fork_worker(preload, {**config, "nonce": nonce}, ends)
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            worker_end.close()
+            supervisor_end.close()
+            os.close(worker_pipe)
+        self.isolation = self._wait_until_ready()
+
+    def _wait_until_ready(self) -> dict[str, Any]:
+        deadline = time.monotonic() + _START_SECONDS
+        message = None
+        try:
+            while message is None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise ExecutorError(f"a worker for code did not start in {_START_SECONDS:g} s")
+                messages, _ = self.receive(left)
+                message = messages[0] if messages else None
+            while self._why is None and not self._lines and self._pidfd < 0:
+                self._read_control(block=True)
+        except (WorkerGone, wire.WireError) as error:
+            self.kill()
+            raise ExecutorError(f"a worker for code did not start: {error}") from error
+        except BaseException:
+            self.kill()
+            raise
+        if message[0] != "ready" or not isinstance(message[1], dict):
+            self.kill()
+            raise ExecutorError("a worker for code did not start: it said something else")
+        return message[1]
+
+    # -- talking
+
+    def send(self, message: list[Any]) -> None:
+        """Send a frame. A worker that is gone is no error here: `receive` tells.
+
+        Raises:
+            wire.TooLarge: the frame is too long.
+        """
+        data = wire.pack(message)
+        with self._send_lock:
+            try:
+                self._sock.sendall(data)
+            except OSError:  # gone; or it reads nothing, and half a frame is of no use to it
+                self._hang_up()
+
+    def wake(self) -> None:
+        """Make `receive` return. Any thread may call it."""
+        try:
+            self._waker.send(b"w")
+        except OSError:
+            pass
+
+    def receive(self, timeout: float | None) -> tuple[list[list[Any]], bytes]:
+        """Wait for messages, output, or a wake-up.
+
+        Args:
+            timeout: seconds, or None for ever.
+
+        Raises:
+            WorkerGone: it ended, and all it said has been given.
+            wire.WireError: it sent something else than frames.
+        """
+        messages: list[list[Any]] = []
+        output = b""
+        milliseconds = None if timeout is None else max(0, int(timeout * 1000) + 1)
+        for descriptor, _ in self._poll.poll(milliseconds):
+            if descriptor == self._sock.fileno():
+                messages = self._read_messages()
+            elif descriptor == self._pipe:
+                output = self._read_pipe()
+            elif descriptor == self._wakee.fileno():
+                self._wakee.recv(4096)
+            elif not messages:
+                self._read_control(block=False)
+        if self._why is not None and not messages and not output:
+            raise WorkerGone(self._why)
+        return messages, output
+
+    def _read_messages(self) -> list[list[Any]]:
+        try:
+            data = self._sock.recv(_READ, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self._poll.unregister(self._sock.fileno())
+            self._read_control(block=True)
+            return []
+        self._reader.feed(data)
+        messages = []
+        while (message := self._reader.take()) is not None:
+            messages.append(message)
+        return messages
+
+    def _read_pipe(self) -> bytes:
+        try:
+            data = os.read(self._pipe, _READ)
+        except BlockingIOError:
+            return b""
+        if not data:
+            self._poll.unregister(self._pipe)
+        return data
+
+    def drain(self) -> bytes:
+        """Read what is in the pipe now (a flood in the background never ends: not all of it)."""
+        pieces = []
+        for _ in range(8):
+            try:
+                data = os.read(self._pipe, _READ)
+            except OSError:
+                break
+            if not data:
+                break
+            pieces.append(data)
+        return b"".join(pieces)
+
+    def _read_control(self, block: bool) -> None:
+        """Read lines of the supervisor's; its end is the worker's end."""
+        try:
+            self._control.settimeout(_DEATH_SECONDS if block else 0.0)
+            data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, descriptors = b"", []
+        if descriptors:
+            self._pidfd = descriptors[0]
+            os.set_inheritable(self._pidfd, False)
+        self._lines += data
+        for line in self._lines.split(b"\n")[:-1]:
+            said = json.loads(line)
+            if "why" in said:
+                self._why = said
+        if not data and self._why is None:
+            self._why = {"why": "gone"}
+
+    # -- dying
+
+    def kill(self) -> bytes:
+        """Kill the worker and all that it started; return when they are dead.
+
+        Returns:
+            The last of the output.
+        """
+        with self._send_lock:
+            if self._closed:
+                return b""
+            self._closed = True
+        if self.owner == os.getpid():
+            self._hang_up()
+            if self._pidfd >= 0:
+                self._kill_by_pidfd()
+            self._await_end()
+        output = self.drain()
+        self._close()
+        return output
+
+    def _hang_up(self) -> None:
+        for sock in (self._control, self._sock):
+            try:
+                sock.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+
+    def _kill_by_pidfd(self) -> None:
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        except OSError:
+            pass
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        poll.poll(int(_DEATH_SECONDS * 1000))
+
+    def _await_end(self) -> None:
+        deadline = time.monotonic() + _DEATH_SECONDS
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                self._control.settimeout(left)
+                if not self._control.recv(4096):
+                    return
+        except OSError:
+            pass
+
+    def say_goodbye(self) -> None:
+        """Let the worker write out its open files and end; then kill what is left."""
+        if self.owner == os.getpid() and not self._closed:
+            self.send(["bye"])
+            deadline = time.monotonic() + 0.5
+            try:
+                while (left := deadline - time.monotonic()) > 0:
+                    self.receive(left)
+            except (WorkerGone, wire.WireError):
+                pass
+        self.kill()
+
+    def _close(self) -> None:
+        self._closed = True
+        for sock in (self._sock, self._control, self._waker, self._wakee):
+            sock.close()
+        for descriptor in (self._pipe, self._pidfd):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._pipe = self._pidfd = -1
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self.kill()
+
+
+def _after_fork() -> None:
+    for worker in list(_living):
+        worker._close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,58 @@
+"""What a step of code gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CodeError:
+    """Why a step failed.
+
+    Attributes:
+        type: the exception's class name. Beside Python's own: "TimeoutError" (the step was killed
+            by one of its limits of time), "MemoryError" (also when it was killed for it),
+            "Cancelled" and "WorkerDied" (its process ended: a crash, `os._exit`, a bad frame).
+        message: one text for the model.
+        line: in the step's own source, from 1; None if there is none.
+        traceback: as Python prints it, without the executor's own frames.
+    """
+
+    type: str
+    message: str
+    line: int | None = None
+    traceback: str = ""
+
+    def __str__(self) -> str:
+        where = f" (line {self.line})" if self.line is not None else ""
+        return f"{self.type}: {self.message}{where}"
+
+
+@dataclass
+class CodeResult:
+    """What a step of code did.
+
+    Attributes:
+        output: all that was printed, to descriptors 1 and 2 too, in order; capped, what was cut is
+            said at its end.
+        printed: one entry per argument of `print`: the very object that a function of the parent
+            returned (if it crossed by `to_worker`), the text of anything else.
+        value: `repr` of the last statement, if that is an expression and not None; capped.
+        ended_by: the terminal function that was called and accepted, if any.
+        ended_with: its arguments, by name.
+        error: what went wrong, if anything.
+        duration: seconds of the code's own time.
+        call_duration: seconds in which at least one function of the parent was at work.
+        state_lost: the worker had to go; the next step begins without variables.
+    """
+
+    output: str = ""
+    printed: list[Any] = field(default_factory=list)
+    value: str | None = None
+    ended_by: str | None = None
+    ended_with: dict[str, Any] | None = None
+    error: CodeError | None = None
+    duration: float = 0.0
+    call_duration: float = 0.0
+    state_lost: bool = False

@@ -1,0 +1,117 @@
+"""The source of a step: compile it, and say where and how it failed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import os
+import traceback
+from types import CodeType, TracebackType
+from typing import Any
+
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+_LONGEST_MESSAGE = 10_000
+_LONGEST_TRACEBACK = 20_000
+
+
+class SourceBook:
+    """Remembers the source of every step, for tracebacks and `inspect.getsource`."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, str] = {}
+        self._getfile = inspect.getfile
+        inspect.getfile = self._find_file  # type: ignore[assignment]
+
+    def add(self, name: str, code: str, tree: ast.Module | None) -> None:
+        """Note a step's source under its file name, and the classes it defines."""
+        linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+        for node in ast.walk(tree) if tree is not None and "class " in code else ():
+            if isinstance(node, ast.ClassDef):
+                self._classes[node.name] = name
+
+    def _find_file(self, thing: Any) -> str:
+        # a class knows its module only, and `__main__` is as many sources as there were steps
+        if inspect.isclass(thing) and thing.__module__ == "__main__":
+            name = self._classes.get(thing.__name__)
+            if name is not None:
+                return name
+        return self._getfile(thing)
+
+
+def compile_step(tree: ast.Module, name: str) -> tuple[CodeType | None, CodeType | None]:
+    """Compile a step: all statements but a last expression, and that expression.
+
+    Raises:
+        SyntaxError: and whatever else the compiler raises.
+    """
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        return compile(tree, name, "exec", dont_inherit=True), None
+    body = ast.Module(tree.body[:-1], tree.type_ignores)
+    first = compile(body, name, "exec", dont_inherit=True)
+    futures = first.co_flags & _FUTURES
+    value = compile(ast.Expression(last.value), name, "eval", futures, dont_inherit=True)
+    return (first if body.body else None), value
+
+
+def _future_flags() -> int:
+    import __future__
+
+    flags = 0
+    for feature in __future__.all_feature_names:
+        flags |= getattr(__future__, feature).compiler_flag
+    return flags
+
+
+_FUTURES = _future_flags()
+
+
+def describe(error: BaseException, name: str) -> list[Any]:
+    """Give an error as `[type, message, line, traceback]`; the line counts in the step's source."""
+    report = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
+    _leave_out_ours(report, set())
+    return [
+        type(error).__name__,
+        _text(error)[:_LONGEST_MESSAGE],
+        _line(error, name),
+        _shorten("".join(report.format())),
+    ]
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as worse:  # noqa: BLE001 - the code's own __str__ may raise anything
+        return f"<str() of the error failed with {type(worse).__name__}>"
+
+
+def _line(error: BaseException, name: str) -> int | None:
+    found = None
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == name:
+            found = trace.tb_lineno
+        trace = trace.tb_next
+    if found is None and isinstance(error, SyntaxError) and error.filename == name:
+        found = error.lineno
+    return found
+
+
+def _leave_out_ours(report: traceback.TracebackException, seen: set[int]) -> None:
+    if id(report) in seen:
+        return
+    seen.add(id(report))
+    ours = [frame for frame in report.stack if not frame.filename.startswith(_HERE)]
+    report.stack = traceback.StackSummary.from_list(ours)
+    others = [report.__cause__, report.__context__, *(getattr(report, "exceptions", None) or ())]
+    for other in others:
+        if other is not None:
+            _leave_out_ours(other, seen)
+
+
+def _shorten(text: str) -> str:
+    if len(text) <= _LONGEST_TRACEBACK:
+        return text
+    half = _LONGEST_TRACEBACK // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters cut ...]\n{text[-half:]}"

@@ -1,0 +1,80 @@
+"""The zygote: a small, freshly executed process that forks the workers.
+
+It was never a fork of the agent, so it has nothing of the agent's memory or environment, and it has
+one thread, so it may fork. It ends when the agent's end of its socket closes, however that happens.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+from . import supervisor
+
+
+def main(descriptor: int, settings: str) -> None:
+    """Serve requests for workers until the agent is gone.
+
+    Args:
+        descriptor: of the socket to the agent.
+        settings: JSON object: `path` (folders to add to `sys.path`), `preload` (modules).
+    """
+    given = json.loads(settings)
+    sys.path[:0] = [""]
+    sys.path.extend(folder for folder in given["path"] if folder not in sys.path)
+    sock = socket.socket(fileno=descriptor)
+    missing = [name for name in given["preload"] if not _load(name)]
+    sock.sendall(json.dumps({"missing": missing}).encode() + b"\n")
+    signal.signal(signal.SIGCHLD, _reap)
+    while True:
+        request = _receive(sock)
+        if request is None:
+            return
+        config, descriptors = request
+        pid = os.fork()
+        if pid == 0:
+            _begin(sock, config, descriptors)
+        for one in descriptors:
+            os.close(one)
+        sock.sendall(json.dumps({"pid": pid}).encode() + b"\n")
+
+
+def _load(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True
+
+
+def _reap(*_: Any) -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    data, descriptors, _, _ = socket.recv_fds(sock, 65_536, 3)
+    while data and not data.endswith(b"\n"):
+        more = sock.recv(65_536)
+        if not more:
+            return None
+        data += more
+    return (json.loads(data), descriptors) if data else None
+
+
+def _begin(sock: socket.socket, config: dict[str, Any], descriptors: list[int]) -> None:
+    status = 1
+    try:
+        sock.close()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        status = supervisor.supervise(config, *descriptors)
+    finally:
+        os._exit(status)

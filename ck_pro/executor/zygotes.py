@@ -1,0 +1,178 @@
+"""The parent's end of the zygote: one per set of preloaded modules, shared by all executors."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import site
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from ck_pro.exceptions import ExecutorError
+
+_WORKER = Path(__file__).parent / "worker"
+_BOOT = (
+    "import sys, importlib.util as u\n"
+    "place, descriptor, settings = sys.argv[1:]\n"
+    "spec = u.spec_from_file_location('_ck_worker', place + '/__init__.py',"
+    " submodule_search_locations=[place])\n"
+    "package = u.module_from_spec(spec)\n"
+    "sys.modules['_ck_worker'] = package\n"
+    "spec.loader.exec_module(package)\n"
+    "from _ck_worker import zygote\n"
+    "zygote.main(int(descriptor), settings)\n"
+)
+_KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+_START_SECONDS = 60.0
+
+
+class Zygote:
+    """A running zygote. Use `get_zygote`."""
+
+    def __init__(self, preload: tuple[str, ...]):
+        self._lock = threading.Lock()
+        ours, theirs = socket.socketpair()
+        self._sock = ours
+        ours.settimeout(_START_SECONDS)
+        settings = json.dumps({"path": package_folders(), "preload": preload})
+        command = [sys.executable, "-I", "-B", "-X", "utf8", "-c", _BOOT]
+        try:
+            self._process = subprocess.Popen(
+                [*command, str(_WORKER), str(theirs.fileno()), settings],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=scrubbed_environment(),
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise ExecutorError(f"cannot start {sys.executable!r} for code: {error}") from error
+        finally:
+            theirs.close()
+        self._lines = b""
+        hello = self._read_line()
+        if hello["missing"]:
+            self.stop()
+            names = ", ".join(hello["missing"])
+            raise ExecutorError(f"cannot preload {names} for code: not installed here")
+
+    def fork(self, config: dict[str, Any], descriptors: list[int]) -> int:
+        """Fork a worker's supervisor, which gets the descriptors.
+
+        Raises:
+            ExecutorError: the zygote is gone.
+        """
+        with self._lock:
+            try:
+                data = json.dumps(config).encode() + b"\n"
+                sent = socket.send_fds(self._sock, [data], descriptors)
+                self._sock.sendall(data[sent:])
+            except OSError as error:
+                raise ExecutorError(f"the process that starts workers is gone: {error}") from error
+            return int(self._read_line()["pid"])
+
+    def _read_line(self) -> dict[str, Any]:
+        while b"\n" not in self._lines:
+            try:
+                more = self._sock.recv(65_536)
+            except OSError as error:
+                raise ExecutorError(f"the process that starts workers: {error}") from error
+            if not more:
+                raise ExecutorError("the process that starts workers ended at once")
+            self._lines += more
+        line, _, self._lines = self._lines.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def stop(self) -> None:
+        """End it, and with it every worker that it forked."""
+        self.abandon()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def abandon(self) -> None:
+        """Let go of it: all that a fork of its owner does."""
+        self._sock.close()
+
+    def forget(self) -> None:
+        """Mark its process as none of ours, so that nothing waits for it."""
+        self._process.returncode = 0
+
+
+_zygotes: dict[tuple[str, ...], Zygote] = {}
+_lock = threading.Lock()
+
+
+def fork_worker(preload: tuple[str, ...], config: dict[str, Any], descriptors: list[int]) -> int:
+    """Fork a supervisor from the zygote of these modules; start the zygote if there is none.
+
+    Returns:
+        The supervisor's process id.
+
+    Raises:
+        ExecutorError: no zygote can be started.
+    """
+    for attempt in (1, 2):
+        with _lock:
+            zygote = _zygotes.get(preload)
+            if zygote is None:
+                zygote = _zygotes[preload] = Zygote(preload)
+        try:
+            return zygote.fork(config, descriptors)
+        except ExecutorError:  # it was killed, by an out-of-memory killer for one
+            with _lock:
+                if _zygotes.get(preload) is zygote:
+                    del _zygotes[preload]
+            zygote.stop()
+            if attempt == 2:
+                raise
+    raise AssertionError("unreachable")
+
+
+def stop_all() -> None:
+    """End all zygotes and all their workers; later executors start new ones."""
+    with _lock:
+        stopped = list(_zygotes.values())
+        _zygotes.clear()
+    for zygote in stopped:
+        zygote.stop()
+
+
+def scrubbed_environment() -> dict[str, str]:
+    """Give the variables of ours that a worker may see: by name, none that could hold a secret."""
+    return {name: value for name, value in os.environ.items() if name in _KEPT or name[:3] == "LC_"}
+
+
+def package_folders() -> list[str]:
+    """Give the folders of installed packages that this interpreter uses."""
+    known = {*site.getsitepackages(), site.getusersitepackages()}
+    return [
+        folder
+        for folder in sys.path
+        if folder in known or Path(folder).name in ("site-packages", "dist-packages")
+    ]
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    for zygote in _zygotes.values():
+        zygote.abandon()
+        zygote.forget()
+    _zygotes.clear()
+
+
+atexit.register(stop_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
