@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.events import Action, CodeAction, FinishAction, ToolCall
 from ck_pro.exceptions import ParseError
+from ck_pro.executor.extract import extract_code
 from ck_pro.template import TemplatedString
 from ck_pro.tool import function_schema
 
@@ -195,87 +195,18 @@ class FunctionCallingLanguage(AgentLanguage):
 
 # --- pure parsing ----------------------------------------------------------------------------
 
-_OPENING = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[\w+.-]*)[^\n`]*$")
-_CODE_LABELS = frozenset({"", "python", "py", "python3", "ipython", "tool_code", "code"})
-_TAGS = re.compile(r"<\|python_tag\|>|<\|eom_id\|>|<\|eot_id\|>")
-_THOUGHT = re.compile(r"\A\s*(?:#+\s*|\*\*)?thoughts?\s*(?:\*\*)?:?\s*(?:\*\*)?\s*", re.IGNORECASE)
+_THOUGHT = re.compile(r"\A\s*(?:#+\s*|\*\*)?thoughts?\s*(?:\*\*)?:?\s*(?:\*\*)?\s*", re.I)
+_CODE_LABEL = re.compile(r"\n?\s*(?:#+\s*|\*\*)?code\s*(?:\*\*)?:?\s*(?:\*\*)?\s*\Z", re.I)
+_FENCE = re.compile(r"(?:`{3,}|~{3,})[^\n]*\s*\Z|<\|python_tag\|>\s*\Z")
 
 
 def parse_thought_code(reply: str) -> dict[str, str]:
-    """Split a reply into `thought` (the prose before the code) and `code`.
-
-    Fences may be labelled or not, and open (a reply that was cut). Several blocks of Python are
-    joined in order; blocks in other languages count as prose.
-    """
-    prose, blocks = _split(reply)
-    thought = _THOUGHT.sub("", prose).strip()
-    thought = re.sub(
-        r"\n?\s*(?:#+\s*|\*\*)?code\s*(?:\*\*)?:?\s*(?:\*\*)?\s*\Z", "", thought, flags=re.I
-    )
-    return {"thought": thought.strip(), "code": "\n".join(blocks)}
-
-
-def extract_code(reply: str) -> str:
-    """The Python of a model's reply; empty when it has none."""
-    return "\n".join(_split(reply)[1])
-
-
-def _split(reply: str) -> tuple[str, list[str]]:
-    """(prose before the first block, blocks of Python)."""
-    tag, _, rest = reply.partition("<|python_tag|>")
-    if rest:
-        inner = extract_code(rest)
-        return tag, [inner or _TAGS.sub("", rest).strip("\n")]
-    lines = reply.split("\n")
-    prose: list[str] = []
-    blocks: list[str] = []
-    n = 0
-    while n < len(lines):
-        opening = _OPENING.match(lines[n])
-        if opening is None:
-            if not blocks:
-                prose.append(lines[n])
-            n += 1
-            continue
-        end = _block_end(lines, n + 1, opening)
-        body = "\n".join(lines[n + 1 : end])
-        if opening["label"].lower() in _CODE_LABELS:
-            blocks.append(textwrap.dedent(body) if opening["indent"] else body)
-        elif not blocks:
-            prose.extend(lines[n : end + 1])
-        n = end + 1
-    return "\n".join(prose), [b for b in blocks if b.strip()]
-
-
-def _block_end(lines: Sequence[str], start: int, opening: re.Match[str]) -> int:
-    """Index of the closing fence; the end of the text when the fence is never closed.
-
-    A fence inside a string of the code (a docstring that shows Markdown, say) does not close the
-    block: the first closing fence up to which the code compiles is the one; when none gives code
-    that compiles, the first.
-    """
-    closing = re.compile(rf"^[ \t]*{re.escape(opening['fence'])}[ \t]*$")
-    ends = [k for k in range(start, len(lines)) if closing.match(lines[k])]
-    if not ends:
-        return len(lines)
-    if opening["label"].lower() in _CODE_LABELS:
-        for end in ends:
-            body = textwrap.dedent("\n".join(lines[start:end]))
-            if _unterminated_string(body):
-                continue
-            return end
-    return ends[0]
-
-
-def _unterminated_string(code: str) -> bool:
-    """Whether the code stops inside a triple-quoted string."""
-    try:
-        compile(code, "<reply>", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
-    except SyntaxError as e:
-        return "unterminated triple-quoted" in (e.msg or "")
-    except ValueError:  # null bytes
-        return False
-    return False
+    """Split a reply into `thought` (the prose before the code) and `code` (see `extract_code`)."""
+    code = extract_code(reply)
+    first_line = code.strip().partition("\n")[0].strip()
+    prose = reply.partition(first_line)[0] if first_line else reply
+    thought = _CODE_LABEL.sub("", _FENCE.sub("", prose))
+    return {"thought": _THOUGHT.sub("", thought).strip(), "code": code}
 
 
 def parse_literal(text: str) -> Any:

@@ -70,9 +70,9 @@ class Run:
         self.agent, self.session, self.parent = agent, session, parent
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
         self.journal: Journal = parent.journal if parent else journal or Journal()
-        self.budget = Budget(parent=parent.budget) if parent else budget or Budget()
-        self.cancel = parent.cancel if parent else cancel or threading.Event()
-        self.on_event = parent.on_event if parent else on_event
+        self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
+        self.cancel: threading.Event = parent.cancel if parent else cancel or threading.Event()
+        self.on_event: EventSink | None = parent.on_event if parent else on_event
         self._lock: threading.RLock = parent._lock if parent else threading.RLock()
         self._workdir = workdir or (parent.workdir if parent else None)
         self._temporary: Path | None = None
@@ -184,7 +184,7 @@ class Run:
         data: dict[str, Any] = {
             "model": reply.model,
             "params": _jsonable(reply.params),
-            "usage": reply.usage.to_dict(),
+            "usage": {**reply.usage.to_dict(), "total_tokens": reply.usage.total_tokens},
             "attempts": reply.attempts,
             "finish_reason": reply.finish_reason,
             "cost": reply.cost,

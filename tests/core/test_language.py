@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from ck_pro.events import CodeAction, FinishAction, ToolCall
 from ck_pro.exceptions import ParseError
+from ck_pro.executor.extract import extract_code
 from ck_pro.language import (
     CodeLanguage,
     FunctionCallingLanguage,
     compose_prompt,
-    extract_code,
     parse_literal,
     parse_thought_code,
 )
@@ -23,14 +23,14 @@ from ck_pro.language import (
     [
         ("Thought: go\n```python\nx = 1\n```", "go", "x = 1"),
         ("go\n```\nx = 1\n```\nafter", "go", "x = 1"),
-        ("```py\na\n```\nand\n```python\nb\n```", "", "a\nb"),
+        ("```py\na\n```\nand\n```python\nb\n```", "", "a\n\nb"),
         ("cut off\n```python\nx = 1", "cut off", "x = 1"),
         ("t\n~~~python\nx\n~~~", "t", "x"),
         ("**Thought:** t\n\nCode:\n```python\nx\n```", "t", "x"),
         ("<|python_tag|>print(1)<|eom_id|>", "", "print(1)"),
         ('t\n```python\ns = """\n```\n"""\n```', "t", 's = """\n```\n"""'),
         ("t\n  ```python\n  if x:\n      y\n  ```", "t", "if x:\n    y"),
-        ("t\n```json\n{}\n```\n```python\nx\n```", "t\n```json\n{}\n```", "x"),
+        ("t\n```json\n{}\n```\nso\n```python\nx\n```", "t\n```json\n{}\n```\nso", "x"),
         ("t\n````python\ns = '```'\n````", "t", "s = '```'"),
         ("no code at all", "no code at all", ""),
     ],
