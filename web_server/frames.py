@@ -1,0 +1,178 @@
+"""Isolated worlds: where the walker lives, one per document that is walked by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Frame, Page
+
+_WORLD = "observer"
+# What the browser's protocol says when a document, and its worlds with it, is gone.
+_GONE = (
+    "Cannot find context",
+    "Execution context was destroyed",
+    "Inspected target navigated or closed",
+    "No frame for given id",
+    "Cannot find object",
+    "Could not find object",
+)
+
+
+class ContextGone(Exception):
+    """The document was replaced while it was being asked."""
+
+
+class Realm:
+    """The walker in one document (and in the documents of the same origin inside it).
+
+    Args:
+        session: the debugging session of the process that the document lives in.
+        frame_id: the protocol's id of the document's frame.
+        source: of the walker.
+        parent: the realm that holds the frame element, None for the page itself.
+        owner_id: the frame element's id in `parent`.
+
+    `page_ids` maps the ids of this realm to page-wide ones (the main realm's are page-wide);
+    `children` are the realms of frames inside, by the local id of the frame element.
+    """
+
+    def __init__(
+        self,
+        session: CDPSession,
+        frame_id: str,
+        source: str,
+        parent: Realm | None = None,
+        owner_id: int = 0,
+    ) -> None:
+        self.session = session
+        self.frame_id = frame_id
+        self.source = source
+        self.parent = parent
+        self.owner_id = owner_id
+        self.frame: Frame | None = None
+        self.page_ids: dict[int, int] = {}
+        self.children: dict[int, Realm] = {}
+        self._context: int | None = None
+
+    def forget(self) -> None:
+        """The document has (perhaps) been replaced: ask for its world anew."""
+        self._context = None
+
+    def owners(self, local_id: int) -> Iterator[tuple[Realm, int]]:
+        """A node of this realm, then the frame elements around it, outwards."""
+        realm: Realm | None = self
+        while realm is not None:
+            yield realm, local_id
+            local_id = realm.owner_id
+            realm = realm.parent
+
+    async def call(self, method: str, *arguments: Any) -> Any:
+        """Call a function of the walker and return its result as JSON gives it.
+
+        Raises:
+            ContextGone: the document was replaced.
+        """
+        return await self.run(f"(...args) => ckObserver.{method}(...args)", *arguments)
+
+    async def run(self, function: str, *arguments: Any) -> Any:
+        """Run a function with the walker in reach. Two round trips on a new document, else one."""
+        if self._context is None:
+            world = await self._send(
+                "Page.createIsolatedWorld", {"frameId": self.frame_id, "worldName": _WORLD}
+            )
+            self._context = world["executionContextId"]
+            function = (
+                "(...args) => { if (!globalThis.ckObserver) {\n(() => {"
+                + self.source
+                + f"\n}})();\n}}\nreturn ({function})(...args); }}"
+            )
+        return await self._evaluate(function, arguments)
+
+    async def _evaluate(self, function: str, arguments: tuple[Any, ...]) -> Any:
+        answer = await self._send(
+            "Runtime.callFunctionOn",
+            {
+                "functionDeclaration": function,
+                "executionContextId": self._context,
+                "arguments": [{"value": argument} for argument in arguments],
+                "returnByValue": True,
+                "awaitPromise": True,
+            },
+        )
+        if failure := answer.get("exceptionDetails"):
+            text = failure.get("exception", {}).get("description") or failure.get("text", "")
+            if "ckObserver is not defined" in text:
+                self.forget()
+                raise ContextGone(text)
+            raise Error(f"The page could not be looked at: {text}")
+        return answer["result"].get("value")
+
+    async def _send(self, method: str, parameters: dict[str, Any]) -> Any:
+        try:
+            return await self.session.send(method, parameters)
+        except Error as error:
+            if any(sign in error.message for sign in _GONE):
+                self.forget()
+                raise ContextGone(error.message) from error
+            raise
+
+    async def frame_id_of(self, local_id: int) -> str | None:
+        """The protocol's frame id of a frame element."""
+        answer = await self._send(
+            "Runtime.callFunctionOn",
+            {
+                "functionDeclaration": "(id) => ckObserver.elementOf(id)",
+                "executionContextId": self._context,
+                "arguments": [{"value": local_id}],
+            },
+        )
+        object_id = answer["result"].get("objectId")
+        if object_id is None:
+            return None
+        described = await self._send("DOM.describeNode", {"objectId": object_id})
+        await self._send("Runtime.releaseObject", {"objectId": object_id})
+        found = described["node"].get("frameId")
+        return str(found) if found else None
+
+
+async def find_frame_realm(page: Page, parent: Realm, owner_id: int) -> Realm | None:
+    """The realm of the frame of another origin that an element of `parent` shows.
+
+    Found once and kept in `parent.children`. None when the frame is not there (any more).
+    """
+    known = parent.children.get(owner_id)
+    if known is not None:
+        return known
+    frame_id = await parent.frame_id_of(owner_id)
+    if frame_id is None:
+        return None
+    realm = Realm(parent.session, frame_id, parent.source, parent, owner_id)
+    try:
+        await realm.run("() => 0")
+    except ContextGone:
+        session = await _session_of(page, frame_id)
+        if session is None:
+            return None
+        realm = Realm(session, frame_id, parent.source, parent, owner_id)
+    parent.children[owner_id] = realm
+    return realm
+
+
+async def _session_of(page: Page, frame_id: str) -> CDPSession | None:
+    """A session on the process that runs a frame: frames of other sites have their own."""
+    for frame in page.frames:
+        if frame == page.main_frame:
+            continue
+        try:
+            session = await page.context.new_cdp_session(frame)
+        except Error:
+            continue  # it lives in its parent's process
+        tree = await session.send("Page.getFrameTree")
+        if tree["frameTree"]["frame"]["id"] == frame_id:
+            return session
+        await session.detach()
+    return None

@@ -1,0 +1,370 @@
+"""What a page shows, as text with ids, and back from an id to the element.
+
+One walk per frame in an isolated world: the page cannot see it, and an observation costs one
+browser round trip for the document and those of its frames that it may look into, one more per
+level of nesting for frames of other origins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import weakref
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import render
+from .frames import ContextGone, Realm, find_frame_realm
+from .marks import Box
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, ElementHandle, Frame, Page
+
+_HERE = Path(__file__).parent
+_PARTS = ("dom", "names", "states", "walk", "tags", "target")
+_RETRIES = 5
+_MAX_FRAME_LEVELS = 6
+
+_secrets: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+class ElementGone(Exception):
+    """No element with that id is on the page now. The message is one line for the model."""
+
+
+@dataclass
+class Observed:
+    """One observation. Text bodies hold the element lines without the lines of the tabs.
+
+    `yaml_body` is cut to the viewport (or the whole page at scope "page"), `fulltree_body` is
+    never cut and empty unless asked for. `scroll` has x, y, above, below and `viewport` width,
+    height, in CSS pixels. `focused` is the line of the element with the focus, without states.
+    """
+
+    yaml_body: str
+    fulltree_body: str = ""
+    snapshot: dict[str, Any] = field(default_factory=dict)
+    title: str = ""
+    url: str = ""
+    scroll: dict[str, int] = field(default_factory=dict)
+    viewport: dict[str, int] = field(default_factory=dict)
+    focused: str = ""
+    elements: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Target:
+    """An element as it is now: what it is, and where the pointer would reach it.
+
+    `x` and `y` are CSS pixels in the main frame's viewport; `covered_by` describes the element
+    that lies over that point (None: nothing does); `in_viewport` is False for what has to be
+    scrolled to, or has no box at all.
+    """
+
+    id: int
+    role: str
+    name: str
+    tag: str
+    input_type: str
+    disabled: bool
+    editable: bool
+    in_viewport: bool
+    x: float
+    y: float
+    covered_by: str | None
+    frame: Frame
+    _realm: Realm = field(repr=False)
+    _local_id: int = field(repr=False)
+    _observer: Observer = field(repr=False)
+
+    async def scroll_into_view(self) -> Target:
+        """Scroll the element (and the frames it is in) to the middle, and look again.
+
+        Raises:
+            ElementGone: it vanished meanwhile.
+        """
+        for realm, local_id in reversed(list(self._realm.owners(self._local_id))):
+            await realm.call("scrollToNode", local_id)
+        return await self._observer.resolve(self.id)
+
+    async def evaluate(self, function_source: str, arg: Any = None) -> Any:
+        """Run `function(element, arg)` on the very element, unseen by the page.
+
+        Args:
+            function_source: a JavaScript function expression; async is awaited.
+            arg: anything JSON can hold.
+
+        Raises:
+            ElementGone: it vanished meanwhile.
+        """
+        wrapped = (
+            "(id, argument) => { const element = ckObserver.elementOf(id);"
+            f" return element ? Promise.resolve(({function_source})(element, argument))"
+            ".then((value) => ({ value })) : null; }"
+        )
+        answer = await self._realm.run(wrapped, self._local_id, arg)
+        if answer is None:
+            raise _gone(self.id)
+        return answer.get("value")
+
+    async def handle(self) -> ElementHandle:
+        """The element as the browser library's own handle, for what only it can do.
+
+        Raises:
+            ElementGone: it vanished meanwhile.
+        """
+        handle = await self._observer.hand_over(self._realm, self._local_id, self.frame)
+        if handle is None:
+            raise _gone(self.id)
+        return handle
+
+
+def _gone(element_id: int) -> ElementGone:
+    return ElementGone(
+        f"There is no element [{element_id}] on the page now: it vanished or the page changed."
+        " Look at the present observation and use an id from there."
+    )
+
+
+@cache
+def _script(name: str) -> str:
+    return (_HERE / f"{name}.js").read_text(encoding="utf-8")
+
+
+@cache
+def _walker_source(secret: str) -> str:
+    body = "\n".join(_script(f"observe_{part}") for part in _PARTS)
+    return f"'use strict';\nconst SECRET = {json.dumps(secret)};\n{body}"
+
+
+class Observer:
+    """Observation of one page. Call `attach` once before anything else.
+
+    Args:
+        page: of Playwright's async API; its context should have gone through `prepare_context`,
+            else elements that only a listener makes clickable and closed shadow roots stay unseen.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._secret = _secrets.get(page.context, "-")
+        self._main: Realm | None = None
+        self._next_id = 3
+        self._places: dict[int, tuple[Realm, int]] = {}
+        self._last: list[render.Node] = []
+
+    @staticmethod
+    async def prepare_context(context: BrowserContext) -> None:
+        """Install the notes on listeners and closed shadow roots. Once, before any page opens."""
+        secret = _secrets.setdefault(context, "e" + secrets.token_hex(12))
+        await context.add_init_script(_script("observe_notes").replace("__SECRET__", secret))
+
+    async def attach(self) -> None:
+        """Open the page's debugging session."""
+        session = await self._page.context.new_cdp_session(self._page)
+        tree = await session.send("Page.getFrameTree")
+        self._main = Realm(session, tree["frameTree"]["frame"]["id"], _walker_source(self._secret))
+        self._page.on("framenavigated", self._on_navigated)
+
+    def _on_navigated(self, frame: Frame) -> None:
+        if self._main is not None and frame == self._page.main_frame:
+            self._main.forget()
+
+    def _realm(self) -> Realm:
+        if self._main is None:
+            raise RuntimeError("Observer.attach() has to be awaited before the page is observed")
+        return self._main
+
+    async def observe(
+        self,
+        *,
+        scope: str = "viewport",
+        fulltree: bool = False,
+        snapshot: bool = False,
+        elements: bool = False,
+    ) -> Observed:
+        """Look at the page.
+
+        Args:
+            scope: "viewport" or "page": how much `yaml_body` shows.
+            fulltree: also fill `fulltree_body`.
+            snapshot: also fill `snapshot` (of the whole page if that was walked anyway).
+            elements: also fill `elements`, by id: role, name, box, states.
+
+        Raises:
+            ContextGone: the page kept navigating while it was looked at.
+        """
+        full = fulltree or scope == "page"
+        for attempt in range(_RETRIES):
+            try:
+                result, nodes = await self._walk(full)
+                break
+            except ContextGone:
+                if attempt == _RETRIES - 1:
+                    raise
+                await self._settle_navigation()
+        render.nest_popups(nodes)
+        whole = render.cut(nodes, viewport_only=False) if full else []
+        shown = whole if scope == "page" else render.cut(nodes, viewport_only=True)
+        self._last = list(render.flatten(shown))
+        title, scroll = result["title"], result["scroll"]
+        return Observed(
+            yaml_body=render.render_body(title, scroll, shown),
+            fulltree_body=render.render_body(title, scroll, whole) if fulltree else "",
+            snapshot=render.to_snapshot(title, whole or shown) if snapshot else {},
+            title=title,
+            url=result["url"],
+            scroll=scroll,
+            viewport=result["viewport"],
+            focused=next((_brief(n) for n in self._last if "focused: true" in n.states), ""),
+            elements={str(n.id): n.to_dict() for n in self._last} if elements else {},
+        )
+
+    async def _settle_navigation(self) -> None:
+        """A new document is taking over: go on when it is there."""
+        await self._page.wait_for_load_state("domcontentloaded")
+
+    async def _walk(self, full: bool) -> tuple[dict[str, Any], list[render.Node]]:
+        main = self._realm()
+        result = await main.call(
+            "observe", {"next": self._next_id, "full": full, "clip": None, "focus": True}
+        )
+        self._next_id = result["next"]
+        nodes = render.parse_records(result["records"])
+        if result["frames"]:
+            by_id = {n.id: n for n in render.flatten(nodes) if n.flags & render.REMOTE_FRAME}
+            pending = [(main, frame, by_id[frame["id"]], (0.0, 0.0)) for frame in result["frames"]]
+            await self._walk_frames(pending, full)
+        return result, nodes
+
+    async def _walk_frames(
+        self,
+        pending: list[tuple[Realm, dict[str, Any], render.Node, tuple[float, float]]],
+        full: bool,
+    ) -> None:
+        """Walk frames of other origins, level by level, all of a level at once."""
+        for _ in range(_MAX_FRAME_LEVELS):
+            if not pending:
+                return
+            answers = await asyncio.gather(
+                *(self._walk_frame(p, f, full) for p, f, _, _ in pending)
+            )
+            deeper: list[tuple[Realm, dict[str, Any], render.Node, tuple[float, float]]] = []
+            for (_, frame, owner, base), answer in zip(pending, answers, strict=True):
+                if answer is None:
+                    continue
+                realm, result = answer
+                origin = (base[0] + frame["x"], base[1] + frame["y"])
+                ids = self._number(realm, result["records"])
+                owner.children = render.parse_records(result["records"], ids=ids, offset=origin)
+                inner = {n.id: n for n in render.flatten(owner.children)}
+                deeper += [(realm, f, inner[ids[f["id"]]], origin) for f in result["frames"]]
+            pending = deeper
+
+    async def _walk_frame(
+        self, parent: Realm, frame: dict[str, Any], full: bool
+    ) -> tuple[Realm, dict[str, Any]] | None:
+        """One frame of another origin; None when it cannot be looked into (it is just leaving)."""
+        options = {"next": 3, "full": full, "clip": frame["clip"], "focus": frame["focused"]}
+        for _ in range(2):
+            realm = await find_frame_realm(self._page, parent, frame["id"])
+            if realm is None:
+                return None
+            try:
+                return realm, await realm.call("observe", options)
+            except ContextGone:
+                parent.children.pop(frame["id"], None)
+        return None
+
+    def _number(self, realm: Realm, records: str) -> dict[int, int]:
+        """Page-wide ids for what a frame walked by itself has numbered on its own."""
+        for record in records.split("\x1e") if records else ():
+            local = int(record.split("\x1f", 2)[1])
+            if local not in realm.page_ids:
+                realm.page_ids[local] = self._next_id
+                self._places[self._next_id] = (realm, local)
+                self._next_id += 1
+        return realm.page_ids
+
+    async def resolve(self, element_id: int) -> Target:
+        """The element with that id as it is now. Never scrolls.
+
+        Raises:
+            ElementGone: there is none, or none any more.
+        """
+        realm, local_id = self._places.get(element_id, (self._realm(), element_id))
+        try:
+            facts = await realm.call("resolve", local_id)
+            if facts is None:
+                raise _gone(element_id)
+            for outer, owner_id in list(realm.owners(local_id))[1:]:
+                seen = await outer.call("resolveInFrame", owner_id, facts["x"], facts["y"])
+                if seen is None:
+                    raise _gone(element_id)
+                facts["x"], facts["y"] = seen["x"], seen["y"]
+                facts["in_viewport"] = facts["in_viewport"] and seen["in_viewport"]
+                facts["covered_by"] = facts["covered_by"] or seen["covered_by"]
+            framed = facts.pop("framed")
+            frame = await self._frame_of(realm, local_id if framed else None)
+        except ContextGone:
+            raise _gone(element_id) from None
+        return Target(
+            id=element_id, **facts, frame=frame, _realm=realm, _local_id=local_id, _observer=self
+        )
+
+    async def boxes(self) -> list[Box]:
+        """Boxes of the interactive elements that the last observation showed in the viewport."""
+        return [
+            Box(n.id, *n.box)
+            for n in self._last
+            if n.flags & render.INTERACTIVE and n.in_view and n.box
+        ]
+
+    async def _frame_of(self, realm: Realm, local_id: int | None) -> Frame:
+        """The browser library's frame of a realm, or of the same-origin frame that holds a node."""
+        if realm.frame is None:
+            if realm.parent is None:
+                realm.frame = self._page.main_frame
+            else:
+                outer = await self._frame_of(realm.parent, realm.owner_id)
+                realm.frame = await self._content_frame(realm.parent, realm.owner_id, outer)
+        if local_id is None:
+            return realm.frame
+        frame = realm.frame
+        for owner_id in await realm.call("frameOwners", local_id):
+            frame = await self._content_frame(realm, owner_id, frame)
+        return frame
+
+    async def _content_frame(self, realm: Realm, owner_id: int, frame: Frame) -> Frame:
+        handle = await self.hand_over(realm, owner_id, frame)
+        inner = await handle.content_frame() if handle else None
+        if inner is None:
+            raise ContextGone("the frame left the page")
+        return inner
+
+    async def hand_over(self, realm: Realm, local_id: int, frame: Frame) -> ElementHandle | None:
+        """A handle of the browser library on a node of ours: passed through an event.
+
+        The page's own world gets the node by an event whose name nobody else knows.
+        """
+        name = "e" + secrets.token_hex(12)
+        waiting = await frame.evaluate_handle(
+            """(name) => { const box = {}; document.addEventListener(name, (event) => {
+                box.node = event.getTargetRanges()[0].startContainer; }, { once: true });
+                return box; }""",
+            name,
+        )
+        try:
+            if not await realm.call("handOver", local_id, name):
+                return None
+            found = await waiting.get_property("node")
+            return found.as_element()
+        finally:
+            await waiting.dispose()
+
+
+def _brief(node: render.Node) -> str:
+    return f"[{node.id}] {node.role} '{render.safe_name(node.name)}'"

@@ -1,0 +1,178 @@
+// Isolated world: what every other part needs of the DOM. Composed tree, ids, geometry, hit tests.
+const nodeIds = new WeakMap();
+const nodesById = new Map();
+const closedRoots = new WeakMap();
+const noted = { click: new WeakSet(), hover: new WeakSet(), drag: new WeakSet() };
+let nextId = 3; // 1 is the page, 2 its scroll position
+let closedCount = 0;
+let prunedSize = 2000;
+
+function idOf(node) {
+  let id = nodeIds.get(node);
+  if (id === undefined) {
+    id = nextId++;
+    nodeIds.set(node, id);
+    nodesById.set(id, node);
+  } else if (!nodesById.has(id)) {
+    nodesById.set(id, node);
+  }
+  return id;
+}
+
+// A long text is shown in pieces; each piece is an entry of its own that points to the text.
+const pieceIds = new WeakMap();
+function pieceId(text, start) {
+  if (start === 0) return idOf(text);
+  let pieces = pieceIds.get(text);
+  if (!pieces) pieceIds.set(text, (pieces = new Map()));
+  let id = pieces.get(start);
+  if (id === undefined) {
+    id = nextId++;
+    pieces.set(start, id);
+    nodesById.set(id, text);
+  }
+  return id;
+}
+
+function isLive(node) {
+  if (!node.isConnected) return false;
+  let view = node.ownerDocument.defaultView;
+  while (view && view !== window) {
+    const owner = view.frameElement;
+    if (!owner || !owner.isConnected) return false;
+    view = owner.ownerDocument.defaultView;
+  }
+  return view === window;
+}
+
+// The map holds nodes strongly (a weak reference may lose a node that only the page still shows),
+// so nodes that left the page are let go from time to time.
+function prune() {
+  if (nodesById.size < prunedSize * 2) return;
+  for (const [id, node] of nodesById) if (!isLive(node)) nodesById.delete(id);
+  prunedSize = Math.max(2000, nodesById.size);
+}
+
+function pullNotes(doc) {
+  const take = (event) => {
+    for (const range of event.getTargetRanges()) {
+      const node = range.startContainer;
+      if (event.data === 'closed') {
+        closedRoots.set(node.host, node);
+        closedCount++;
+      } else {
+        noted[event.data].add(node);
+      }
+    }
+  };
+  doc.addEventListener(SECRET + 'a', take);
+  doc.dispatchEvent(new Event(SECRET + 'q'));
+  doc.removeEventListener(SECRET + 'a', take);
+}
+
+function shadowOf(element) {
+  return element.shadowRoot || (closedCount ? closedRoots.get(element) : undefined) || null;
+}
+
+function composedParent(node) {
+  const slot = node.assignedSlot;
+  if (slot) return slot;
+  const parent = node.parentNode;
+  if (parent && parent.nodeType === 11 && parent.host) return parent.host;
+  return parent;
+}
+
+// Children as they are shown: the shadow tree in place of the host's, what is slotted in the slot.
+function composedChildren(element) {
+  const shadow = shadowOf(element);
+  if (shadow) return shadow.childNodes;
+  if (element.localName === 'slot') {
+    const assigned = element.assignedNodes();
+    if (assigned.length) return assigned;
+  }
+  return element.childNodes;
+}
+
+function contains(ancestor, node) {
+  for (let n = node; n; n = composedParent(n)) if (n === ancestor) return true;
+  return false;
+}
+
+function deepElementFromPoint(doc, x, y) {
+  let hit = doc.elementFromPoint(x, y);
+  while (hit) {
+    const shadow = shadowOf(hit);
+    const inner = shadow && shadow.elementFromPoint(x, y);
+    if (!inner || inner === hit || !shadow.contains(inner)) break;
+    hit = inner;
+  }
+  return hit;
+}
+
+function intersect(rect, clip) {
+  const x1 = Math.max(rect.left, clip.x1);
+  const y1 = Math.max(rect.top, clip.y1);
+  const x2 = Math.min(rect.right, clip.x2);
+  const y2 = Math.min(rect.bottom, clip.y2);
+  return x2 > x1 && y2 > y1 ? { x1, y1, x2, y2 } : null;
+}
+
+function rectsOf(node) {
+  if (node.nodeType === 1) return node.getClientRects();
+  const range = node.ownerDocument.createRange();
+  range.selectNodeContents(node);
+  return range.getClientRects();
+}
+
+// The part of the frame's viewport in which a node can be seen: cut by every clipping ancestor.
+function clipOf(node) {
+  const root = node.ownerDocument.documentElement;
+  const view = node.ownerDocument.defaultView;
+  let clip = { x1: 0, y1: 0, x2: view.innerWidth, y2: view.innerHeight };
+  let position = node.nodeType === 1 ? getComputedStyle(node).position : 'static';
+  for (let e = composedParent(node); e && e.nodeType === 1; e = composedParent(e)) {
+    if (position === 'fixed') break;
+    if (e === root || e.localName === 'body') continue;
+    const style = getComputedStyle(e);
+    const holds = style.position !== 'static' || style.transform !== 'none';
+    if (style.overflowX !== 'visible' && style.display !== 'inline'
+        && (position !== 'absolute' || holds)) {
+      const cut = intersect(e.getBoundingClientRect(), clip);
+      if (!cut) return null;
+      clip = cut;
+    }
+    if (position !== 'absolute' || holds) position = style.position;
+  }
+  return clip;
+}
+
+// Does a click that lands on `hit` reach `element`? Itself, what is inside it, its label, or, where
+// it lets the pointer through, what it is inside of.
+function reaches(element, hit) {
+  if (!hit) return false;
+  if (contains(element, hit)) return true;
+  if (element.labels) for (const label of element.labels) if (contains(label, hit)) return true;
+  return contains(hit, element) && getComputedStyle(element).pointerEvents === 'none';
+}
+
+// A point of `node` inside `clip` where the pointer reaches it. Tries the middle of its first
+// visible box, then points around it. Result: {x, y, hit} with hit null when it is reached.
+function pointOf(node, clip) {
+  const element = node.nodeType === 1 ? node : node.parentElement;
+  const doc = element.ownerDocument;
+  let first = null;
+  let tried = 0;
+  for (const rect of rectsOf(node)) {
+    const box = clip && intersect(rect, clip);
+    if (!box) continue;
+    for (const [fx, fy] of [[0.5, 0.5], [0.15, 0.5], [0.85, 0.5], [0.5, 0.15], [0.5, 0.85]]) {
+      const x = box.x1 + (box.x2 - box.x1) * fx;
+      const y = box.y1 + (box.y2 - box.y1) * fy;
+      const hit = deepElementFromPoint(doc, x, y);
+      if (reaches(element, hit)) return { x, y, hit: null };
+      first = first || { x, y, hit };
+    }
+    if (++tried === 3) break;
+  }
+  return first;
+}

@@ -1,0 +1,106 @@
+// Runs in the page's own world before any of its scripts. It notes which elements get click-like
+// listeners and which closed shadow roots are attached, and hands them over when the isolated
+// world asks by an event whose name only the two know. Patched functions look native.
+((secret) => {
+  'use strict';
+  const apply = Reflect.apply;
+  const kinds = Object.assign(Object.create(null), {
+    click: 'click', mousedown: 'click', mouseup: 'click', pointerdown: 'click', pointerup: 'click',
+    dblclick: 'click', touchstart: 'click', touchend: 'click', contextmenu: 'click',
+    mouseenter: 'hover', mouseover: 'hover', pointerenter: 'hover', pointerover: 'hover',
+    dragstart: 'drag',
+  });
+  const pending = { click: [], hover: [], drag: [], closed: [] };
+  const kindNames = ['click', 'hover', 'drag', 'closed'];
+  const { WeakRef: Ref, WeakMap: Weak, StaticRange: Span, InputEvent: Carrier } = globalThis;
+  const deref = Ref.prototype.deref;
+  const listen = EventTarget.prototype.addEventListener;
+  const dispatch = EventTarget.prototype.dispatchEvent;
+  const nodeType = Object.getOwnPropertyDescriptor(Node.prototype, 'nodeType').get;
+  const weakGet = Weak.prototype.get;
+  const weakSet = Weak.prototype.set;
+  const doc = document;
+  const natives = new Weak();
+
+  // The isolated world asks; the answer is one event per kind whose ranges start at the nodes.
+  const answer = () => {
+    for (const kind of kindNames) {
+      const ranges = [];
+      for (const reference of pending[kind]) {
+        const node = apply(deref, reference, []);
+        if (node) {
+          ranges[ranges.length] = new Span({
+            startContainer: node, startOffset: 0, endContainer: node, endOffset: 0,
+          });
+        }
+      }
+      pending[kind].length = 0;
+      if (ranges.length) {
+        apply(dispatch, doc, [new Carrier(secret + 'a', { data: kind, targetRanges: ranges })]);
+      }
+    }
+  };
+
+  const note = (node, kind) => {
+    const list = pending[kind];
+    list[list.length] = new Ref(node);
+    // document.open() drops the listeners of the document: adding it again is a no-op otherwise.
+    apply(listen, doc, [secret + 'q', answer]);
+  };
+
+  const noteIfNode = (target, kind) => {
+    try {
+      if (apply(nodeType, target, []) === 1) note(target, kind);
+    } catch {
+      // A window, a request, a signal: event targets without a box are of no interest.
+    }
+  };
+
+  const disguise = (native, handler) => {
+    const proxy = new Proxy(native, { apply: handler });
+    apply(weakSet, natives, [proxy, native]);
+    return proxy;
+  };
+
+  const replaceMethod = (holder, name, handler) => {
+    const descriptor = Object.getOwnPropertyDescriptor(holder, name);
+    if (!descriptor || !descriptor.value) return;
+    descriptor.value = disguise(descriptor.value, handler);
+    Object.defineProperty(holder, name, descriptor);
+  };
+
+  replaceMethod(EventTarget.prototype, 'addEventListener', (native, self, args) => {
+    const result = apply(native, self, args);
+    const kind = typeof args[0] === 'string' ? kinds[args[0]] : undefined;
+    if (kind && args[1] && self) noteIfNode(self, kind);
+    return result;
+  });
+
+  replaceMethod(Element.prototype, 'attachShadow', (native, self, args) => {
+    const root = apply(native, self, args);
+    try {
+      if (root.mode === 'closed') note(root, 'closed');
+    } catch {
+      // The page replaced the getter of `mode`: the root stays unknown.
+    }
+    return root;
+  });
+
+  for (const prototype of [HTMLElement.prototype, SVGElement.prototype]) {
+    for (const type in kinds) {
+      const descriptor = Object.getOwnPropertyDescriptor(prototype, 'on' + type);
+      if (!descriptor || !descriptor.set) continue;
+      descriptor.set = disguise(descriptor.set, (native, self, args) => {
+        const result = apply(native, self, args);
+        if (args[0]) noteIfNode(self, kinds[type]);
+        return result;
+      });
+      Object.defineProperty(prototype, 'on' + type, descriptor);
+    }
+  }
+
+  replaceMethod(Function.prototype, 'toString', (native, self, args) =>
+    apply(native, apply(weakGet, natives, [self]) || self, args));
+
+  apply(listen, doc, [secret + 'q', answer]);
+})('__SECRET__');

@@ -1,0 +1,125 @@
+// Isolated world: states of an element as `key: value` pairs, in a fixed order.
+const TOGGLES = /^(checkbox|radio|switch|menuitemcheckbox|menuitemradio)$/;
+const RANGES = /^(slider|spinbutton|progressbar|meter|scrollbar)$/;
+const LONG_VALUE = 200;
+
+// Values stand after the name, where no quote may stand; one line each.
+function plain(text, limit = LONG_VALUE) {
+  const line = collapse(text).replace(/'/g, '\u2019');
+  return line.length > limit ? line.slice(0, limit) + `\u2026 (${line.length} characters)` : line;
+}
+
+function isDisabled(element) {
+  if (element.matches(':disabled')) return true;
+  for (let e = element; e && e.nodeType === 1; e = composedParent(e)) {
+    if (e.getAttribute('aria-disabled') === 'true') return true;
+  }
+  return false;
+}
+
+function isEditable(element) {
+  const tag = element.localName;
+  if (tag === 'textarea') return !element.readOnly && !element.disabled;
+  if (tag === 'input') {
+    return !element.readOnly && !element.disabled && !/^(button|submit|reset|image|file|checkbox|radio)$/
+      .test(element.type);
+  }
+  return element.isContentEditable === true;
+}
+
+function isEditableRoot(element) {
+  if (!element.isContentEditable) return false;
+  const parent = composedParent(element);
+  return !(parent && parent.isContentEditable);
+}
+
+function valueOf(element, role) {
+  const tag = element.localName;
+  if (tag === 'input') {
+    if (element.type === 'password') return element.value ? '\u2022\u2022\u2022\u2022' : '';
+    if (element.type === 'file') return [...element.files].map((file) => file.name).join(', ');
+    return /^(button|submit|reset|image|checkbox|radio)$/.test(element.type) ? '' : element.value;
+  }
+  if (tag === 'textarea') return element.value;
+  if (tag === 'select') return [...element.selectedOptions].map((option) => option.label).join(', ');
+  if (RANGES.test(role)) {
+    return attribute(element, 'aria-valuetext') || attribute(element, 'aria-valuenow')
+      || (tag === 'meter' || tag === 'progress' && element.position >= 0 ? String(element.value) : '');
+  }
+  return '';
+}
+
+function addState(pairs, element, name, key = name.slice(5)) {
+  const value = element.getAttribute(name);
+  if (value === 'true' || value === 'false' || value === 'mixed') pairs.push(`${key}: ${value}`);
+}
+
+function statesOf(element, role, name, focused) {
+  const pairs = [];
+  const tag = element.localName;
+  if (role === 'heading') {
+    pairs.push('level: ' + (parseInt(attribute(element, 'aria-level'), 10) || tag[1] || 2));
+  }
+  if (TOGGLES.test(role)) {
+    const native = tag === 'input';
+    const mixed = native ? element.indeterminate : attribute(element, 'aria-checked') === 'mixed';
+    const on = native ? element.checked : attribute(element, 'aria-checked') === 'true';
+    pairs.push('checked: ' + (mixed ? 'mixed' : on));
+  }
+  const popup = element.getAttribute('aria-haspopup');
+  if (popup && popup !== 'false') pairs.push('hasPopup: ' + (popup === 'true' ? 'menu' : plain(popup)));
+  if (tag === 'summary' && role === 'DisclosureTriangle') {
+    pairs.push('expanded: ' + element.parentElement.open);
+  } else {
+    addState(pairs, element, 'aria-expanded');
+    if (popup && attribute(element, 'aria-expanded') === 'true') addControlled(pairs, element);
+  }
+  if (role === 'button') addState(pairs, element, 'aria-pressed');
+  if (attribute(element, 'aria-selected') === 'true') pairs.push('selected: true');
+  const current = attribute(element, 'aria-current');
+  if (current && current !== 'false') pairs.push('current: ' + plain(current));
+  const sort = attribute(element, 'aria-sort');
+  if (sort && sort !== 'none') pairs.push('sort: ' + plain(sort));
+  fieldStates(pairs, element, role, name, tag);
+  if (isDisabled(element)) pairs.push('disabled: true');
+  if (focused) pairs.push('focused: true');
+  return pairs;
+}
+
+function fieldStates(pairs, element, role, name, tag) {
+  const value = valueOf(element, role);
+  if (value) pairs.push('value: ' + plain(value));
+  else if (placeholderOf(element) && placeholderOf(element) !== name) {
+    pairs.push('placeholder: ' + plain(placeholderOf(element)));
+  }
+  const range = tag === 'input' && RANGES.test(role);
+  const low = range ? element.min : attribute(element, 'aria-valuemin');
+  const high = range ? element.max : attribute(element, 'aria-valuemax');
+  if (role === 'slider' || low || high) {
+    if (low || range) pairs.push('min: ' + plain(low || '0'));
+    if (high || role === 'slider' && range) pairs.push('max: ' + plain(high || '100'));
+  }
+  if (tag === 'select' && element.multiple) pairs.push('multiple: true');
+  if (element.required || attribute(element, 'aria-required') === 'true') pairs.push('required: true');
+  const invalid = attribute(element, 'aria-invalid');
+  if (invalid && invalid !== 'false' || element.validity && element.matches(':user-invalid')) {
+    pairs.push('invalid: true');
+  }
+  const field = tag === 'input' || tag === 'textarea';
+  if (field && element.readOnly && isTextField(element) || attribute(element, 'aria-readonly') === 'true') {
+    pairs.push('readonly: true');
+  }
+}
+
+function isTextField(element) {
+  return element.localName === 'textarea' || !/^(button|submit|reset|image|file|checkbox|radio|range|color)$/
+    .test(element.type);
+}
+
+// Where the items of an open pop-up are: a note for the renderer, which shows them nested.
+function addControlled(pairs, element) {
+  const near = element.nextElementSibling;
+  const menu = referenced(element, 'aria-controls')[0] || referenced(element, 'aria-owns')[0]
+    || near && /^(menu|listbox|tree|grid|dialog)$/.test(roleOf(near)) && near;
+  if (menu) pairs.push('@items ' + idOf(menu));
+}

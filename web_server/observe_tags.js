@@ -1,0 +1,254 @@
+// Isolated world: elements that are shown in a way of their own. A handler that returns true has
+// shown its element; otherwise the element is treated like any other.
+
+// Text of a table row, cell by cell: one line tells it all.
+class RowText {
+  constructor() {
+    this.cells = [];
+    this.own = false;
+  }
+
+  cell() {
+    this.cells.push('');
+  }
+
+  text(piece) {
+    if (!this.cells.length) this.cells.push('');
+    this.cells[this.cells.length - 1] += piece;
+    this.own = this.own || /\S/.test(piece);
+  }
+
+  // What has a line of its own is only hinted at.
+  stub(name) {
+    if (!this.cells.length) this.cells.push('');
+    const short = name.length > 24 ? name.slice(0, 23) + '\u2026' : name;
+    this.cells[this.cells.length - 1] += ` ${short} `;
+  }
+
+  toString() {
+    return this.own ? this.cells.map(collapse).join(' | ').replace(/(\s*\|\s*)+$/, '') : '';
+  }
+}
+
+function isReadableRow(element) {
+  return element.textContent.length < 800
+    && !element.querySelector('table,ul,ol,h1,h2,h3,h4,p+p,iframe,canvas,form,[role=row]');
+}
+
+function visitRow(element, rect, inner, c, hints) {
+  if (c.mute || inner.invisible || inner.ariaHidden || !isReadableRow(element)) {
+    visitContainer(element, hints ? 'row' : 'generic', rect, inner, c);
+    return;
+  }
+  flushText();
+  const row = new RowText();
+  const index = walk.out.length;
+  walk.out.push('');
+  visitInside(element, { ...inner, depth: c.depth + 1, row, interactive: hints !== null });
+  flushText();
+  const name = clean(row.toString());
+  const nothing = !name && walk.out.length === index + 1 && !hints;
+  if (nothing || !(inner.on || walk.full) && walk.out.length === index + 1) {
+    walk.out.length = index;
+    return;
+  }
+  const pairs = statesOf(element, 'row', name, element === walk.focus);
+  walk.out[index] = record(c.depth, idOf(element), 'row', flagsFor(inner, hints !== null),
+    boxOf(rect, c.frame), name, pairs.concat(hints || []));
+}
+
+// Pictures with a name; without one only when they are large enough to matter.
+function visitImage(element, rect, inner, c) {
+  const skip = c.mute || inner.ariaHidden || inner.invisible;
+  const drawing = 'viewBox' in element;
+  const name = skip ? '' : nameOf(element, 'image');
+  if (c.row && name) {
+    c.row.text(` ${name} `);
+  } else if (!skip && (inner.on || walk.full)) {
+    const large = rect.width >= 100 && rect.height >= 60 && !drawing;
+    if (name) put(c, element, 'image', flagsFor(inner, false), rect, name, []);
+    else if (large) {
+      const hint = hintName(element);
+      put(c, element, 'image', flagsFor(inner, false), rect, '', hint ? ['hint: ' + hint] : []);
+    }
+  }
+  if (drawing) visitChildren(element, { ...inner, mute: c.mute || name !== '' });
+}
+
+function visitSelect(element, inner, rect, c) {
+  if (inner.invisible || inner.inert) return true;
+  const role = roleOf(element);
+  const name = nameOf(element, role);
+  const pairs = statesOf(element, role, name, element === walk.focus);
+  const count = element.options.length;
+  if (count > MAX_OPTIONS) pairs.push(`options: ${count} (the first ${MAX_OPTIONS} are listed)`);
+  const cover = inner.on ? coveredBy(element, inner) : '';
+  if (cover) pairs.push('covered by: ' + cover);
+  if (!name) pairs.push(...namelessPairs(element, role, inner.style));
+  if (c.row) c.row.stub(name);
+  if (!(inner.on || walk.full)) return true;
+  const flags = flagsFor(inner, true);
+  put(c, element, role, flags, rect, name, pairs);
+  const inside = { ...c, depth: c.depth + 1 };
+  for (let i = 0; i < Math.min(count, MAX_OPTIONS); i++) {
+    const option = element.options[i];
+    const states = [];
+    if (option.selected) states.push('selected: true');
+    if (option.matches(':disabled')) states.push('disabled: true');
+    put(inside, option, 'option', flags & IN_VIEW, null, option.label, states);
+  }
+  return true;
+}
+
+function isRendered(element) {
+  const rect = element.getBoundingClientRect();
+  return rect.width > 0 && rect.height > 0
+    && element.checkVisibility({ visibilityProperty: true });
+}
+
+// The label of a control that is shown says the control's name once more. The label of a control
+// that is not rendered (a styled switch or upload) is what one clicks on.
+function visitLabel(element, inner, rect, c) {
+  const control = element.control;
+  if (!control || inner.mute || inner.invisible) return false;
+  if (isRendered(control)) {
+    const named = !control.hasAttribute('aria-label') && !control.hasAttribute('aria-labelledby');
+    visitChildren(element, { ...inner, mute: named, interactive: true });
+    return true;
+  }
+  const name = textOf(element, 'LabelText');
+  const role = roleOf(control);
+  const pairs = statesOf(control, role, name, control === walk.focus);
+  if (!(inner.on || walk.full)) return true;
+  if (inner.on) {
+    const cover = coveredBy(element, inner);
+    if (cover) pairs.push('covered by: ' + cover);
+  }
+  if (c.row) c.row.stub(name);
+  put(c, element, 'LabelText', flagsFor(inner, true), rect, name, pairs);
+  visitChildren(element, { ...inner, depth: c.depth + 1, mute: true, row: null, interactive: true });
+  return true;
+}
+
+function visitNamedBy(owner) {
+  return (element, inner) => {
+    const above = element.parentElement;
+    if (!above || above.localName !== owner) return false;
+    visitChildren(element, { ...inner, mute: true });
+    return true;
+  };
+}
+
+function visitDetails(element, inner, rect, c) {
+  if (element.open) return false;
+  for (const child of element.children) if (child.localName === 'summary') visit(child, { ...inner, depth: c.depth });
+  return true;
+}
+
+function visitInput(element) {
+  return element.type === 'hidden';
+}
+
+function visitMedia(element, inner, rect, c) {
+  if (inner.mute || inner.invisible || !(inner.on || walk.full)) return true;
+  const role = TAG_ROLES[element.localName];
+  const name = collapse(attribute(element, 'aria-label') || attribute(element, 'title'));
+  const pairs = name ? [] : namelessPairs(element, role, inner.style);
+  if (role === 'Canvas') pairs.push('box: ' + boxOf(rect, c.frame));
+  if ('paused' in element) pairs.push('paused: ' + element.paused);
+  const cover = inner.on ? coveredBy(element, inner) : '';
+  if (cover) pairs.push('covered by: ' + cover);
+  put(c, element, role, flagsFor(inner, true), rect, name, pairs);
+  return true;
+}
+
+// Documents of the same origin are walked in place; others are reported, to be walked by
+// themselves in their own process or context.
+function visitFrame(element, inner, rect, c) {
+  if (c.mute || inner.invisible || !(inner.on || walk.full)) return true;
+  const style = inner.style;
+  const left = rect.left + element.clientLeft + parseFloat(style.paddingLeft);
+  const top = rect.top + element.clientTop + parseFloat(style.paddingTop);
+  const cut = inner.on && intersect(rect, inner.clip);
+  const clip = cut ? { x1: cut.x1 - left, y1: cut.y1 - top, x2: cut.x2 - left, y2: cut.y2 - top }
+    : { x1: 0, y1: 0, x2: -1, y2: -1 };
+  const doc = element.contentDocument;
+  flushText();
+  const index = walk.out.length;
+  const focus = element === walk.focus ? ['focused: true'] : [];
+  walk.out.push(record(c.depth, idOf(element), 'Iframe', doc ? 0 : REMOTE_FRAME, '',
+    clean(collapse(attribute(element, 'aria-label') || attribute(element, 'title'))), doc ? [] : focus));
+  const x = c.frame.x + left;
+  const y = c.frame.y + top;
+  if (!doc) {
+    walk.frames.push({ id: idOf(element), x, y, clip, depth: c.depth + 1, focused: focus.length > 0 });
+    return true;
+  }
+  if (doc.documentElement) {
+    pullNotes(doc);
+    walkDocument(doc, { x, y, clip, owner: element, parent: c.frame }, c.depth + 1);
+  }
+  if (walk.out.length === index + 1) walk.out.length = index;
+  return true;
+}
+
+const TAG_HANDLERS = {
+  __proto__: null,
+  input: visitInput, select: visitSelect, label: visitLabel, legend: visitNamedBy('fieldset'),
+  caption: visitNamedBy('table'), details: visitDetails, canvas: visitMedia, video: visitMedia,
+  audio: visitMedia, iframe: visitFrame, frame: visitFrame,
+};
+
+function walkDocument(doc, frame, depth) {
+  const root = doc.documentElement;
+  const style = getComputedStyle(root);
+  const clip = frame.clip;
+  const context = {
+    depth, level: 0, clip, outer: clip, frame, style, on: true, whole: false, mute: false, row: null,
+    ariaHidden: false, invisible: false, pointer: false, inert: false, faded: false,
+    interactive: false,
+  };
+  visit(root, context);
+  flushText();
+}
+
+// The element that has the focus, inside shadow trees and frames of the same origin as well.
+function focusedElement(doc) {
+  let active = doc.activeElement;
+  while (active) {
+    const shadow = shadowOf(active);
+    const inner = shadow ? shadow.activeElement
+      : active.localName === 'iframe' && active.contentDocument ? active.contentDocument.activeElement
+        : null;
+    if (!inner) break;
+    active = inner;
+  }
+  return active && active.localName !== 'body' ? active : null;
+}
+
+// options: next (first free id), full (off-screen content too), clip (of a frame walked alone),
+// focus (whether this document may claim the focus).
+function observe(options) {
+  nextId = Math.max(nextId, options.next);
+  prune();
+  pullNotes(document);
+  const root = document.documentElement;
+  const scroller = document.scrollingElement || root;
+  walk = {
+    out: [], run: null, full: options.full, frames: [],
+    focus: options.focus ? focusedElement(document) : null,
+  };
+  const clip = options.clip || { x1: 0, y1: 0, x2: innerWidth, y2: innerHeight };
+  if (root) walkDocument(document, { x: 0, y: 0, clip, owner: null, parent: null }, 1);
+  const result = {
+    records: walk.out.join('\x1e'), next: nextId, frames: walk.frames,
+    title: clean(document.title), url: location.href,
+    scroll: scroller ? {
+      x: Math.round(scrollX), y: Math.round(scrollY), above: Math.round(scroller.scrollTop),
+      below: Math.max(0, Math.round(scroller.scrollHeight - scroller.scrollTop - innerHeight)),
+    } : { x: 0, y: 0, above: 0, below: 0 },
+    viewport: { width: innerWidth, height: innerHeight },
+  };
+  walk = null;
+  return result;
+}

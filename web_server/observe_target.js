@@ -1,0 +1,138 @@
+// Isolated world: from an id back to the element, and where to hit it.
+function nodeOf(id) {
+  if (id === 1 || id === 2) return document.body || document.documentElement;
+  const node = nodesById.get(id);
+  return node && isLive(node) ? node : null;
+}
+
+function elementOf(id) {
+  const node = nodeOf(id);
+  return node && (node.nodeType === 1 ? node : composedParent(node));
+}
+
+// Position of the content of the frame that holds `node`, in this world's own document.
+function frameOffset(node) {
+  let x = 0;
+  let y = 0;
+  for (let view = node.ownerDocument.defaultView; view !== window;) {
+    const owner = view.frameElement;
+    const inner = contentOrigin(owner);
+    x += inner.x;
+    y += inner.y;
+    view = owner.ownerDocument.defaultView;
+  }
+  return { x, y };
+}
+
+function contentOrigin(frame) {
+  const rect = frame.getBoundingClientRect();
+  const style = getComputedStyle(frame);
+  return {
+    x: rect.left + frame.clientLeft + parseFloat(style.paddingLeft),
+    y: rect.top + frame.clientTop + parseFloat(style.paddingTop),
+  };
+}
+
+// Is the point, given in the document of `view`, shown and reachable through the documents around?
+function throughFrames(view, x, y) {
+  while (view !== window) {
+    const owner = view.frameElement;
+    const inner = contentOrigin(owner);
+    x += inner.x;
+    y += inner.y;
+    const doc = owner.ownerDocument;
+    const clip = clipOf(owner);
+    if (!clip || x < clip.x1 || x >= clip.x2 || y < clip.y1 || y >= clip.y2) {
+      return { x, y, inView: false, cover: null };
+    }
+    const hit = deepElementFromPoint(doc, x, y);
+    if (hit !== owner) return { x, y, inView: true, cover: hit };
+    view = doc.defaultView;
+  }
+  return { x, y, inView: true, cover: null };
+}
+
+// Where an element is and what the pointer would meet there. null: no such element any more.
+function resolve(id) {
+  const node = nodeOf(id);
+  const element = elementOf(id);
+  if (!element) return null;
+  const role = node === element ? roleOf(element) : 'StaticText';
+  const facts = {
+    role: id === 1 ? 'RootWebArea' : role,
+    name: clean(node === element ? nameOf(element, role) || (role === 'generic' ? textOf(element, role) : '')
+      : node.data).slice(0, LONG_NAME),
+    tag: element.localName, input_type: element.localName === 'input' ? element.type : '',
+    disabled: isDisabled(element), editable: isEditable(element), framed: element.ownerDocument !== document,
+    x: 0, y: 0, in_viewport: false, covered_by: null,
+  };
+  const shown = element.localName === 'option' && element.closest('select')
+    && !element.getClientRects().length ? element.closest('select') : node;
+  const clip = clipOf(shown);
+  const point = id === 1 || id === 2 ? { x: innerWidth / 2, y: innerHeight / 2, hit: null }
+    : clip && pointOf(shown, clip);
+  if (point) {
+    const through = throughFrames(element.ownerDocument.defaultView, point.x, point.y);
+    const cover = point.hit || through.cover;
+    Object.assign(facts, { x: through.x, y: through.y, in_viewport: through.inView,
+      covered_by: cover ? describe(cover) : null });
+    return facts;
+  }
+  const rect = rectsOf(shown)[0];
+  if (rect) {
+    const offset = frameOffset(element);
+    facts.x = rect.left + rect.width / 2 + offset.x;
+    facts.y = rect.top + rect.height / 2 + offset.y;
+  }
+  return facts;
+}
+
+// The same question for a point inside a frame that is walked by itself: seen from around it.
+function resolveInFrame(id, x, y) {
+  const owner = elementOf(id);
+  if (!owner) return null;
+  const inner = contentOrigin(owner);
+  const clip = clipOf(owner);
+  x += inner.x;
+  y += inner.y;
+  if (!clip || x < clip.x1 || x >= clip.x2 || y < clip.y1 || y >= clip.y2) {
+    return { x, y, in_viewport: false, covered_by: null };
+  }
+  const hit = deepElementFromPoint(owner.ownerDocument, x, y);
+  if (hit !== owner) return { x, y, in_viewport: true, covered_by: hit ? describe(hit) : null };
+  const through = throughFrames(owner.ownerDocument.defaultView, x, y);
+  return { x: through.x, y: through.y, in_viewport: through.inView,
+    covered_by: through.cover ? describe(through.cover) : null };
+}
+
+function scrollToNode(id) {
+  const element = elementOf(id);
+  if (!element) return false;
+  const shown = element.localName === 'option' && element.closest('select') || element;
+  shown.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+  return true;
+}
+
+// Hands a node to a listener in the page's own world, where the browser library takes it over.
+function handOver(id, type) {
+  const element = elementOf(id);
+  if (!element) return false;
+  const range = new StaticRange({
+    startContainer: element, startOffset: 0, endContainer: element, endOffset: 0,
+  });
+  element.ownerDocument.dispatchEvent(new InputEvent(type, { targetRanges: [range] }));
+  return true;
+}
+
+// The frame elements of the same origin between this document and a node, outermost first.
+function frameOwners(id) {
+  const node = nodeOf(id);
+  const owners = [];
+  for (let view = node && node.ownerDocument.defaultView; view && view !== window;) {
+    owners.unshift(idOf(view.frameElement));
+    view = view.frameElement.ownerDocument.defaultView;
+  }
+  return owners;
+}
+
+globalThis.ckObserver = { observe, frameOwners, resolve, resolveInFrame, scrollToNode, handOver, elementOf };

@@ -1,0 +1,468 @@
+// Isolated world: the one walk over a page. It writes one record per line of the observation:
+// depth, id, role, flags, box, name, pairs (fields split by \x1f, pairs by \x1d, records by \x1e).
+const IN_VIEW = 1;
+const INTERACTIVE = 2;
+const REMOTE_FRAME = 4;
+const SKIPPED = new Set(('script style template noscript head meta link title base param source '
+  + 'track datalist option optgroup noframes').split(' '));
+const INLINE_TAGS = new Set(('a abbr b bdi bdo big br cite code data del dfn em font i ins kbd label '
+  + 'mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr').split(' '));
+const CONTAINERS = new Set(('alert alertdialog article banner complementary contentinfo dialog feed '
+  + 'form grid group list listitem log main menu menubar navigation radiogroup region row '
+  + 'search status table tablist tabpanel timer toolbar tooltip tree treegrid DescriptionList '
+  + 'listbox').split(' '));
+const LONG_TEXT = 1000;
+const LONG_NAME = 300;
+const MAX_OPTIONS = 30;
+const MAX_DEPTH = 1500;
+
+let walk = null; // the state of the walk under way
+
+function record(depth, id, role, flags, box, name, pairs) {
+  return depth + '\x1f' + id + '\x1f' + role + '\x1f' + flags + '\x1f' + box + '\x1f' + name + '\x1f'
+    + pairs.join('\x1d');
+}
+
+function clean(text) {
+  // eslint-disable-next-line no-control-regex
+  return collapse(text.replace(/[\u0000-\u0008\u000e-\u001f\ue000-\uf8ff]/g, ' '));
+}
+
+function boxOf(rect, frame) {
+  return Math.round(rect.left + frame.x) + ',' + Math.round(rect.top + frame.y) + ','
+    + Math.round(rect.width) + ',' + Math.round(rect.height);
+}
+
+function put(c, node, role, flags, rect, name, pairs) {
+  flushText();
+  walk.out.push(record(c.depth, idOf(node), role, flags, rect ? boxOf(rect, c.frame) : '',
+    clean(name), pairs));
+}
+
+// -- text: pieces of one line of text are gathered until something else stands between them ------
+
+function flushText() {
+  const run = walk.run;
+  if (!run) return;
+  walk.run = null;
+  const name = clean(run.text);
+  if (!name || !(run.inView || walk.full)) return;
+  walk.out.push(record(run.depth, run.id === 0 ? pieceId(run.node, run.start) : run.id,
+    'StaticText', run.inView ? IN_VIEW : 0, '', name, []));
+}
+
+function addText(c, node, start, text, inView) {
+  let run = walk.run;
+  if (run && (run.text.length > LONG_TEXT || run.depth !== c.depth)) {
+    flushText();
+    run = null;
+  }
+  if (!run) {
+    if (!/\S/.test(text)) return;
+    run = walk.run = { depth: c.depth, node, start, id: 0, text: '', inView: false };
+  }
+  run.text += text;
+  if (inView && /\S/.test(text)) run.inView = true;
+}
+
+function textInView(c, node, start, end) {
+  if (c.whole) return true;
+  const range = node.ownerDocument.createRange();
+  range.setStart(node, start);
+  range.setEnd(node, end);
+  return intersect(range.getBoundingClientRect(), c.clip) !== null;
+}
+
+function visitText(node, c) {
+  if (c.mute || c.ariaHidden || c.invisible) return;
+  const data = node.data;
+  if (c.row) {
+    c.row.text(transformed(data, c.style));
+    return;
+  }
+  if (!/\S/.test(data)) {
+    if (walk.run) walk.run.text += ' ';
+    return;
+  }
+  if (data.length <= LONG_TEXT * 1.5) {
+    addText(c, node, 0, transformed(data, c.style), c.on && textInView(c, node, 0, data.length));
+    return;
+  }
+  for (let start = 0; start < data.length;) {
+    let end = Math.min(data.length, start + LONG_TEXT);
+    if (end < data.length) {
+      const space = data.lastIndexOf(' ', end);
+      const line = data.lastIndexOf('\n', end);
+      end = line > start + LONG_TEXT / 2 ? line : space > start + LONG_TEXT / 2 ? space : end;
+    }
+    flushText();
+    addText(c, node, start, transformed(data.slice(start, end), c.style),
+      c.on && textInView(c, node, start, end));
+    start = end;
+  }
+  flushText();
+}
+
+// -- elements ------------------------------------------------------------------------------------
+
+function overlaps(rect, clip) {
+  return rect.right > clip.x1 && rect.left < clip.x2 && rect.bottom > clip.y1 && rect.top < clip.y2;
+}
+
+function visitChildren(element, c) {
+  if (c.level > MAX_DEPTH) return;
+  if (element.firstChild === null && !shadowOf(element)) return;
+  const children = composedChildren(element);
+  if (Array.isArray(children)) {
+    for (const child of children) visitNode(child, c);
+    return;
+  }
+  for (let child = children[0] || null; child; child = child.nextSibling) visitNode(child, c);
+}
+
+function visitNode(node, c) {
+  if (node.nodeType === 1) visit(node, c);
+  else if (node.nodeType === 3) visitText(node, c);
+}
+
+// Off screen: nothing of the element is shown, but what is inside may stand elsewhere.
+function visitOffScreen(element, c) {
+  const shadow = shadowOf(element);
+  for (let e = (shadow || element).firstElementChild; e; e = e.nextElementSibling) visit(e, c);
+  if (element.localName === 'slot') {
+    for (const e of element.assignedNodes()) if (e.nodeType === 1) visit(e, c);
+  }
+}
+
+function visit(element, c) {
+  const tag = element.localName;
+  if (SKIPPED.has(tag)) return;
+  const rect = element.getBoundingClientRect();
+  const sized = rect.width > 0 && rect.height > 0;
+  let on = sized && overlaps(rect, c.clip);
+  let style = null;
+  if (!on) {
+    if (!sized) {
+      if (!element.checkVisibility()) {
+        if (element.ownerDocument.defaultView.getComputedStyle(element).display !== 'contents') return;
+      }
+      on = c.on;
+    } else if (overlaps(rect, c.frame.clip)) {
+      const position = getComputedStyle(element).position;
+      on = position === 'fixed' || position === 'absolute' && overlaps(rect, c.outer);
+    }
+    if (!on && !walk.full && !c.row && !(c.on && INLINE_TAGS.has(tag))) {
+      visitOffScreen(element, c);
+      return;
+    }
+  }
+  style = getComputedStyle(element);
+  visitShown(element, tag, rect, sized, on, style, c);
+}
+
+// What holds for the inside of an element: a changed copy of what holds outside.
+function contextInside(element, rect, sized, on, style, c) {
+  const position = style.position;
+  const inner = { ...c, on, style, level: c.level + 1 };
+  inner.invisible = style.visibility !== 'visible';
+  inner.pointer = style.cursor === 'pointer';
+  inner.ariaHidden = c.ariaHidden || element.getAttribute('aria-hidden') === 'true';
+  inner.inert = c.inert || element.inert === true;
+  inner.faded = c.faded || style.opacity === '0';
+  if (position === 'fixed') inner.clip = c.frame.clip;
+  else if (position === 'absolute') inner.clip = c.outer;
+  const display = style.display;
+  if (sized && display !== 'inline') {
+    const clip = inner.clip;
+    inner.whole = rect.left >= clip.x1 && rect.right <= clip.x2 && rect.top >= clip.y1
+      && rect.bottom <= clip.y2;
+    if (style.overflowX !== 'visible' && element !== element.ownerDocument.documentElement
+        && element.localName !== 'body') {
+      inner.clip = intersect(rect, clip) || { x1: 0, y1: 0, x2: -1, y2: -1 };
+      inner.whole = inner.whole && element.scrollHeight <= element.clientHeight + 1;
+    }
+  }
+  if (position !== 'static' || style.transform !== 'none') inner.outer = inner.clip;
+  return inner;
+}
+
+function visitShown(element, tag, rect, sized, on, style, c) {
+  const display = style.display;
+  const inline = display === 'inline' || display === 'contents';
+  const inner = contextInside(element, rect, sized, on, style, c);
+  const blocky = !inline && display[0] !== 'i';
+  if (blocky) flushText();
+  else if (!inline) addSpace(c);
+  if (tag === 'br') {
+    if (walk.run && walk.run.text.length > 200) flushText();
+    else addSpace(c);
+    return;
+  }
+  const handler = TAG_HANDLERS[tag];
+  if (handler) {
+    if (handler(element, inner, rect, c) !== true) visitPlain(element, tag, rect, inner, c);
+  } else {
+    visitPlain(element, tag, rect, inner, c);
+  }
+  if (blocky) flushText();
+  else if (!inline) addSpace(c);
+}
+
+function addSpace(c) {
+  if (c.row) c.row.text(' ');
+  else if (walk.run) walk.run.text += ' ';
+}
+
+// Generic elements are shown only for what can be done with them.
+function visitPlain(element, tag, rect, inner, c) {
+  const attributes = element.attributes.length > 0;
+  if (attributes && inner.style.contentVisibility === 'hidden') return;
+  const role = attributes ? roleOf(element) : nativeRole(element);
+  const hints = hintsOf(element, role, inner, c, attributes);
+  const cell = /^(cell|gridcell|columnheader|rowheader)$/.test(role);
+  if (c.row && cell) c.row.cell();
+  if (role === 'row') {
+    visitRow(element, rect, inner, c, hints);
+  } else if ((INTERACTIVE_ROLES.has(role) || hints) && !inner.invisible && !inner.inert) {
+    visitInteractive(element, role, rect, inner, c, hints || []);
+  } else if (role === 'heading') {
+    visitHeading(element, rect, inner, c);
+  } else if (role === 'image') {
+    visitImage(element, rect, inner, c);
+  } else {
+    visitContainer(element, role, rect, inner, c);
+  }
+}
+
+function hintsOf(element, role, inner, c, attributes) {
+  let hints = null;
+  if (noted.click.has(element) || attributes && element.hasAttribute('onclick')) hints = ['clickable: true'];
+  else if (inner.pointer && !c.pointer && !c.interactive && role === 'generic') hints = ['clickable: true'];
+  if (hints && (role === 'generic' || CONTAINERS.has(role)) && holdsThePage(element)) hints = null;
+  if (attributes) {
+    if (element.draggable === true && element.getAttribute('draggable') === 'true'
+        || noted.drag.has(element) && element.draggable) (hints = hints || []).push('draggable: true');
+    if (element.hasAttribute('contenteditable') && isEditableRoot(element)) {
+      hints = hints || [];
+      if (role !== 'textbox') hints.push('editable: true');
+    }
+    if (!hints && element.hasAttribute('tabindex') && element.tabIndex >= 0
+        && (role === 'generic' || role === 'gridcell') && !scrollPairs(element, inner.style).length) hints = ['focusable: true'];
+  }
+  if (!hints && noted.hover.has(element) && !c.interactive && !holdsThePage(element)) {
+    hints = ['hoverable: true'];
+  }
+  const cursor = inner.style.cursor;
+  if ((cursor === 'move' || cursor === 'grab') && c.style.cursor !== cursor
+      && !(hints && hints.includes('draggable: true'))) (hints = hints || []).push('draggable: true');
+  return hints;
+}
+
+// The root of an application listens for everything inside it: not a thing to click on.
+function holdsThePage(element) {
+  if (element.localName === 'body' || element.localName === 'html') return true;
+  return element.offsetWidth * element.offsetHeight > innerWidth * innerHeight * 0.5
+    && element.childElementCount > 0;
+}
+
+function flagsFor(inner, interactive) {
+  return (inner.on ? IN_VIEW : 0) | (interactive ? INTERACTIVE : 0);
+}
+
+// What covers an element, '' when the pointer reaches it. A part of a frame may be covered in the
+// documents around it as well.
+function coveredBy(element, inner) {
+  const found = pointOf(element, inner.clip);
+  if (!found) return '';
+  if (found.hit) return describe(found.hit);
+  let { x, y } = found;
+  for (let frame = inner.frame; frame.owner; frame = frame.parent) {
+    x += frame.x - frame.parent.x;
+    y += frame.y - frame.parent.y;
+    const hit = deepElementFromPoint(frame.owner.ownerDocument, x, y);
+    if (hit && hit !== frame.owner) return describe(hit);
+  }
+  return '';
+}
+
+function describe(element) {
+  let e = element;
+  for (let i = 0; e && e.nodeType === 1 && i < 8; i++, e = composedParent(e)) {
+    if (e.localName === 'body' || e.localName === 'html') break;
+    const role = roleOf(e);
+    if (role !== 'generic' && role !== 'none' && role !== 'paragraph') {
+      const name = plain(nameOf(e, role) || hintName(e), 40);
+      const id = nodeIds.get(e);
+      return collapse(`${role} ${name}`) + (id ? ` (id ${id})` : '');
+    }
+  }
+  const text = plain(textOf(element, 'generic'), 40);
+  return collapse(`${element.localName} ${hintName(element)} ${text}`);
+}
+
+// Something to tell nameless elements apart by.
+function hintName(element) {
+  for (const key of ['data-testid', 'id', 'name', 'class', 'href', 'src']) {
+    let value = element.getAttribute(key);
+    if (!value) continue;
+    if (key === 'href' || key === 'src') {
+      value = value.startsWith('data:') ? '' : value.replace(/[?#].*$/, '').replace(/\/+$/, '').split('/').pop();
+    }
+    value = plain(value, 40);
+    if (value) return value;
+  }
+  return '';
+}
+
+function namelessPairs(element, role, style) {
+  const pairs = [];
+  const inside = element.querySelector('svg[class],i[class],img[src],use');
+  const hint = hintName(element) || inside && hintName(inside);
+  if (hint) pairs.push('hint: ' + hint);
+  const color = element instanceof SVGElement || 'ownerSVGElement' in element ? style.fill
+    : style.backgroundColor;
+  if (color && color !== 'none' && !/^rgba\(.*, 0\)$/.test(color) && !isTextField(element)) {
+    pairs.push('color: ' + color.replace(/, /g, ','));
+  }
+  return pairs;
+}
+
+function visitInteractive(element, role, rect, inner, c, hints) {
+  const index = walk.out.length;
+  let name = nameOf(element, role);
+  const fromContent = role === 'generic' || CONTAINERS.has(role) || role === 'none'
+    || role === 'paragraph' || role === 'image' && 'ownerSVGElement' in element;
+  let mute = c.mute || NAME_FROM_CONTENT.has(role);
+  if (fromContent && !name && !CONTAINERS.has(role) && isPhrase(element)) {
+    name = textOf(element, role);
+    mute = mute || name !== '' && name.length <= LONG_NAME;
+    if (name.length > LONG_NAME) name = '';
+  }
+  const focused = element === walk.focus;
+  const pairs = statesOf(element, role, name, focused);
+  if (!name && !TOGGLES.test(role)) {
+    if (!fromContent || !element.firstElementChild) pairs.push(...namelessPairs(element, role, inner.style));
+  }
+  if ((role === 'textbox' || role === 'combobox') && !('value' in element)) {
+    const value = textOf(element, role);
+    if (value.length <= LONG_VALUE) {
+      if (value) pairs.push('value: ' + plain(value));
+      mute = true;
+    }
+  }
+  pairs.push(...hints, ...scrollPairs(element, inner.style));
+  if (role === 'link' && !name) pairs.push('url: ' + plain(element.getAttribute('href') || '', 60));
+  if (inner.on && !(inner.faded && fromContent)) {
+    const cover = coveredBy(element, inner);
+    if (cover) pairs.push('covered by: ' + cover);
+  }
+  if (name.length > LONG_NAME && mute && !c.mute) {
+    name = name.slice(0, LONG_NAME / 3) + '\u2026';
+    mute = false;
+  }
+  if (c.row) c.row.stub(name);
+  const flags = flagsFor(inner, true);
+  if (flags & IN_VIEW || walk.full) put(c, element, role, flags, rect, name, pairs);
+  if (mute && !element.firstElementChild && !shadowOf(element)) return;
+  visitChildren(element, { ...inner, depth: c.depth + 1, mute, row: null,
+    interactive: role !== 'generic' || mute || c.interactive });
+  flushText();
+  dropBareHint(index, hints, name, c);
+}
+
+// Text and inline elements only: its text can serve as the name.
+function isPhrase(element) {
+  if (shadowOf(element)) return false;
+  let budget = 40;
+  for (const child of element.querySelectorAll('*')) {
+    if (--budget < 0) return false;
+    if (INTERACTIVE_ROLES.has(roleOf(child)) || /^(ul|ol|table|h[1-6]|iframe|form|canvas)$/.test(child.localName)
+        || noted.click.has(child)) return false;
+  }
+  return true;
+}
+
+// A pointer over everything, or a listener for what is inside: the weak hint goes when the things
+// inside say it better.
+function dropBareHint(index, hints, name, c) {
+  if (name || !hints.length || hints[0] !== 'hoverable: true') return;
+  if (walk.out.length === index + 1) walk.out.length = index;
+}
+
+function visitHeading(element, rect, inner, c) {
+  if (inner.mute || inner.invisible || inner.ariaHidden) {
+    visitChildren(element, inner);
+    return;
+  }
+  const name = nameOf(element, 'heading');
+  if (name) {
+    if (c.row) c.row.stub(name);
+    if (inner.on || walk.full) {
+      put(c, element, 'heading', flagsFor(inner, false), rect, name,
+        statesOf(element, 'heading', name, false));
+    }
+  }
+  if (element.firstElementChild || shadowOf(element)) {
+    visitChildren(element, { ...inner, depth: c.depth + 1, mute: name !== '', row: null });
+    flushText();
+  }
+}
+
+function scrollPairs(element, style) {
+  const pairs = [];
+  const vertical = style.overflowY;
+  if (vertical !== 'visible' && vertical !== 'hidden' && vertical !== 'clip') {
+    const more = element.scrollHeight - element.clientHeight;
+    if (more > 4 && element.clientHeight > 20 && element !== element.ownerDocument.scrollingElement) {
+      const above = Math.round(element.scrollTop);
+      pairs.push(`scroll: ${above} px above, ${Math.max(0, Math.round(more - above))} px below`);
+    }
+  }
+  const across = style.overflowX;
+  if (across !== 'visible' && across !== 'hidden' && across !== 'clip') {
+    const more = element.scrollWidth - element.clientWidth;
+    if (more > 4 && element.clientWidth > 20 && element !== element.ownerDocument.scrollingElement) {
+      const left = Math.round(element.scrollLeft);
+      pairs.push(`scroll across: ${left} px left, ${Math.max(0, Math.round(more - left))} px right`);
+    }
+  }
+  return pairs;
+}
+
+// Landmarks, lists, groups: shown when something inside them is.
+function visitContainer(element, role, rect, inner, c) {
+  const scroll = inner.on && inner.style.overflowX !== 'visible' ? scrollPairs(element, inner.style) : [];
+  const shown = CONTAINERS.has(role) && !c.mute && !inner.ariaHidden && !c.row;
+  if (!shown && !scroll.length) {
+    visitInside(element, inner);
+    return;
+  }
+  flushText();
+  const index = walk.out.length;
+  walk.out.push('');
+  visitInside(element, { ...inner, depth: c.depth + 1 });
+  flushText();
+  if (walk.out.length === index + 1 && !scroll.length) {
+    walk.out.length = index;
+    return;
+  }
+  const name = shown ? nameOf(element, role) : '';
+  const pairs = shown ? statesOf(element, role, name, element === walk.focus) : [];
+  walk.out[index] = record(c.depth, idOf(element), shown ? role : 'generic', scroll.length ? IN_VIEW : 0,
+    '', clean(name), pairs.concat(scroll));
+}
+
+// Children with the text that the style sheet puts before and after them.
+function visitInside(element, c) {
+  const silent = c.mute || c.ariaHidden || c.invisible || !c.on;
+  if (!silent) addPseudo(element, c, '::before');
+  visitChildren(element, c);
+  if (!silent) addPseudo(element, c, '::after');
+}
+
+function addPseudo(element, c, which) {
+  const text = pseudoText(element, which);
+  if (!text) return;
+  if (c.row) c.row.text(text);
+  else addText(c, element, 0, text, true);
+}
