@@ -37,12 +37,16 @@ _MAX_WAIT = 60.0
 
 
 def click(id: int, link_name: str = "") -> str:
-    """Click an element. `link_name` is what it says, for the log."""
+    """Click the element [id]. link_name may repeat its name, for the log."""
     return f"click [{id}] {link_name}".rstrip()
 
 
 def type_text(id: int, content: str, enter: bool = True) -> str:
-    """Put a text into a field, in place of what is there; Enter follows unless `enter` is off."""
+    """Put content into the field [id], in place of what it holds.
+
+    Enter is pressed after it, which submits most forms; give enter=False to fill in several fields.
+    """
+    content = str(content)
     if not enter:
         return f"type [{id}] {content}[NOENTER]"
     ambiguous = _ENTER_MARK.search(content.rstrip())
@@ -50,32 +54,32 @@ def type_text(id: int, content: str, enter: bool = True) -> str:
 
 
 def select(id: int, option: str) -> str:
-    """Choose an option of a drop-down menu or list by its label."""
+    """Choose the option with this label in the drop-down or list [id]."""
     return f"select [{id}] {option}"
 
 
 def scroll_up() -> str:
-    """Show what is above."""
+    """Show the part of the page above."""
     return "scroll up"
 
 
 def scroll_down() -> str:
-    """Show what is below."""
+    """Show the part of the page below."""
     return "scroll down"
 
 
 def wait(seconds: float | None = None) -> str:
-    """Let the page go on for a while."""
+    """Let the page work on, when something that should be there has not come yet."""
     return "wait" if seconds is None else f"wait {seconds:g}"
 
 
 def goback() -> str:
-    """Go back one page in the history of the tab."""
+    """Go back to the page before, in this tab."""
     return "goback"
 
 
 def restart() -> str:
-    """Go to the page that the browser was opened with."""
+    """Go to the page that the task began with."""
     return "restart"
 
 
@@ -85,13 +89,17 @@ def goto(url: str) -> str:
 
 
 def save(remote_path: str, local_path: str) -> str:
-    """Copy a downloaded file into the working directory under a name of choice."""
-    return f"save {_quoted(remote_path)} {_quoted(local_path)}"
+    """Copy a downloaded file (named as listed) to local_path in the working directory."""
+    return f"save {_quoted(str(remote_path))} {_quoted(str(local_path))}"
 
 
 def screenshot(flag: bool, save_path: str = "") -> str:
-    """Turn screenshots in the observations on or off; with a path, also save one."""
-    return f"screenshot {int(flag)} {_quoted(save_path) if save_path else ''}".rstrip()
+    """Show screenshots with the page from now on (True), or no longer (False).
+
+    With a save_path, also save a picture of the whole page there.
+    """
+    path = str(save_path or "")
+    return f"screenshot {int(flag)} {_quoted(path) if path else ''}".rstrip()
 
 
 def stop(answer: str = "", summary: str = "") -> str:

@@ -59,6 +59,7 @@ class WebEnv(Environment):
         self._lease: sandbox.Sandbox | None = None
         self._synced: dict[str, str] = {}  # path on the server -> path in the working directory
         self._news: list[str] = []  # what happened since the last observe()
+        self._done: list[str] = []  # what came of each action since the last take_log()
         self._state = WebState(
             target_url=full_address(target_url or self.config.target_url),
             curr_screenshot_mode=self.config.use_screenshot,
@@ -104,7 +105,9 @@ class WebEnv(Environment):
             except (RequestRefused, ToolError) as e:
                 reason = self._not_done(e)
                 self._state = replace(self._state, error_message=reason)
-                return ErrorObservation(text=f"{shown} failed: {reason}")
+                self._done.append(f"{shown} failed: {reason}")
+                return ErrorObservation(text=self._done[-1])
+            self._done.append(line)
             return BrowserObservation(text=line, url=self._state.step_url)
 
     def step_state(self, action_string: str) -> str:
@@ -117,6 +120,12 @@ class WebEnv(Environment):
             return self.execute(parse_action(action_string)).text
         except ParseError as e:
             return f"not done: {e}"
+
+    def take_log(self) -> list[str]:
+        """One line of each action since this was last asked."""
+        with self._lock:
+            done, self._done = self._done, []
+            return done
 
     def get_state(self) -> WebState:
         """What is known of the browser; asks nothing of it."""

@@ -62,7 +62,8 @@ class ServerOptions:
 
     def command(self) -> list[str]:
         """The command line that starts such a server."""
-        out = [sys.executable, "-m", "ck_web.server_child", "--host", "127.0.0.1", "--port", "0"]
+        child = str(Path(__file__).with_name("server_child.py"))
+        out = [sys.executable, child, "--host", "127.0.0.1", "--port", "0"]
         out += ["--max-browsers", str(self.max_browsers)]
         for host in self.allow:
             out += ["--allow", host]

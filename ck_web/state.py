@@ -43,9 +43,13 @@ class WebState:
     boxed_screenshot: str = field(default="", repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The state as JSON-able data, without the screenshot."""
+        """The state as JSON-able data, without the screenshot and the count of actions.
+
+        So two states are equal exactly when the browser looks the same, which is how an agent that
+        goes in circles is found out.
+        """
         out = asdict(self)
-        del out["boxed_screenshot"]
+        del out["boxed_screenshot"], out["curr_step"]
         return {**out, "downloaded_file_path": list(self.downloaded_file_path)}
 
     def element(self, target: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.events import BrowserAction
@@ -11,14 +11,12 @@ from ck_pro.exceptions import ParseError
 from ck_web.actions import PREDEFINED_WEB_ACTIONS as WRITE
 from ck_web.actions import parse_action
 
-few = settings(max_examples=40, deadline=None)
 ids = st.integers(min_value=1, max_value=10**9)
 texts = st.text(max_size=80)
 paths = st.text(min_size=1, max_size=40)
 marked = st.builds(str.__add__, texts, st.sampled_from(["", "[NOENTER]", "[enter]", "[NoEnter] "]))
 
 
-@few
 @given(ids, st.text(alphabet=st.characters(blacklist_categories=["Cs"]), max_size=40))
 def test_click_round_trips(id: int, name: str) -> None:
     action = parse_action(WRITE["click"](id, name))
@@ -26,7 +24,6 @@ def test_click_round_trips(id: int, name: str) -> None:
     assert action.arguments["link_name"] == name.strip()
 
 
-@few
 @given(ids, texts, st.booleans())
 def test_type_keeps_every_character(id: int, content: str, enter: bool) -> None:
     action = parse_action(WRITE["type"](id, content, enter))
@@ -35,35 +32,30 @@ def test_type_keeps_every_character(id: int, content: str, enter: bool) -> None:
     )
 
 
-@few
 @given(ids, marked, st.booleans())
 def test_type_of_a_text_that_looks_like_a_mark(id: int, content: str, enter: bool) -> None:
     action = parse_action(WRITE["type"](id, content, enter))
     assert (action.value, action.arguments["enter"]) == (content, enter)
 
 
-@few
 @given(paths, paths)
 def test_save_round_trips(remote: str, local: str) -> None:
     arguments = parse_action(WRITE["save"](remote, local)).arguments
     assert arguments == {"remote": remote, "local": local}
 
 
-@few
 @given(st.booleans(), paths)
 def test_screenshot_round_trips(flag: bool, path: str) -> None:
     assert parse_action(WRITE["screenshot"](flag, path)).arguments == {"flag": flag, "path": path}
     assert parse_action(WRITE["screenshot"](flag)).arguments == {"flag": flag, "path": ""}
 
 
-@few
 @given(texts, texts)
 def test_stop_round_trips(answer: str, summary: str) -> None:
     arguments = parse_action(WRITE["stop"](answer, summary)).arguments
     assert arguments == {"answer": answer, "summary": summary}
 
 
-@few
 @given(st.text(max_size=200))
 def test_any_text_is_an_action_or_a_parse_error(text: str) -> None:
     try:
@@ -74,7 +66,6 @@ def test_any_text_is_an_action_or_a_parse_error(text: str) -> None:
         assert action.name in WRITE or action.name == "scroll"
 
 
-@few
 @given(st.sampled_from(sorted(WRITE)), st.text(max_size=60))
 def test_any_arguments_are_read_or_refused(name: str, rest: str) -> None:
     try:

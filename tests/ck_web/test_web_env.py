@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fake_wire import PNG, FakeWire
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.events import BrowserAction, CodeAction, ErrorObservation
@@ -147,7 +147,6 @@ def test_a_page_too_long_is_cut_and_said(wire: FakeWire, tmp_path: Path) -> None
     env.close()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=300))
 def test_safe_names_are_names(name: str) -> None:
     safe = safe_name(name)

@@ -109,7 +109,7 @@ def test_a_server_that_does_not_come_up_is_explained() -> None:
 
 def test_the_command_line() -> None:
     options = ServerOptions(("a:1", "b"), ("c",), 3, "/opt/chromium")
-    assert " ".join(options.command()[3:]) == (
+    assert " ".join(options.command()[2:]) == (
         "--host 127.0.0.1 --port 0 --max-browsers 3 --allow a:1 --allow b --block c "
         "--chromium /opt/chromium"
     )
@@ -120,10 +120,8 @@ def test_the_server_leaves_when_its_parent_is_killed(tmp_path: Path) -> None:
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text(CHILD.replace("os.read(0, 1)", "threading.Event().wait()"))
-    # the parent starts the real child module, which finds this package in the current folder
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT],
-        cwd=tmp_path,
+        [sys.executable, "-c", PARENT, str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(sandbox.__file__).parent.parent)},
@@ -135,9 +133,18 @@ def test_the_server_leaves_when_its_parent_is_killed(tmp_path: Path) -> None:
         _wait_for_end(end)
 
 
+# Starts the real child program, for which the package of the test comes first.
 PARENT = """
-import threading
-from ck_web.sandbox import ServerOptions, acquire_server
-print(acquire_server(ServerOptions()).url, flush=True)
+import sys, threading
+from pathlib import Path
+from ck_web import sandbox
+
+class Options(sandbox.ServerOptions):
+    def command(self):
+        child = Path(sandbox.__file__).with_name("server_child.py")
+        code = f"import sys, runpy; sys.path.insert(1, {sys.argv[1]!r}); "
+        return [sys.executable, "-c", code + f"runpy.run_path({str(child)!r}, run_name='__main__')"]
+
+print(sandbox.acquire_server(Options()).url, flush=True)
 threading.Event().wait()
 """
