@@ -1,0 +1,247 @@
+"""What a person sees of a run: a live table on a terminal, one line per task elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from ck_main.dataset import Task
+from ck_main.rows import Outcome
+
+_SHOWN_RUNNING = 20
+
+
+@dataclass
+class _Running:
+    """What is known of a task under way."""
+
+    question: str
+    started: float
+    path: tuple[str, ...] = ()
+    step: int = 0
+    tokens: int = 0
+    money: float = 0.0
+    doing: str = ""
+
+    def take(self, event: dict[str, Any]) -> None:
+        self.path, self.step = tuple(event["path"]), max(0, event["step"])
+        self.tokens, self.money = event["tokens"], event["money"]
+        self.doing = " ".join(str(event.get("text") or event.get("phase") or "").split())
+
+
+class PlainDisplay:
+    """One line per finished task; with `steps`, also one per thing that agents do.
+
+    Args:
+        console: where to write.
+        steps: follow the agents step by step.
+        total: tasks in all, where it is known.
+    """
+
+    def __init__(self, console: Console, *, steps: bool = False, total: int | None = None):
+        self.console, self.steps, self.total = console, steps, total
+        self._ended = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> PlainDisplay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def started(self, task: Task) -> None:
+        """A task begins."""
+        if self.steps:
+            self._line(Text(f"{task.id}: {_cut(task.question, 200)}", style="bold"))
+
+    def event(self, task_id: str, event: dict[str, Any]) -> None:
+        """Something happened in a task."""
+        if self.steps and event["kind"] in ("step_started", "call_started", "step_ended"):
+            self._line(step_line(event))
+
+    def ended(self, outcome: Outcome) -> None:
+        """A task ended."""
+        with self._lock:
+            self._ended += 1
+            count = f"[{self._ended}/{self.total}] " if self.total else ""
+        self._line(Text(count + outcome_line(outcome)))
+
+    def note(self, text: str) -> None:
+        """One line for a person."""
+        self._line(Text(text, style="yellow"))
+
+    def _line(self, text: Text) -> None:
+        self.console.print(text, soft_wrap=True)
+
+
+class LiveDisplay(PlainDisplay):
+    """A table of the tasks under way that redraws itself, with finished tasks above it."""
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        total: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        super().__init__(console, total=total)
+        self._running: dict[str, _Running] = {}
+        self._clock = clock
+        self._live = Live(
+            get_renderable=self.render, console=console, refresh_per_second=4, transient=True
+        )
+
+    def __enter__(self) -> LiveDisplay:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def started(self, task: Task) -> None:
+        """A task begins."""
+        with self._lock:
+            self._running[task.id] = _Running(task.question, self._clock())
+
+    def event(self, task_id: str, event: dict[str, Any]) -> None:
+        """Something happened in a task."""
+        with self._lock:
+            if task_id in self._running:
+                self._running[task_id].take(event)
+
+    def ended(self, outcome: Outcome) -> None:
+        """A task ended."""
+        with self._lock:
+            self._running.pop(outcome.id, None)
+        super().ended(outcome)
+
+    def render(self) -> Group:
+        """The table as of now."""
+        with self._lock:
+            running = list(self._running.items())
+            ended = self._ended
+        table = Table(box=None, pad_edge=False, expand=False)
+        for name in ("task", "agent", "step", "tokens", "USD", "time", "doing"):
+            right = name in ("step", "tokens", "USD", "time")
+            table.add_column(name, justify="right" if right else "left", no_wrap=True)
+        now = self._clock()
+        for task_id, task in running[:_SHOWN_RUNNING]:
+            table.add_row(
+                escape(_cut(task_id, 24)),
+                escape(" > ".join(task.path)),
+                str(task.step),
+                f"{task.tokens:,}",
+                f"{task.money:.3f}",
+                clock_text(now - task.started),
+                escape(_cut(task.doing, 40)),
+            )
+        of = f" of {self.total}" if self.total else ""
+        head = Text(f"{ended}{of} done, {len(running)} running", style="bold")
+        return Group(head, table)
+
+
+def make_display(
+    console: Console, *, steps: bool = False, plain: bool = False, total: int | None = None
+) -> PlainDisplay:
+    """The display that fits: live on a terminal, unless `plain` or step by step."""
+    if console.is_terminal and not plain and not steps:
+        return LiveDisplay(console, total=total)
+    return PlainDisplay(console, steps=steps, total=total)
+
+
+def step_line(event: dict[str, Any]) -> Text:
+    """One line for an agent's event, indented by its depth."""
+    path = event["path"]
+    said = " ".join(str(event.get("text") or "").split())
+    indent = "  " * len(path)
+    if event["kind"] == "step_started":
+        used = f"{event['tokens']:,} tokens"
+        return Text(f"{indent}{path[-1]} step {event['step']} ({used})", style="cyan")
+    if event["kind"] == "call_started":
+        return Text(f"{indent}  calls {said}")
+    return Text(f"{indent}  {_cut(said, 160)}")
+
+
+def outcome_line(outcome: Outcome) -> str:
+    """One line for a task that ended."""
+    score = {1: "right", 0: "WRONG", None: "not scored"}[outcome.corr]
+    used = f"{outcome.steps} steps, {outcome.seconds:.1f} s, {outcome.tokens:,} tokens"
+    said = f": {_cut(outcome.message, 160)}" if outcome.message and not is_done(outcome) else ""
+    answer = _cut(outcome.answer, 80)
+    return f"{outcome.id}: {answer!r} ({score}; {used}; {_status(outcome)}{said})"
+
+
+def summary_table(outcomes: Sequence[Outcome]) -> Table:
+    """All tasks: answer, score, steps, seconds, tokens, status."""
+    table = Table(title=None, header_style="bold")
+    table.add_column("task", overflow="fold")
+    table.add_column("answer", overflow="fold", max_width=44)
+    table.add_column("score", justify="center")
+    for name in ("steps", "seconds", "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("status", overflow="fold")
+    for outcome in outcomes:
+        style = {1: "green", 0: "red", None: ""}[outcome.corr]
+        shown = {1: "1", 0: "0", None: "-"}[outcome.corr]
+        table.add_row(
+            escape(outcome.id),
+            escape(_cut(outcome.answer, 120)),
+            Text(shown, style=style),
+            str(outcome.steps),
+            f"{outcome.seconds:.1f}",
+            f"{outcome.tokens:,}",
+            escape(_status(outcome)),
+        )
+    return table
+
+
+def totals_line(outcomes: Sequence[Outcome]) -> str:
+    """One line: how many tasks, how many right, how many did not end well, what was used."""
+    scored = [o for o in outcomes if o.corr is not None]
+    bad = sum(not is_done(o) for o in outcomes)
+    earlier = sum(o.earlier for o in outcomes)
+    money = sum(o.money or 0.0 for o in outcomes)
+    parts = [
+        f"{len(outcomes)} tasks",
+        f"{earlier} of them from before" if earlier else "",
+        f"{sum(o.corr == 1 for o in scored)} of {len(scored)} scored ones right" if scored else "",
+        f"{bad} did not end well" if bad else "",
+        f"{sum(o.tokens for o in outcomes):,} tokens",
+        f"{money:.4f} USD" if money else "",
+    ]
+    return ", ".join(p for p in parts if p)
+
+
+def is_done(outcome: Outcome) -> bool:
+    """Whether the task ended by its own decision, whatever the score."""
+    return outcome.status == "done"
+
+
+def clock_text(seconds: float) -> str:
+    """Seconds as `m:ss` or `h:mm:ss`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _status(outcome: Outcome) -> str:
+    return outcome.status if is_done(outcome) else f"{outcome.status} ({outcome.stop_reason})"
+
+
+def _cut(text: str, length: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= length else text[: length - 3] + "..."

@@ -1,0 +1,285 @@
+"""The runner: tasks in, rows out, one folder per task, and nothing lost on the way.
+
+`<output without its ending>/<task>/` holds the journal (`events.jsonl`, `blobs/`) and `work/`, the
+folder in which the task's code runs, with the task's file in it. What an attempt that was
+interrupted left there moves to `attempt-1/`, `attempt-2/`, ... A task whose row is in the output
+is not run again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from ck_main.dataset import Task
+from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile, build_row, task_facts
+from ck_pro.exceptions import CKError, JournalError
+from ck_pro.journal import BLOBS_FOLDER, EVENTS_FILE, Journal
+from ck_pro.model import Budget
+from ck_pro.session import AgentSession, Status, StopReason
+
+_log = logging.getLogger(__name__)
+WORK_FOLDER = "work"
+_LOCK_FILE = "lock"
+_OUTAGES = (StopReason.MODEL_FAILURE, StopReason.ENVIRONMENT_FAILURE)
+
+
+class ExitCode(IntEnum):
+    """What a command's exit code means."""
+
+    DONE = 0
+    PROBLEM = 1
+    USAGE = 2
+    LINES = 3
+    OUTPUT = 4
+    UNREACHABLE = 5
+    INTERNAL = 6
+    STOPPED = 130
+
+
+class Agent(Protocol):
+    """What the runner needs of an agent; `ck_pro.MultiStepAgent` is one."""
+
+    name: str
+
+    def run(
+        self,
+        task: str,
+        *,
+        session: AgentSession,
+        workdir: Path,
+        journal: Journal,
+        budget: Budget,
+        cancel: threading.Event,
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> Any:
+        """Work on a task to its end, in the given session."""
+
+
+class Watcher(Protocol):
+    """What the runner tells, from several threads; `ck_main.display` has those for people."""
+
+    def started(self, task: Task) -> None:
+        """A task begins."""
+
+    def event(self, task_id: str, event: dict[str, Any]) -> None:
+        """Something happened in a task; the dicts of `MultiStepAgent.run`'s `on_event`."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """A task ended and its row is in the output."""
+
+    def note(self, text: str) -> None:
+        """One line that a person should see."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How tasks are run.
+
+    Args:
+        workers: tasks at once.
+        max_steps, max_seconds, max_tokens, max_money: limits of one task, over all its agents;
+            None means no limit. Seconds of wall time, USD.
+        probe: raises a `CKError` while a service that all tasks need cannot be reached. Asked
+            after a task that failed for such a reason, so that an outage does not use up the
+            other tasks.
+    """
+
+    workers: int = 1
+    max_steps: int | None = None
+    max_seconds: float | None = None
+    max_tokens: int | None = None
+    max_money: float | None = None
+    probe: Callable[[], None] | None = None
+
+    def budget(self) -> Budget:
+        """A fresh budget for one task; its clock starts now."""
+        return Budget(self.max_steps, self.max_seconds, self.max_tokens, self.max_money)
+
+
+class TaskRunner:
+    """Runs tasks with one agent object and appends their rows.
+
+    Args:
+        agent: serves all tasks, several at once.
+        rows: the output.
+        options: see `RunOptions`.
+        watcher: told of everything that happens.
+        stop: set it, from any thread, to stop: tasks under way end without a row.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        rows: RowFile,
+        options: RunOptions,
+        watcher: Watcher,
+        stop: threading.Event | None = None,
+    ):
+        self.agent, self.rows, self.options, self.watcher = agent, rows, options, watcher
+        self.stop = stop or threading.Event()
+        self.failure: CKError | None = None
+        """What stopped the whole run, if something did."""
+        self._lock = threading.Lock()
+        try:
+            rows.folder.mkdir(exist_ok=True)
+            if not os.access(rows.folder, os.W_OK | os.X_OK):
+                raise PermissionError(13, "Permission denied")
+        except OSError as e:
+            raise OutputError(
+                f"cannot write the folder {rows.folder} for the tasks' files: {e.strerror}; "
+                "name another --output"
+            ) from None
+
+    def run(self, tasks: Iterable[Task]) -> None:
+        """Run all tasks that have no row yet; returns when they ended, or when stopped.
+
+        Raises:
+            KeyboardInterrupt: interrupted at once.
+            CKError: `failure`: the output could not be written, or a service was lost.
+        """
+        queue = iter(tasks)
+        if self.options.workers == 1:
+            self._work(queue)
+        else:
+            self._run_threads(queue)
+        if self.failure is not None:
+            raise self.failure
+
+    def _run_threads(self, queue: Iterator[Task]) -> None:
+        # daemons: an interrupted main thread must not wait for a model that never answers
+        threads = [
+            threading.Thread(target=self._work, args=(queue,), daemon=True, name=f"tasks-{n}")
+            for n in range(self.options.workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _work(self, queue: Iterator[Task]) -> None:
+        while not self.stop.is_set():
+            with self._lock:
+                task = next(queue, None)
+            if task is None:
+                return
+            try:
+                self._run_claimed(task)
+            except (OutputError, JournalError, OSError) as e:
+                self._fail(e if isinstance(e, CKError) else OutputError(_said(e)))
+
+    def _fail(self, error: CKError) -> None:
+        with self._lock:
+            self.failure = self.failure or error
+        self.stop.set()
+
+    def _run_claimed(self, task: Task) -> None:
+        folder = self.rows.folder / task.folder
+        with _claimed(folder) as ours:
+            if not ours:
+                self.watcher.note(f"{task.id}: another run is at it; left to that")
+            elif not self.rows.has(task.id):
+                self._run_task(task, folder)
+
+    def _run_task(self, task: Task, folder: Path) -> None:
+        _set_aside(folder)
+        work = folder / WORK_FOLDER
+        work.mkdir()
+        if task.file is not None:
+            shutil.copyfile(task.file, work / task.file.name)
+        self.watcher.started(task)
+        budget = self.options.budget()
+        with Journal(folder) as journal:
+            session = AgentSession(task.question, agent=self.agent.name)
+            # the masked form: no secret reaches the row either
+            facts = journal.append(TASK_EVENT, sid=session.id, data=task_facts(task))["data"]
+            self._run_agent(task, session, work, journal, budget)
+        if session.status is Status.IN_PROGRESS:
+            self.watcher.note(f"{task.id}: stopped before its end; the same command runs it again")
+            return
+        row = build_row(facts, session)
+        self.rows.append(row)
+        self.watcher.ended(Outcome.of_row(row, money=budget.snapshot()["money"]))
+        if session.stop_reason in _OUTAGES and self.options.probe is not None:
+            try:
+                self.options.probe()
+            except CKError as e:
+                self._fail(e)
+
+    def _run_agent(
+        self, task: Task, session: AgentSession, work: Path, journal: Journal, budget: Budget
+    ) -> None:
+        try:
+            self.agent.run(
+                task.question,
+                session=session,
+                workdir=work,
+                journal=journal,
+                budget=budget,
+                cancel=self.stop,
+                on_event=lambda event: self.watcher.event(task.id, event),
+            )
+        except JournalError:
+            raise
+        except Exception as e:  # noqa: BLE001 - one task's fault must not end the others
+            _log.exception("task %s: the agent raised", task.id)
+            _end_broken(session, journal, e)
+
+
+@contextmanager
+def _claimed(folder: Path) -> Iterator[bool]:
+    """Hold a task's folder against other processes; False if one has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fd = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
+def _set_aside(folder: Path) -> None:
+    """Move what an interrupted attempt left to the next free `attempt-N`."""
+    left = [n for n in (EVENTS_FILE, BLOBS_FOLDER, WORK_FOLDER) if (folder / n).exists()]
+    if not left:
+        return
+    number = 1
+    while (folder / f"attempt-{number}").exists():
+        number += 1
+    (folder / f"attempt-{number}").mkdir()
+    for name in left:
+        (folder / name).rename(folder / f"attempt-{number}" / name)
+
+
+def _end_broken(session: AgentSession, journal: Journal, error: Exception) -> None:
+    """Give a session that an error of ours cut off what every row has: a step and an end."""
+    said = f"{type(error).__name__}: {error}"
+    reason = StopReason.INTERNAL_ERROR
+    ending: list[tuple[str, dict[str, Any]]] = []
+    if "start_time" not in session.info:
+        ending.append(("session", {"task": session.task, "agent": session.agent}))
+    if not session.steps:
+        ending.append(("step", {}))
+    if session.final_results is None:
+        ending.append(("end", {"final_results": {"output": "", "log": said}}))
+    status = {"status": reason.status.value, "stop_reason": reason.value, "message": said}
+    for kind, data in [*ending, ("status", status)]:
+        session.apply(journal.append(kind, sid=session.id, data=data))
+
+
+def _said(error: OSError) -> str:
+    name = f" {error.filename}" if error.filename else ""
+    return f"cannot write a task's folder:{name}: {error.strerror}; make room, then run it again"

@@ -1,0 +1,48 @@
+"""Ctrl-C and SIGTERM: once means stop in good order, twice means now."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopSignals:
+    """While it is entered, the first Ctrl-C or SIGTERM sets `stop`; the second interrupts.
+
+    Args:
+        stop: the event that running tasks look at.
+        at_once: interrupt (raise KeyboardInterrupt) at the first signal too. For a person who
+            types: reading a terminal looks at no event.
+        say: told one line when the first signal came.
+
+    Only the main thread can take signals; entered from another it does nothing.
+    """
+
+    def __init__(self, stop: threading.Event, *, at_once: bool = False, say: Callable[[str], None]):
+        self.stop, self.at_once, self._say = stop, at_once, say
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            for number in _STOPPING:
+                self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous.clear()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        again = self.stop.is_set()
+        self.stop.set()
+        if again or self.at_once:
+            raise KeyboardInterrupt
+        self._say("Stopping: unfinished tasks keep what they have. Once more stops at once.")
