@@ -1,0 +1,200 @@
+"""What an `LLM` calls: the `Backend` interface, the chat-completions wire, bounded calls."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from ck_pro.exceptions import ContentFiltered, ModelRefused
+from ck_pro.model.retry import Transient, one_line, service_error
+from ck_pro.model.types import CallContext, Message, RawReply, Usage
+
+_T = TypeVar("_T")
+_POLL = 0.05  # seconds between looks at `cancel` while a call is in flight
+
+
+@dataclass
+class ChatRequest:
+    """One attempt of a call.
+
+    Args:
+        messages: the prompt to send.
+        params: parameters beside it (`temperature`, `max_tokens`, ...).
+        context: who calls.
+        seconds: time for the whole reply.
+        abandoned: set when nobody waits any more: the back end should hang up.
+    """
+
+    messages: list[Message]
+    params: dict[str, Any]
+    context: CallContext
+    seconds: float = 600.0
+    abandoned: threading.Event = field(default_factory=threading.Event)
+
+
+class Backend(ABC):
+    """What answers the prompts of an `LLM`. Holds no state of a run; used by many threads."""
+
+    free: bool = False
+    """Calls cost nothing, so no price is needed."""
+    remote: bool = False
+    """Calls wait for a service: they run in a thread of their own, so that they can be left."""
+
+    @abstractmethod
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Answer one prompt.
+
+        Raises:
+            Transient: another try may succeed.
+            ModelError: no further try can.
+        """
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for the screen, never with a secret."""
+
+    @abstractmethod
+    def model_name(self, params: Mapping[str, Any]) -> str:
+        """The name of the model that will answer; prices go by it. May ask the service."""
+
+    def check(self) -> None:  # noqa: B027 - most have nothing to check
+        """Raise the `ModelError` that a first call would meet, as far as is known without one."""
+
+
+def parse_completion(target: str, status: int, body: str, headers: Mapping[str, str]) -> RawReply:
+    """Read a reply in the form of OpenAI's chat completions API, or raise what it means.
+
+    Args:
+        target: which service, for messages.
+        status: HTTP status.
+        body: as text.
+        headers: of the reply.
+    """
+    try:
+        data = json.loads(body)
+    except ValueError:
+        if status == 200:
+            shown = one_line(body, 120)
+            raise Transient(f"{target}: the reply is cut off or not JSON: '{shown}'") from None
+        raise service_error(target, status, body, headers) from None
+    if status != 200:
+        raise service_error(target, status, data, headers)
+    if isinstance(data, dict) and data.get("error"):  # some gateways answer 200 with an error
+        code = data["error"].get("code") if isinstance(data["error"], dict) else None
+        raise service_error(target, code if isinstance(code, int) else 400, data, headers)
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list):
+        raise ModelRefused(
+            f"{target}: the reply is no chat completion: '{one_line(body, 120)}'; "
+            "is this an OpenAI-compatible address?"
+        )
+    if not choices or not isinstance(choices[0], dict):
+        raise Transient(f"{target}: the reply holds no choice")
+    return _choice(target, choices[0], data)
+
+
+def _choice(target: str, choice: dict[str, Any], data: dict[str, Any]) -> RawReply:
+    message = choice.get("message") or {}
+    finish = str(choice.get("finish_reason") or "stop")
+    refusal = message.get("refusal")
+    if finish == "content_filter" or (refusal and not message.get("content")):
+        said = f": {one_line(str(refusal))}" if refusal else ""
+        raise FilteredReply(f"{target}: the content filter stopped the reply{said}", _usage(data))
+    return RawReply(
+        text=_text(message.get("content")),
+        reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
+        tool_calls=list(message.get("tool_calls") or []),
+        usage=_usage(data),
+        finish_reason=finish,
+        model=str(data.get("model") or ""),
+    )
+
+
+class FilteredReply(ContentFiltered):
+    """A reply that the content filter stopped, with the tokens that it cost all the same."""
+
+    def __init__(self, message: str, usage: Usage | None):
+        super().__init__(message)
+        self.usage = usage
+
+
+def _text(content: Any) -> str:
+    """Text of a message's content, which may come as a list of parts."""
+    if isinstance(content, list):
+        parts = [p.get("text", "") if isinstance(p, dict) else p for p in content]
+        return "".join(str(p) for p in parts)
+    return str(content or "")
+
+
+def _usage(data: dict[str, Any]) -> Usage | None:
+    """The `usage` object, also with DeepSeek's name for cached tokens; None when there is none."""
+    raw = data.get("usage")
+    if not isinstance(raw, dict) or not _count(raw, "prompt_tokens"):
+        return None
+    prompt, completion = raw.get("prompt_tokens_details"), raw.get("completion_tokens_details")
+    cached = _count(prompt, "cached_tokens") or _count(raw, "prompt_cache_hit_tokens")
+    return Usage(
+        prompt_tokens=_count(raw, "prompt_tokens"),
+        cached_tokens=cached,
+        completion_tokens=_count(raw, "completion_tokens"),
+        reasoning_tokens=_count(completion, "reasoning_tokens"),
+    )
+
+
+def _count(raw: Any, name: str) -> int:
+    value = raw.get(name) if isinstance(raw, dict) else None
+    return int(value) if isinstance(value, int | float) and value > 0 else 0
+
+
+class _Outcome(Generic[_T]):
+    """What a thread leaves behind: a value or an error."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.value: _T | None = None
+        self.error: BaseException | None = None
+
+    def fill(self, call: Callable[[], _T]) -> None:
+        try:
+            self.value = call()
+        except BaseException as e:  # noqa: BLE001 - handed on to the thread that waits
+            self.error = e
+        finally:
+            self.done.set()
+
+
+def call_bounded(call: Callable[[], _T], request: ChatRequest, target: str) -> _T:
+    """Run `call` in a thread and wait for it as long as the request allows.
+
+    The HTTP libraries bound each read, not the whole reply, and cannot be interrupted while they
+    wait for one. So nobody waits for them but that thread; when it is left, it is told to hang up
+    and ends by itself.
+
+    Raises:
+        Transient: the time is up.
+        Cancelled: the context says so.
+    """
+    outcome: _Outcome[_T] = _Outcome()
+    worker = threading.Thread(
+        target=outcome.fill, args=(call,), name=f"model call {target}", daemon=True
+    )
+    cancel = request.context.cancel
+    deadline = time.monotonic() + request.seconds
+    worker.start()
+    try:
+        while not outcome.done.wait(min(_POLL, max(0.0, deadline - time.monotonic()))):
+            if cancel is not None and cancel.is_set():
+                request.context.check()
+            if time.monotonic() >= deadline:
+                raise Transient(f"{target}: no whole reply within {request.seconds:.0f} s")
+    finally:
+        if not outcome.done.is_set():
+            request.abandoned.set()
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value  # type: ignore[return-value]

@@ -1,0 +1,126 @@
+"""`Budget`: the limits of one run, for the whole tree of its agents."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ck_pro.exceptions import LimitReached
+from ck_pro.model.types import Usage
+
+
+class Budget:
+    """What a run may use up: steps, wall time, tokens, money. Thread-safe.
+
+    One budget serves a run and all its sub-agents. A budget with a `parent` charges it too and
+    fails when it does: a sub-agent's own, narrower limits within those of the tree.
+
+    Args:
+        max_steps: steps of all agents together; None means no limit (so for all four).
+        max_seconds: wall time from the making of this object, in seconds.
+        max_tokens: prompt and completion tokens together.
+        max_money: USD.
+        parent: the budget around this one.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        max_steps: int | None = None,
+        max_seconds: float | None = None,
+        max_tokens: int | None = None,
+        max_money: float | None = None,
+        parent: Budget | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.max_steps, self.max_seconds = max_steps, max_seconds
+        self.max_tokens, self.max_money = max_tokens, max_money
+        self.parent = parent
+        self._clock, self._start = clock, clock()
+        self._lock = threading.Lock()
+        self._steps, self._calls, self._unpriced = 0, 0, 0
+        self._usage, self._money = Usage(), 0.0
+
+    def charge(self, usage: Usage, cost: float | None = None) -> None:
+        """Count one model call. `LLM` does so by itself for the budget of its context.
+
+        Args:
+            usage: its tokens.
+            cost: USD; None when the price is not known (counted as unpriced).
+        """
+        with self._lock:
+            self._calls += 1
+            self._usage = self._usage + usage
+            self._money += cost or 0.0
+            self._unpriced += cost is None
+        if self.parent is not None:
+            self.parent.charge(usage, cost)
+
+    def charge_step(self) -> None:
+        """Count one step of an agent."""
+        with self._lock:
+            self._steps += 1
+        if self.parent is not None:
+            self.parent.charge_step()
+
+    def check(self, *, steps: bool = True) -> None:
+        """Raise where a limit is used up; for before a step or a call, never after.
+
+        Args:
+            steps: also look at the number of steps (a call within the last step must not).
+
+        Raises:
+            LimitReached: with the reason "time", "tokens", "money" or "steps".
+        """
+        with self._lock:
+            tokens, money, taken = self._usage.total_tokens, self._money, self._steps
+        seconds = self._clock() - self._start
+        if self.max_seconds is not None and seconds >= self.max_seconds:
+            raise _reached("time", f"{self.max_seconds:g} s", f"{seconds:.1f} s", "max_seconds")
+        if self.max_tokens is not None and tokens >= self.max_tokens:
+            raise _reached("tokens", f"{self.max_tokens} tokens", str(tokens), "max_tokens")
+        # a limit of 0 USD still lets free models work
+        if self.max_money is not None and money >= self.max_money and money > 0:
+            raise _reached("money", f"{self.max_money:g} USD", f"{money:.4f} USD", "max_money")
+        if steps and self.max_steps is not None and taken >= self.max_steps:
+            raise _reached("steps", f"{self.max_steps} steps", str(taken), "max_steps")
+        if self.parent is not None:
+            self.parent.check(steps=steps)
+
+    def remaining_seconds(self) -> float | None:
+        """Seconds until the first time limit of this budget or one around it; None: no limit."""
+        left = [] if self.parent is None else [self.parent.remaining_seconds()]
+        if self.max_seconds is not None:
+            left.append(max(0.0, self.max_seconds - (self._clock() - self._start)))
+        known = [s for s in left if s is not None]
+        return min(known) if known else None
+
+    @property
+    def limits_money(self) -> bool:
+        """Whether this budget or one around it has a money limit."""
+        return self.max_money is not None or (self.parent is not None and self.parent.limits_money)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What is used so far, and the limits (None: no limit), as JSON-able data."""
+        with self._lock:
+            return {
+                "steps": self._steps,
+                "seconds": self._clock() - self._start,
+                "llm_call": self._calls,
+                "tokens": self._usage.total_tokens,
+                "money": self._money,
+                "unpriced_calls": self._unpriced,
+                "usage": self._usage.to_dict(),
+                "max_steps": self.max_steps,
+                "max_seconds": self.max_seconds,
+                "max_tokens": self.max_tokens,
+                "max_money": self.max_money,
+            }
+
+
+def _reached(reason: str, limit: str, used: str, setting: str) -> LimitReached:
+    return LimitReached(
+        reason, f"the limit of {limit} is used up ({used} so far); raise `{setting}` to go further"
+    )

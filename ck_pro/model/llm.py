@@ -1,0 +1,195 @@
+"""`LLM`: one call of a model, whatever answers it: retries, limits, usage, reasoning apart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from ck_pro.config import KwargsInitializable
+from ck_pro.exceptions import ConfigError, ModelRefused
+from ck_pro.model.backend import Backend, ChatRequest, FilteredReply, call_bounded
+from ck_pro.model.prices import Price, price_of
+from ck_pro.model.reasoning import split_reasoning
+from ck_pro.model.retry import Wait, call_with_retries, wait_interruptibly
+from ck_pro.model.shorten import estimate_tokens, fit
+from ck_pro.model.targets import check_target, open_target
+from ck_pro.model.types import CallContext, Message, RawReply, Reply, Usage
+
+
+class LLM(KwargsInitializable):
+    """A language model: settings only, to be shared by any number of threads and runs.
+
+    Raises:
+        ConfigError: a setting, or the form of `call_target`, is wrong.
+    """
+
+    string_setting: ClassVar[str | None] = "call_target"
+
+    call_target: str = "manual"
+    """What answers: "manual", "gpt:NAME", "http(s)://...", "replay:FILE", "record:FILE:TARGET"."""
+    call_kwargs: dict[str, Any] = {}
+    """Parameters of every call, as the service names them: temperature, max_tokens, model, ..."""
+    max_retry_times: int = 5
+    """Tries after the first, for failures that may pass."""
+    max_retry_seconds: float = 300.0
+    """Bound on all tries of one call and the waits between them."""
+    request_timeout: float = 600.0
+    """Seconds for one whole reply."""
+    max_prompt_tokens: int | None = None
+    """Longer prompts are shortened, by our estimate of tokens; see `ck_pro.model.shorten`."""
+    price: dict[str, float] = {}
+    """USD per million tokens: prompt, completion, cached. Overrides our table."""
+    api_key_env: str = "CK_API_KEY"
+    """The environment variable with the key for an http(s) target, when it needs one."""
+    headers: dict[str, str] = {}
+    """Further HTTP headers, for gateways; {agent}, {phase}, {step}, {sid}, {task} are filled in
+    (percent-encoded). Not for secrets: settings are logged."""
+    backend: Backend | None = None
+    """An object that answers instead of what `call_target` names."""
+    wait: Wait = wait_interruptibly
+    """How to wait between tries."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        check_target(self.call_target)
+        price_of("", self.price)
+        if self.call_kwargs.get("stream"):
+            raise ConfigError("call_kwargs: 'stream' cannot be set; replies are read whole")
+        for name in ("max_retry_times", "max_retry_seconds"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}: must not be negative")
+        if self.request_timeout <= 0:
+            raise ConfigError("request_timeout: must be more than 0 seconds")
+
+    def __call__(
+        self,
+        messages: Sequence[Message],
+        *,
+        context: CallContext | None = None,
+        **call_kwargs: Any,
+    ) -> Reply:
+        """Ask the model.
+
+        Args:
+            messages: chat messages; images as `image_url` parts.
+            context: who asks, and the limits; its budget is charged here, by nobody else.
+            call_kwargs: parameters of this call, over `self.call_kwargs`.
+
+        Raises:
+            ModelError: the call failed for good; the class says how (see `ck_pro.exceptions`).
+            LimitReached: a limit of the context's budget is used up.
+            Cancelled: the context's `cancel` was set.
+        """
+        context = context or CallContext()
+        start = time.monotonic()
+        params = {**self.call_kwargs, **call_kwargs}
+        sent, shortened = fit(messages, self.max_prompt_tokens)
+        backend = self._open(context)
+        (raw, model), attempts = call_with_retries(
+            lambda: self._attempt(backend, sent, params, context),
+            context,
+            max_retry_times=self.max_retry_times,
+            max_retry_seconds=self.max_retry_seconds,
+            wait=self.wait,
+        )
+        text, inline = split_reasoning(raw.text)
+        usage = raw.usage or _estimated(sent, raw)
+        cost = self._charge(backend, raw.model or model, model, usage, context)
+        return Reply(
+            text,
+            tool_calls=raw.tool_calls,
+            items=raw.items,
+            reasoning="\n".join(r for r in (raw.reasoning, inline) if r),
+            usage=usage,
+            finish_reason=raw.finish_reason,
+            messages=sent,
+            model=raw.model or model,
+            params=params,
+            attempts=attempts,
+            latency=time.monotonic() - start,
+            cost=cost,
+            shortened=shortened,
+        )
+
+    def describe(self) -> str:
+        """One line for the screen: what answers. Never holds a secret."""
+        return self._open(CallContext()).describe()
+
+    def check(self) -> None:
+        """Find out, before a run, what the first call would complain about: a missing key, an
+        unreadable recording, a missing package. Sends nothing.
+
+        Raises:
+            ModelError: one line that says what to do.
+        """
+        self._open(CallContext()).check()
+
+    def _open(self, context: CallContext) -> Backend:
+        if self.backend is not None:
+            return self.backend
+        headers = {k: _filled(v, context) for k, v in self.headers.items()}
+        return open_target(self.call_target, api_key_env=self.api_key_env, headers=headers)
+
+    def _attempt(
+        self, backend: Backend, sent: list[Message], params: dict[str, Any], context: CallContext
+    ) -> tuple[RawReply, str]:
+        """One try: the reply, and the name of the model that was asked."""
+        request = ChatRequest(sent, params, context, context.seconds_left(self.request_timeout))
+
+        def ask() -> tuple[RawReply, str]:
+            model = backend.model_name(params)
+            self._require_price(backend, model, context)
+            try:
+                return backend.complete(request), model
+            except FilteredReply as e:
+                self._charge(backend, model, model, e.usage or _estimated(sent), context)
+                raise
+
+        return call_bounded(ask, request, backend.describe()) if backend.remote else ask()
+
+    def _require_price(self, backend: Backend, model: str, context: CallContext) -> None:
+        limited = context.budget is not None and context.budget.limits_money
+        if limited and not backend.free and price_of(model, self.price) is None:
+            raise ModelRefused(
+                f"there is a money limit, but the price of '{model}' is not known: set `price` of "
+                "this model, {'prompt': ..., 'completion': ...} in USD per million tokens"
+            )
+
+    def _charge(
+        self, backend: Backend, answered: str, asked: str, usage: Usage, context: CallContext
+    ) -> float | None:
+        price: Price | None = Price(0, 0, 0) if backend.free else None
+        price = price or price_of(answered, self.price) or price_of(asked, self.price)
+        cost = price.cost(usage) if price is not None else None
+        if context.budget is not None:
+            context.budget.charge(usage, cost)
+        return cost
+
+
+def _estimated(sent: Sequence[Message], raw: RawReply | None = None) -> Usage:
+    if raw is None:
+        return Usage(prompt_tokens=estimate_tokens(sent), estimated=True)
+    reasoning = estimate_tokens(raw.reasoning)
+    calls = estimate_tokens(str(raw.tool_calls)) if raw.tool_calls else 0
+    return Usage(
+        prompt_tokens=estimate_tokens(sent),
+        completion_tokens=estimate_tokens(raw.text) + reasoning + calls,
+        reasoning_tokens=reasoning,
+        estimated=True,
+    )
+
+
+def _filled(template: str, context: CallContext) -> str:
+    """A header's value with the facts of the call in it, safe for the wire."""
+    facts = {
+        "agent": context.agent,
+        "phase": context.phase,
+        "step": str(context.step),
+        "sid": context.sid,
+        "task": context.task,
+    }
+    for name, value in facts.items():
+        template = template.replace("{" + name + "}", quote(value, safe="/: "))
+    return template

@@ -1,0 +1,219 @@
+"""`call_target: manual`: a person at the terminal, or a pipe, answers in the model's place."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from ck_pro.exceptions import Cancelled, ManualAbort, ReplayError
+from ck_pro.model.backend import Backend, ChatRequest
+from ck_pro.model.elements import fill_reply
+from ck_pro.model.shorten import estimate_tokens
+from ck_pro.model.types import Message, RawReply
+
+HELP = """\
+Write the reply, in as many lines as it takes. A line by itself does this:
+  /send   send the reply (so does the end of input, Ctrl-D)
+  /show   show the prompt again
+  /raw    show the messages as JSON
+  /edit   write the reply in $EDITOR
+  /undo   take the last line back
+  /abort  give up this run
+  /help   this text
+//send is the text "/send". {{button 'Search'}} becomes the id of that element of the page.
+"""
+_TERMINAL = threading.Lock()
+_DATA_SHOWN = 60  # characters of an image's data URL that are shown
+
+
+class ManualBackend(Backend):
+    """A person. One at a time: calls from several threads queue up.
+
+    Args:
+        input: where replies come from; standard input when None.
+        output: where prompts go; standard error when None, so that results stay apart.
+    """
+
+    free = True
+
+    def __init__(self, input: TextIO | None = None, output: TextIO | None = None):
+        self._input, self._output = input, output
+
+    def describe(self) -> str:
+        return "a person at the terminal (manual)"
+
+    def model_name(self, params: Mapping[str, Any]) -> str:
+        return "manual"
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        with _turn(request):
+            talk = _Talk(self._input or sys.stdin, self._output or sys.stderr, request)
+            return RawReply(text=talk.reply(), model="manual")
+
+
+@contextlib.contextmanager
+def _turn(request: ChatRequest) -> Iterator[None]:
+    """The terminal for oneself; a cancelled run does not queue on."""
+    cancel = request.context.cancel
+    while not _TERMINAL.acquire(timeout=0.2):
+        if cancel is not None and cancel.is_set():
+            raise Cancelled("the run was cancelled before the person was asked")
+    try:
+        yield
+    finally:
+        _TERMINAL.release()
+
+
+class _Talk:
+    """One prompt shown, one reply taken."""
+
+    def __init__(self, input: TextIO, output: TextIO, request: ChatRequest):
+        self.input, self.output, self.request = input, output, request
+        self.tty = input.isatty()
+        self.lines: list[str] = []
+
+    def reply(self) -> str:
+        messages, where = self.request.messages, self.request.context.where()
+        size = f"{len(messages)} messages, about {estimate_tokens(messages)} tokens"
+        self.say(f"=== you are the model: {where} ({size}) ===")
+        if self.tty:
+            self.show(shown_messages(messages))
+            self.say("Write the reply; /send on a line by itself sends it, /help says more.")
+        while True:
+            ended = self.take_lines()
+            text = "\n".join(self.lines)
+            if not text.strip():
+                if ended:
+                    raise ManualAbort("manual: the input ended before a reply was given")
+                self.say("Nothing to send yet.")
+                continue
+            try:
+                return fill_reply(text, messages, self.request.context)
+            except ReplayError as e:
+                if ended or not self.tty:
+                    raise
+                self.say(f"{e}\n/edit or /undo it, then /send again.")
+
+    def take_lines(self) -> bool:
+        """Read until the reply is sent; whether the input ended."""
+        while True:
+            line = self.read_line()
+            if line is None:
+                return True
+            command = line.strip().lower()
+            if command == "/send":
+                return False
+            if command in _COMMANDS:
+                _COMMANDS[command](self)
+                continue
+            if self.tty and command.startswith("/") and not command.startswith("//"):
+                self.say("Taken as text; /undo takes it back, /help lists the commands.")
+            self.lines.append(line[1:] if line.startswith("//") else line)
+
+    def read_line(self) -> str | None:
+        """The next line without its end; None at the end of input."""
+        if self.tty and self.input is sys.stdin:
+            with contextlib.suppress(ImportError):
+                import readline  # noqa: F401 - its import makes the line editable
+            try:
+                return input()
+            except EOFError:
+                return None
+        line = self.input.readline()
+        return line.rstrip("\r\n") if line else None
+
+    def say(self, text: str) -> None:
+        # a web page in the prompt must not steer the terminal
+        safe = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+        self.output.write(safe + "\n")
+        self.output.flush()
+
+    def show(self, text: str) -> None:
+        """The text page by page; at once when nobody sits there to turn pages."""
+        lines = text.splitlines()
+        height = max(5, shutil.get_terminal_size().lines - 2) if self.tty else len(lines) + 1
+        for start in range(0, len(lines), height):
+            self.say("\n".join(lines[start : start + height]))
+            left = len(lines) - start - height
+            if left > 0:
+                self.output.write(f"-- {left} more lines: Enter for the next page, q to write --")
+                self.output.flush()
+                answer = self.read_line()
+                if answer is None or answer.strip().lower().startswith("q"):
+                    return
+
+    def edit(self) -> None:
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if not editor:
+            self.say("Set EDITOR in the environment to use /edit.")
+            return
+        with tempfile.TemporaryDirectory(prefix="ck-pro-") as folder:
+            path = Path(folder) / "reply.md"
+            path.write_text("\n".join(self.lines), encoding="utf-8")
+            try:
+                subprocess.run([*shlex.split(editor), str(path)], check=True)
+            except (OSError, ValueError, subprocess.CalledProcessError) as e:
+                self.say(f"The editor '{editor}' failed: {e}")
+                return
+            self.lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        self.say("\n".join(self.lines) + "\n(/send sends this)")
+
+    def undo(self) -> None:
+        self.say(f"Taken back: {self.lines.pop()}" if self.lines else "Nothing to take back.")
+
+    def abort(self) -> None:
+        raise ManualAbort(f"manual: aborted by the person ({self.request.context.where()})")
+
+
+_COMMANDS = {
+    "/help": lambda t: t.say(HELP),
+    "/show": lambda t: t.show(shown_messages(t.request.messages)),
+    "/raw": lambda t: t.show(raw_messages(t.request.messages)),
+    "/edit": _Talk.edit,
+    "/undo": _Talk.undo,
+    "/abort": _Talk.abort,
+}
+
+
+def shown_messages(messages: Sequence[Message]) -> str:
+    """A prompt as a person reads it: each message under its role."""
+    out: list[str] = []
+    for message in messages:
+        out.append(f"--- {message.get('role', '?')} ---")
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [content or ""]
+        out.extend(_shown_part(p) for p in parts)
+        if message.get("tool_calls"):
+            out.append(json.dumps(message["tool_calls"], ensure_ascii=False))
+    return "\n".join(out)
+
+
+def _shown_part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    return str(part["text"]) if part.get("text") else f"[{part.get('type', 'part')}]"
+
+
+def raw_messages(messages: Sequence[Message]) -> str:
+    """The messages as JSON, the data of images cut short."""
+    return json.dumps(_cut_data(list(messages)), ensure_ascii=False, indent=2)
+
+
+def _cut_data(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _cut_data(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_cut_data(v) for v in value]
+    if isinstance(value, str) and value.startswith("data:") and len(value) > _DATA_SHOWN:
+        return f"{value[:_DATA_SHOWN]}... ({len(value)} characters)"
+    return value

@@ -1,0 +1,146 @@
+"""`call_target: gpt:NAME`: OpenAI's service, or Azure's, by the openai SDK."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import ssl
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from ck_pro.exceptions import ModelError, ModelRefused
+from ck_pro.model.backend import Backend, ChatRequest, parse_completion
+from ck_pro.model.http_endpoint import CONNECT_SECONDS, check_key, shown_url
+from ck_pro.model.retry import Transient, one_line, service_error
+from ck_pro.model.types import RawReply
+
+
+class OpenAIBackend(Backend):
+    """A hosted GPT model. All access comes from the environment.
+
+    `OPENAI_API_KEY` and, for another address, `OPENAI_BASE_URL`. Where `AZURE_OPENAI_ENDPOINT` is
+    set: that resource, with `AZURE_OPENAI_API_KEY` and `OPENAI_API_VERSION`; the name is then that
+    of the deployment.
+
+    Args:
+        name: model or deployment.
+        headers: further headers.
+    """
+
+    remote = True
+
+    def __init__(self, name: str, headers: Mapping[str, str] | None = None):
+        self.name = name
+        self.headers = dict(headers or {})
+        self.azure = bool(os.environ.get("AZURE_OPENAI_ENDPOINT"))
+
+    def check(self) -> None:
+        self._client()
+
+    def model_name(self, params: Mapping[str, Any]) -> str:
+        return str(params.get("model") or self.name)
+
+    def describe(self) -> str:
+        if self.azure:
+            return f"{self.name} at {shown_url(os.environ['AZURE_OPENAI_ENDPOINT'])} (Azure)"
+        base = os.environ.get("OPENAI_BASE_URL")
+        return f"{self.name} at {shown_url(base)}" if base else f"{self.name} (OpenAI)"
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        client = self._client()
+        import openai
+
+        seconds = max(0.1, request.seconds)
+        try:
+            # The SDK checks parameters by name; `extra_body` lets those of other servers pass. The
+            # body is read raw, so that one parser serves every target and a drip can be left.
+            with client.chat.completions.with_streaming_response.create(
+                model=self.model_name(request.params),
+                messages=request.messages,
+                extra_body=request.params,
+                extra_headers=self.headers,
+                timeout=openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
+            ) as reply:
+                chunks = []
+                for chunk in reply.iter_bytes():
+                    if request.abandoned.is_set():
+                        raise Transient(f"{self.describe()}: nobody waits for this any more")
+                    chunks.append(chunk)
+                text = b"".join(chunks).decode("utf-8", "replace")
+                return parse_completion(self.describe(), reply.status_code, text, reply.headers)
+        except openai.APIStatusError as e:
+            body = {"error": e.body} if isinstance(e.body, dict) else e.response.text
+            error = service_error(self.describe(), e.status_code, body, e.response.headers)
+            raise error from None
+        except _connection_errors() as e:
+            raise self._connection_error(e, seconds) from None
+
+    def _connection_error(self, error: Exception, seconds: float) -> ModelError:
+        causes = list(_chain(error))
+        if any(isinstance(c, ssl.SSLCertVerificationError) for c in causes):
+            return ModelRefused(
+                f"{self.describe()}: TLS failed: {one_line(str(causes[-1]))} (an own certificate "
+                "authority: set SSL_CERT_FILE)"
+            )
+        if any("timeout" in type(c).__name__.lower() for c in causes):
+            return Transient(f"{self.describe()}: no answer within {seconds:.0f} s")
+        return Transient(f"{self.describe()}: {one_line(str(causes[-1])) or type(error).__name__}")
+
+    def _client(self) -> Any:
+        """The SDK's client for what the environment says now; clients are shared by threads."""
+        if importlib.util.find_spec("openai") is None:
+            raise ModelRefused(
+                f"{self.describe()}: the openai package is missing: pip install 'ck-pro[openai]'"
+            )
+        names = _AZURE_NAMES if self.azure else _OPENAI_NAMES
+        for name in names:
+            if not os.environ.get(name):
+                raise ModelRefused(
+                    f"{self.describe()}: {name} is not set; set it in the environment, "
+                    "or choose another `call_target`"
+                )
+        key_name = names[0]
+        key = check_key(os.environ[key_name], self.describe())
+        if self.azure:
+            version = os.environ["OPENAI_API_VERSION"]
+            return _azure_client(os.getpid(), key, os.environ["AZURE_OPENAI_ENDPOINT"], version)
+        return _openai_client(os.getpid(), key, os.environ.get("OPENAI_BASE_URL") or None)
+
+
+_OPENAI_NAMES = ("OPENAI_API_KEY",)
+_AZURE_NAMES = ("AZURE_OPENAI_API_KEY", "OPENAI_API_VERSION")
+
+
+@lru_cache(maxsize=8)
+def _openai_client(pid: int, key: str, base_url: str | None) -> Any:
+    """One client, with its connections, per process and access; retries are ours alone."""
+    from openai import OpenAI
+
+    return OpenAI(api_key=key, base_url=base_url, max_retries=0)
+
+
+@lru_cache(maxsize=8)
+def _azure_client(pid: int, key: str, endpoint: str, version: str) -> Any:
+    from openai import AzureOpenAI
+
+    return AzureOpenAI(api_key=key, azure_endpoint=endpoint, api_version=version, max_retries=0)
+
+
+@lru_cache(maxsize=1)
+def _connection_errors() -> tuple[type[Exception], ...]:
+    """The SDK's errors, and what its HTTP library raises while a body is read (which library it
+    uses has changed)."""
+    import openai
+
+    names = [n for n in ("httpx", "httpx2") if importlib.util.find_spec(n) is not None]
+    return (openai.OpenAIError, *(importlib.import_module(n).HTTPError for n in names))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and what caused it, down to the first."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__

@@ -1,0 +1,20 @@
+"""For tests of agents, shipped so that users need not patch: a scripted model and environment,
+and a chat server with faults.
+
+>>> model = ScriptedLLM(["first reply", "second reply"])
+>>> str(model([{"role": "user", "content": "Hello"}]))
+'first reply'
+"""
+
+from ck_pro.testing.chat_server import ChatCall, FakeChatServer, Fault
+from ck_pro.testing.fake_environment import FakeEnvironment
+from ck_pro.testing.scripted import ScriptedCall, ScriptedLLM
+
+__all__ = [
+    "ChatCall",
+    "FakeChatServer",
+    "FakeEnvironment",
+    "Fault",
+    "ScriptedCall",
+    "ScriptedLLM",
+]

@@ -1,0 +1,200 @@
+"""`FakeChatServer`: a chat server on loopback, with faults on order."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from ck_pro.model import Message
+
+
+@dataclass
+class Fault:
+    """What a `FakeChatServer` does instead of, or before, answering.
+
+    Args:
+        status: HTTP status with an error body.
+        headers: headers of that answer, such as Retry-After.
+        body: body of that answer; an error object with `message` when None.
+        message: text of the error.
+        code: code of the error, such as "content_filter".
+        drop: close the connection: "before" the headers or within the "body".
+        drip: answer well, but with so many seconds between bytes.
+        delay: seconds before anything else is done; ends early when the server closes.
+    """
+
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: str | None = None
+    message: str = "made to fail"
+    code: str = ""
+    drop: str = ""
+    delay: float = 0.0
+    drip: float = 0.0
+
+
+@dataclass
+class ChatCall:
+    """A request that a `FakeChatServer` got."""
+
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+    path: str
+
+    @property
+    def messages(self) -> list[Message]:
+        """The prompt."""
+        return list(self.body["messages"])
+
+
+ServerReply = str | dict[str, Any] | Fault
+"""A reply's text, a whole chat completion, or a fault."""
+
+
+class FakeChatServer:
+    """A small OpenAI-compatible chat server on loopback; use it with `with`.
+
+    Args:
+        script: a list of replies and faults in order (the last one stays), or a function from the
+            call to one. A fault that only delays is followed by `text`.
+        text: the reply when the script is empty.
+        model: the one model it lists.
+
+    Attributes:
+        url: its address.
+        calls: the chat requests so far.
+    """
+
+    def __init__(
+        self,
+        script: Sequence[ServerReply] | Callable[[ChatCall], ServerReply] = (),
+        text: str = "ok",
+        model: str = "fake-model",
+    ):
+        self.text, self.model = text, model
+        self._script, self._lock = script, threading.Lock()
+        self.closing = threading.Event()
+        self.calls: list[ChatCall] = []
+
+    def __enter__(self) -> FakeChatServer:
+        server = self
+
+        class Handler(_ChatHandler):
+            chat = server
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, call: ChatCall) -> ServerReply:
+        """The next of the script."""
+        with self._lock:
+            self.calls.append(call)
+            at = len(self.calls) - 1
+        if callable(self._script):
+            return self._script(call)
+        return self._script[min(at, len(self._script) - 1)] if self._script else self.text
+
+    def completion(self, text: str) -> dict[str, Any]:
+        """A chat completion in the form of OpenAI's API."""
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        head = {"id": "fake", "object": "chat.completion", "created": int(time.time())}
+        return {**head, "model": self.model, "choices": [choice], "usage": usage}
+
+
+class _ChatHandler(BaseHTTPRequestHandler):
+    """Serves `/v1/models` and `/v1/chat/completions`."""
+
+    protocol_version = "HTTP/1.1"
+    chat: FakeChatServer
+    timeout = 30
+
+    def do_GET(self) -> None:
+        listed = {"object": "list", "data": [{"id": self.chat.model, "object": "model"}]}
+        if self.path.endswith("/models"):
+            self._send(200, json.dumps(listed))
+        else:
+            self._send(404, '{"error": {"message": "no such route"}}')
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        if not self.path.split("?")[0].endswith("/chat/completions"):
+            self._send(404, '{"error": {"message": "no such route"}}')
+            return
+        said = self.chat.answer(ChatCall(body, dict(self.headers.items()), self.path))
+        if isinstance(said, Fault):
+            self._fail(said)
+        else:
+            whole = said if isinstance(said, dict) else self.chat.completion(said)
+            self._send(200, json.dumps(whole))
+
+    def _fail(self, fault: Fault) -> None:
+        if fault.delay and self.chat.closing.wait(fault.delay):
+            self.close_connection = True
+            return
+        if fault.drop == "before":
+            self._hang_up()
+            return
+        text = json.dumps(self.chat.completion(self.chat.text))
+        if fault.drop == "body":
+            self._start(200, len(text), {})
+            self.wfile.write(text[: len(text) // 2].encode())
+            self._hang_up()
+        elif fault.drip:
+            self._drip(text.encode(), fault.drip)
+        elif fault.status:
+            error = {"error": {"message": fault.message, "code": fault.code or None}}
+            body = json.dumps(error) if fault.body is None else fault.body
+            self._send(fault.status, body, fault.headers)
+        else:
+            self._send(200, text)
+
+    def _drip(self, data: bytes, pause: float) -> None:
+        self._start(200, len(data), {})
+        for i in range(len(data)):
+            try:
+                self.wfile.write(data[i : i + 1])
+            except OSError:  # the client hung up
+                break
+            if self.chat.closing.wait(pause):
+                break
+        self.close_connection = True
+
+    def _hang_up(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _send(self, status: int, body: str, headers: Mapping[str, str] | None = None) -> None:
+        data = body.encode()
+        try:
+            self._start(status, len(data), headers or {})
+            self.wfile.write(data)
+        except OSError:  # the client hung up
+            self.close_connection = True
+
+    def _start(self, status: int, length: int, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **headers}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: tests are quiet."""
