@@ -172,6 +172,8 @@ class MultiStepAgent(KwargsInitializable):
         run: Run = session.run
         limit = max_steps or self.max_steps
         reason, message = StopReason.INTERNAL_ERROR, ""
+        if run.parent is not None:
+            run.parent.record("sub_session", {"session": session.id, "name": self.name})
         facts = {"task": session.task, "agent": self.name, "info": session.info}
         run.record("session", {**facts, "config": self.to_dict(), "path": list(run.path)})
         run.emit("run_started", text=session.task)
@@ -282,7 +284,7 @@ class MultiStepAgent(KwargsInitializable):
 
     def get_function_definition(self, short: bool) -> str:
         """The agent as prompts show it to another: one line when `short`, else with more."""
-        head = f"{self.name}{signature_text(self.bind(None))}"
+        head = f"{self.name}{signature_text(self.bind(None), returns=False)}"
         if short:
             return f"- {head}: {self.description.strip().splitlines()[0]}"
         returns = "Returns a result with 'output' (the answer) and 'log' (how it was found)."

@@ -103,6 +103,8 @@ def _tail(result: CodeResult) -> str:
         lines.append(f"Last value: {result.value}")
     if result.error is not None:
         lines.append(result.error.traceback or f"{result.error.type}: {result.error.message}")
+    if result.ended_by is not None and not result.output:
+        lines.append(f"({result.ended_by} was called: the work on this task has ended.)")
     if result.state_lost:
         lines.append("The worker was replaced: all variables are lost.")
     return "\n".join(lines)

@@ -55,7 +55,7 @@ class Tool(KwargsInitializable):
 
     def get_function_definition(self, short: bool) -> str:
         """The tool as prompts show it: one line when `short`, else with its description."""
-        head = f"{self.name}{signature_text(self.execute)}"
+        head = f"{self.name}{signature_text(self.execute, returns=not self.terminal)}"
         if short:
             return f"- {head}: {_first_line(self.description)}"
         return f"def {head}:\n" + textwrap.indent(f'"""{self.description}"""', "    ")
@@ -172,12 +172,20 @@ def parameters_schema(function: Callable[..., Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def signature_text(function: Callable[..., Any]) -> str:
-    """A function's signature as a person writes it: annotations without quotes."""
+def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str:
+    """A function's signature as a person writes it: annotations without quotes.
+
+    Args:
+        function: any callable.
+        returns: also show the return annotation.
+    """
     try:
-        return str(inspect.signature(function, eval_str=True))
+        signature = inspect.signature(function, eval_str=True)
     except NameError:  # an annotation that only type checkers can resolve
-        return str(inspect.signature(function))
+        signature = inspect.signature(function)
+    if not returns:
+        signature = signature.replace(return_annotation=inspect.Signature.empty)
+    return str(signature)
 
 
 def _first_line(text: str) -> str:

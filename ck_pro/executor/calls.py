@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from ck_pro.exceptions import Cancelled, LimitReached
+from ck_pro.exceptions import RunEnding
 
 from .worker import wire
 
@@ -153,7 +153,7 @@ class StepCalls:
                 ended_with = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
             value = function(*args, **kwargs)
             reply = ["ret", number, wire.encode(value, self._handles.tag)]
-        except (LimitReached, Cancelled, KeyboardInterrupt) as error:
+        except (RunEnding, KeyboardInterrupt) as error:
             self._abort(error)
             return
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the code's to see

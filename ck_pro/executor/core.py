@@ -179,7 +179,7 @@ class CodeExecutor:
             cancel: when it is set the step is killed, with the error type "Cancelled".
 
         Raises:
-            LimitReached, Cancelled, KeyboardInterrupt: raised by a function that the code called;
+            RunEnding, KeyboardInterrupt: raised by a function that the code called;
                 the step was killed.
             ExecutorError: no worker can be started, or this executor is closed or runs already.
         """

@@ -1,0 +1,412 @@
+"""The loop, with real worker processes and a scripted model."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ck_pro import AgentResult, AgentSession, Budget, Journal, MultiStepAgent, StopTool
+from ck_pro.agent import history
+from ck_pro.approval import RuleApprover
+from ck_pro.exceptions import ConfigError, ContentFiltered, ModelUnavailable
+from ck_pro.journal import read_events
+from ck_pro.language import FunctionCallingLanguage, text_of
+from ck_pro.model import Reply
+from ck_pro.session import Status, StopReason, sessions_from_events
+from ck_pro.testing import ScriptedLLM
+
+pytestmark = pytest.mark.worker
+
+
+def code(text: str, thought: str = "so") -> str:
+    return f"Thought: {thought}\n```python\n{text}\n```"
+
+
+def agent(*replies: Any, **settings: Any) -> MultiStepAgent:
+    script = replies[0] if len(replies) == 1 and callable(replies[0]) else list(replies)
+    settings = {"name": "main", "tools": [StopTool()], **settings}
+    return MultiStepAgent(model=ScriptedLLM(replies=script), **settings)
+
+
+def prompts(a: MultiStepAgent) -> list[str]:
+    """All prompts that the agent's scripted model was given, each as one text."""
+    model = a.model
+    assert isinstance(model, ScriptedLLM)
+    return ["\n".join(text_of(m["content"]) for m in c.messages) for c in model.calls]
+
+
+def helper(*replies: Any, **settings: Any) -> MultiStepAgent:
+    return agent(*replies, **{"name": "helper", "description": "Helps.", **settings})
+
+
+# --- the ordinary course ---------------------------------------------------------------------
+
+
+def test_a_run_from_first_thought_to_answer(tmp_path: Path) -> None:
+    a = agent(code("x = 20 + 1\nprint(x)"), code("stop(x * 2, log='doubled')"))
+    session = a.run("What is it?", workdir=tmp_path)
+    assert isinstance(session, AgentSession)
+    assert (session.status, session.stop_reason) == (Status.DONE, StopReason.FINISHED)
+    assert session.final_results == {"output": "42", "log": "doubled"}
+    assert session.steps[0]["action"]["observation"] == "21"
+    row = session.to_dict()
+    assert list(row) == ["id", "info", "task", "steps"]
+    assert row["steps"][0]["action"]["llm_input"][0]["role"] == "system"
+    assert row["steps"][0]["plan"]["llm_input"] == []
+    assert row["steps"][-1]["end"]["final_results"]["output"] == "42"
+    assert row["info"]["call_stat"]["__main__"]["llm_call"] == 2
+
+
+def test_a_sub_agent_comes_back_whole_whatever_is_printed() -> None:
+    sub = helper(code("stop('deep')"), code("stop('deeper')"), code("stop('deepest')"))
+    a = agent(
+        code("print(helper('a'))"),
+        code("r = helper(task='b')"),
+        code("print('now', helper('c'))"),
+        code("stop(r['output'])"),
+        sub_agents=[sub],
+    )
+    row = a.run("t").to_dict()
+    one, two, three, _ = (s["action"] for s in row["steps"])
+    assert one["observation"]["output"] == "deep"
+    assert one["observation"]["session"]["task"] == "a"
+    assert [s["task"] for s in one["sub_sessions"]] == ["a"]
+    assert isinstance(two["observation"], str)
+    assert [s["task"] for s in two["sub_sessions"]] == ["b"]
+    assert three["observation"][0] == "now"
+    assert three["observation"][1]["session"]["task"] == "c"
+    assert row["info"]["final_results"]["output"] == "deeper"
+    stat = row["info"]["call_stat"]
+    assert stat["helper"]["__ALL__"]["llm_call"] == 3
+    assert stat["__ALL__"]["llm_call"] == 7
+    json.dumps(row)
+
+
+def test_rows_are_rebuilt_from_the_journal_to_the_byte(tmp_path: Path) -> None:
+    sub = helper(*[code("stop('x')")] * 4)
+    threads = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor() as pool:\n"
+        "    print(*pool.map(helper, ['a', 'b', 'c', 'd']))"
+    )
+    a = agent(code(threads), code("1/0"), "no code", code("stop(1)"), sub_agents=[sub])
+    with Journal(tmp_path / "journal") as journal:
+        session = a.run("t", journal=journal)
+    live = json.dumps(session.to_dict())
+    rebuilt = sessions_from_events(read_events(tmp_path / "journal"))
+    assert len(rebuilt) == 5
+    assert json.dumps(next(iter(rebuilt.values())).to_dict()) == live
+
+
+def test_sub_agents_of_one_step_run_at_once() -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def meet() -> str:
+        both.wait()
+        return "met"
+
+    sub = helper(*[code("stop(meet())")] * 2, tools=[StopTool(), meet])
+    threads = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor() as pool:\n"
+        "    found = list(pool.map(helper, ['a', 'b']))\n"
+        "stop([f['output'] for f in found])"
+    )
+    session = agent(code(threads), sub_agents=[sub]).run("t")
+    assert session.final_results["output"] == "['met', 'met']"
+
+
+def test_ten_threads_on_one_agent_share_nothing() -> None:
+    start = threading.Barrier(10, timeout=60)
+
+    def reply(messages: list[dict[str, Any]], context: Any) -> str:
+        if context.agent_path == ("main", "helper"):
+            return code(f"stop({context.task!r} + '!')")
+        if context.step == 0:
+            return code(f"mine = {context.task!r}\nopen('mine.txt', 'w').write(mine)")
+        if context.step == 1:
+            return code("print(helper(mine + '?'))")
+        return code("stop(open('mine.txt').read() + mine)")
+
+    sub = helper(reply)
+    a = agent(reply, sub_agents=[sub])
+    found: dict[str, Any] = {}
+
+    def work(name: str) -> None:
+        start.wait()
+        found[name] = a.run(name)
+
+    threads = [threading.Thread(target=work, args=(f"task{n}",)) for n in range(10)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for name, session in found.items():
+        assert session.final_results["output"] == name * 2, session.message
+        assert session.steps[1]["action"]["observation"]["output"] == f"{name}?!"
+        text = json.dumps(session.to_dict())
+        assert not any(f'"{other}' in text for other in found if other != name)
+    assert len({s.id for s in found.values()}) == 10
+
+
+# --- faults of the model ---------------------------------------------------------------------
+
+
+def test_bad_form_bad_code_and_refusals_become_observations() -> None:
+    a = agent(
+        "I would rather talk.",
+        code("undefined_name"),
+        ContentFiltered("the filter said no"),
+        code("stop('ok')"),
+    )
+    session = a.run("t")
+    seen = [s["action"]["observation"] for s in session.steps]
+    assert seen[0].startswith("ParseError: The reply holds no code")
+    assert "NameError: name 'undefined_name' is not defined" in seen[1]
+    assert seen[2] == "ContentFiltered: the filter said no"
+    assert session.status is Status.DONE
+    assert "The last 3 steps all ended in an error" in prompts(a)[3]
+
+
+def test_repeated_steps_are_told_and_then_end_the_run() -> None:
+    a = agent(lambda messages, context: code("print('again')"), stuck_limit=4, max_steps=20)
+    session = a.run("t")
+    assert (session.status, session.stop_reason) == (Status.PROBLEM, StopReason.STUCK)
+    assert len(session.steps) == 4
+    assert "did the same thing" in prompts(a)[2]
+    assert "did the same thing" not in prompts(a)[1]
+
+
+def test_plans_update_the_progress_state_and_bad_plans_do_not() -> None:
+    a = agent(
+        "```python\n{'todo_list': ['look'], 'information': 'none yet'}\n```",
+        code("print(1)"),
+        "no plan today",
+        code("stop(2)"),
+        templates={"plan": "agent_plan"},
+    )
+    session = a.run("t")
+    assert session.steps[0]["plan"]["state"]["information"] == ["none yet"]
+    assert session.steps[1]["plan"]["state"]["todo_list"] == ["look"]
+    assert "'look'" in prompts(a)[1] or '"look"' in prompts(a)[1]
+
+
+def test_the_end_template_writes_the_result() -> None:
+    reply = "```python\n{'output': 'formatted', 'log': 'l'}\n```"
+    a = agent(code("stop('raw')"), reply, templates={"end": "agent_end"})
+    session = a.run("t")
+    assert session.final_results == {"output": "formatted", "log": "l"}
+    assert session.to_dict()["steps"][-1]["end"]["llm_output"] == reply
+
+
+# --- limits and endings ----------------------------------------------------------------------
+
+
+def test_steps_run_out() -> None:
+    a = agent(lambda messages, context: code(f"print({context.step})"), max_steps=3)
+    session = a.run("t")
+    assert (session.stop_reason, len(session.steps)) == (StopReason.STEPS, 3)
+    assert session.final_results == {
+        "output": "",
+        "log": "The run ended without an answer.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        ({"max_tokens": 1}, StopReason.TOKENS),
+        ({"max_steps": 2}, StopReason.STEPS),
+        ({"max_seconds": 0.0}, StopReason.TIME),
+    ],
+)
+def test_limits_hold_for_the_whole_tree(budget: dict[str, Any], reason: StopReason) -> None:
+    sub = helper(lambda messages, context: code(f"print({context.step})"))
+    a = agent(lambda messages, context: code("print(helper('x'))"), sub_agents=[sub])
+    session = a.run("t", budget=Budget(**budget))
+    assert (session.status, session.stop_reason) == (Status.PROBLEM, reason)
+    assert len(session.steps) >= 1
+    assert "max_" in session.message
+
+
+def test_time_limit_kills_code_that_never_ends() -> None:
+    a = agent(lambda messages, context: code("while True: pass"))
+    session = a.run("t", budget=Budget(max_seconds=1.0))
+    assert session.stop_reason is StopReason.TIME
+
+
+class Watched(MultiStepAgent):
+    ended: list[str] = []
+
+    def end_run(self, session: AgentSession) -> None:
+        self.ended.append(session.id)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (ModelUnavailable("nobody there"), StopReason.MODEL_FAILURE),
+        (RuntimeError("our bug"), StopReason.INTERNAL_ERROR),
+    ],
+)
+def test_every_ending_cleans_up_and_leaves_a_row(
+    fault: Exception, reason: StopReason, caplog: pytest.LogCaptureFixture
+) -> None:
+    a = Watched(name="main", model=ScriptedLLM(replies=[fault]))
+    session = a.run("t")
+    assert (session.status, session.stop_reason) == (Status.PROBLEM, reason)
+    assert a.ended == [session.id] and session.run is None
+    assert str(fault) in session.message
+    assert len(session.to_dict()["steps"]) == 1
+    assert ("our bug" in caplog.text) == (reason is StopReason.INTERNAL_ERROR)
+
+
+def test_ctrl_c_is_recorded_and_passed_on(tmp_path: Path) -> None:
+    def interrupted(messages: Any, context: Any) -> str:
+        raise KeyboardInterrupt
+
+    a = Watched(name="main", model=ScriptedLLM(replies=interrupted))
+    session = AgentSession()
+    with Journal(tmp_path) as journal, pytest.raises(KeyboardInterrupt):
+        a.run("t", session=session, journal=journal)
+    assert (session.status, session.stop_reason) == (Status.IN_PROGRESS, StopReason.CANCELLED)
+    assert a.ended == [session.id]
+    assert list(read_events(tmp_path))[-1]["data"]["status"] == "in_progress"
+
+
+def test_cancel_from_another_thread_reaches_running_code() -> None:
+    cancel = threading.Event()
+
+    def ready() -> None:
+        cancel.set()
+
+    sub = helper(code("ready()\nwhile True: pass"), tools=[ready])
+    a = agent(code("helper('x')"), sub_agents=[sub])
+    session = a.run("t", cancel=cancel)
+    assert (session.status, session.stop_reason) == (Status.IN_PROGRESS, StopReason.CANCELLED)
+
+
+def test_a_stop_by_the_guard_ends_with_sensitive_action() -> None:
+    def delete(path: str) -> str:
+        raise AssertionError("must not be called")
+
+    a = agent(
+        code("try:\n    delete('x')\nexcept BaseException:\n    pass\nprint('went on')"),
+        tools=[StopTool(), delete],
+        approver=RuleApprover(stop=[r"^delete\("]),
+    )
+    session = a.run("t")
+    assert (session.status, session.stop_reason) == (Status.SENSITIVE_ACTION, StopReason.GUARD)
+
+
+def test_a_stream_can_be_left() -> None:
+    a = Watched(name="main", model=ScriptedLLM(replies=[code("print(1)"), code("print(2)")]))
+    session = AgentSession()
+    steps = a.run("t", session=session, stream=True)
+    assert next(steps)["action"]["observation"] == "1"
+    steps.close()
+    assert session.status is Status.IN_PROGRESS and a.ended == [session.id]
+
+
+# --- settings --------------------------------------------------------------------------------
+
+
+def test_active_functions_filter_prompt_and_code() -> None:
+    def secret_tool() -> str:
+        return "x"
+
+    tools = [StopTool(), secret_tool]
+    a = agent(code("secret_tool()"), code("stop(1)"), tools=tools, active_functions=["stop"])
+    session = a.run("t")
+    assert "NameError" in session.steps[0]["action"]["observation"]
+    assert "secret_tool" not in prompts(a)[0]
+    with pytest.raises(ConfigError, match="no function 'stopp'"):
+        agent(active_functions=["stopp"])
+
+
+def test_store_io_off_keeps_model_texts_out_of_row_and_journal(tmp_path: Path) -> None:
+    a = agent("Thought: private words\n```python\nstop(1)\n```", store_io=False)
+    with Journal(tmp_path) as journal:
+        row = a.run("t", journal=journal).to_dict()
+    assert row["steps"][0]["action"]["llm_input"] == []
+    assert row["steps"][0]["action"]["llm_output"] == ""
+    assert row["info"]["call_stat"]["__main__"]["llm_call"] == 1
+    assert "step by step by writing Python" not in (tmp_path / "events.jsonl").read_text()
+
+
+def test_recent_steps_are_exact() -> None:
+    a = agent(
+        lambda messages, context: code(f"print('seen', {context.step})"),
+        recent_steps=2,
+        max_steps=5,
+    )
+    a.run("t")
+    last = prompts(a)[-1]
+    assert "seen 3" in last and "seen 2" in last and "seen 1" not in last
+    assert "(Steps 0 to 1 are not shown.)" in last
+
+
+def test_the_free_window_moves_rarely_and_prompts_share_their_beginning(tmp_path: Path) -> None:
+    a = agent(
+        lambda messages, context: code(f"print('{context.step} ' + 'x' * 900)"),
+        history_chars=6000,
+        max_steps=20,
+    )
+    with Journal(tmp_path) as journal:
+        a.run("t", journal=journal)
+    calls = [e["data"] for e in read_events(tmp_path) if e["kind"] == "model_call"]
+    shares = [c["prefix_share"] for c in calls[1:]]
+    assert sum(s < 0.7 for s in shares) <= 7
+    assert max(len(p) for p in prompts(a)) < 12_000
+
+
+def test_an_agent_of_function_calls_runs_in_the_same_loop() -> None:
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    call = {"id": "1", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
+    wrong = {"id": "2", "function": {"name": "sub", "arguments": "{}"}}
+    a = agent(
+        Reply("", tool_calls=[call, wrong]),
+        Reply("3"),
+        tools=[add],
+        language=FunctionCallingLanguage(),
+    )
+    session = a.run("t")
+    seen = session.steps[0]["action"]["observation"]
+    assert seen[0] == "3" and "no function 'sub'" in seen[1]
+    assert session.final_results["output"] == "3"
+
+
+def test_results_are_mappings() -> None:
+    result = agent(code("stop('o', 'l')"))("t")
+    assert isinstance(result, AgentResult)
+    assert "output" in result and result["log"] == "l" and dict(result)["task"] == "t"
+
+
+def test_search_finds_steps() -> None:
+    session = agent(code("print('apples')"), code("print('pears')"), code("stop(1)")).run("t")
+    assert [t.split(":")[0] for t in session.search("pears")] == ["Step 1"]
+
+
+# --- projections (no worker) -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "budget", "start"),
+    [([], 10, 0), ([5, 5], 10, 0), ([5, 5, 1], 10, 2), ([50], 10, 0), ([4] * 10, 10, 8)],
+)
+def test_window_start(sizes: list[int], budget: int, start: int) -> None:
+    steps = [[{"content": "x" * n}] for n in sizes]
+    assert history._window_start(steps, None, budget) == start
+
+
+def test_long_observations_lose_their_middle() -> None:
+    make: Callable[[int], str] = lambda n: history.shortened("a" * n + "b" * n, 10)  # noqa: E731
+    assert make(5) == "aaaaabbbbb"
+    assert make(10) == "aaaaa\n[... 10 characters left out ...]\nbbbbb"
