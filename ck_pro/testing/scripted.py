@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,76 +42,29 @@ class ScriptedLLM(LLM):
     A copy is the same script going on: a scripted model can stand among the defaults of a class.
     """
 
-    call_target = "manual"  # never asked; the back end below answers
-
     def __init__(self, replies: Script = (), **kwargs: Any) -> None:
-        self._script = replies if callable(replies) else copy.copy(replies)
-        self._next = 0
-        self._lock = threading.Lock()
-        self._calls: list[ScriptedCall] = []
-        super().__init__(**kwargs)
-        self.backend = _ScriptedBackend(self)
+        super().__init__(**{"backend": ScriptedBackend(replies), **kwargs})
 
     @property
     def calls(self) -> list[ScriptedCall]:
         """The calls so far, in order."""
-        with self._lock:
-            return list(self._calls)
-
-    def updated(self, updates: Mapping[str, Any]) -> ScriptedLLM:
-        """The same script under changed settings."""
-        changed = super().updated({n: v for n, v in updates.items() if n != "call_target"})
-        assert isinstance(changed, ScriptedLLM)
-        changed.backend = self.backend
-        return changed
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ScriptedLLM:
-        return self
-
-    def _answer(self, request: ChatRequest) -> Scripted:
-        with self._lock:
-            if callable(self._script):
-                said = None
-            elif isinstance(self._script, Mapping):
-                said = self._by_phase(self._script, request.context)
-            else:
-                said = self._in_order(self._script, request.context)
-        if said is None:
-            assert callable(self._script)
-            said = self._script(request.messages, request.context)
-        with self._lock:
-            call = ScriptedCall(request.messages, request.context, request.params, said)
-            self._calls.append(call)
-        return said
-
-    def _in_order(self, script: Sequence[Scripted], context: CallContext) -> Scripted:
-        if self._next >= len(script):
-            raise ModelRefused(
-                f"ScriptedLLM: its {len(script)} replies are used up, and {context.where()} asks"
-            )
-        self._next += 1
-        return script[self._next - 1]
-
-    def _by_phase(self, script: Mapping[str, Sequence[Scripted]], context: CallContext) -> Scripted:
-        last = context.agent_path[-1] if context.agent_path else ""
-        names = (f"{context.agent}:{context.phase}", f"{last}:{context.phase}", context.phase)
-        replies = next((script[n] for n in names if n in script), None)
-        if replies is None:
-            raise ModelRefused(
-                f"ScriptedLLM: nothing for '{names[0]}'; it has: {', '.join(script)}"
-            )
-        if context.step >= len(replies):
-            raise ModelRefused(
-                f"ScriptedLLM: {context.where()} asks, but there are {len(replies)} replies for it"
-            )
-        return replies[context.step]
+        assert isinstance(self.backend, ScriptedBackend)
+        return self.backend.recorded()
 
 
-class _ScriptedBackend(Backend):
+class ScriptedBackend(Backend):
+    """What a `ScriptedLLM` and its copies share: the script, and how far it went."""
+
     free = True
 
-    def __init__(self, model: ScriptedLLM):
-        self._model = model
+    def __init__(self, script: Script):
+        self._script = script
+        self._next = 0
+        self._lock = threading.Lock()
+        self._calls: list[ScriptedCall] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ScriptedBackend:
+        return self
 
     def describe(self) -> str:
         return "a script"
@@ -120,19 +72,55 @@ class _ScriptedBackend(Backend):
     def model_name(self, params: Mapping[str, Any]) -> str:
         return "scripted"
 
+    def recorded(self) -> list[ScriptedCall]:
+        """The calls so far, in order."""
+        with self._lock:
+            return list(self._calls)
+
     def complete(self, request: ChatRequest) -> RawReply:
-        said = self._model._answer(request)
+        said = self._answer(request.messages, request.context)
+        with self._lock:
+            self._calls.append(
+                ScriptedCall(request.messages, request.context, request.params, said)
+            )
         if isinstance(said, Exception):
             raise said
         if not isinstance(said, Reply):
             return RawReply(text=said, model="scripted")
-        known = said.usage if said.usage.total_tokens else None
         return RawReply(
             text=str(said),
             reasoning=said.reasoning,
             tool_calls=said.tool_calls,
             items=said.items,
-            usage=known,
+            usage=said.usage if said.usage.total_tokens else None,
             finish_reason=said.finish_reason,
             model=said.model or "scripted",
         )
+
+    def _answer(self, messages: list[Message], context: CallContext) -> Scripted:
+        if callable(self._script):  # in the callers' threads, unlocked
+            return self._script(messages, context)
+        if isinstance(self._script, Mapping):
+            return _by_phase(self._script, context)
+        with self._lock:
+            at = self._next
+            self._next += 1
+        if at >= len(self._script):
+            used = len(self._script)
+            raise ModelRefused(
+                f"ScriptedLLM: its {used} replies are used up, and {context.where()} asks"
+            )
+        return self._script[at]
+
+
+def _by_phase(script: Mapping[str, Sequence[Scripted]], context: CallContext) -> Scripted:
+    last = context.agent_path[-1] if context.agent_path else ""
+    names = (f"{context.agent}:{context.phase}", f"{last}:{context.phase}", context.phase)
+    replies = next((script[n] for n in names if n in script), None)
+    if replies is None:
+        raise ModelRefused(f"ScriptedLLM: nothing for '{names[0]}'; it has: {', '.join(script)}")
+    if context.step >= len(replies):
+        raise ModelRefused(
+            f"ScriptedLLM: {context.where()} asks, but there are {len(replies)} replies for it"
+        )
+    return replies[context.step]
