@@ -353,7 +353,7 @@ class Observer:
         name = "e" + secrets.token_hex(12)
         waiting = await frame.evaluate_handle(
             """(name) => { const box = {}; document.addEventListener(name, (event) => {
-                box.node = event.getTargetRanges()[0].startContainer; }, { once: true });
+                box.node = event.submitter || event.getTargetRanges()[0].startContainer; }, { once: true });
                 return box; }""",
             name,
         )

@@ -53,21 +53,28 @@ function prune() {
   prunedSize = Math.max(2000, nodesById.size);
 }
 
+// Ask the page's own world which elements got listeners, and for its closed shadow roots.
 function pullNotes(doc) {
   const take = (event) => {
-    for (const range of event.getTargetRanges()) {
-      const node = range.startContainer;
-      if (event.data === 'closed') {
-        closedRoots.set(node.host, node);
+    const kind = event.type.slice(SECRET.length);
+    const nodes = event.submitter ? [event.submitter]
+      : event.getTargetRanges().map((range) => range.startContainer);
+    for (const node of nodes) {
+      if (kind !== 'closed') {
+        noted[kind].add(node);
+        continue;
+      }
+      const root = node.getRootNode();
+      if (root.host) {
+        closedRoots.set(root.host, root);
         closedCount++;
-      } else {
-        noted[event.data].add(node);
       }
     }
   };
-  doc.addEventListener(SECRET + 'a', take);
+  const kinds = ['click', 'hover', 'drag', 'closed'];
+  for (const kind of kinds) doc.addEventListener(SECRET + kind, take);
   doc.dispatchEvent(new Event(SECRET + 'q'));
-  doc.removeEventListener(SECRET + 'a', take);
+  for (const kind of kinds) doc.removeEventListener(SECRET + kind, take);
 }
 
 function shadowOf(element) {

@@ -12,7 +12,10 @@
   });
   const pending = { click: [], hover: [], drag: [], closed: [] };
   const kindNames = ['click', 'hover', 'drag', 'closed'];
-  const { WeakRef: Ref, WeakMap: Weak, StaticRange: Span, InputEvent: Carrier } = globalThis;
+  const { WeakRef: Ref, WeakMap: Weak, StaticRange: Span } = globalThis;
+  const { InputEvent: Carrier, SubmitEvent: Submit, ShadowRoot: Shadow } = globalThis;
+  const rootOf = Node.prototype.getRootNode;
+  const queryAll = DocumentFragment.prototype.querySelectorAll;
   const deref = Ref.prototype.deref;
   const listen = EventTarget.prototype.addEventListener;
   const dispatch = EventTarget.prototype.dispatchEvent;
@@ -22,22 +25,42 @@
   const doc = document;
   const natives = new Weak();
 
-  // The isolated world asks; the answer is one event per kind whose ranges start at the nodes.
+  const send = (event) => apply(dispatch, doc, [event]);
+
+  // Nodes inside shadow trees are hidden from ranges, not from the submitter of a submit event. A
+  // closed root is told by an element inside it; an empty one waits.
+  const sendShadowed = (node, kind) => {
+    const list = kind === 'closed' ? apply(queryAll, node, ['*']) : [node];
+    for (let i = 0; i < list.length && i < 20; i++) {
+      try {
+        send(new Submit(secret + kind, { submitter: list[i] }));
+        return true;
+      } catch {
+        // Not an HTML element: the next one will do.
+      }
+    }
+    return false;
+  };
+
+  // The isolated world asks; the answer is one event per kind whose ranges start at the nodes, and
+  // one event for each node inside a shadow tree.
   const answer = () => {
     for (const kind of kindNames) {
       const ranges = [];
+      const waiting = [];
       for (const reference of pending[kind]) {
         const node = apply(deref, reference, []);
-        if (node) {
+        if (!node) continue;
+        if (apply(rootOf, node, []) instanceof Shadow) {
+          if (!sendShadowed(node, kind)) waiting[waiting.length] = reference;
+        } else {
           ranges[ranges.length] = new Span({
             startContainer: node, startOffset: 0, endContainer: node, endOffset: 0,
           });
         }
       }
-      pending[kind].length = 0;
-      if (ranges.length) {
-        apply(dispatch, doc, [new Carrier(secret + 'a', { data: kind, targetRanges: ranges })]);
-      }
+      pending[kind] = kind === 'closed' ? waiting : [];
+      if (ranges.length) send(new Carrier(secret + kind, { targetRanges: ranges }));
     }
   };
 

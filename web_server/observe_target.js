@@ -117,10 +117,14 @@ function scrollToNode(id) {
 function handOver(id, type) {
   const element = elementOf(id);
   if (!element) return false;
-  const range = new StaticRange({
-    startContainer: element, startOffset: 0, endContainer: element, endOffset: 0,
-  });
-  element.ownerDocument.dispatchEvent(new InputEvent(type, { targetRanges: [range] }));
+  if (element.getRootNode().nodeType === 11 && !('ownerSVGElement' in element)) {
+    element.ownerDocument.dispatchEvent(new SubmitEvent(type, { submitter: element }));
+  } else {
+    const range = new StaticRange({
+      startContainer: element, startOffset: 0, endContainer: element, endOffset: 0,
+    });
+    element.ownerDocument.dispatchEvent(new InputEvent(type, { targetRanges: [range] }));
+  }
   return true;
 }
 

@@ -330,10 +330,12 @@ function namelessPairs(element, role, style) {
 function visitInteractive(element, role, rect, inner, c, hints) {
   const index = walk.out.length;
   let name = nameOf(element, role);
+  const editable = hints.includes('editable: true');
   const fromContent = role === 'generic' || CONTAINERS.has(role) || role === 'none'
     || role === 'paragraph' || role === 'image' && 'ownerSVGElement' in element;
   let mute = c.mute || NAME_FROM_CONTENT.has(role);
-  if (fromContent && !name && !CONTAINERS.has(role) && isPhrase(element)) {
+  if (fromContent && !name && !editable && (role === 'group' || !CONTAINERS.has(role))
+      && isPhrase(element)) {
     name = textOf(element, role);
     mute = mute || name !== '' && name.length <= LONG_NAME;
     if (name.length > LONG_NAME) name = '';
@@ -343,7 +345,7 @@ function visitInteractive(element, role, rect, inner, c, hints) {
   if (!name && !TOGGLES.test(role)) {
     if (!fromContent || !element.firstElementChild) pairs.push(...namelessPairs(element, role, inner.style));
   }
-  if ((role === 'textbox' || role === 'combobox') && !('value' in element)) {
+  if (editable || (role === 'textbox' || role === 'combobox') && !('value' in element)) {
     const value = textOf(element, role);
     if (value.length <= LONG_VALUE) {
       if (value) pairs.push('value: ' + plain(value));
