@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ck_pro.language import Prompt, compose_prompt
+from ck_pro.language import Prompt
 from ck_pro.prompts import (
     ACTION_INSTRUCTION,
     CODE_RULES,
     END_INSTRUCTION,
-    PLAN_RULES,
-    progress_text,
-    system_text,
+    PLAN_INSTRUCTION,
+    PromptParts,
 )
 from ck_pro.template import register_template
 
@@ -39,31 +38,22 @@ print(result)
 ```"""
 
 
-def _prompt(values: dict[str, Any], instruction: str) -> Prompt:
-    system = system_text(_ROLE, _RULES, values["functions_long"], _EXAMPLE)
-    current = progress_text(
-        values["state_str"],
-        values["notices"],
-        values["step_idx"],
-        values["max_steps"],
-        values["files"],
-    )
-    return compose_prompt(system, values["task"], values["history"], current, instruction)
+_PARTS = PromptParts(_ROLE, _RULES, _EXAMPLE)
 
 
 def ck_plan(**values: Any) -> Prompt:
     """What is done, what is next, what was learned."""
-    return _prompt(values, PLAN_RULES)
+    return _PARTS.prompt(values, PLAN_INSTRUCTION)
 
 
 def ck_action(**values: Any) -> Prompt:
     """The next piece of code."""
-    return _prompt(values, ACTION_INSTRUCTION)
+    return _PARTS.prompt(values, ACTION_INSTRUCTION)
 
 
 def ck_end(**values: Any) -> Prompt:
     """The final answer, put into form; off by default (see `CKAgent`)."""
-    return _prompt(values, END_INSTRUCTION)
+    return _PARTS.prompt(values, END_INSTRUCTION)
 
 
 register_template({"ck_plan": ck_plan, "ck_action": ck_action, "ck_end": ck_end})

@@ -62,6 +62,8 @@ class MultiStepAgent(KwargsInitializable):
     """Tools that the code may call: `Tool` objects, names of attributes, or plain functions."""
     active_functions: list[str] | None = None
     """Names of the sub-agents and tools that exist for the model; all when None."""
+    end_always: bool = True
+    """Run the end phase, if there is one, after `stop` too; else only for want of an answer."""
     max_steps: Annotated[int, Field(ge=1)] = 10
     recent_steps: Annotated[int, Field(ge=0)] | None = None
     """How many steps the prompt shows; None lets the window grow and move in rare jumps."""
@@ -242,7 +244,7 @@ class MultiStepAgent(KwargsInitializable):
         run: Run = session.run
         found = session.finish or {"output": "", "log": "The run ended without an answer."}
         data: dict[str, Any] = {"final_results": {k: found[k] for k in ("output", "log")}}
-        if self.templates.get("end"):
+        if self.templates.get("end") and (self.end_always or session.finish is None):
             kwargs = {**self.step_prepare(session, session.state), "final_results": found}
             reply = self._call_model(session, "end", kwargs, model=self.end_model)
             data = {**self._parse_output(reply), **data}

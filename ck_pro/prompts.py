@@ -6,7 +6,8 @@ are the same in every phase and step of an agent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ck_pro.language import Prompt, compose_prompt
@@ -19,7 +20,7 @@ CODE_RULES = """\
 - Files are read and written in the working directory; the code has no network of its own.
 - Do not guess what a function would return: call it, print it, and go on in the next step."""
 
-PLAN_RULES = """\
+PLAN_INSTRUCTION = """\
 Now plan. Reply with a short thought, then one block of Python that holds a single dict with the
 keys 'completed_list' (sub-tasks that are done), 'todo_list' (sub-tasks that are left, in order),
 'experience' (what was learned about how to do things, also what failed) and 'information' (facts
@@ -33,30 +34,51 @@ with the keys 'output' (the final answer, exactly in the form that the task asks
 string if there is none) and 'log' (how it was found, or what prevented it)."""
 
 
-def system_text(role: str, rules: str, functions: str, example: str) -> str:
-    """The unchanging beginning of all prompts of an agent."""
-    parts = [role, f"# Rules\n{rules}"]
-    if functions:
-        parts.append(f"# Functions you can call in the code\n{functions}")
-    parts.append(f"# Example of a reply\n{example}")
-    return "\n\n".join(parts)
+@dataclass(frozen=True)
+class PromptParts:
+    """What an agent's prompts are made of, beside what the run gives: they never change.
+
+    Attributes:
+        role: who the model is.
+        rules: a list of rules, as text.
+        example: one worked example of a reply.
+    """
+
+    role: str
+    rules: str
+    example: str
+
+    def prompt(
+        self,
+        values: Mapping[str, Any],
+        instruction: str,
+        world: Sequence[Mapping[str, Any]] = (),
+    ) -> Prompt:
+        """The prompt of one phase.
+
+        Args:
+            values: the common template values (`MultiStepAgent.step_prepare`).
+            instruction: what this phase wants.
+            world: message parts that show the environment now.
+        """
+        parts = [self.role, f"# Rules\n{self.rules}"]
+        if values["functions_long"]:
+            parts.append(f"# Functions you can call in the code\n{values['functions_long']}")
+        parts.append(f"# Example of a reply\n{self.example}")
+        current = [{"type": "text", "text": _progress(values)}, *world]
+        system = "\n\n".join(parts)
+        return compose_prompt(system, values["task"], values["history"], current, instruction)
 
 
-def progress_text(
-    state_str: str,
-    notices: Sequence[str],
-    step_idx: int,
-    max_steps: int,
-    files: Sequence[str] = (),
-) -> str:
-    """What has changed since the last prompt: progress, files, notices."""
-    parts = [f"# Progress so far\n{state_str}"] if state_str not in ("", "{}") else []
-    if files:
-        parts.append("# Files in the working directory\n" + "\n".join(files))
-    if notices:
-        parts.append("# Mind\n" + "\n".join(f"- {n}" for n in notices))
-    if max_steps - step_idx <= 2:
-        left = max_steps - step_idx
+def _progress(values: Mapping[str, Any]) -> str:
+    """What has changed since the last prompt: progress, files, notices, steps left."""
+    parts = [f"# Progress so far\n{values['state_str']}"] if values["state"] else []
+    if values["files"]:
+        parts.append("# Files in the working directory\n" + "\n".join(values["files"]))
+    if values["notices"]:
+        parts.append("# Mind\n" + "\n".join(f"- {n}" for n in values["notices"]))
+    left = values["max_steps"] - values["step_idx"]
+    if left <= 2:
         parts.append(f"Only {left} step{'s are' if left != 1 else ' is'} left, this one included.")
     return "\n\n".join(parts)
 
@@ -71,31 +93,22 @@ print(total)
 ```"""
 
 
-def _prompt(values: dict[str, Any], instruction: str) -> Prompt:
-    system = system_text(_ROLE, CODE_RULES, values["functions_long"], _EXAMPLE)
-    current = progress_text(
-        values["state_str"],
-        values["notices"],
-        values["step_idx"],
-        values["max_steps"],
-        values["files"],
-    )
-    return compose_prompt(system, values["task"], values["history"], current, instruction)
+_PARTS = PromptParts(_ROLE, CODE_RULES, _EXAMPLE)
 
 
 def agent_plan(**values: Any) -> Prompt:
     """The plan phase of a plain agent."""
-    return _prompt(values, PLAN_RULES)
+    return _PARTS.prompt(values, PLAN_INSTRUCTION)
 
 
 def agent_action(**values: Any) -> Prompt:
     """The action phase of a plain agent."""
-    return _prompt(values, ACTION_INSTRUCTION)
+    return _PARTS.prompt(values, ACTION_INSTRUCTION)
 
 
 def agent_end(**values: Any) -> Prompt:
     """The end phase of a plain agent."""
-    return _prompt(values, END_INSTRUCTION)
+    return _PARTS.prompt(values, END_INSTRUCTION)
 
 
 register_template({"agent_plan": agent_plan, "agent_action": agent_action, "agent_end": agent_end})

@@ -102,9 +102,7 @@ class WebAgent(MultiStepAgent):
     templates = {"plan": "web_plan", "action": "web_action", "end": "web_end"}
     tools: list[Any] = [*(WebTool(name=n) for n in WEB_FUNCTIONS), WebStopTool()]
     web_env: WebEnvConfig = WebEnvConfig()
-    end_always: bool = False
-    """Let the end phase put the result into words even when `stop` gave it; otherwise only a run
-    that ended without `stop` gets one."""
+    end_always = False
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -163,14 +161,6 @@ class WebAgent(MultiStepAgent):
         """Run the code; what came of its browser actions is told, printed or not."""
         seen = super().step_action(session, action)
         return with_lines(seen, self._web_envs[session.id].take_log())
-
-    def finalize(self, session: AgentSession) -> dict[str, Any]:
-        """The result that `stop` gave; without one, a model sums up what was found."""
-        if session.finish is None or self.end_always:
-            return super().finalize(session)
-        found = {k: session.finish[k] for k in ("output", "log")}
-        session.run.record("end", {"final_results": found}, phase="end")
-        return found
 
 
 def with_lines(observation: Any, lines: list[str]) -> Any:

@@ -1,7 +1,8 @@
 """Prompts of the web agent: plan, action, and the end for runs without an answer.
 
 The order is from stable to volatile (see `compose_prompt`): role, rules, functions and example are
-the same in every phase and step; progress and the page come last, before the instruction.
+the same in every phase and step. Of what is new in a step, the page comes first: it is long, and the
+same in the plan and the action of that step, while the plan changes the progress.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ck_pro.language import Prompt, compose_prompt
-from ck_pro.prompts import END_INSTRUCTION, PLAN_RULES, progress_text, system_text
+from ck_pro.language import Prompt
+from ck_pro.prompts import ACTION_INSTRUCTION, END_INSTRUCTION, PLAN_INSTRUCTION, PromptParts
 from ck_pro.template import register_template
 
 _ROLE = """\
@@ -41,8 +42,6 @@ Thought: The page has a search field, [7]. Searching for the product is faster t
 type(id=7, content="desk lamp")
 ```"""
 
-_ACTION = "Now act: a short thought, then one block of Python for the next step."
-
 
 def _page(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The page as parts of a message, with its screenshot where there is one."""
@@ -53,27 +52,21 @@ def _page(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     return parts
 
 
+_PARTS = PromptParts(_ROLE, _RULES, _EXAMPLE)
+
+
 def _prompt(values: dict[str, Any], instruction: str) -> Prompt:
-    system = system_text(_ROLE, _RULES, values["functions_long"], _EXAMPLE)
-    progress = progress_text(
-        values["state_str"],
-        values["notices"],
-        values["step_idx"],
-        values["max_steps"],
-        values["files"],
-    )
-    current = [{"type": "text", "text": progress}, *_page(values)]
-    return compose_prompt(system, values["task"], values["history"], current, instruction)
+    return _PARTS.prompt(values, instruction, _page(values))
 
 
 def web_plan(**values: Any) -> Prompt:
     """What is done, what is next, what was learned, judged by the page."""
-    return _prompt(values, PLAN_RULES)
+    return _prompt(values, PLAN_INSTRUCTION)
 
 
 def web_action(**values: Any) -> Prompt:
     """The next actions."""
-    return _prompt(values, _ACTION)
+    return _prompt(values, ACTION_INSTRUCTION)
 
 
 def web_end(**values: Any) -> Prompt:
