@@ -65,7 +65,9 @@ class PromptParts:
         if values["functions_long"]:
             parts.append(f"# Functions you can call in the code\n{values['functions_long']}")
         parts.append(f"# Example of a reply\n{self.example}")
-        current = [{"type": "text", "text": _progress(values)}, *world]
+        # the world first: it is long, and the same in the plan and the action of one step, while
+        # the plan changes the progress
+        current = [*world, {"type": "text", "text": _progress(values)}]
         system = "\n\n".join(parts)
         return compose_prompt(system, values["task"], values["history"], current, instruction)
 

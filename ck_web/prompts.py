@@ -1,8 +1,6 @@
 """Prompts of the web agent: plan, action, and the end for runs without an answer.
 
-The order is from stable to volatile (see `compose_prompt`): role, rules, functions and example are
-the same in every phase and step. Of what is new in a step, the page comes first: it is long, and the
-same in the plan and the action of that step, while the plan changes the progress.
+The order is from stable to volatile; see `ck_pro.prompts.PromptParts`.
 """
 
 from __future__ import annotations
