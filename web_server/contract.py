@@ -58,6 +58,9 @@ def _text(value: Any) -> Any:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
+    if isinstance(value, str) and not value.isascii():
+        # A lone surrogate is valid JSON, but no text that could be sent on.
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
 
 

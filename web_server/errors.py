@@ -5,6 +5,8 @@ Every message is one line that says what was wrong and what to do.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class ServerError(Exception):
     """Base of all answers that are not 200.
@@ -20,6 +22,7 @@ class ServerError(Exception):
         super().__init__(message)
         self.message = message
         self.retry_after = retry_after
+        self.observation: dict[str, Any] | None = None
 
 
 class BadRequest(ServerError):

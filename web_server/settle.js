@@ -96,6 +96,62 @@
       }
       return {changes, late, restless: restlessSeen};
     },
+    // Resolves at the first change of the document, or after so many milliseconds.
+    changed(milliseconds) {
+      watch();
+      return new Promise((resolve) => {
+        const end = performance.now() + milliseconds;
+        const look = () => {
+          take(observer.takeRecords());
+          if (dirty || performance.now() > end) resolve(dirty);
+          else setTimeout(look, 30);
+        };
+        look();
+      });
+    },
+    // Resolves when the text is on the page (true), or after so many milliseconds (false).
+    text(wanted, milliseconds) {
+      watch();
+      const plain = (text) => text.replace(/\s+/g, ' ').toLowerCase();
+      const needle = plain(wanted).trim();
+      const present = () => documents().some(
+        (inner) => inner.body && plain(inner.body.innerText).includes(needle));
+      return new Promise((resolve) => {
+        const end = performance.now() + milliseconds;
+        let first = true;
+        const look = () => {
+          take(observer.takeRecords());
+          const found = (first || dirty) && present();
+          first = dirty = false;
+          if (found || performance.now() > end) resolve(found);
+          else setTimeout(look, 30);
+        };
+        look();
+      });
+    },
+    // Scrolls the page, or what scrolls most of it, by a share of the visible size.
+    scroll(dx, dy) {
+      const room = (box) => {
+        const before = [box.scrollLeft, box.scrollTop];
+        box.scrollBy({left: dx * box.clientWidth, top: dy * box.clientHeight, behavior: 'instant'});
+        return box.scrollLeft !== before[0] || box.scrollTop !== before[1];
+      };
+      const scrolls = (box) => {
+        const style = getComputedStyle(box);
+        return (dy && box.scrollHeight > box.clientHeight + 1 && /auto|scroll/.test(style.overflowY))
+          || (dx && box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(style.overflowX));
+      };
+      const page = document.scrollingElement || document.documentElement;
+      if (room(page)) return 'page';
+      let box = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
+      for (; box; box = box.parentElement) if (box !== page && scrolls(box) && room(box)) return 'box';
+      const boxes = [...document.querySelectorAll('div, main, section, ul, article, nav, pre, aside')]
+        .filter((each) => each !== page && scrolls(each))
+        .sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight);
+      for (const each of boxes.slice(0, 5)) if (room(each)) return 'box';
+      const fixed = page.scrollHeight <= page.clientHeight + 1 && !boxes.length;
+      return fixed ? 'none' : 'end';
+    },
     rest() {
       observer.disconnect();
       frames = new Map();

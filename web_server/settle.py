@@ -29,6 +29,8 @@ QUIET_SECONDS = 1.5
 """How long the document may go on changing after an action."""
 REQUESTED_SECONDS = 0.5
 """How long a navigation that a page announced may take to send its request."""
+WINDOW_SECONDS = 5.0
+"""How long a window that a page opened may take to become a page."""
 RESTLESS_AFTER = 4
 """So often a URL may be asked for while one action settles, until it counts as polling."""
 
@@ -67,6 +69,15 @@ class Activity:
         self.commits = 0
         self.failure = ""
         self.keeps_changing = False
+        self.windows_due = 0
+        self.document: Request | None = None
+        self.unreachable = ""
+
+    @property
+    def cdp(self) -> CDPSession:
+        """The DevTools session of the page; only after `attach`."""
+        assert self._cdp is not None
+        return self._cdp
 
     async def attach(self) -> None:
         """Begin to listen. To be called once, before the page goes anywhere."""
@@ -77,6 +88,7 @@ class Activity:
         cdp = await page.context.new_cdp_session(page)
         self._cdp = cdp
         cdp.on("Page.frameRequestedNavigation", self._on_announced)
+        cdp.on("Page.windowOpen", self._on_window_open)
         cdp.on("Page.frameNavigated", self._on_navigated)
         cdp.on("Page.navigatedWithinDocument", self._on_same_document)
         cdp.on("Page.domContentEventFired", self._on_dom_ready)
@@ -111,13 +123,29 @@ class Activity:
             self._announced = time.monotonic()
             self._wake()
 
+    def _on_window_open(self, event: dict[str, Any]) -> None:
+        # Without a gesture of the user Chromium's own blocker keeps the window from opening.
+        if event.get("userGesture"):
+            self.windows_due += 1
+            self._wake()
+
+    def window_opened(self) -> None:
+        """To be called when a pop-up of this page has become a page."""
+        self.windows_due = max(0, self.windows_due - 1)
+        self._wake()
+
+    def expect_navigation(self) -> None:
+        """To be called before what navigates without the page's doing, such as going back."""
+        self._announced = time.monotonic()
+
     def _on_navigated(self, event: dict[str, Any]) -> None:
         frame = event["frame"]
         if frame.get("parentId"):
             return
         self._frame_id = frame["id"]
         self._announced = 0.0
-        self._navigation = None
+        self.document, self._navigation = self._navigation, None
+        self.unreachable = frame.get("unreachableUrl", "")
         self._world = None
         self._dom_ready = False
         self.keeps_changing = False
@@ -143,9 +171,10 @@ class Activity:
         self.failure = ""
         self._asked.clear()
         self._announced = 0.0
+        self.windows_due = 0
         # What was in flight before the action is no doing of it.
         self._in_flight.clear()
-        await self._call("ckSettle.arm()")
+        await self.call("arm")
 
     async def settle(self) -> dict[str, Any]:
         """Wait until the page has come to rest.
@@ -159,7 +188,7 @@ class Activity:
         late = False
         deadline = time.monotonic() + REQUEST_SECONDS
         while True:
-            quiet = await self._call(f"ckSettle.quiet({QUIET_SECONDS * 1000:.0f})")
+            quiet = await self.call("quiet", QUIET_SECONDS * 1000)
             if quiet is not None:
                 changes += quiet["changes"]
                 late = late or quiet["late"]
@@ -185,7 +214,10 @@ class Activity:
                 await self._until(lambda: not self._awaited() or self._navigating(), deadline)
             else:
                 await self._until(self._changed.is_set, min(deadline, time.monotonic() + 0.1))
-        await self._call("ckSettle.rest()")
+        if self.windows_due:
+            soon = time.monotonic() + WINDOW_SECONDS
+            await self._until(lambda: self.windows_due == 0, soon)
+        await self.call("rest")
         self.keeps_changing = self.keeps_changing or late
         return {
             "navigated": self.commits != commits,
@@ -228,8 +260,16 @@ class Activity:
                 continue
         return True
 
+    async def call(self, function: str, *arguments: Any) -> Any:
+        """Call a function of `settle.js`; None when the document went away meanwhile."""
+        listed = ", ".join(json.dumps(argument) for argument in arguments)
+        return await self._call(f"ckSettle.{function}({listed})")
+
+    async def evaluate(self, expression: str) -> Any:
+        """Evaluate in the isolated world; None when the document went away or it threw."""
+        return await self._call(expression)
+
     async def _call(self, expression: str) -> Any:
-        """Evaluate in the isolated world; None when the document went away meanwhile."""
         assert self._cdp is not None
         try:
             if self._world is None:

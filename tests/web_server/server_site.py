@@ -1,0 +1,145 @@
+"""A small web site on loopback for the tests of the browser server."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import time
+from collections.abc import Callable
+
+PAGES: dict[str, str] = {
+    "/": """<title>Home</title><h1>Home</h1>
+        <a href="/two">To two</a> <a href="/two" target="_blank">Blank two</a>
+        <a href="/missing">Broken</a> <a href="/file">Get file</a>
+        <button onclick="document.getElementById('out').textContent='pressed '+(++n)">Press</button>
+        <p id="out">nothing</p><script>let n=0</script>""",
+    "/two": """<title>Two</title><h1>Second page</h1><a href="/">Home again</a>
+        <button onclick="window.close()">Close me</button>""",
+    "/form": """<title>Form</title><form action="/sent"><label>Name <input name="name"
+        value="old"></label><label>Notes <textarea name="notes"></textarea></label>
+        <label>Colour <select name="colour"><option value="r">Red</option>
+        <option value="g">Green</option><option disabled>Blue</option></select></label>
+        <label><input type="checkbox" name="ok"> Agree</label>
+        <label>Day <input type="date" name="day"></label>
+        <input type="file" name="f" aria-label="Document">
+        <div contenteditable aria-label="Rich" role="textbox">some text</div>
+        <button>Send</button><button disabled>Never</button></form>""",
+    "/cover": """<title>Cover</title><button style="position:absolute;left:50px;top:80px"
+        onclick="document.title='wrong'">Below</button>
+        <div role="dialog" aria-label="Cookies" style="position:absolute;left:0;top:0;width:600px;
+        height:400px;background:#fff">Cookies? <button onclick="this.parentElement.remove()">No
+        </button></div>""",
+    "/long": """<title>Long</title>"""
+    + "".join(f"<p>line {i}</p>" for i in range(300))
+    + """<button onclick="document.title='hit'">Bottom</button>""",
+    "/late": """<title>Late</title><button onclick="setTimeout(()=>{out.textContent='timer'},300)">
+        Timer</button><button onclick="fetch('/slow').then(r=>r.text()).then(t=>{
+        out.textContent='got '+t})">Fetch</button><p id="out">empty</p>""",
+    "/restless": """<title>Restless</title><p id="tick">0</p><button onclick="
+        document.getElementById('out').textContent='pressed'">Press</button><p id="out">empty</p>
+        <script>let i=0;(function f(){tick.textContent=++i;requestAnimationFrame(f)})();
+        setInterval(()=>fetch('/poll'),50)</script>""",
+    "/dialogs": """<title>Dialogs</title><button onclick="alert('hello')">Alert</button>
+        <button onclick="out.textContent=confirm('sure?')">Confirm</button>
+        <button onclick="out.textContent=prompt('who?','me')">Prompt</button>
+        <button onclick="while(true)alert('again')">Forever</button><p id="out">empty</p>""",
+    "/busy": """<title>Busy</title><button onclick="while(true){}">Loop</button>""",
+    "/popups": """<title>Popups</title><button onclick="for(let i=0;i<100;i++)open('/two')">Many
+        </button><button onclick="open('/two')">One</button>""",
+    "/storage": """<title>Storage</title><button onclick="localStorage.k='kept';
+        sessionStorage.s='too';document.cookie='c=1'">Save</button><p id="out"></p><script>
+        out.textContent=`local ${localStorage.k} session ${sessionStorage.s} ${document.cookie}`
+        </script>""",
+    "/private": """<title>Private</title><p id="out">trying</p><script>
+        fetch('http://127.0.0.1:1/').then(()=>out.textContent='reached',
+        ()=>out.textContent='refused')</script><iframe src="http://10.0.0.1/"></iframe>
+        <iframe src="file:///etc/passwd"></iframe>""",
+    "/keys": """<title>Keys</title><input aria-label="Field" onkeydown="
+        out.textContent+=' '+(event.ctrlKey?'ctrl+':'')+event.key"><p id="out"></p>""",
+    "/drag": """<title>Drag</title><div id="a" draggable="true" aria-label="Card" role="button"
+        style="width:80px;height:40px;background:#ccc"
+        ondragstart="event.dataTransfer.setData('text','card')">Card</div><div role="button"
+        aria-label="Bin" style="margin-top:80px;width:200px;height:100px;background:#eee"
+        ondragover="event.preventDefault()" ondrop="event.preventDefault();
+        this.setAttribute('aria-label','Bin with '+event.dataTransfer.getData('text'))">Bin</div>""",
+    "/menu": """<title>Menu</title><div role="combobox" aria-label="Fruit" tabindex="0"
+        aria-expanded="false" onclick="list.hidden=false;this.setAttribute('aria-expanded',true)">
+        pick</div><ul id="list" role="listbox" hidden><li role="option" onclick="
+        document.title='Apple'">Apple</li><li role="option" onclick="document.title='Pear'">Pear
+        </li></ul>""",
+}
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        path = self.path.split("?")[0]
+        if path == "/slow":
+            time.sleep(0.7)
+            self._send(200, "text/plain", b"slow answer")
+        elif path == "/file":
+            self._send(200, "text/csv", b"a,b\n1,2\n", 'attachment; filename="../data.csv"')
+        elif path == "/huge":
+            self._send_endless()
+        elif path == "/sent":
+            self._send(200, "text/html", f"<title>Sent</title><p>{self.path}</p>".encode())
+        elif path == "/redirect-private":
+            self.send_response(302)
+            self.send_header("Location", "http://127.0.0.1:1/secret")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif path in PAGES:
+            self._send(200, "text/html; charset=utf-8", PAGES[path].encode())
+        elif path == "/poll":
+            self._send(200, "text/plain", b"x")
+        else:
+            self._send(404, "text/html", b"<title>Gone</title><h1>Not here</h1>")
+
+    def _send(self, status: int, kind: str, body: bytes, disposition: str = "") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if disposition:
+            self.send_header("Content-Disposition", disposition)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _send_endless(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Disposition", "attachment; filename=huge.bin")
+        self.send_header("Content-Length", str(10**10))
+        self.end_headers()
+        try:
+            for _ in range(10**5):
+                self.wfile.write(b"\0" * 100_000)
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+class Site(http.server.ThreadingHTTPServer):
+    """The site, serving on a thread."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+    """Whether a condition comes true in time; for what no event reaches the test process of."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True

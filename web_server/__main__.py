@@ -1,0 +1,141 @@
+"""`python -m web_server`: start the browser server."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import sys
+
+import click
+
+from web_server.chromium import ChromiumNotFound, find_chromium
+from web_server.policy import Policy, RuleError
+
+_MISSING = 'the browser server needs more packages: pip install "ck-pro[web]" (missing: {})'
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--host", default="127.0.0.1", help="Address to bind to; others need --token.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=3000,
+    envvar="LISTEN_PORT",
+    show_envvar=True,
+    help="Port to bind to; 0 picks a free one.",
+)
+@click.option(
+    "--max-browsers",
+    type=click.IntRange(1, 500),
+    default=16,
+    envvar="MAX_BROWSERS",
+    show_envvar=True,
+    help="How many sessions may be leased at once.",
+)
+@click.option(
+    "--token",
+    default="",
+    envvar="CK_WEB_TOKEN",
+    show_envvar=True,
+    help="Bearer token that every request must carry.",
+)
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Open a host, address or range; needed for private and loopback ones. Repeatable.",
+)
+@click.option(
+    "--block",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Close a host with its subdomains, an address or range, or '*'. Repeatable.",
+)
+@click.option("--chromium", default="", metavar="PATH", help="Chromium executable.")
+@click.option(
+    "--idle-seconds",
+    type=click.FloatRange(min=1),
+    default=1800.0,
+    help="A lease ends when unused for so long.",
+)
+@click.option(
+    "--queue-seconds",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    help="How long a caller may wait for a free browser.",
+)
+@click.option(
+    "--max-download-mb",
+    type=click.FloatRange(min=0.001),
+    default=200.0,
+    help="Largest download that is kept.",
+)
+@click.option("--verbose", is_flag=True, help="Log every request to standard error.")
+def main(
+    host: str,
+    port: int,
+    max_browsers: int,
+    token: str,
+    allow: tuple[str, ...],
+    block: tuple[str, ...],
+    chromium: str,
+    idle_seconds: float,
+    queue_seconds: float,
+    max_download_mb: float,
+    verbose: bool,
+) -> None:
+    """Serve web pages to agents: one Chromium, many separate sessions.
+
+    Pages reach public addresses over http and https. Of --allow and --block rules the most
+    specific one decides, so "--block '*' --allow example.com" makes an allow-list.
+    """
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    if not token and not _is_loopback(host):
+        raise click.UsageError(f"binding to {host} lets others in: set --token or CK_WEB_TOKEN")
+    try:
+        policy = Policy.of(allow, block)
+        executable = find_chromium(chromium)
+    except (RuleError, ChromiumNotFound) as error:
+        raise click.ClickException(str(error)) from None
+    try:
+        from web_server.errors import ServerError
+        from web_server.pool import PoolOptions
+        from web_server.server import Server
+    except ImportError as error:
+        raise click.ClickException(_MISSING.format(error.name)) from None
+    options = PoolOptions(
+        chromium=executable,
+        policy=policy,
+        max_browsers=max_browsers,
+        max_waiting=4 * max_browsers,
+        queue_seconds=queue_seconds,
+        idle_seconds=idle_seconds,
+        max_download=int(max_download_mb * 1_000_000),
+    )
+    try:
+        server = Server(options, host, port, token)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from None
+    except ServerError as error:
+        raise click.ClickException(error.message) from None
+    server.stop_on_signals()
+    click.echo(f"listening on {server.url}")
+    sys.stdout.flush()
+    server.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""The downloads of one browser session: a folder of its own, capped in size and number."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, CDPSession, Error
+
+from web_server.contract import Download
+
+ROOT = "DownloadedFiles"
+"""First part of every path that the wire knows a download by."""
+MAX_FILES = 200
+
+
+class Downloads:
+    """What pages of one session downloaded.
+
+    Args:
+        browser_id: the session's id, the second part of every path.
+        folder: an empty folder of this session alone.
+        max_bytes: the largest download that is kept, and half of what all may take together.
+        note: called with one line for each download that ended.
+    """
+
+    def __init__(
+        self, browser_id: str, folder: Path, max_bytes: int, note: Callable[[str], None]
+    ) -> None:
+        self._browser_id = browser_id
+        self._incoming = folder / "incoming"
+        self._folder = folder / "files"
+        self._max_bytes = max_bytes
+        self._note = note
+        self._active: dict[str, str] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._cdp: CDPSession | None = None
+        self._context_id = ""
+        self._cancelling: set[asyncio.Task[None]] = set()
+        self.done: list[Download] = []
+        self._incoming.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    async def attach(self, browser: Browser, context_id: str) -> None:
+        """Receive the downloads of one browser context.
+
+        Args:
+            browser: the Chromium that the context lives in.
+            context_id: its DevTools id.
+        """
+        self._active.clear()
+        self._idle.set()
+        self._context_id = context_id
+        self._cdp = await browser.new_browser_cdp_session()
+        self._cdp.on("Browser.downloadWillBegin", self._on_begin)
+        self._cdp.on("Browser.downloadProgress", self._on_progress)
+        await self._cdp.send(
+            "Browser.setDownloadBehavior",
+            {
+                "behavior": "allowAndName",
+                "browserContextId": context_id,
+                "downloadPath": str(self._incoming),
+                "eventsEnabled": True,
+            },
+        )
+
+    async def detach(self) -> None:
+        """Stop receiving; unfinished downloads are dropped with their context."""
+        if self._cdp is not None:
+            try:
+                await self._cdp.detach()
+            except Error:
+                pass  # Chromium is gone already
+            self._cdp = None
+
+    @property
+    def active(self) -> bool:
+        """Whether a download is under way."""
+        return bool(self._active)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until no download is under way, at most so long."""
+        try:
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        except asyncio.TimeoutError:
+            for name in self._active.values():
+                self._note(f"still downloading {name}")
+
+    def file(self, name: str) -> Path | None:
+        """The file behind the last part of a wire path; None if there is none."""
+        known = any(Path(download.path).name == name for download in self.done)
+        return self._folder / name if known else None
+
+    def _on_begin(self, event: dict[str, Any]) -> None:
+        self._active[event["guid"]] = safe_name(event.get("suggestedFilename", ""))
+        self._idle.clear()
+        if len(self.done) + len(self._active) > MAX_FILES:
+            self._cancel(event["guid"], f"more than {MAX_FILES} downloads")
+
+    def _on_progress(self, event: dict[str, Any]) -> None:
+        guid = event["guid"]
+        if guid not in self._active:
+            return
+        if event["state"] == "completed":
+            self._finish(guid)
+        elif event["state"] == "canceled":
+            self._note(f"download of {self._active[guid]} was cancelled")
+            self._forget(guid)
+        else:
+            size = max(event.get("receivedBytes", 0), event.get("totalBytes", 0))
+            taken = sum(download.size for download in self.done)
+            if size > self._max_bytes or taken + size > 2 * self._max_bytes:
+                self._cancel(guid, f"more than {self._max_bytes:,} bytes")
+
+    def _finish(self, guid: str) -> None:
+        name = self._unique(self._active[guid])
+        path = self._folder / name
+        try:
+            (self._incoming / guid).rename(path)
+            size = path.stat().st_size
+        except OSError as error:
+            self._note(f"download of {name} failed: {error.strerror}")
+        else:
+            wire_path = f"{ROOT}/{self._browser_id}/{name}"
+            self.done.append(Download(path=wire_path, name=self._active[guid], size=size))
+            self._note(f"downloaded {name} ({size:,} bytes)")
+        self._forget(guid)
+
+    def _cancel(self, guid: str, why: str) -> None:
+        self._note(f"download of {self._active[guid]} refused: {why}")
+        self._forget(guid)
+        task = asyncio.ensure_future(self._cancel_in_browser(guid))
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
+    async def _cancel_in_browser(self, guid: str) -> None:
+        if self._cdp is None:
+            return
+        arguments = {"guid": guid, "browserContextId": self._context_id}
+        try:
+            await self._cdp.send("Browser.cancelDownload", arguments)
+        except Error:
+            pass  # it ended by itself meanwhile
+        (self._incoming / guid).unlink(missing_ok=True)
+
+    def _forget(self, guid: str) -> None:
+        self._active.pop(guid, None)
+        if not self._active:
+            self._idle.set()
+
+    def _unique(self, name: str) -> str:
+        stem, dot, suffix = name.rpartition(".")
+        if not stem:
+            stem, dot, suffix = name, "", ""
+        candidate = name
+        number = 1
+        while (self._folder / candidate).exists():
+            number += 1
+            candidate = f"{stem} ({number}){dot}{suffix}"
+        return candidate
+
+
+def safe_name(suggested: str) -> str:
+    """A file name that a site suggested, as one harmless path component of at most 120 bytes."""
+    name = re.sub(r"[^\w .()+,=@-]", "_", suggested.replace("\\", "/").rsplit("/", 1)[-1])
+    name = name.strip(" .") or "download"
+    stem, dot, suffix = name.rpartition(".")
+    if not stem or len(suffix) > 10:
+        stem, dot, suffix = name, "", ""
+    while len(f"{stem}{dot}{suffix}".encode()) > 120:
+        stem = stem[:-1]
+    return f"{stem}{dot}{suffix}"

@@ -1,0 +1,451 @@
+"""What one request does to one leased browser, with recovery from crashed and hung pages.
+
+Everything here holds the session's lock, so requests for one browser follow one another, while
+those for others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from playwright.async_api import Error
+
+from web_server.actions import UNSETTLED, Doing, action_of
+from web_server.contract import Observation, ObserveOptions, PerformAction
+from web_server.errors import BadRequest, Busy, Conflict, NotFound, ServerError
+from web_server.marks import draw_marks
+from web_server.observe import ElementGone, Observed
+from web_server.page import Tab, protocol_reason
+from web_server.pool import Lease, Pool
+from web_server.session import Session
+from web_server.surface import PageHung, PageLost
+from web_server.view import blank_observation, tree_text
+
+LOCK_SECONDS = 60.0
+ACTION_SECONDS = 20.0
+"""How long the input events of one action may take, beyond the waiting that it asks for."""
+SETTLE_SECONDS = 60.0
+OBSERVE_SECONDS = 20.0
+DOWNLOAD_SECONDS = 10.0
+MAX_ROUNDS = 300
+_FULL_PAGE_LIMIT = 16_000
+_JPEG_QUALITY = 70
+
+
+class Driver:
+    """Carries out requests.
+
+    Args:
+        pool: where the browsers are.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._background: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def _session(self, browser_id: str) -> AsyncIterator[Session]:
+        """The session of that id, alive and for us alone.
+
+        Raises:
+            NotFound: there is no such browser.
+            Busy: another request holds it for too long.
+        """
+        lease = self._pool.find(browser_id)
+        session = lease.session
+        session.used = time.time()
+        try:
+            await asyncio.wait_for(session.lock.acquire(), LOCK_SECONDS)
+        except asyncio.TimeoutError:
+            raise Busy("another request is still at work on this browser: try again") from None
+        try:
+            self._pool.find(browser_id)
+            browser = await self._pool.browser()
+            if session.browser is not browser:
+                await session.rebuild(browser)
+            yield session
+        except (Error, PageLost, PageHung):
+            if lease.closing:
+                raise NotFound("the browser was closed meanwhile") from None
+            raise
+        finally:
+            session.used = time.time()
+            session.lock.release()
+
+    async def _ensure(self, session: Session, tab: Tab) -> None:
+        """Bring back a tab whose page is gone."""
+        browser = await self._pool.browser()
+        if session.browser is not browser:
+            await session.rebuild(browser)
+        elif tab.surface.lost:
+            await session.revive(tab, "the page crashed")
+            await self._settle(session, tab)
+
+    async def _recover(self, session: Session, tab: Tab, problem: Exception) -> None:
+        """After a crash or a hang: make the tab usable again, and tell of it."""
+        if isinstance(problem, PageHung) and not tab.surface.lost:
+            if await tab.surface.unhang():
+                session.note("a script of the page ran too long and was stopped", loud=True)
+                return
+            await session.revive(tab, "the page did not answer")
+            return
+        await self._ensure(session, tab)
+
+    # --- requests ---
+
+    async def open_page(self, browser_id: str, url: str, options: ObserveOptions | None) -> Any:
+        """A new page at `url`: its id, and what it looks like if `options` are given."""
+        if not url.strip():
+            raise BadRequest("openPage needs url")
+        async with self._session(browser_id) as session:
+            tab = await session.open_tab(url)
+            await self._travel(session, tab, url)
+            return tab.id, await self._view(session, tab, options)
+
+    async def goto(
+        self, browser_id: str, page_id: str, url: str, options: ObserveOptions | None
+    ) -> Any:
+        """Navigate a page: what happened, and what it looks like if `options` are given."""
+        if not url.strip():
+            raise BadRequest("gotoUrl needs targetUrl")
+        async with self._session(browser_id) as session:
+            tab = session.tab(page_id)
+            await self._ensure(session, tab)
+            message = await self._travel(session, tab, url)
+            return message, await self._view(session, tab, options)
+
+    async def _travel(self, session: Session, tab: Tab, url: str) -> str:
+        try:
+            await tab.surface.guard(tab.surface.activity.arm(), ACTION_SECONDS)
+            message = await tab.surface.guard(tab.goto(url), SETTLE_SECONDS)
+            await self._settle(session, tab)
+        except (PageLost, PageHung) as problem:
+            await self._recover(session, tab, problem)
+            message = "the page crashed or did not answer, and was restored"
+        return tab.failure or message
+
+    async def observe(self, browser_id: str, page_id: str, options: ObserveOptions) -> Any:
+        """What a page looks like."""
+        async with self._session(browser_id) as session:
+            tab = session.tab(page_id)
+            return await self._view(session, tab, options)
+
+    async def act(self, request: PerformAction) -> tuple[str, dict[str, Any] | None]:
+        """Act on a page: what happened, and what it looks like if the request asks for it.
+
+        Raises:
+            ServerError: the action could not be done; its `observation` is what the page looks
+                like, if the request asks for it.
+        """
+        action = action_of(request)
+        async with self._session(request.browserId) as session:
+            tab = session.tab(request.pageId)
+            await self._ensure(session, tab)
+            doing = Doing(session, tab, request)
+            options = request if request.observe else None
+            before = _Before.of(session)
+            surface = tab.surface
+            surface.begin_action()
+            settled: dict[str, Any] = {}
+            try:
+                if request.actionName.strip().lower() not in UNSETTLED:
+                    await surface.guard(surface.activity.arm(), ACTION_SECONDS)
+                limit = ACTION_SECONDS + (request.timeout or 0) / 1000 + SETTLE_SECONDS / 2
+                said = await surface.guard(action(doing), limit)
+                if request.actionName.strip().lower() not in UNSETTLED:
+                    settled = await self._settle(session, doing.tab)
+            except (PageLost, PageHung) as problem:
+                if surface in tab.surfaces:
+                    await self._recover(session, tab, problem)
+                    said = "the page crashed or stopped answering during the action"
+                else:
+                    said = "the pop-up closed"
+                    settled = await self._settle(session, tab) if tab.surfaces else {}
+            except ElementGone as gone:
+                raise await self._with_view(
+                    NotFound(str(gone)), session, doing.tab, options
+                ) from None
+            except Error as error:
+                reason = protocol_reason(error)
+                failure = Conflict(f"{request.actionName} did not work: {reason}")
+                raise await self._with_view(failure, session, doing.tab, options) from None
+            except ServerError as error:
+                raise await self._with_view(error, session, doing.tab, options) from None
+            tab = doing.tab
+            if session.follows_tabs and session.current in session.tabs:
+                tab = session.tabs[session.current]
+            message = before.message(said, session, tab, settled)
+            return message, await self._view(session, tab, options)
+
+    async def _with_view(
+        self, error: ServerError, session: Session, tab: Tab, options: ObserveOptions | None
+    ) -> ServerError:
+        """The error, with what the page looks like now if that was asked for."""
+        if options is not None:
+            error.observation = await self._view(session, tab, options)
+        return error
+
+    async def _settle(self, session: Session, tab: Tab) -> dict[str, Any]:
+        """Wait until page, pop-ups and downloads have come to rest."""
+        await tab.close_discarded()
+        surface = tab.surface
+        if surface.page.is_closed():
+            # A pop-up that closed itself: what is below it needs no waiting.
+            return {}
+        settled = await surface.guard(surface.activity.settle(), SETTLE_SECONDS)
+        await session.settle_arrivals()
+        if tab.id in session.tabs and tab.surface is not surface:
+            settled = await tab.surface.guard(tab.surface.activity.settle(), SETTLE_SECONDS)
+            settled["navigated"] = True
+        elif session.current in session.tabs and session.current != tab.id:
+            other = session.tabs[session.current].surface
+            await other.guard(other.activity.settle(), SETTLE_SECONDS)
+        if session.downloads.active:
+            await session.downloads.wait(DOWNLOAD_SECONDS)
+        await tab.tell_document()
+        return settled
+
+    # --- looking ---
+
+    async def _view(
+        self, session: Session, tab: Tab, options: ObserveOptions | None
+    ) -> dict[str, Any] | None:
+        """The wire's observation of a tab, after recovery if its page is gone; None if not asked.
+
+        The page is remembered afterwards, in the background.
+        """
+        if options is None:
+            self._remember(session, tab)
+            return None
+        for attempt in (1, 2, 3):
+            try:
+                await self._ensure(session, tab)
+                view = await tab.surface.guard(
+                    self._observe(session, tab, options), OBSERVE_SECONDS
+                )
+                self._remember(session, tab)
+                return view
+            except (PageLost, PageHung) as problem:
+                if attempt < 3:
+                    await self._recover(session, tab, problem)
+            except Error:
+                # The document was exchanged while we looked: settle, and look again.
+                if attempt == 3:
+                    raise
+                await self._settle(session, tab)
+        infos = [each.info(current=each is tab) for each in session.tabs.values()]
+        return blank_observation(
+            infos, [*session.notices, "the page does not answer: go elsewhere"]
+        )
+
+    async def _observe(self, session: Session, tab: Tab, options: ObserveOptions) -> dict[str, Any]:
+        surface = tab.surface
+        observed = await surface.observer.observe(
+            scope=options.scope,
+            fulltree=options.fulltree,
+            snapshot=options.snapshot,
+            elements=options.elements,
+        )
+        plain, boxed = await self._screenshots(tab, options)
+        html = await surface.page.content() if options.html else ""
+        tab.last_title = observed.title
+        tab.last_url = tab.url()
+        view = _wire(session, tab, observed)
+        view.html = html
+        view.nonboxed_screenshot = _base64(plain)
+        view.boxed_screenshot = _base64(boxed)
+        if not options.fulltree:
+            view.fulltree = ""
+        if surface.activity.keeps_changing:
+            view.events.append("the page keeps changing by itself")
+        await self._store_round(session, tab, options, plain or boxed, html)
+        session.events, session.notices, session.dialogs = [], [], []
+        return view.model_dump()
+
+    async def _screenshots(self, tab: Tab, options: ObserveOptions) -> tuple[bytes, bytes]:
+        """The viewport without and with marks; empty where not asked for."""
+        if options.screenshot == "none":
+            return b"", b""
+        plain = await self._capture(tab, options.imageFormat)
+        boxed = b""
+        if options.screenshot in ("boxed", "both"):
+            boxes = await tab.surface.observer.boxes()
+            boxed = await asyncio.to_thread(draw_marks, plain, boxes, options.imageFormat)
+        return (b"" if options.screenshot == "boxed" else plain), boxed
+
+    async def _capture(self, tab: Tab, image_format: str) -> bytes:
+        arguments: dict[str, Any] = {"format": image_format, "optimizeForSpeed": True}
+        if image_format == "jpeg":
+            arguments["quality"] = _JPEG_QUALITY
+        reply = await tab.surface.activity.cdp.send("Page.captureScreenshot", arguments)
+        return base64.b64decode(reply["data"])
+
+    async def full_page(self, browser_id: str, page_id: str) -> bytes:
+        """A PNG image of the whole page, as far as it is not endless."""
+        async with self._session(browser_id) as session:
+            tab = session.tab(page_id)
+            await self._ensure(session, tab)
+            try:
+                return await tab.surface.guard(self._capture_all(tab), OBSERVE_SECONDS)
+            except (PageLost, PageHung) as problem:
+                await self._recover(session, tab, problem)
+                raise Conflict("the page crashed or did not answer; it was restored") from None
+
+    async def _capture_all(self, tab: Tab) -> bytes:
+        cdp = tab.surface.activity.cdp
+        metrics = await cdp.send("Page.getLayoutMetrics")
+        size = metrics["cssContentSize"]
+        clip = {
+            "x": 0,
+            "y": 0,
+            "width": max(1, min(size["width"], _FULL_PAGE_LIMIT)),
+            "height": max(1, min(size["height"], _FULL_PAGE_LIMIT)),
+            "scale": 1,
+        }
+        reply = await cdp.send(
+            "Page.captureScreenshot",
+            {"format": "png", "captureBeyondViewport": True, "clip": clip},
+        )
+        return base64.b64decode(reply["data"])
+
+    # --- rounds ---
+
+    async def _store_round(
+        self, session: Session, tab: Tab, options: ObserveOptions, image: bytes, html: str
+    ) -> None:
+        """Keep screenshot and HTML under the client's round number."""
+        name = round_name(options.currentRound)
+        if not name or not (image or html):
+            return
+        url = tab.url()
+
+        def store() -> None:
+            stem = session.rounds / f"{tab.id}-{name}"
+            if image:
+                stem.with_suffix(".image").write_bytes(image)
+            if html:
+                stem.with_suffix(".html").write_text(f"{url}\n{html}", encoding="utf-8")
+            kept = sorted(session.rounds.iterdir(), key=lambda path: path.stat().st_mtime)
+            for old in kept[: -2 * MAX_ROUNDS]:
+                old.unlink()
+
+        await asyncio.to_thread(store)
+
+    async def stored_image(self, browser_id: str, page_id: str, number: str) -> bytes:
+        """The screenshot as it was stored at that round.
+
+        Raises:
+            NotFound: none was stored.
+        """
+        session = self._pool.find(browser_id).session
+        tab = session.tab(page_id)
+        name = round_name(number)
+        path = session.rounds / f"{tab.id}-{name}.image"
+        if not name or not path.is_file():
+            raise NotFound(f"no screenshot was stored at round '{number[:40]}' of page {tab.id}")
+        return path.read_bytes()
+
+    async def html(self, browser_id: str, page_id: str, number: str) -> tuple[str, str]:
+        """HTML and URL as stored at that round; of now where none was stored."""
+        session = self._pool.find(browser_id).session
+        tab = session.tab(page_id)
+        name = round_name(number)
+        path = session.rounds / f"{tab.id}-{name}.html"
+        if name and path.is_file():
+            url, _, text = path.read_text(encoding="utf-8").partition("\n")
+            return text, url
+        async with self._session(browser_id):
+            await self._ensure(session, tab)
+            try:
+                text = await tab.surface.guard(tab.surface.page.content(), OBSERVE_SECONDS)
+            except (PageLost, PageHung) as problem:
+                await self._recover(session, tab, problem)
+                raise Conflict("the page crashed or did not answer; it was restored") from None
+            return text, tab.url()
+
+    def file(self, filename: str) -> bytes:
+        """A download, by its wire path.
+
+        Raises:
+            NotFound: no browser has it.
+        """
+        parts = filename.strip().replace("\\", "/").split("/")
+        if len(parts) == 3 and parts[0] == "DownloadedFiles":
+            lease: Lease = self._pool.find(parts[1])
+            lease.session.used = time.time()
+            path = lease.session.downloads.file(parts[2])
+            if path is not None and path.is_file():
+                return path.read_bytes()
+        raise NotFound("no such file: filename must be one of downloaded_file_path")
+
+    def _remember(self, session: Session, tab: Tab) -> None:
+        """Note what a crash would lose, without keeping the caller waiting."""
+        task = asyncio.ensure_future(session.remember(tab))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+class _Before:
+    """What was counted before an action, to tell what it changed."""
+
+    def __init__(self, events: int, dialogs: int, current: str) -> None:
+        self._events = events
+        self._dialogs = dialogs
+        self._current = current
+
+    @classmethod
+    def of(cls, session: Session) -> _Before:
+        return cls(len(session.events), len(session.dialogs), session.current)
+
+    def message(self, said: str, session: Session, tab: Tab, settled: dict[str, Any]) -> str:
+        """One line: what was done, and what came of it."""
+        results = [*session.dialogs[self._dialogs :], *session.events[self._events :]]
+        if settled.get("navigated"):
+            results.append(f"the page is now {tab.url()}")
+        elif settled.get("changed"):
+            results.append("the page changed")
+        elif settled and not results:
+            results.append("nothing changed")
+        return "; ".join(part for part in [said, *results] if part)
+
+
+def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
+    """The old wire's keys and ours, from what the observer saw and the session kept."""
+    infos = [each.info(current=each is tab) for each in session.tabs.values()]
+    notices = list(session.notices)
+    if tab.failure:
+        notices.insert(0, tab.failure)
+    notices += [line for line in session.dialogs if line not in notices]
+    downloads = session.downloads.done
+    return Observation(
+        yaml=tree_text(infos, notices, observed.yaml_body),
+        fulltree=tree_text(infos, notices, observed.fulltree_body),
+        url=tab.url(),
+        title=observed.title,
+        pageId=tab.id,
+        snapshot=observed.snapshot or {},
+        downloaded_file_path=[download.path for download in downloads],
+        downloads=list(downloads),
+        tabs=infos,
+        viewport=observed.viewport,
+        scroll=observed.scroll,
+        focused=observed.focused,
+        dialogs=list(session.dialogs),
+        events=list(session.events),
+        elements={str(key): value for key, value in (observed.elements or {}).items()},
+    )
+
+
+def round_name(number: str) -> str:
+    """A round's number as part of a file name; empty if it is none."""
+    text = number.strip()
+    return text if text.replace("-", "").replace("_", "").isalnum() and len(text) <= 40 else ""
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

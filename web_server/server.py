@@ -1,0 +1,107 @@
+"""The whole server, put together: event loop, pool, application and WSGI server."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+from web_server.app import create_app
+from web_server.loop import LoopThread
+from web_server.pool import Pool, PoolOptions
+
+_SPARE_THREADS = 8
+_STOP_SECONDS = 40.0
+_BODY_LIMIT = 100_000_000
+
+
+class Server:
+    """A browser server that listens once it is made.
+
+    Args:
+        options: limits and policy of the pool.
+        host: address to bind to.
+        port: port to bind to; 0 picks a free one.
+        token: bearer token that requests must carry; none by default.
+
+    Raises:
+        OSError: the address cannot be bound to.
+        web_server.errors.Unavailable: Chromium does not start.
+    """
+
+    def __init__(
+        self, options: PoolOptions, host: str = "127.0.0.1", port: int = 0, token: str = ""
+    ) -> None:
+        from waitress.server import create_server
+
+        # A full queue of waiting callers must leave threads for those who work or give back.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+        threads = 2 * options.max_browsers + options.max_waiting + _SPARE_THREADS
+        self._loop = LoopThread()
+        self._pool = Pool(options)
+        self._stopping = threading.Lock()
+        self._stopped = False
+        try:
+            app = create_app(self._pool, self._loop, token)
+            self._wsgi: Any = create_server(
+                app,
+                host=host,
+                port=port,
+                threads=threads,
+                connection_limit=threads + 200,
+                channel_request_lookahead=1,
+                max_request_body_size=_BODY_LIMIT,
+                clear_untrusted_proxy_headers=True,
+                ident=None,
+            )
+            self._loop.call(self._pool.start(), 120)
+        except BaseException:
+            self._end_pool()
+            raise
+        self.host, self.port = self._address(host)
+
+    def _address(self, host: str) -> tuple[str, int]:
+        listen = getattr(self._wsgi, "effective_listen", None)
+        if listen:
+            return host, int(listen[0][1])
+        return host, int(self._wsgi.effective_port)
+
+    @property
+    def url(self) -> str:
+        """Where the server listens, `http://host:port`."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def run(self) -> None:
+        """Serve until `stop` is called or a signal that `stop_on_signals` took comes."""
+        try:
+            self._wsgi.run()
+        finally:
+            self.stop()
+
+    def stop_on_signals(self) -> None:
+        """End `run` in good order on SIGINT and SIGTERM. For the main thread."""
+
+        def end(_number: int, _frame: FrameType | None) -> None:
+            raise SystemExit(0)
+
+        signal.signal(signal.SIGINT, end)
+        signal.signal(signal.SIGTERM, end)
+
+    def stop(self) -> None:
+        """Close Chromium and stop listening. May be called twice, from any thread."""
+        with self._stopping:
+            if self._stopped:
+                return
+            self._stopped = True
+            self._end_pool()
+            self._wsgi.close()
+            self._wsgi.task_dispatcher.shutdown(cancel_pending=True, timeout=5)
+
+    def _end_pool(self) -> None:
+        try:
+            self._loop.call(self._pool.stop(), _STOP_SECONDS)
+        finally:
+            self._loop.stop()

@@ -1,0 +1,322 @@
+"""One leased browser: a context of the shared Chromium with its pages, downloads and proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, BrowserContext, Error, Page
+from pydantic import ValidationError
+
+from web_server.contract import GetBrowser
+from web_server.downloads import Downloads
+from web_server.errors import BadRequest, NotFound
+from web_server.observe import Observer
+from web_server.page import Tab
+from web_server.policy import Policy
+from web_server.proxy import FilterProxy
+from web_server.settle import timers_script
+from web_server.surface import Surface
+
+MAX_TABS = 20
+MAX_LINES = 50
+_PAGE_SECONDS = 30.0
+_STORAGE = "JSON.stringify([location.origin, {...localStorage}, {...sessionStorage}])"
+_STORAGE_LIMIT = 2_000_000
+
+
+class Session:
+    """A leased browser, by the id that the client holds.
+
+    It outlives its browser context: when Chromium dies, `revive` makes a new context with the
+    cookies, storage, pages and URLs of the old one.
+
+    Args:
+        request: what the client asked for at getBrowser.
+        policy: what its pages may reach.
+        folder: where folders of sessions are made.
+        max_download: the largest download in bytes.
+    """
+
+    def __init__(
+        self, request: GetBrowser, policy: Policy, folder: Path, max_download: int
+    ) -> None:
+        self.id = secrets.token_hex(16)
+        self.follows_tabs = request.tabs
+        self.lock = asyncio.Lock()
+        self.tabs: dict[str, Tab] = {}
+        self.current = ""
+        self.context: BrowserContext | None = None
+        self.browser: Browser | None = None
+        self.folder = folder / self.id
+        self.events: list[str] = []
+        self.notices: list[str] = []
+        self.dialogs: list[str] = []
+        self.refused: dict[str, str] = {}
+        self.next_answer: tuple[bool, str | None] | None = None
+        self.used = time.time()
+        self._request = request
+        self._policy = policy
+        self._token = secrets.token_hex(8)
+        self._next_id = 0
+        self._arrivals: set[asyncio.Task[None]] = set()
+        self._cookies: list[Any] = []
+        self._origins: dict[str, dict[str, str]] = {}
+        self._closed = False
+        viewport = request.viewport
+        self.viewport = (viewport.width, viewport.height) if viewport else (1280, 720)
+        self.downloads = Downloads(self.id, self.folder, max_download, self.note)
+        self.rounds = self.folder / "rounds"
+        self.rounds.mkdir()
+        self._proxy = FilterProxy(policy, self._on_refused)
+        self._proxy_url = ""
+
+    # --- what surfaces tell us (see `surface.Host`) ---
+
+    def note(self, line: str, *, loud: bool = False) -> None:
+        """Keep a line for the next observation; `loud` ones are shown in the tree as well."""
+        for lines in (self.events, self.notices) if loud else (self.events,):
+            if len(lines) < MAX_LINES and line not in lines:
+                lines.append(line)
+
+    def tell_dialog(self, line: str) -> None:
+        """Keep a line about a dialog for the next observation."""
+        if len(self.dialogs) < MAX_LINES:
+            self.dialogs.append(line)
+
+    def dialog_answer(self) -> tuple[bool, str | None]:
+        """The answer that was ordered for the next dialog; else it is accepted."""
+        answer, self.next_answer = self.next_answer, None
+        return answer or (True, None)
+
+    def popup(self, surface: Surface, page: Page) -> None:
+        """A page opened another one: take it in once it can be observed."""
+        task = asyncio.ensure_future(self._take_in(surface, page))
+        self._arrivals.add(task)
+        task.add_done_callback(self._arrivals.discard)
+
+    async def _take_in(self, opener: Surface, page: Page) -> None:
+        tab = next((each for each in self.tabs.values() if opener in each.surfaces), None)
+        surface = Surface(page, self._token, self)
+        try:
+            if tab is None or len(self.tabs) >= MAX_TABS:
+                self.note("closed a pop-up: too many tabs are open", loud=True)
+                await page.close()
+                return
+            await asyncio.wait_for(surface.attach(), _PAGE_SECONDS)
+            if self.follows_tabs:
+                self._add_tab(surface, page.url)
+                self.note(f"opened tab {self.current}: {page.url}")
+            elif tab.push(surface):
+                self.note(f"opened in place: {page.url}")
+            else:
+                self.note("closed a pop-up: too many are open", loud=True)
+                await page.close()
+        except (Error, asyncio.TimeoutError):
+            pass  # it closed itself before it could be looked at
+        finally:
+            opener.activity.window_opened()
+
+    def surface_closed(self, surface: Surface) -> None:
+        """A page closed: its opener, or another tab, is seen again."""
+        surface.mark_lost()
+        if self._closed:
+            return
+        for tab in list(self.tabs.values()):
+            if surface in tab.surfaces and (len(tab.surfaces) > 1 or len(self.tabs) > 1):
+                tab.surfaces.remove(surface)
+                self.note(f"a page of tab {tab.id} was closed")
+                if not tab.surfaces:
+                    self._drop_tab(tab)
+
+    def _on_refused(self, place: str, reason: str) -> None:
+        if len(self.refused) < MAX_LINES:
+            self.refused[place] = reason
+        self.note(f"blocked: {place}: {reason}")
+
+    # --- life ---
+
+    async def open(self, browser: Browser) -> None:
+        """Make the browser context: at the start, and again when Chromium was replaced."""
+        if not self._proxy_url:
+            self._proxy_url = await self._proxy.start()
+        geo = self._request.geoLocation
+        try:
+            context = await browser.new_context(
+                viewport={"width": self.viewport[0], "height": self.viewport[1]},
+                device_scale_factor=1,
+                proxy={"server": self._proxy_url},
+                geolocation=geo.model_dump() if geo else None,  # type: ignore[arg-type]
+                storage_state=self._storage_state(),  # type: ignore[arg-type]
+            )
+        except (Error, KeyError, TypeError, ValueError, AttributeError) as error:
+            if not browser.is_connected():
+                raise
+            raise BadRequest(f"storageState cannot be used: {str(error).splitlines()[0]}") from None
+        self.context, self.browser = context, browser
+        context.set_default_timeout(_PAGE_SECONDS * 1000)
+        await asyncio.gather(
+            context.grant_permissions(["geolocation"] if geo else []),
+            context.add_init_script(timers_script(self._token)),
+            Observer.prepare_context(context),
+        )
+        await self._attach_downloads()
+
+    async def _attach_downloads(self) -> None:
+        assert self.context is not None and self.browser is not None
+        # The context's DevTools id is told only by a page of it; the first tab then takes it.
+        page = await self.context.new_page()
+        cdp = await self.context.new_cdp_session(page)
+        target = await cdp.send("Target.getTargetInfo")
+        await cdp.detach()
+        await self.downloads.attach(self.browser, target["targetInfo"]["browserContextId"])
+        self._spare: Page | None = page
+
+    def _storage_state(self) -> dict[str, Any] | None:
+        if not self._cookies and not self._origins:
+            return self._request.storageState
+        return {
+            "cookies": self._cookies,
+            "origins": [
+                {
+                    "origin": origin,
+                    "localStorage": [{"name": k, "value": v} for k, v in items.items()],
+                }
+                for origin, items in self._origins.items()
+            ],
+        }
+
+    async def close(self) -> None:
+        """End the context, the proxy and the session's folder."""
+        self._closed = True
+        for task in list(self._arrivals):
+            task.cancel()
+        await self.downloads.detach()
+        if self.context is not None:
+            try:
+                await asyncio.wait_for(self.context.close(), 10)
+            except (Error, asyncio.TimeoutError):
+                pass  # Chromium is gone already, and the context with it
+        await self._proxy.stop()
+        await asyncio.to_thread(shutil.rmtree, self.folder, True)
+
+    # --- tabs ---
+
+    def tab(self, page_id: str) -> Tab:
+        """The tab of that id, which becomes the current one; an empty id means the current.
+
+        Raises:
+            NotFound: there is no such page.
+        """
+        wanted = page_id.strip() or self.current
+        if wanted not in self.tabs:
+            known = ", ".join(self.tabs) or "none: call /openPage first"
+            raise NotFound(f"no page '{wanted}' in this browser (open pages: {known})")
+        self.current = wanted
+        return self.tabs[wanted]
+
+    async def open_tab(self, url: str) -> Tab:
+        """Make a page that shows nothing yet; `url` becomes its home.
+
+        Raises:
+            BadRequest: too many pages are open.
+        """
+        if len(self.tabs) >= MAX_TABS:
+            raise BadRequest(f"{MAX_TABS} pages are open in this browser: close one first")
+        return self._add_tab(await self._new_surface(), url)
+
+    async def _new_surface(self) -> Surface:
+        assert self.context is not None
+        page, self._spare = self._spare, None
+        if page is None or page.is_closed():
+            page = await self.context.new_page()
+        surface = Surface(page, self._token, self)
+        await surface.attach()
+        return surface
+
+    def _add_tab(self, surface: Surface, url: str) -> Tab:
+        tab = Tab(str(self._next_id), url, surface, self._policy, self)
+        self._next_id += 1
+        self.tabs[tab.id] = tab
+        self.current = tab.id
+        return tab
+
+    def _drop_tab(self, tab: Tab) -> None:
+        del self.tabs[tab.id]
+        if self.current == tab.id:
+            self.current = next(reversed(self.tabs), "")
+
+    async def close_tab(self, tab: Tab) -> None:
+        """Close a page and all that is stacked on it."""
+        self._drop_tab(tab)
+        for surface in tab.surfaces:
+            await surface.close()
+
+    async def settle_arrivals(self) -> None:
+        """Wait until pop-ups that are about to open can be observed."""
+        if self._arrivals:
+            await asyncio.wait(set(self._arrivals), timeout=_PAGE_SECONDS)
+
+    # --- after a crash ---
+
+    async def revive(self, tab: Tab, why: str) -> None:
+        """Show a tab whose renderer is gone anew, at its URL."""
+        for surface in tab.surfaces:
+            await surface.close()
+        surface = await self._new_surface()
+        tab.surfaces = [surface]
+        storage = json.dumps(tab.session_storage)
+        if tab.session_storage:
+            script = (
+                f"(s => {{ for (const [origin, text] of Object.entries(s)) "
+                "if (location.origin === origin && !sessionStorage.length) "
+                "Object.assign(sessionStorage, JSON.parse(text)); }"
+                f")({storage})"
+            )
+            await surface.page.add_init_script(script)
+        await tab.goto(tab.last_url)
+        self.note(f"{why}: restored at {tab.last_url}", loud=True)
+
+    async def rebuild(self, browser: Browser) -> None:
+        """Make the context and all tabs anew in another Chromium."""
+        await self.downloads.detach()
+        for tab in self.tabs.values():
+            for surface in tab.surfaces:
+                surface.mark_lost()
+        await self.open(browser)
+        for tab in list(self.tabs.values()):
+            await self.revive(tab, "the browser crashed")
+
+    def lose(self) -> None:
+        """Chromium is gone: nobody shall wait for its pages."""
+        for tab in self.tabs.values():
+            for surface in tab.surfaces:
+                surface.mark_lost()
+
+    async def remember(self, tab: Tab) -> None:
+        """Note cookies, storage and URL, for the case that Chromium dies."""
+        if self.context is None or tab.surface.lost or self._closed:
+            return
+        tab.last_url = tab.url()
+        try:
+            cookies, answer = await asyncio.wait_for(
+                asyncio.gather(self.context.cookies(), tab.surface.activity.evaluate(_STORAGE)),
+                5,
+            )
+        except (Error, asyncio.TimeoutError):
+            return
+        self._cookies = list(cookies)
+        if not isinstance(answer, str) or len(answer) > _STORAGE_LIMIT:
+            return
+        try:
+            origin, local, session = json.loads(answer)
+        except (ValueError, ValidationError):
+            return
+        if origin.startswith("http"):
+            self._origins[origin] = local
+            tab.session_storage[origin] = json.dumps(session)

@@ -1,0 +1,178 @@
+"""One Playwright page together with its eyes (`Observer`) and its pulse (`Activity`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
+
+from playwright.async_api import Dialog, Error, FileChooser, Page
+
+from web_server.observe import Observer
+from web_server.settle import Activity
+
+T = TypeVar("T")
+
+MAX_DIALOGS = 20
+"""So many dialogs may come while one action settles, until the script that asks is stopped."""
+
+
+class PageLost(Exception):
+    """The page's renderer crashed, or Chromium did; what was asked of it did not happen."""
+
+
+class PageHung(Exception):
+    """The page's renderer does not answer."""
+
+
+class Host(Protocol):
+    """What a surface tells of: the session that it belongs to."""
+
+    def note(self, line: str, *, loud: bool = False) -> None:
+        """Something happened; `loud` lines are shown in the tree as well."""
+
+    def tell_dialog(self, line: str) -> None:
+        """A dialog was shown and answered."""
+
+    def dialog_answer(self) -> tuple[bool, str | None]:
+        """How to answer the next dialog: accept it, and with what text."""
+
+    def popup(self, surface: Surface, page: Page) -> None:
+        """A page opened another one."""
+
+    def surface_closed(self, surface: Surface) -> None:
+        """The page closed, by itself or by us."""
+
+
+class Surface:
+    """One page of the browser.
+
+    Args:
+        page: the Playwright page.
+        token: the session's secret, see `timers.js`.
+        host: the session, told of what happens.
+    """
+
+    def __init__(self, page: Page, token: str, host: Host) -> None:
+        self.page = page
+        self.observer = Observer(page)
+        self.activity = Activity(page, token)
+        self.chooser: FileChooser | None = None
+        self._host = host
+        self._lost = asyncio.Event()
+        self._dialogs = 0
+        page.on("crash", lambda _page: self.mark_lost())
+        page.on("close", lambda _page: host.surface_closed(self))
+        page.on("dialog", self._on_dialog)
+        page.on("popup", lambda popup: host.popup(self, popup))
+        page.on("filechooser", self._on_chooser)
+
+    async def attach(self) -> None:
+        """Open the DevTools sessions. To be called once, before the page goes anywhere."""
+        await asyncio.gather(self.activity.attach(), self.observer.attach())
+
+    @property
+    def lost(self) -> bool:
+        """Whether the renderer behind the page is gone."""
+        return self._lost.is_set()
+
+    def mark_lost(self) -> None:
+        """The renderer, or all of Chromium, is gone."""
+        self._lost.set()
+
+    async def guard(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """Run something that needs the renderer; never longer than the renderer lives.
+
+        Args:
+            work: what to run.
+            seconds: how long it may take.
+
+        Raises:
+            PageLost: the renderer is gone, or went meanwhile.
+            PageHung: it took too long.
+        """
+        working = asyncio.ensure_future(work)
+        losing = asyncio.ensure_future(self._lost.wait())
+        try:
+            await asyncio.wait(
+                {working, losing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if self.lost:
+                raise PageLost
+            if not working.done():
+                raise PageHung
+            return working.result()
+        except Error:
+            # Calls fail a moment before the crash is reported.
+            if self.page.is_closed() or await self._lost_soon():
+                raise PageLost from None
+            raise
+        finally:
+            losing.cancel()
+            if not working.done():
+                working.cancel()
+            await asyncio.gather(losing, return_exceptions=True)
+            if working.done() and not working.cancelled():
+                working.exception()
+
+    async def _lost_soon(self) -> bool:
+        try:
+            await asyncio.wait_for(self._lost.wait(), 0.3)
+        except asyncio.TimeoutError:
+            return False
+        return True
+
+    async def unhang(self) -> bool:
+        """Stop the script that keeps the renderer busy; whether it answers again."""
+        cdp = self.activity.cdp
+        try:
+            await asyncio.wait_for(cdp.send("Runtime.terminateExecution"), 3)
+            await asyncio.wait_for(cdp.send("Runtime.evaluate", {"expression": "1"}), 5)
+        except (asyncio.TimeoutError, Error):
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Close the page; a renderer that hangs is killed."""
+        try:
+            await asyncio.wait_for(self.page.close(), 5)
+        except (asyncio.TimeoutError, Error):
+            pass  # Chromium itself is gone; the context's end takes the page along
+        self.mark_lost()
+
+    def begin_action(self) -> None:
+        """Forget what was counted during the last action."""
+        self._dialogs = 0
+
+    async def _on_dialog(self, dialog: Dialog) -> None:
+        self._dialogs += 1
+        accept, text = self._host.dialog_answer()
+        if dialog.type == "beforeunload":
+            accept, text = True, None
+        try:
+            if self._dialogs == MAX_DIALOGS:
+                self._host.note(
+                    f"the page showed {MAX_DIALOGS} dialogs in a row: its script was stopped",
+                    loud=True,
+                )
+            if self._dialogs >= MAX_DIALOGS:
+                stopping = asyncio.ensure_future(self.unhang())
+                await asyncio.sleep(0)
+                await dialog.dismiss()
+                await stopping
+                return
+            if accept:
+                await (dialog.accept(text) if dialog.type == "prompt" else dialog.accept())
+            else:
+                await dialog.dismiss()
+        except Error:
+            pass  # the page went away with its dialog
+        answer = "accepted" if accept else "dismissed"
+        if accept and dialog.type == "prompt":
+            answer += f" with '{text or ''}'"
+        message = " ".join(dialog.message.split())[:500]
+        self._host.tell_dialog(f"{dialog.type} '{message}' was {answer}")
+
+    def _on_chooser(self, chooser: FileChooser) -> None:
+        self.chooser = chooser
+        self._host.note("the page asks for a file: use the action upload", loud=True)

@@ -1,0 +1,47 @@
+"""Putting an observation into the form of the wire."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from web_server.contract import Observation, TabInfo
+
+NOTICE_ID = 0
+"""Element id of the lines by which the server itself speaks in the tree."""
+
+
+def one_line(text: str) -> str:
+    """White space, newlines included, collapsed."""
+    return " ".join(text.split())
+
+
+def tab_lines(tabs: Sequence[TabInfo]) -> list[str]:
+    """The head of the tree: one line per tab."""
+    return [
+        f"Tab {tab.pageId}{' (current)' if tab.current else ''}: {one_line(tab.title)}"
+        for tab in tabs
+    ]
+
+
+def tree_text(tabs: Sequence[TabInfo], notices: Sequence[str], body: str) -> str:
+    """The whole text of a tree.
+
+    Args:
+        tabs: all tabs of the browser.
+        notices: what the server has to say of the page: failures, blocked pages, dialogs.
+        body: the element lines, `[1]` and `[2]` first.
+    """
+    lines = body.rstrip("\n").split("\n") if body.strip() else []
+    said = [f"\t[{NOTICE_ID}] alert '{one_line(notice)}'" for notice in notices]
+    at = next((i + 1 for i, line in enumerate(lines) if re.match(r"\s*\[2\] ", line)), len(lines))
+    return "\n".join([*tab_lines(tabs), *lines[:at], *said, *lines[at:]])
+
+
+def blank_observation(tabs: Sequence[TabInfo], notices: Sequence[str]) -> dict[str, Any]:
+    """What is said of a page that cannot be looked at."""
+    body = "[1] RootWebArea ''\n\t[2] StaticText 'The page cannot be observed.'"
+    text = tree_text(tabs, notices, body)
+    snapshot = {"role": "RootWebArea", "name": "", "children": []}
+    return Observation(yaml=text, fulltree=text, snapshot=snapshot).model_dump()
