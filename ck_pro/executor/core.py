@@ -323,6 +323,7 @@ class CodeExecutor:
             "memory_mb": self.memory_mb,
             "network": self.network,
             "layers": self.layers,
+            "layers_known": LAYERS,
             **session_places(self.workdir),
         }
 

@@ -1,4 +1,4 @@
-"""Resource limits of a worker."""
+"""Limits of a worker and of all that it starts: rlimits, and a watchdog that sums them up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,43 @@ import resource
 MAX_FILES = 512
 MAX_TASKS = 256
 MAX_FILE_BYTES = 1 << 30
+_RESERVED_PIDS = 300  # of the kernel's: numbers below are not used a second time
 _CPU_SLACK = 2
+_PAGE = resource.getpagesize()
+_MEGABYTE = 1 << 20
+
+
+def set_limits(memory_mb: int, own_user: bool) -> None:
+    """Set this process's limits, for good.
+
+    Args:
+        memory_mb: of address space, beyond what the process has now.
+        own_user: processes are counted apart from the rest of the user's.
+    """
+    limits = {
+        "AS": memory_mb * _MEGABYTE + _address_space(),
+        "FSIZE": MAX_FILE_BYTES,
+        "NOFILE": MAX_FILES,
+        "CORE": 0,
+    }
+    if own_user:
+        limits["NPROC"] = MAX_TASKS
+    for name, value in limits.items():
+        kind = getattr(resource, f"RLIMIT_{name}", None)
+        if kind is None:
+            continue
+        hard = resource.getrlimit(kind)[1]
+        if hard != resource.RLIM_INFINITY:
+            value = min(value, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _address_space() -> int:
+    try:
+        with open("/proc/self/statm") as file:  # noqa: PTH123
+            return int(file.read().split()[0]) * _PAGE
+    except (OSError, ValueError):
+        return 1 << 30
 
 
 def grant_cpu(timeout: float | None) -> None:
@@ -24,3 +60,63 @@ def grant_cpu(timeout: float | None) -> None:
         cores = os.cpu_count() or 1
         soft = math.ceil(used.ru_utime + used.ru_stime + timeout * cores) + _CPU_SLACK
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+
+
+def limit_pids() -> None:
+    """Limit the processes and threads of this pid namespace (root has no other limit).
+
+    Raises:
+        OSError: the kernel is older than 6.14, where this is one number for the machine.
+    """
+    with open("/proc/sys/kernel/pid_max", "r+") as file:  # noqa: PTH123
+        if int(file.read()) < _RESERVED_PIDS + MAX_TASKS:
+            return
+        file.seek(0)
+        file.write(str(_RESERVED_PIDS + MAX_TASKS))
+
+
+class Watchdog:
+    """Sums up the memory of all processes but this one, by `/proc`.
+
+    Args:
+        memory_mb: megabytes for all of them together.
+        private: `/proc` shows the worker's processes only; else nothing can be summed up.
+    """
+
+    def __init__(self, memory_mb: int, private: bool):
+        self._limit = memory_mb * _MEGABYTE
+        self._megabytes = memory_mb
+        self._private = private
+        self.interval = 0.2
+
+    def look(self) -> dict[str, object] | None:
+        """Give why all must end, or None; and set when to look again, in seconds."""
+        if not self._private:
+            return None
+        pids = [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]  # noqa: PTH208
+        if len(pids) > MAX_TASKS:
+            return {"why": "tasks", "limit": MAX_TASKS}
+        used = sum(_own_pages(pid) for pid in pids) * _PAGE
+        if used > self._limit and sum(_share(pid) for pid in pids) > self._limit:
+            return {"why": "memory", "limit": self._megabytes}
+        self.interval = 0.05 if len(pids) > 1 or used > self._limit // 2 else 0.2
+        return None
+
+
+def _own_pages(pid: str) -> int:
+    try:
+        with open(f"/proc/{pid}/statm") as file:  # noqa: PTH123
+            _, resident, shared, *_ = file.read().split()
+    except (OSError, ValueError):
+        return 0
+    return int(resident) - int(shared)
+
+
+def _share(pid: str) -> int:
+    """Give a process's bytes, its share of what it shares (a fork shares most of it)."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:  # noqa: PTH123
+            lines = file.read().split("\n")
+    except OSError:
+        return _own_pages(pid) * _PAGE
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon:"))

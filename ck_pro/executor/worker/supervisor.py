@@ -1,8 +1,9 @@
-"""The supervisor of one worker: starts it, watches it, and ends all of it when told.
+"""The two processes that watch over a worker: start it, watch it, and end all of it when told.
 
-It tells the parent, as lines of JSON: `{"up": true}` (with a pidfd that kills everything, where
-there is one), and at the end `{"why": ..., "status": ...}`. The parent tells it nothing: it closes
-its end.
+The zygote's fork (outside) enters new namespaces and waits. Its child (inside) is the first process
+of the pid namespace: when it ends the kernel ends everything in there. It starts the worker and
+tells the parent, as lines of JSON: `{"up": true}` (with a pidfd of its own, to kill all by), and at
+the end `{"why": ..., ...}`. The parent tells it nothing: it closes its end.
 """
 
 from __future__ import annotations
@@ -13,40 +14,99 @@ import select
 import signal
 import socket
 import sys
+import time
 from typing import Any
 
+from . import cgroup, kernel
+from .limits import Watchdog
 from .runtime import Worker
+from .sandbox import Sandbox
+
+_END_SECONDS = 5.0
 
 
-def supervise(config: dict[str, Any], main: int, control: int, pipe: int) -> int:
+def supervise(config: dict[str, Any], main: int, control: int, pipe: int) -> None:
     """Run a worker until it ends or the parent lets go. Called in a fresh fork of the zygote.
 
     Args:
         config: what the parent said of the session.
         main: descriptor of the worker's socket to the parent.
-        control: descriptor of this supervisor's socket to the parent.
+        control: descriptor of the supervisor's socket to the parent.
         pipe: descriptor of the pipe that takes the output.
     """
     os.setsid()
+    if kernel.LINUX:
+        kernel.die_with_parent(signal.SIGKILL)
     sock = socket.socket(fileno=control)
-    pid = os.fork()
-    if pid == 0:
-        sock.close()
-        _work(config, main, pipe)
+    try:
+        sandbox = Sandbox(config)
+        sandbox.enter_group()
+        sandbox.enter_namespaces()
+        if kernel.LINUX:  # a change of user namespace forgets it
+            kernel.die_with_parent(signal.SIGKILL)
+        pid = os.fork()
+        if pid == 0:
+            _inside(config, sandbox, sock, main, pipe)
+    except OSError as error:
+        _tell(sock, {"why": "setup", "error": str(error)})
+        return
+    sock.close()
     os.close(main)
     os.close(pipe)
-    sock.sendall(json.dumps({"up": True}).encode() + b"\n")
-    status = _watch(sock, pid)
+    os.waitpid(pid, 0)
+
+
+def _tell(sock: socket.socket, said: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
     try:
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
+        data = json.dumps(said).encode() + b"\n"
+        socket.send_fds(sock, [data], descriptors)
+    except OSError:  # the parent is gone; all ends anyway
         pass
-    if status is not None:
-        sock.sendall(json.dumps({"why": "exit", "status": status}).encode() + b"\n")
-    return 0
 
 
-def _watch(sock: socket.socket, pid: int) -> int | None:
+def _inside(
+    config: dict[str, Any], sandbox: Sandbox, sock: socket.socket, main: int, pipe: int
+) -> None:
+    try:
+        os.setsid()
+        if kernel.LINUX:
+            kernel.die_with_parent(signal.SIGKILL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        sandbox.arrange()
+        pid = os.fork()
+        if pid == 0:
+            sock.close()
+            _work(config, sandbox, main, pipe)
+        os.close(main)
+        os.close(pipe)
+        _say_up(sock, sandbox)
+        watchdog = Watchdog(config["memory_mb"], sandbox.private_proc)
+        why = _watch(sock, pid, watchdog)
+        if why is not None:
+            if sandbox.group is not None and cgroup.ran_out(sandbox.group):
+                why = {"why": "memory", "limit": config["memory_mb"]}
+            _tell(sock, why)
+        if not sandbox.own_pids:
+            _kill_children(pid)
+    except OSError as error:
+        _tell(sock, {"why": "setup", "error": str(error)})
+    finally:
+        os._exit(0)
+
+
+def _say_up(sock: socket.socket, sandbox: Sandbox) -> None:
+    try:
+        # killing the inside process is enough only if it takes all others with it
+        pidfds = (kernel.pidfd_of(os.getpid()),) if sandbox.own_pids else ()
+    except OSError:
+        pidfds = ()
+    _tell(sock, {"up": True}, pidfds)
+    for one in pidfds:
+        os.close(one)
+
+
+def _watch(sock: socket.socket, pid: int, watchdog: Watchdog) -> dict[str, Any] | None:
+    """Wait for the end. None: the parent let go; else why it came to an end by itself."""
     poll = select.poll()
     poll.register(sock.fileno(), select.POLLIN)
     reader, writer = os.pipe()
@@ -54,28 +114,67 @@ def _watch(sock: socket.socket, pid: int) -> int | None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     poll.register(reader, select.POLLIN)
+    look_at = 0.0
     while True:
-        ready = dict(poll.poll(1000))
+        while True:
+            done, status = os.waitpid(-1, os.WNOHANG)
+            if done == pid:
+                return {"why": "exit", "status": os.waitstatus_to_exitcode(status)}
+            if done == 0:
+                break
+        now = time.monotonic()
+        if now >= look_at:
+            why = watchdog.look()
+            if why is not None:
+                return why
+            look_at = now + watchdog.interval
+        ready = dict(poll.poll(int(watchdog.interval * 1000)))
         if sock.fileno() in ready:
             return None
         if reader in ready:
             os.read(reader, 4096)
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done == pid:
-            return os.waitstatus_to_exitcode(status)
 
 
-def _work(config: dict[str, Any], main: int, pipe: int) -> None:
+def _kill_children(pid: int) -> None:
+    """Kill the worker and its descendants, without a pid namespace that would do it."""
+    deadline = time.monotonic() + _END_SECONDS
+    while time.monotonic() < deadline:
+        for child in {pid, *_children()}:
+            for kill in (os.killpg, os.kill):
+                try:
+                    kill(child, signal.SIGKILL)
+                except (ProcessLookupError, PermissionError):
+                    pass
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.001)
+
+
+def _children() -> list[int]:
+    # orphans become children of this process, so in the end all descendants are in this list
     try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123
+            return [int(pid) for pid in file.read().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def _work(config: dict[str, Any], sandbox: Sandbox, main: int, pipe: int) -> None:
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setpgid(0, 0)
         os.chdir(config["workdir"])
         os.environ.update(config["env"])
-        for name, value in config["env"].items():
-            os.environ[name] = value
+        scratch = "/tmp" if "mounts" in sandbox.active else config["workdir"]
+        os.environ.update(TMPDIR=scratch, HOME=scratch)
         worker = Worker(socket.socket(fileno=main), pipe, config)
-        worker.send(["ready", {"active": ["process"], "missing": {}}])
+        sandbox.confine()
+        worker.send(["ready", sandbox.report()])
         worker.serve()
-    except (OSError, EOFError) as error:
-        sys.stderr.write(f"{error}\n")
+    except OSError as error:
+        sys.stderr.write(f"the worker: {error}\n")
     finally:
         os._exit(1)

@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import Any
 
-from . import supervisor
+from . import cgroup, supervisor
 
 
 def main(descriptor: int, settings: str) -> None:
@@ -34,6 +34,8 @@ def main(descriptor: int, settings: str) -> None:
     while True:
         request = _receive(sock)
         if request is None:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _wait(0)  # they lose their parent at this very moment, too
             return
         config, descriptors = request
         pid = os.fork()
@@ -53,9 +55,17 @@ def _load(name: str) -> bool:
 
 
 def _reap(*_: Any) -> None:
+    _wait(os.WNOHANG)
+
+
+def _wait(flags: int) -> None:
+    """Wait for supervisors that ended, and remove their control groups."""
     try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while (pid := os.waitpid(-1, flags)[0]) != 0:
+            try:
+                cgroup.remove(cgroup.name_of(pid))
+            except cgroup.NoGroup:
+                pass
     except ChildProcessError:
         pass
 
@@ -67,14 +77,15 @@ def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
         if not more:
             return None
         data += more
+    for one in descriptors:
+        os.set_inheritable(one, False)
     return (json.loads(data), descriptors) if data else None
 
 
 def _begin(sock: socket.socket, config: dict[str, Any], descriptors: list[int]) -> None:
-    status = 1
     try:
         sock.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        status = supervisor.supervise(config, *descriptors)
+        supervisor.supervise(config, *descriptors)
     finally:
-        os._exit(status)
+        os._exit(0)

@@ -1,0 +1,87 @@
+"""Landlock: which files a worker may open, whatever is mounted (`linux/landlock.h`)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterable, Iterator
+
+from . import kernel
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_VERSION_FLAG, _RULE_PATH = 1, 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_FS_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
+_FS_RIGHTS_FROM_5 = (1 << 16) - 1
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
+_NET_TCP, _SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
+_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+
+
+def restrict(
+    readable: Iterable[str], writable: Iterable[str], listable: Iterable[str], deny_tcp: bool
+) -> None:
+    """Restrict this process, for good, to some places. Needs `no_new_privileges` before.
+
+    Args:
+        readable: what can be read and executed, with all that is below.
+        writable: what can be written too.
+        listable: directories of which (and below which) only the names can be read.
+        deny_tcp: no TCP either, where the kernel can.
+
+    Raises:
+        OSError: the kernel has no Landlock, or it is off.
+    """
+    version = kernel.call(_CREATE, 0, 0, _VERSION_FLAG)
+    all_rights = _FS_RIGHTS.get(version, _FS_RIGHTS_FROM_5)
+    fields = [all_rights]
+    if version >= 4:
+        fields.append(_NET_TCP if deny_tcp else 0)
+    if version >= 6:
+        fields.append(_SCOPES)
+    attr = struct.pack(f"={len(fields)}Q", *fields)
+    ruleset = kernel.call(_CREATE, ctypes.create_string_buffer(attr, len(attr)), len(attr), 0)
+    try:
+        for path in readable:
+            _allow(ruleset, path, _EXECUTE | _READ_FILE | _READ_DIR)
+        for path in writable:
+            _allow(ruleset, path, all_rights)
+        for path in listable:
+            _allow(ruleset, path, _READ_DIR)
+        kernel.call(_RESTRICT, ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:  # what is not there needs no rule
+        return
+    try:
+        if not os.path.isdir(path):  # noqa: PTH112
+            rights &= _FILE_RIGHTS
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, descriptor), 12)
+        kernel.call(_ADD, ruleset, _RULE_PATH, rule, 0)
+    finally:
+        os.close(descriptor)
+
+
+def all_but(hidden: Iterable[str]) -> Iterator[str]:
+    """Give places that together hold all of the file system but the hidden directories."""
+    excluded = set(hidden)
+    above = {"/"}
+    for path in excluded:
+        while path != "/":
+            path = os.path.dirname(path)  # noqa: PTH120
+            above.add(path)
+    for directory in above:
+        try:
+            names = os.listdir(directory)  # noqa: PTH208
+        except OSError:
+            continue
+        for name in names:
+            path = os.path.join(directory, name)  # noqa: PTH118
+            if path not in above and path not in excluded and not os.path.islink(path):  # noqa: PTH114
+                yield path

@@ -1,0 +1,224 @@
+"""Puts the layers of isolation around a worker, each on its own; keeps book of what is missing."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import socket
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from . import cgroup, kernel, landlock, limits, mounts, seccomp
+
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+
+
+class Sandbox:
+    """The layers around one worker. The steps are called in the order in which they are here.
+
+    Args:
+        config: of the session; `layers` names those to try.
+    """
+
+    def __init__(self, config: dict[str, Any]):
+        self._config = config
+        self._wanted = set(config["layers"])
+        self.active: set[str] = {"process"}
+        self.missing: dict[str, str] = {}
+        self.own_pids = False
+        self.private_proc = False
+        self.group: str | None = None
+        self._own_user = False
+        self._own_mounts = False
+        self._own_net = False
+
+    def report(self) -> dict[str, Any]:
+        """Give what is active, and what is missing and why."""
+        names = self._config["layers_known"]
+        return {
+            "active": [name for name in names if name in self.active],
+            "missing": {
+                name: self.missing.get(name, "switched off")
+                for name in names
+                if name not in self.active
+            },
+        }
+
+    def _try(self, layer: str, action: Callable[[], Any]) -> bool:
+        """Do something for a layer; what fails is noted, and nothing else stops for it."""
+        if layer not in self._wanted:
+            return False
+        if not kernel.LINUX:
+            self.missing.setdefault(layer, "Linux only")
+            return False
+        try:
+            action()
+        except (OSError, AttributeError) as error:  # AttributeError: a libc without the function
+            code = getattr(error, "errno", None)
+            why = os.strerror(code) if code else str(error)
+            if code == errno.ENOSYS:
+                why = "the kernel is too old"
+            self.missing.setdefault(layer, why)
+            return False
+        return True
+
+    # -- in the first process: its control group and namespaces
+
+    def enter_group(self) -> None:
+        """Enter a control group of the session's own."""
+
+        def enter() -> None:
+            tasks = limits.MAX_TASKS + 2  # with the two processes that watch
+            group = cgroup.name_of(os.getpid())
+            self.group = cgroup.enter(group, self._config["memory_mb"], tasks)
+
+        if self._try("cgroup", enter):
+            self.active.add("cgroup")
+
+    def enter_namespaces(self) -> None:
+        """Leave the namespaces of the host, as far as that is allowed. The next fork is inside."""
+        uid, gid = os.getuid(), os.getgid()
+        if uid == 0 and "namespaces" in self._wanted:
+            os.setgroups([])
+        needs_user = bool(self._wanted & {"namespaces", "mounts", "network"})
+        if needs_user and self._try_user(uid, gid):
+            self._own_user = True
+        done = [
+            self._try("namespaces", partial(self._leave, flag))
+            for flag in (kernel.CLONE_NEWPID, kernel.CLONE_NEWIPC, kernel.CLONE_NEWUTS)
+        ]
+        self.own_pids = done[0]
+        if all(done):
+            self.active.add("namespaces")
+        self._own_mounts = self._try("mounts", lambda: self._leave(kernel.CLONE_NEWNS))
+        if self._config["network"]:
+            self.missing["network"] = "open, as asked for (network=True)"
+        else:
+            self._own_net = self._try("network", lambda: self._leave(kernel.CLONE_NEWNET))
+
+    def _try_user(self, uid: int, gid: int) -> bool:
+        if not kernel.LINUX:
+            return False
+        try:
+            kernel.unshare(kernel.CLONE_NEWUSER)
+        except OSError:  # root needs none for the others, and anyone else will be told by them
+            return False
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{uid} {uid} 1"),
+            ("gid_map", f"{gid} {gid} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
+                file.write(text)
+        return True
+
+    def _leave(self, flag: int) -> None:
+        try:
+            kernel.unshare(flag)
+        except OSError as error:
+            if error.errno == errno.EPERM:
+                error.errno = None
+                error.args = ("unprivileged user namespaces are not allowed on this machine",)
+            raise
+
+    # -- in the second process, the first one of its pid namespace: what needs its powers
+
+    def arrange(self) -> None:
+        """Arrange mounts and the loopback device; protect this process from the worker."""
+        if not kernel.LINUX:
+            return
+        for action in (kernel.hide_memory, kernel.adopt_orphans):
+            try:
+                action()
+            except OSError:
+                pass
+        if self.own_pids:
+            try:
+                socket.sethostname("sandbox")
+            except OSError:
+                pass
+        if self._own_mounts:
+            self._arrange_mounts()
+        if self._own_net:
+            self.active.add("network")
+            try:
+                _loopback_up()
+            except OSError:  # then there is no loopback either
+                pass
+
+    def _arrange_mounts(self) -> None:
+        private = self.own_pids and self._try("mounts", mounts.mount_proc)
+        if private:
+            try:
+                limits.limit_pids()
+            except OSError:  # an older kernel; the watchdog counts too
+                pass
+        built = self._try("mounts", lambda: mounts.build(self._config))
+        if private:
+            self._try("mounts", mounts.close_proc)
+        elif self.own_pids:
+            self._try("mounts", mounts.hide_proc)
+        self.private_proc = private
+        if built and "mounts" not in self.missing:
+            self.active.add("mounts")
+
+    # -- in the worker, for good
+
+    def confine(self) -> None:
+        """Give up everything that code does not need."""
+        if self._try_anywhere("rlimits", self._set_limits):
+            self.active.add("rlimits")
+        if kernel.LINUX:
+            kernel.die_with_parent(signal.SIGKILL)
+        if self._try("capabilities", kernel.drop_capabilities):
+            self.active.add("capabilities")
+        if self._wanted & {"landlock", "seccomp", "capabilities"} and kernel.LINUX:
+            kernel.no_new_privileges()
+        if self._try("landlock", self._landlock):
+            self.active.add("landlock")
+        network = bool(self._config["network"])
+        inet = network or self._own_net
+        if self._try("seccomp", lambda: seccomp.install(inet, self.own_pids)):
+            self.active.add("seccomp")
+            if "network" in self._wanted and not network:
+                self.active.add("network")
+
+    def _try_anywhere(self, layer: str, action: Callable[[], None]) -> bool:
+        if layer not in self._wanted:
+            return False
+        try:
+            action()
+        except (OSError, ValueError) as error:
+            self.missing[layer] = str(error)
+            return False
+        return True
+
+    def _set_limits(self) -> None:
+        limits.set_limits(self._config["memory_mb"], self._own_user)
+
+    def _landlock(self) -> None:
+        config = self._config
+        workdir = config["workdir"]
+        hidden = [path for path in config["hide"] if path != workdir]
+        with_mounts = "mounts" in self.active
+        writable = [workdir, *(mounts.scratch_places() if with_mounts else [])]
+        writable += [f"/dev/{name}" for name in mounts.NODES]
+        readable = [*landlock.all_but(hidden), *config["show"]]
+        landlock.restrict(
+            readable,
+            writable,
+            ["/"] if with_mounts else [],
+            deny_tcp=not config["network"] and not self._own_net,
+        )
+
+
+def _loopback_up() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        request = struct.pack("16sH14x", b"lo", 0)
+        answer = fcntl.ioctl(sock, _SIOCGIFFLAGS, request)
+        (flags,) = struct.unpack_from("H", answer, 16)
+        fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | _IFF_UP))

@@ -1,0 +1,200 @@
+"""The system calls that a worker cannot make: a seccomp filter, assembled here.
+
+A deny-list: what administers the machine, looks into other processes, makes namespaces or mounts,
+opens sockets that lead outside, hides memory from the accounts, or makes a file set-user-id. What
+is denied fails with an error number, so that programs can go on; only a foreign calling convention
+kills. Formats: `linux/filter.h`, `linux/seccomp.h`, `linux/audit.h`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import struct
+from collections.abc import Iterable
+
+from . import kernel
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _ERRNO, _KILL = 0x7FFF_0000, 0x0005_0000, 0x8000_0000
+_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
+_ARCHITECTURES = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
+_NUMBER, _ARCH = 0, 4
+_AF_INET, _AF_INET6 = 2, 10
+_SET_ID_BITS = 0o6000
+_O_CREAT_OR_TMPFILE = 0o100 | 0o20000000
+_NEW_NAMESPACES = 0x7E02_0000
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+
+# name: (number on x86_64, number on aarch64), None where there is none
+_DENIED: dict[str, tuple[int | None, int | None]] = {
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
+    "perf_event_open": (298, 241),
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "acct": (163, 89),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "syslog": (103, 116),
+    "vhangup": (153, 58),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "modify_ldt": (154, None),
+    "uselib": (134, None),
+    "lookup_dcookie": (212, 18),
+    "nfsservctl": (180, 42),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    # memory that no process is seen to have
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+}
+# these fail as on a kernel that has never heard of them: programs know another way
+_UNKNOWN: dict[str, tuple[int | None, int | None]] = {
+    "clone3": (435, 435),
+    "openat2": (437, 437),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+}
+# name: (x86_64, aarch64, the argument that is a mode, the argument that is flags or None)
+_MODES: dict[str, tuple[int | None, int | None, int, int | None]] = {
+    "chmod": (90, None, 1, None),
+    "fchmod": (91, 52, 1, None),
+    "fchmodat": (268, 53, 2, None),
+    "fchmodat2": (452, 452, 2, None),
+    "mknod": (133, None, 1, None),
+    "mknodat": (259, 33, 2, None),
+    "creat": (85, None, 1, None),
+    "open": (2, None, 2, 1),
+    "openat": (257, 56, 3, 2),
+}
+_CLONE, _IOCTL, _SOCKET, _KILL_CALL = (56, 220), (16, 29), (41, 198), (62, 129)
+
+
+def install(inet: bool, everyone: bool) -> None:
+    """Filter this process's system calls, for good. Needs `no_new_privileges` before.
+
+    Args:
+        inet: internet sockets are allowed (the network is open, or is the worker's own).
+        everyone: `kill(-1)` is allowed (the process has a pid namespace of its own).
+
+    Raises:
+        OSError: the kernel has no seccomp, or the processor is not known here.
+    """
+    if kernel.MACHINE not in _ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no filter for {kernel.MACHINE}")
+    code = b"".join(struct.pack("=HBBI", *one) for one in program(kernel.MACHINE, inet, everyone))
+    buffer = ctypes.create_string_buffer(code, len(code))
+    header = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
+    holder = ctypes.create_string_buffer(header, len(header))
+    kernel.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(holder))
+
+
+_Instruction = tuple[int, int, int, int]
+
+
+def program(machine: str, inet: bool, everyone: bool) -> list[_Instruction]:
+    """Assemble the filter: instructions as (code, jump if true, jump if false, operand)."""
+    column = 0 if machine == "x86_64" else 1
+    lines: list[_Instruction] = [
+        (_LOAD, 0, 0, _ARCH),
+        (_EQUAL, 1, 0, _ARCHITECTURES[machine]),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+    if machine == "x86_64":  # the x32 convention has other numbers for the same calls
+        lines += [(_AT_LEAST, 0, 1, 0x4000_0000), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
+    lines += _refuse((one[column] for one in _DENIED.values()), errno.EPERM)
+    lines += _refuse((one[column] for one in _UNKNOWN.values()), errno.ENOSYS)
+    lines += _when(_CLONE[column], _bits(0, _NEW_NAMESPACES))
+    lines += _when(_IOCTL[column], _values(1, (_TIOCSTI, _TIOCLINUX)))
+    lines += _when(_SOCKET[column], _others(0, (_AF_INET, _AF_INET6) if inet else ()))
+    if not everyone:
+        lines += _when(_KILL_CALL[column], _values(0, (0xFFFF_FFFF,)))
+    for *numbers, mode, flags in _MODES.values():
+        test = _bits(mode, _SET_ID_BITS)
+        if flags is not None:  # without O_CREAT the mode is whatever was in the register
+            test = [
+                (_LOAD, 0, 0, _argument(flags)),
+                (_ANY_BIT, 0, len(test), _O_CREAT_OR_TMPFILE),
+                *test,
+            ]
+        lines += _when(numbers[column], test)
+    return [*lines, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _refuse(numbers: Iterable[int | None], error: int) -> list[_Instruction]:
+    lines: list[_Instruction] = []
+    for number in numbers:
+        if number is not None:
+            lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | error)]
+    return lines
+
+
+def _when(number: int | None, test: list[_Instruction]) -> list[_Instruction]:
+    """Make a test for one system call; after it the accumulator no longer has the number."""
+    if number is None:
+        return []
+    return [(_EQUAL, 0, len(test) + 1, number), *test, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _argument(index: int) -> int:
+    return 16 + 8 * index  # the low half, on a little-endian machine
+
+
+def _bits(argument: int, mask: int) -> list[_Instruction]:
+    return [
+        (_LOAD, 0, 0, _argument(argument)),
+        (_ANY_BIT, 0, 1, mask),
+        (_RETURN, 0, 0, _ERRNO | errno.EPERM),
+    ]
+
+
+def _values(argument: int, values: Iterable[int]) -> list[_Instruction]:
+    lines: list[_Instruction] = [(_LOAD, 0, 0, _argument(argument))]
+    for value in values:
+        lines += [(_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ERRNO | errno.EPERM)]
+    return lines
+
+
+def _others(argument: int, allowed: Iterable[int]) -> list[_Instruction]:
+    lines: list[_Instruction] = [(_LOAD, 0, 0, _argument(argument))]
+    for value in allowed:
+        lines += [(_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW)]
+    return [*lines, (_RETURN, 0, 0, _ERRNO | errno.EPERM)]
