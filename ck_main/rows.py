@@ -178,9 +178,13 @@ class RowFile:
 
     def has(self, task_id: str) -> bool:
         """Whether the file has this task's row by now, written by whomever."""
+        self.refresh()
+        return task_id in self.done
+
+    def refresh(self) -> None:
+        """Take in the rows that other processes have added."""
         with self._locked():
             self._read()
-        return task_id in self.done
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row.

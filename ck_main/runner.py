@@ -127,6 +127,8 @@ class TaskRunner:
     ):
         self.agent, self.rows, self.options, self.watcher = agent, rows, options, watcher
         self.stop = stop or threading.Event()
+        self.outcomes: dict[str, Outcome] = {}
+        """Of the tasks that this runner ended, by id."""
         self.failure: CKError | None = None
         """What stopped the whole run, if something did."""
         self._lock = threading.Lock()
@@ -208,7 +210,9 @@ class TaskRunner:
             return
         row = build_row(facts, session)
         self.rows.append(row)
-        self.watcher.ended(Outcome.of_row(row, money=budget.snapshot()["money"]))
+        outcome = Outcome.of_row(row, money=budget.snapshot()["money"])
+        self.outcomes[task.id] = outcome
+        self.watcher.ended(outcome)
         if session.stop_reason in _OUTAGES and self.options.probe is not None:
             try:
                 self.options.probe()

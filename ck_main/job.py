@@ -1,0 +1,178 @@
+"""A task file run from its first line to the summary: what `main` and `demo` have in common."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from rich.console import Console
+
+from ck_main.checks import asks_a_person, check_services
+from ck_main.dataset import LineProblem, Task, read_tasks
+from ck_main.display import is_done, make_display, summary_table, totals_line
+from ck_main.logs import LOG_NAME, logging_to
+from ck_main.rows import Outcome, OutputError, RowFile
+from ck_main.runner import ExitCode, RunOptions, TaskRunner
+from ck_main.signals import StopSignals
+from ck_pro.agent import MultiStepAgent
+from ck_pro.exceptions import CKError, ConfigError, EnvironmentFailure, JournalError, ModelError
+
+_SHOWN_PROBLEMS = 20
+_SHOWN_ROWS = 60
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run, and how it is shown.
+
+    Args:
+        output: the file of rows.
+        input: the task file; None when tasks are given one by one.
+        files_dir: where `file_name`s are looked up; the task file's folder if None.
+        ids: only these tasks; all when empty.
+        limit: at most so many of them, from the first.
+        options: see `RunOptions`.
+        plain: no live table.
+        steps: follow the agents step by step.
+    """
+
+    output: Path
+    input: Path | None = None
+    files_dir: Path | None = None
+    ids: Sequence[str] = ()
+    limit: int | None = None
+    options: RunOptions = field(default_factory=RunOptions)
+    plain: bool = False
+    steps: bool = False
+
+    def tasks(self) -> Iterator[Task]:
+        """The selected tasks, read as they are wanted."""
+        assert self.input is not None
+        chosen = set(self.ids)
+        found = (t for t in read_tasks(self.input, self.files_dir) if isinstance(t, Task))
+        return islice((t for t in found if not chosen or t.id in chosen), self.limit)
+
+
+def exit_code_of(error: CKError) -> ExitCode:
+    """The exit code for an error that ended the command."""
+    if isinstance(error, OutputError | JournalError):
+        return ExitCode.OUTPUT
+    if isinstance(error, ModelError | EnvironmentFailure):
+        return ExitCode.UNREACHABLE
+    return ExitCode.USAGE
+
+
+def run_job(agent: MultiStepAgent, job: Job, screen: Console, out: Console) -> ExitCode:
+    """Check everything, run the tasks that have no row yet, show the summary.
+
+    Args:
+        agent: serves all tasks.
+        job: with an `input`.
+        screen: for progress and problems (standard error).
+        out: for the summary (standard output).
+
+    Raises:
+        CKError: before the first task: nothing was run. `exit_code_of` has its exit code.
+    """
+    ids, problems = survey(job)
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        screen.print(str(problem), style="yellow", markup=False, soft_wrap=True)
+    if len(problems) > _SHOWN_PROBLEMS:
+        more = len(problems) - _SHOWN_PROBLEMS
+        screen.print(f"... and {more} more unusable lines", style="yellow")
+    if not ids:
+        screen.print(f"{job.input}: no usable task; nothing to do", style="yellow", markup=False)
+        return ExitCode.LINES if problems else ExitCode.DONE
+    with RowFile(job.output) as rows:
+        code, outcomes = run_tasks(agent, job.tasks(), job, rows, screen, total=len(ids))
+    shown = [outcomes[i] for i in ids if i in outcomes]
+    show_summary(shown, job, out)
+    if code is not ExitCode.DONE:
+        return code
+    return ExitCode.LINES if problems else _verdict(shown)
+
+
+def survey(job: Job) -> tuple[list[str], list[LineProblem]]:
+    """Read the whole task file once: ids of the selected tasks, and the unusable lines.
+
+    Raises:
+        TaskFileError: it cannot be read.
+        ConfigError: an id was asked for that it does not have; input and output are one file.
+    """
+    assert job.input is not None
+    if job.output.exists() and job.input.exists() and job.output.samefile(job.input):
+        raise ConfigError(f"--output {job.output} is the task file itself; name another file")
+    known: set[str] = set()
+    ids: list[str] = []
+    problems: list[LineProblem] = []
+    for found in read_tasks(job.input, job.files_dir):
+        if isinstance(found, LineProblem):
+            problems.append(found)
+        else:
+            known.add(found.id)
+            if not job.ids or found.id in job.ids:
+                ids.append(found.id)
+    missing = [i for i in job.ids if i not in known]
+    if missing:
+        raise ConfigError(f"--ids {','.join(missing)}: {job.input} has no usable task of that id")
+    return ids[: job.limit], problems
+
+
+def run_tasks(
+    agent: MultiStepAgent,
+    tasks: Iterable[Task],
+    job: Job,
+    rows: RowFile,
+    screen: Console,
+    *,
+    total: int | None = None,
+) -> tuple[ExitCode, dict[str, Outcome]]:
+    """Run tasks with everything around them: checks, log, display, signals.
+
+    Returns:
+        DONE when all were run, STOPPED when told to stop, else what ended the run; and the
+        outcomes of all tasks in the output by id.
+
+    Raises:
+        CKError: found before the first task.
+    """
+    stop = threading.Event()
+    person = asks_a_person(agent)
+    display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
+    runner = TaskRunner(agent, rows, job.options, display, stop)
+    check_services(agent)
+    if rows.repaired:
+        display.note(
+            f"{rows.path}: the last line was torn ({rows.repaired} bytes); it is now in "
+            f"{rows.path.name}.torn, and its task is run again"
+        )
+    code = ExitCode.DONE
+    signals = StopSignals(stop, at_once=person, say=display.note)
+    with logging_to(rows.folder / LOG_NAME), display, signals:
+        try:
+            runner.run(tasks)
+        except KeyboardInterrupt:
+            code = ExitCode.STOPPED
+        except CKError as e:
+            display.note(f"stopped: {e}")
+            code = exit_code_of(e)
+        if code is ExitCode.DONE and stop.is_set():
+            code = ExitCode.STOPPED
+    rows.refresh()
+    return code, {**rows.done, **runner.outcomes}
+
+
+def show_summary(outcomes: Sequence[Outcome], job: Job, out: Console) -> None:
+    """The table, the totals and where everything is."""
+    out.print(summary_table(outcomes[:_SHOWN_ROWS]))
+    if len(outcomes) > _SHOWN_ROWS:
+        out.print(f"... and {len(outcomes) - _SHOWN_ROWS} more rows")
+    out.print(totals_line(outcomes), markup=False, highlight=False, soft_wrap=True)
+    out.print(f"rows: {job.output}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _verdict(outcomes: Sequence[Outcome]) -> ExitCode:
+    return ExitCode.DONE if all(map(is_done, outcomes)) else ExitCode.PROBLEM

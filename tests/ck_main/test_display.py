@@ -1,0 +1,142 @@
+"""What a person sees: the live table, the plain lines, the summary."""
+
+import io
+from typing import Any
+
+import pytest
+from fake_agent import make_task
+from rich.console import Console
+
+from ck_main.display import (
+    LiveDisplay,
+    PlainDisplay,
+    clock_text,
+    make_display,
+    outcome_line,
+    summary_table,
+    totals_line,
+)
+from ck_main.rows import Outcome
+
+
+def make_outcome(**changes: Any) -> Outcome:
+    facts: dict[str, Any] = {
+        "id": "a",
+        "question": "q",
+        "answer": "[red]42[/red]",
+        "gold": "42",
+        "corr": 1,
+        "status": "done",
+        "stop_reason": "finished",
+        "message": "",
+        "steps": 3,
+        "seconds": 1.25,
+        "tokens": 1234,
+        "money": 0.5,
+    }
+    return Outcome(**{**facts, **changes})
+
+
+def make_event(kind: str, **facts: Any) -> dict[str, Any]:
+    event = {"kind": kind, "path": ["ck_agent", "web_agent"], "sid": "s", "step": 2}
+    return {**event, "tokens": 1500, "money": 0.25, **facts}
+
+
+def screen(terminal: bool = False) -> Console:
+    return Console(file=io.StringIO(), width=120, force_terminal=terminal, color_system=None)
+
+
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_plain_is_one_line_per_finished_task() -> None:
+    console = screen()
+    with PlainDisplay(console, total=2) as display:
+        display.started(make_task("a"))
+        display.event("a", make_event("step_started"))
+        display.ended(make_outcome())
+        display.ended(
+            make_outcome(id="b", corr=0, status="problem", stop_reason="time", message="m")
+        )
+    assert shown(console).splitlines() == [
+        "[1/2] a: '[red]42[/red]' (right; 3 steps, 1.2 s, 1,234 tokens; done)",
+        "[2/2] b: '[red]42[/red]' (WRONG; 3 steps, 1.2 s, 1,234 tokens; problem (time): m)",
+    ]
+
+
+def test_steps_are_shown_by_depth() -> None:
+    console = screen()
+    display = make_display(console, steps=True)
+    display.started(make_task("a", "what\nis it"))
+    display.event("a", make_event("step_started"))
+    display.event("a", make_event("call_started", text="click"))
+    display.event("a", make_event("model_call", phase="plan"))
+    display.event("a", make_event("step_ended", text="seen\nthis [x]"))
+    assert shown(console).splitlines() == [
+        "a: what is it",
+        "    web_agent step 2 (1,500 tokens)",
+        "      calls click",
+        "      seen this [x]",
+    ]
+
+
+def test_the_live_table_shows_each_task_under_way() -> None:
+    console = screen(terminal=True)
+    now = [100.0]
+    display = LiveDisplay(console, total=3, clock=lambda: now[0])
+    display.started(make_task("a[1]"))
+    display.started(make_task("b"))
+    display.event("a[1]", make_event("call_started", text="goto"))
+    display.event("gone", make_event("call_started"))
+    display.ended(make_outcome(id="b"))
+    now[0] = 175.0
+    plain = screen()
+    plain.print(display.render())
+    lines = shown(plain).splitlines()
+    assert lines[0].strip() == "1 of 3 done, 1 running"
+    words = lines[2].split()
+    assert words == ["a[1]", "ck_agent", ">", "web_agent", "2", "1,500", "0.250", "1:15", "goto"]
+
+
+def test_a_live_display_starts_and_stops() -> None:
+    console = screen(terminal=True)
+    with make_display(console) as display:
+        assert isinstance(display, LiveDisplay)
+        display.started(make_task("a"))
+        display.ended(make_outcome())
+    assert "a: " in shown(console)
+
+
+@pytest.mark.parametrize(("terminal", "plain"), [(False, False), (True, True)])
+def test_no_live_table_where_none_is_wanted(terminal: bool, plain: bool) -> None:
+    assert type(make_display(screen(terminal), plain=plain)) is PlainDisplay
+
+
+def test_the_summary_has_every_column() -> None:
+    console = screen()
+    rows = [make_outcome(), make_outcome(id="b", corr=None, status="problem", stop_reason="steps")]
+    console.print(summary_table(rows))
+    text = shown(console)
+    for word in ("task", "answer", "score", "steps", "seconds", "tokens", "status"):
+        assert word in text
+    assert "[red]42[/red]" in text and "problem (steps)" in text
+
+
+def test_the_totals() -> None:
+    rows = [
+        make_outcome(),
+        make_outcome(corr=0, earlier=True, status="problem"),
+        make_outcome(corr=None),
+    ]
+    assert totals_line(rows) == (
+        "3 tasks, 1 of them from before, 1 of 2 scored ones right, 1 did not end well, "
+        "3,702 tokens, 1.5000 USD"
+    )
+    assert totals_line([]) == "0 tasks, 0 tokens"
+
+
+def test_small_things() -> None:
+    assert [clock_text(s) for s in (0, 61.9, 3700)] == ["0:00", "1:01", "1:01:40"]
+    assert "x" * 77 + "..." in outcome_line(make_outcome(answer="x" * 300))

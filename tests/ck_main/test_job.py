@@ -1,0 +1,242 @@
+"""A task file from its first line to the exit code, with an agent that needs no model."""
+
+import io
+import json
+import logging
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_agent import Call, FakeAgent
+from rich.console import Console
+
+from ck_main.checks import asks_a_person, check_services, model_settings, service_url
+from ck_main.job import Job, exit_code_of, run_job
+from ck_main.logs import LOG_NAME, logging_to, write_crash
+from ck_main.rows import OutputError
+from ck_main.runner import ExitCode
+from ck_main.signals import StopSignals
+from ck_pro.config import KwargsInitializable
+from ck_pro.exceptions import (
+    BrowserServerError,
+    ConfigError,
+    ModelUnavailable,
+    ReplayError,
+    TaskFileError,
+)
+from ck_pro.model import LLM
+from ck_web.config import WebEnvConfig
+
+GOOD = [{"question": "a", "answer": "A"}, {"question": "b", "answer": "x"}, {"question": "c"}]
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> FakeAgent:
+    recording = tmp_path / "replies.jsonl"
+    recording.write_text("")
+    return FakeAgent(model=f"replay:{recording}")
+
+
+class Desk:
+    """A folder with a task file, and what was shown."""
+
+    def __init__(self, folder: Path, rows: Any):
+        self.input, self.output = folder / "tasks.jsonl", folder / "out.jsonl"
+        self.input.write_text(
+            "".join(r if isinstance(r, str) else json.dumps(r) + "\n" for r in rows)
+        )
+        self.screen = Console(file=io.StringIO(), width=300)
+        self.out = Console(file=io.StringIO(), width=200)
+
+    def run(self, agent: Any, **facts: Any) -> ExitCode:
+        job = Job(**{"input": self.input, "output": self.output, **facts})
+        return run_job(agent, job, self.screen, self.out)
+
+    def ids(self) -> list[str]:
+        return [json.loads(line)["id"] for line in self.output.read_text().splitlines()]
+
+    def said(self) -> str:
+        return self.screen.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+    def table(self) -> str:
+        return self.out.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_a_whole_file(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, GOOD)
+    assert desk.run(agent) is ExitCode.DONE
+    assert desk.ids() == ["task0000", "task0001", "task0002"]
+    assert "3 tasks, 1 of 2 scored ones right, 21 tokens" in desk.table()
+    assert "[3/3] task0002" in desk.said() and f"rows: {desk.output}" in desk.table()
+    assert not (tmp_path / "out" / LOG_NAME).exists()
+
+
+def test_selection_and_resuming(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, GOOD)
+    desk.run(agent, ids=("task0002",))
+    assert desk.ids() == ["task0002"]
+    desk.run(agent, limit=2)
+    desk.run(agent, limit=2)
+    assert desk.ids() == ["task0002", "task0000", "task0001"]
+    assert "2 of them from before" in desk.table()
+
+
+def test_unusable_lines_are_said_and_the_others_run(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, [GOOD[0], "broken\n", {"id": 3}, *["[]\n"] * 30, GOOD[1]])
+    assert desk.run(agent) is ExitCode.LINES
+    assert desk.ids() == ["task0000", "task0033"]
+    assert ", line 2: is not JSON" in desk.said() and "field 'question'" in desk.said()
+    assert "... and 12 more unusable lines" in desk.said()
+
+
+@pytest.mark.parametrize(("rows", "code"), [([], ExitCode.DONE), (["x\n"], ExitCode.LINES)])
+def test_a_file_without_tasks(
+    tmp_path: Path, agent: FakeAgent, rows: list[str], code: ExitCode
+) -> None:
+    desk = Desk(tmp_path, rows)
+    assert desk.run(agent) is code and "no usable task" in desk.said()
+    assert not desk.output.exists()
+
+
+def test_problems_are_in_the_exit_code_also_the_next_time(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, GOOD)
+
+    def behaviour(call: Call) -> str:
+        if call.task == "b":
+            raise RuntimeError("a fault")
+        return "x"
+
+    agent.behaviour = behaviour
+    assert desk.run(agent) is ExitCode.PROBLEM
+    assert desk.run(agent) is ExitCode.PROBLEM
+    log = (tmp_path / "out" / LOG_NAME).read_text()
+    assert "Traceback" in log and "Traceback" not in desk.said()
+
+
+def test_what_is_wrong_is_found_before_the_first_task(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, GOOD)
+    with pytest.raises(ConfigError, match=r"--ids x: .* has no usable task"):
+        desk.run(agent, ids=("x", "task0000"))
+    with pytest.raises(ConfigError, match="is the task file itself"):
+        desk.run(agent, output=desk.input)
+    with pytest.raises(TaskFileError, match="cannot read the task file"):
+        desk.run(agent, input=tmp_path / "none.jsonl")
+    with pytest.raises(OutputError):
+        desk.run(agent, output=tmp_path)
+    with pytest.raises(ReplayError):
+        desk.run(FakeAgent(model="replay:none.jsonl"))
+    assert desk.output.read_text() == ""
+
+
+def test_ctrl_c_stops_in_good_order(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, GOOD)
+    before = signal.getsignal(signal.SIGINT)
+
+    def behaviour(call: Call) -> str:
+        if call.task == "b":
+            os.kill(os.getpid(), signal.SIGTERM)
+            call.cancel.wait(60)
+        return "x"
+
+    agent.behaviour = behaviour
+    assert desk.run(agent) is ExitCode.STOPPED
+    assert desk.ids() == ["task0000", "task0001"]  # the one under way chose to end
+    assert "Stopping" in desk.said() and signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_lost_output_has_its_exit_code(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, GOOD)
+
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "task0001").write_text("in the way")
+    assert desk.run(agent) is ExitCode.OUTPUT
+    assert desk.ids() == ["task0000"] and "stopped: cannot write a task's folder" in desk.said()
+
+
+def test_exit_codes_of_errors() -> None:
+    assert exit_code_of(ConfigError("")) == exit_code_of(TaskFileError("")) == 2
+    assert exit_code_of(OutputError("")) == 4
+    assert exit_code_of(ModelUnavailable("")) == exit_code_of(BrowserServerError("")) == 5
+
+
+def test_the_second_signal_interrupts_and_a_person_is_interrupted_at_once() -> None:
+    stop, said = threading.Event(), []
+    with StopSignals(stop, say=said.append):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.wait(60) and len(said) == 1
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait(60)
+    person = StopSignals(threading.Event(), at_once=True, say=said.append)
+    with person, pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(60)
+
+
+class Team(KwargsInitializable):
+    model: LLM = LLM(call_target="gpt:a")
+    helper: FakeAgent = FakeAgent(model="gpt:b")
+    none: LLM | None = None
+
+
+def test_one_model_for_the_whole_tree() -> None:
+    settings = model_settings(Team(), "manual")
+    assert settings == {
+        "model": {"call_target": "manual"},
+        "helper": {"model": {"call_target": "manual"}},
+    }
+    assert not asks_a_person(Team())
+    assert asks_a_person(Team(helper={"model": "record:x.jsonl:manual"}))
+
+
+def test_services_that_cannot_be_reached(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text("")
+    nobody = _closed_port()
+    for target in (f"http://127.0.0.1:{nobody}/v1", f"record:x:http://127.0.0.1:{nobody}"):
+        with pytest.raises(ModelUnavailable, match=f"127.0.0.1:{nobody} cannot be reached"):
+            check_services(FakeAgent(model=target))
+
+    class Browsing(FakeAgent):
+        web_env: WebEnvConfig = WebEnvConfig(server_url=f"127.0.0.1:{nobody}")
+
+    with pytest.raises(BrowserServerError, match="nothing listens"):
+        check_services(Browsing(model=f"replay:{tmp_path / 'r.jsonl'}"))
+
+
+def _closed_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def test_which_address_a_target_means() -> None:
+    none: dict[str, str] = {}
+    assert service_url("manual", none) is None and service_url("gpt:x", none) is None
+    assert service_url("replay:x", none) is None
+    assert service_url("gpt:x", {"OPENAI_BASE_URL": "http://localhost:1"}) == "http://localhost:1"
+    assert service_url("record:f:http://localhost:1", none) == "http://localhost:1"
+
+
+def test_logs_hold_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CK_TEST_API_KEY", "very-secret-key")
+    with logging_to(tmp_path / "run.log"):
+        try:
+            raise ValueError("very-secret-key")
+        except ValueError:
+            logging.getLogger("ck_pro.x").exception("with very-secret-key")
+    text = (tmp_path / "run.log").read_text()
+    assert "ValueError: ***" in text and "very-secret-key" not in text
+    try:
+        raise ValueError("very-secret-key")
+    except ValueError as e:
+        crash = write_crash(e)
+    try:
+        assert "Traceback" in crash.read_text() and "very-secret-key" not in crash.read_text()
+    finally:
+        crash.unlink()

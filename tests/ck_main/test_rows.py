@@ -1,0 +1,187 @@
+"""The output file: appended to, repaired, never truncated; rows made again from journals."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_agent import FakeAgent, make_task
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ck_main.rows import (
+    OutputError,
+    RowFile,
+    build_row,
+    count_steps,
+    row_from_events,
+    row_line,
+    task_facts,
+)
+from ck_pro.journal import Journal, read_events
+from ck_pro.model import Budget
+from ck_pro.session import AgentSession
+
+
+def make_row(task_id: str, answer: str = "x") -> dict[str, Any]:
+    session = AgentSession("q")
+    session.final_results = {"output": answer, "log": ""}
+    return build_row(task_facts(make_task(task_id, answer="x")), session)
+
+
+def test_rows_are_appended_and_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "out.jsonl"
+    with RowFile(path) as rows:
+        rows.append(make_row("a"))
+        rows.append(make_row("é", "y"))
+        assert rows.has("a") and rows.has("é") and not rows.has("b")
+    with RowFile(path) as rows:
+        assert {k: o.corr for k, o in rows.done.items()} == {"a": 1, "é": 0}
+        assert all(o.earlier for o in rows.done.values())
+        rows.append(make_row("b"))
+    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", "é", "b"]
+
+
+@pytest.mark.parametrize("keep", [1, 20, -1])
+def test_a_torn_last_line_moves_away_and_is_said(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "out.jsonl"
+    whole = row_line(make_row("a"))
+    torn = row_line(make_row("b"))[: keep - 1 if keep < 0 else keep]
+    path.write_bytes(whole + torn)
+    with RowFile(path) as rows:
+        assert rows.repaired == len(torn) and list(rows.done) == ["a"]
+        rows.append(make_row("c"))
+    assert [json.loads(x)["id"] for x in path.read_bytes().splitlines()] == ["a", "c"]
+    assert (tmp_path / "out.jsonl.torn").read_bytes() == torn + b"\n"
+
+
+def test_a_whole_row_without_its_newline_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_bytes(row_line(make_row("a"))[:-1])
+    with RowFile(path) as rows:
+        assert rows.repaired == 0 and rows.has("a")
+        rows.append(make_row("b"))
+    assert [json.loads(x)["id"] for x in path.read_bytes().splitlines()] == ["a", "b"]
+
+
+@pytest.mark.parametrize("content", ["hello\n", '{"id": 1}\n', "[]\n", '{"a": 1}\n{"torn'])
+def test_a_file_that_holds_something_else_is_left_alone(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "notes.jsonl"
+    path.write_text(content)
+    with pytest.raises(OutputError, match=r"notes\.jsonl, line 1: is not an output row"):
+        RowFile(path)
+    assert path.read_text() == content and not (tmp_path / "notes.jsonl.torn").exists()
+
+
+def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "file" / "out.jsonl", Path("/dev/null")):
+        with pytest.raises(OutputError) as caught:
+            RowFile(path)
+        assert str(path) in str(caught.value)
+
+
+def test_a_full_disk_leaves_no_half_row(tmp_path: Path) -> None:
+    # a limit on the size of files stands in for a full disk; it needs a process of its own
+    code = """
+import resource, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from test_rows import make_row
+from ck_main.rows import OutputError, RowFile
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+rows = RowFile(Path(sys.argv[1]))
+rows.append(make_row("a"))
+size = rows.path.stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, size + 50))
+try:
+    rows.append(make_row("b"))
+except OutputError as e:
+    assert "cannot write the output" in str(e), e
+    assert rows.path.stat().st_size == size and not rows.has("b")
+    print("refused")
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "o.jsonl"), str(Path(__file__).parent)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "refused\n", done.stderr
+
+
+def test_the_folder_is_never_the_file() -> None:
+    for name, folder in (("a.jsonl", "a"), ("a", "a.d"), ("a.b.c", "a.b")):
+        rows = RowFile.__new__(RowFile)
+        rows.path = Path(name)
+        assert rows.folder == Path(folder)
+
+
+def test_many_threads_and_files_write_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    files = [RowFile(path), RowFile(path)]
+
+    def write(n: int) -> None:
+        for i in range(5):
+            files[n % 2].append(make_row(f"{n}-{i}", "x" * 5000))
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for file in files:
+        file.refresh()
+        assert len(file.done) == 30
+        file.close()
+    assert len(path.read_bytes().splitlines()) == 30
+
+
+def test_half_a_surrogate_pair_can_be_written(tmp_path: Path) -> None:
+    with RowFile(tmp_path / "out.jsonl") as rows:
+        rows.append(make_row("a", "\ud800"))
+        assert rows.done["a"].answer == "\ud800"
+
+
+@pytest.mark.parametrize("answer", [None, "A"])
+def test_the_row_is_made_again_from_the_journal_to_the_byte(
+    tmp_path: Path, answer: str | None
+) -> None:
+    os.environ["CK_TEST_API_KEY"] = "very-secret-key"
+    try:
+        task = make_task("a", "a very-secret-key", answer=answer)
+        with Journal(tmp_path / "j") as journal:
+            session = AgentSession(task.question)
+            facts = journal.append("task", sid=session.id, data=task_facts(task))["data"]
+            FakeAgent().run(
+                task.question,
+                session=session,
+                workdir=tmp_path,
+                journal=journal,
+                budget=Budget(),
+                cancel=threading.Event(),
+                on_event=lambda event: None,
+            )
+    finally:
+        del os.environ["CK_TEST_API_KEY"]
+    row = build_row(facts, session)
+    assert row_line(row_from_events(read_events(tmp_path / "j"))) == row_line(row)
+    assert list(row) == ["id", "task", "file", "answer", "_orig", "skip_hard", "session", "eval"]
+    assert b"very-secret-key" not in json.dumps([row["task"], row["_orig"]]).encode()
+    assert row["eval"]["corr"] is (None if answer is None else 0)
+
+
+def test_steps_of_the_whole_tree_are_counted() -> None:
+    leaf = {"steps": [{"action": {}}, {"action": {}}]}
+    tree = {"steps": [{"action": {"sub_sessions": [leaf, leaf]}}, {"action": {}}]}
+    assert count_steps(tree) == 6
+
+
+@given(st.binary(max_size=80))
+def test_any_tail_is_survived(tmp_path_factory: Any, tail: bytes) -> None:
+    tail = tail.replace(b"\n", b"")
+    path = tmp_path_factory.getbasetemp() / "tail.jsonl"
+    path.write_bytes(row_line(make_row("a")) + tail)
+    with RowFile(path) as rows:
+        rows.append(make_row("b"))
+        assert list(rows.done) == ["a", "b"]

@@ -1,0 +1,211 @@
+"""The runner: folders, resuming, failures, stopping, several at once."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_agent import Call, FakeAgent, Watching, make_task
+
+from ck_main.dataset import Task
+from ck_main.rows import OutputError, RowFile, row_from_events, row_line
+from ck_main.runner import RunOptions, TaskRunner
+from ck_pro.exceptions import BrowserServerError, JournalError
+from ck_pro.journal import read_events
+from ck_pro.session import StopReason
+
+
+class Bench:
+    """A runner with everything around it."""
+
+    def __init__(self, folder: Path, behaviour: Any = None, **options: Any):
+        self.rows = RowFile(folder / "out.jsonl")
+        self.watching, self.stop = Watching(), threading.Event()
+        agent, options_ = FakeAgent(behaviour=behaviour), RunOptions(**options)
+        self.runner = TaskRunner(agent, self.rows, options_, self.watching, self.stop)
+
+    def run(self, *tasks: Task) -> list[dict[str, Any]]:
+        try:
+            self.runner.run(tasks)
+        finally:
+            self.rows.close()
+        return self.written()
+
+    def written(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.rows.path.read_text().splitlines()]
+
+
+def test_each_task_gives_a_row_and_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("1,2")
+    task = make_task(
+        "a/b", "hello", answer="Hello", file=tmp_path / "data.csv", file_name="data.csv"
+    )
+
+    def behaviour(call: Call) -> str:
+        assert [p.name for p in call.workdir.iterdir()] == ["data.csv"]
+        return call.task
+
+    bench = Bench(tmp_path, behaviour)
+    (row,) = bench.run(task)
+    assert (row["id"], row["task"], row["file"], row["answer"]) == (
+        "a/b",
+        "hello",
+        "data.csv",
+        "Hello",
+    )
+    assert row["_orig"] == {"question": "hello"} and row["skip_hard"] is False
+    assert row["eval"] == {"pred": "hello", "gold": "Hello", "corr": 1}
+    folder = tmp_path / "out" / task.folder
+    again = row_line(row_from_events(read_events(folder)))
+    assert again == bench.rows.path.read_bytes()
+    (outcome,) = bench.watching.outcomes
+    assert (outcome.steps, outcome.tokens, outcome.money, outcome.status) == (1, 7, 0.25, "done")
+    assert bench.watching.events[0][0] == "a/b"
+
+
+def test_tasks_with_a_row_are_not_run_again(tmp_path: Path) -> None:
+    tasks = [make_task(n) for n in "abc"]
+    Bench(tmp_path).run(*tasks[:2])
+    second = Bench(tmp_path)
+    rows = second.run(*tasks)
+    assert second.watching.begun == ["c"] and [r["id"] for r in rows] == ["a", "b", "c"]
+
+
+def test_the_fault_of_one_task_is_a_row_and_the_others_go_on(tmp_path: Path) -> None:
+    def behaviour(call: Call) -> Any:
+        if call.task == "bad":
+            raise RuntimeError("broken\nbadly")
+        return StopReason.TIME if call.task == "slow" else "fine"
+
+    rows = Bench(tmp_path, behaviour).run(
+        make_task("a", "bad"), make_task("b", "slow"), make_task("c")
+    )
+    ends = [(r["session"]["info"]["status"], r["session"]["info"]["stop_reason"]) for r in rows]
+    assert ends == [("problem", "internal_error"), ("problem", "time"), ("done", "finished")]
+    assert all(r["session"]["steps"] for r in rows)
+    assert "RuntimeError" in rows[0]["session"]["info"]["message"]
+
+
+def test_an_agent_that_raises_before_its_first_event_still_gives_a_whole_row(
+    tmp_path: Path,
+) -> None:
+    class Broken(FakeAgent):
+        def run(self, task: str, **kwargs: Any) -> Any:
+            raise ValueError("at once")
+
+    bench = Bench(tmp_path)
+    bench.runner.agent = Broken()
+    (row,) = bench.run(make_task("a", answer="x"))
+    assert len(row["session"]["steps"]) == 1 and row["eval"]["corr"] == 0
+    assert row["session"]["steps"][0]["end"]["final_results"]["log"] == "ValueError: at once"
+
+
+def test_a_stopped_task_has_no_row_and_runs_afresh_the_next_time(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+
+    def behaviour(call: Call) -> StopReason:
+        (call.workdir / "left").write_text("x")
+        bench.stop.set()
+        assert call.cancel.is_set()
+        return StopReason.CANCELLED
+
+    bench.runner.agent.behaviour = behaviour  # type: ignore[attr-defined]
+    assert bench.run(make_task("a"), make_task("b")) == []
+    assert bench.watching.begun == ["a"] and "stopped before its end" in bench.watching.notes[0]
+    again = Bench(tmp_path)
+    assert [r["id"] for r in again.run(make_task("a"), make_task("b"))] == ["a", "b"]
+    folder = tmp_path / "out" / "a"
+    assert (folder / "attempt-1" / "work" / "left").exists()
+    assert (folder / "attempt-1" / "events.jsonl").exists()
+    assert list((folder / "work").iterdir()) == []
+
+
+def test_an_interrupt_passes_through_and_leaves_no_row(tmp_path: Path) -> None:
+    def behaviour(call: Call) -> Any:
+        raise KeyboardInterrupt
+
+    bench = Bench(tmp_path, behaviour)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(make_task("a"))
+    assert bench.written() == []
+
+
+@pytest.mark.parametrize("error", [JournalError("full"), OutputError("full")])
+def test_a_store_that_fails_ends_the_run(tmp_path: Path, error: Exception) -> None:
+    bench = Bench(tmp_path)
+
+    def behaviour(call: Call) -> Any:
+        if call.task == "second":
+            if isinstance(error, OutputError):
+                bench.rows.append = lambda row: _raise(error)  # type: ignore[method-assign]
+            else:
+                raise error
+        return "x"
+
+    bench.runner.agent.behaviour = behaviour  # type: ignore[attr-defined]
+    tasks = [make_task("a"), make_task("b", "second"), make_task("c")]
+    with pytest.raises(type(error), match="full"):
+        bench.run(*tasks)
+    assert [r["id"] for r in bench.written()] == ["a"]
+    assert bench.watching.begun == ["a", "b"]
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def test_an_outage_ends_the_run_and_a_passing_fault_does_not(tmp_path: Path) -> None:
+    probes: list[str] = []
+
+    def probe() -> None:
+        probes.append("asked")
+        if len(probes) == 2:
+            raise BrowserServerError("gone")
+
+    bench = Bench(tmp_path, lambda call: StopReason.ENVIRONMENT_FAILURE, probe=probe)
+    with pytest.raises(BrowserServerError, match="gone"):
+        bench.run(*[make_task(n) for n in "abc"])
+    assert [r["id"] for r in bench.written()] == ["a", "b"]
+
+
+def test_a_task_that_another_run_has_is_left_to_it(tmp_path: Path) -> None:
+    inner: list[Bench] = []
+
+    def behaviour(call: Call) -> str:
+        if not inner:
+            inner.append(Bench(tmp_path, lambda call: "theirs"))
+            inner[0].run(make_task("a"), make_task("b"))
+        return "ours"
+
+    bench = Bench(tmp_path, behaviour)
+    rows = bench.run(make_task("a"), make_task("b"))
+    assert [(r["id"], r["eval"]["pred"]) for r in rows] == [("b", "theirs"), ("a", "ours")]
+    assert inner[0].watching.notes == ["a: another run is at it; left to that"]
+    assert bench.watching.begun == ["a"]
+
+
+def test_workers_run_at_once(tmp_path: Path) -> None:
+    meeting = threading.Barrier(4)
+
+    def behaviour(call: Call) -> str:
+        meeting.wait(60)  # passes only if four tasks are under way together
+        return call.task
+
+    rows = Bench(tmp_path, behaviour, workers=4).run(*[make_task(f"t{n}") for n in range(8)])
+    assert sorted(r["id"] for r in rows) == [f"t{n}" for n in range(8)]
+
+
+def test_every_task_has_a_budget_of_its_own(tmp_path: Path) -> None:
+    budgets: list[Any] = []
+    limits = {"max_steps": 3, "max_seconds": 60.0, "max_tokens": 100, "max_money": 1.0}
+    bench = Bench(tmp_path, lambda call: budgets.append(call.budget), **limits)
+    bench.run(make_task("a"), make_task("b"))
+    one, two = (b.snapshot() for b in budgets)
+    assert {k: one[k] for k in limits} == limits and one["steps"] == two["steps"] == 1
+
+
+def test_a_folder_that_cannot_be_made_is_found_at_once(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("in the way")
+    with pytest.raises(OutputError, match="cannot write the folder"):
+        Bench(tmp_path)
