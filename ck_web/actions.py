@@ -44,7 +44,7 @@ def click(id: int, link_name: str = "") -> str:
 def type_text(id: int, content: str, enter: bool = True) -> str:
     """Put content into the field [id], in place of what it holds.
 
-    Enter is pressed after it, which submits most forms; give enter=False to fill in several fields.
+    Enter follows, which submits most forms; give enter=False to fill in several fields.
     """
     content = str(content)
     if not enter:
@@ -69,7 +69,7 @@ def scroll_down() -> str:
 
 
 def wait(seconds: float | None = None) -> str:
-    """Let the page work on, when something that should be there has not come yet."""
+    """Wait until the page changes, at most 5 s, or for so many seconds."""
     return "wait" if seconds is None else f"wait {seconds:g}"
 
 

@@ -36,12 +36,16 @@ class RequestRefused(BrowserServerError):
         message: one line for a person.
         status: 400 malformed, 401 token, 403 policy, 404 not there, 409 cannot be acted on.
         reason: the server's own words.
+        observation: what the page looks like after an action that could not be done, if told.
     """
 
-    def __init__(self, message: str, status: int, reason: str):
+    def __init__(
+        self, message: str, status: int, reason: str, observation: Observation | None = None
+    ):
         super().__init__(message)
         self.status = status
         self.reason = reason
+        self.observation = observation
 
 
 def server_address(text: str) -> str:
@@ -77,7 +81,7 @@ class BrowserClient:
         ConfigError: the address is not usable.
     """
 
-    def __init__(self, url: str, *, token: str = "", timeout: float = 90.0):
+    def __init__(self, url: str, *, token: str = "", timeout: float = 150.0):
         self.url = server_address(url)
         self.timeout = timeout
         self._session = requests.Session()
@@ -216,15 +220,13 @@ class BrowserClient:
         if reply.status_code in (429, 503):
             raise BrowserServerError(f"{message}; try later, or start it with more --max-browsers")
         if 400 <= reply.status_code < 500:
-            raise RequestRefused(message, reply.status_code, said)
+            seen = self._observed(_json_object(reply), route)
+            raise RequestRefused(message, reply.status_code, said, seen)
         raise BrowserServerError(message)
 
     def _json(self, reply: requests.Response, route: str) -> dict[str, Any]:
-        try:
-            data = reply.json()
-        except requests.JSONDecodeError:
-            data = None
-        if not isinstance(data, dict):
+        data = _json_object(reply)
+        if not data:
             raise self._broken(route, "the reply is not a JSON object; is it a browser server?")
         return data
 
@@ -259,12 +261,17 @@ class BrowserClient:
         )
 
 
-def _reason(reply: requests.Response) -> str:
-    """What the server said, in one line of bounded length."""
+def _json_object(reply: requests.Response) -> dict[str, Any]:
+    """The JSON object that a reply holds; empty when it holds none."""
     try:
         data = reply.json()
     except requests.JSONDecodeError:
         data = None
-    said = data.get("error") if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def _reason(reply: requests.Response) -> str:
+    """What the server said, in one line of bounded length."""
+    said = _json_object(reply).get("error")
     text = " ".join(str(said or reply.text or reply.reason).split())
     return text if len(text) <= 500 else text[:497] + "..."

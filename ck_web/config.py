@@ -27,7 +27,7 @@ class WebEnvConfig(KwargsInitializable):
     viewport_width: int = 1280
     viewport_height: int = 720
     """The visible part of a page, in CSS pixels."""
-    timeout: float = 90.0
+    timeout: float = 150.0
     """Seconds that one request to the server may take."""
     use_screenshot: bool = False
     """Show screenshots from the first step on; `screenshot(flag)` switches during a run."""

@@ -210,7 +210,8 @@ class WebEnv(Environment):
             current_accessibility_tree=seen.yaml,
             boxed_screenshot=data_url(image) if self._state.curr_screenshot_mode else "",
         )
-        self._news += [one_line(line, _NEWS_LENGTH) for line in (*seen.events, *seen.dialogs)]
+        told = [one_line(line, _NEWS_LENGTH) for line in (*seen.events, *seen.dialogs)]
+        self._news += dict.fromkeys(told)
         known = {d.path: d for d in seen.downloads}
         for path in seen.downloaded_file_path:
             if path not in self._synced:
@@ -233,7 +234,7 @@ class WebEnv(Environment):
         self._synced[path] = local
         copies = (*self._state.downloaded_file_path, local)
         self._state = replace(self._state, downloaded_file_path=copies)
-        self._news.append(f"downloaded a file of {len(data)} bytes; your code can open {local!r}")
+        self._news.append(f"your code can open the download as {local!r}")
 
     def _page_text(self) -> str:
         text, limit = self._state.current_accessibility_tree.rstrip(), self.config.max_page_chars
@@ -244,8 +245,6 @@ class WebEnv(Environment):
 
     def _footer(self, news: list[str]) -> list[str]:
         lines = [f"Note: {line}" for line in news]
-        if self._state.error_message:
-            lines.append(f"Note: the last action failed: {self._state.error_message}")
         if self._state.downloaded_file_path:
             lines.append(f"Downloaded files: {', '.join(self._state.downloaded_file_path)}")
         return lines
@@ -285,12 +284,17 @@ class WebEnv(Environment):
             observe=True,
             **extra,
         )
-        _, seen = self._browser.perform(request)
+        message, seen = self._browser.perform(request)
         if seen is not None:
             self._take(seen)
         else:
             self._look()
-        return "; ".join([what_changed(before, self._state), *self._news[heard:]])
+        # what is told here need not be told again by the next look
+        self._news, news = self._news[:heard], self._news[heard:]
+        changed = what_changed(before, self._state)
+        said = changed or one_line(message, _NEWS_LENGTH) or "done"
+        same = [] if changed or news else ["the page looks the same"]
+        return "; ".join([said, *same, *news])
 
     def _save(self, remote: str, local: str) -> str:
         wanted = remote.strip().removeprefix("./")
@@ -316,7 +320,9 @@ class WebEnv(Environment):
             return str(error)
         if error.status not in _NOT_DONE:
             raise error
-        if error.status == 404:
+        if error.observation is not None:
+            self._take(error.observation)
+        elif error.status == 404:
             self._look()  # raises if it is not the element that is gone, but the browser
         return error.reason
 

@@ -70,9 +70,8 @@ def web_action(**values: Any) -> Prompt:
 def web_end(**values: Any) -> Prompt:
     """The result of a run, in words for whoever gave the task."""
     found = values["final_results"]
-    given = f"stop was called with the answer {found['output']!r} and the summary {found['log']!r}."
-    said = given if found["output"] or found["log"] else "stop was not called."
-    return _prompt(values, f"{said} {END_INSTRUCTION}")
+    ended = f"# How it ended\nAnswer: {found['output'] or 'none'}\nSummary: {found['log']}"
+    return _PARTS.prompt(values, END_INSTRUCTION, [*_page(values), {"type": "text", "text": ended}])
 
 
 register_template({"web_plan": web_plan, "web_action": web_action, "web_end": web_end})

@@ -76,21 +76,22 @@ def describe(state: WebState, action: BrowserAction) -> str:
 
 
 def what_changed(before: WebState, after: WebState) -> str:
-    """What an action changed, in a few words."""
+    """What an action changed, in a few words; empty when nothing did."""
     if _page(before.step_url) != _page(after.step_url) or before.page_id != after.page_id:
         return f"now at {after.step_url} ({one_line(after.title)!r}), whose elements you see next"
-    old = set(_lines(before))
-    new = [line for line in _lines(after) if line not in old]
+    old, now = _lines(before), _lines(after)
+    new = [line for line in now if line not in old]
     if not new:
-        gone = len(_lines(after)) < len(old)
-        return "done; part of the page went away" if gone else "done; the page looks the same"
+        return "part of the page went away" if len(now) < len(old) else ""
     shown = "; ".join(one_line(line, 100) for line in new[:_NEW_LINES_SHOWN])
     more = f" and {len(new) - _NEW_LINES_SHOWN} more" if len(new) > _NEW_LINES_SHOWN else ""
-    return f"done; new on the page: {shown}{more}"
+    return f"new on the page: {shown}{more}"
 
 
-def _lines(state: WebState) -> list[str]:
-    return [line.strip() for line in state.current_accessibility_tree.split("\n")]
+def _lines(state: WebState) -> dict[str, None]:
+    """The lines of the page in order, without indentation and without which one has the focus."""
+    lines = state.current_accessibility_tree.split("\n")
+    return dict.fromkeys(line.strip().replace(" focused: true", "") for line in lines)
 
 
 def _page(url: str) -> str:

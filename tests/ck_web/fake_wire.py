@@ -104,7 +104,8 @@ class FakeWire:
         action, target = body["actionName"], body.get("targetId")
         page = PAGES.get(browser["history"][-1], ("", []))[1]
         if target and not any(line.strip().startswith(f"[{target}] ") for line in page):
-            return 404, {"error": f"no element {target} on this page"}
+            view = {} if self.alone else {"observation": self._view(browser, {})}
+            return 404, {"error": f"no element {target} on this page", **view}
         if action == "click" and target == "3":
             browser["history"].append("http://shop.test/lamps")
         elif action == "click" and target == "5":

@@ -39,7 +39,7 @@ def test_observe_and_act(wire: FakeWire, tmp_path: Path) -> None:
     assert env.step_state("goback").startswith("goback: now at http://shop.test/ ")
     line = env.step_state("type [4] lamp")
     assert line == (
-        "type [4] textbox \"Search it's\" 'lamp': done; new on the page: "
+        "type [4] textbox \"Search it's\" 'lamp': new on the page: "
         "[4] textbox 'Search it's' value: lamp"
     )
     assert wire.requests[-1][1]["needEnter"] is True
@@ -69,7 +69,7 @@ def test_faults_of_the_model_are_observations(wire: FakeWire, tmp_path: Path) ->
     env = _env(wire, tmp_path)
     assert env.step_state("click [99]") == "click [99] failed: no element 99 on this page"
     assert env.step_state("goback") == "goback failed: there is no page to go back to"
-    assert "last action failed: there is no page" in env.observe().text
+    assert env.get_state().error_message == "there is no page to go back to"
     assert env.step_state("fly [3]").startswith("not done: unknown action 'fly'")
     assert isinstance(env.execute(CodeAction(code="1")), ErrorObservation)
     assert isinstance(
@@ -99,13 +99,13 @@ def test_downloads_come_into_the_working_directory(wire: FakeWire, tmp_path: Pat
     env = _env(wire, tmp_path)
     line = env.step_state("click [5]")
     assert line.endswith(
-        "; downloaded a file; downloaded a file of 8 bytes; "
-        "your code can open 'downloads/data set.csv'"
+        "done; downloaded a file; your code can open the download as 'downloads/data set.csv'"
     )
     assert (tmp_path / "downloads" / "data set.csv").read_bytes() == b"a,b\n1,2\n"
     text = env.observe().text
-    assert "Note: downloaded a file\n" in text
-    assert text.endswith("Downloaded files: downloads/data set.csv")
+    assert text.endswith("Downloaded files: downloads/data set.csv") and "Note:" not in text
+    wire.browsers["b1"]["events"].append("a dialog was dismissed")
+    assert "Note: a dialog was dismissed\n" in env.observe().text
     assert "Note:" not in env.observe().text
     assert wire.count("getFile") == 1
     assert env.step_state('save "downloads/data set.csv" out/copy.csv').endswith(

@@ -1,0 +1,194 @@
+"""`WebAgent` over a fake wire: the loop, its prompts, its results; real worker processes."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_wire import FakeWire
+from scripted import Script, code
+
+from ck_pro import MultiStepAgent, Status
+from ck_pro.agent import AgentResult
+from ck_pro.exceptions import ConfigError, ParseError, ToolError
+from ck_pro.results import NO_OUTPUT
+from ck_pro.session import AgentSession
+from ck_web import PREDEFINED_WEB_ACTIONS, WebAgent
+from ck_web.agent import WebTool, with_lines
+from ck_web.env import WebEnv
+
+PLAN = code("{'completed_list': [], 'todo_list': ['look'], 'experience': [], 'information': []}")
+STOP = code("stop(answer='42', summary='on the page')")
+
+
+def _agent(wire: FakeWire, script: Script, **settings: Any) -> WebAgent:
+    web_env = {"server_url": wire.url, "target_url": "http://shop.test/"}
+    return WebAgent(model=script.llm(), web_env=web_env, **settings)
+
+
+def _script(*actions: str) -> Script:
+    end = code("{'output': 'partly', 'log': 'time ran out'}")
+    return Script(plan=[PLAN], action=[code(a) for a in actions], end=[end])
+
+
+@pytest.mark.worker
+def test_a_run_from_page_to_answer(wire: FakeWire, tmp_path: Path) -> None:
+    script = _script(
+        "click(id=5)\nx = open('downloads/data set.csv').read()\nprint(x.split())",
+        "print(click(id=3, link_name='Lamps'))",
+        "stop(answer='42', summary='on the page')",
+    )
+    agent = _agent(wire, script)
+    session = agent.run("How many lamps?", workdir=tmp_path)
+    assert (session.status, session.final_results) == (
+        Status.DONE,
+        {"output": "42", "log": "on the page"},
+    )
+    first, second, third = (s["action"] for s in session.steps)
+    assert first["web_state_before"]["step_url"] == "http://shop.test/"
+    assert third["web_state_before"]["title"] == "Lamps"
+    assert first["observation"].startswith("click [5] button 'Export': done")
+    assert first["observation"].endswith("['a,b', '1,2']")
+    assert second["observation"].count("now at http://shop.test/lamps") == 1
+    assert session.state["todo_list"] == ["look"]
+    assert [p for p, _ in script.prompts] == ["plan", "action"] * 3
+    assert not wire.browsers and not agent.web_envs
+    assert session.to_dict()["steps"][0]["action"]["web_state_before"]["browser_id"] == "b1"
+
+
+@pytest.mark.worker
+def test_the_prompt(wire: FakeWire, tmp_path: Path) -> None:
+    script = _script("print('looked')", STOP)
+    _agent(wire, script).run("How many lamps?", workdir=tmp_path, max_steps=1)
+    (_, plan), (_, action), (_, end) = script.prompts
+    assert plan[0] == action[0] == end[0]
+    assert [m["role"] for m in action] == ["system", "user"]
+    system, last = action[0]["content"], action[-1]["content"]
+    assert "def click(id: int, link_name: str = ''):" in system and "def stop(answer" in system
+    assert last.startswith("# Task\nHow many lamps?\n\n# The page now")
+    assert last.index("# Progress so far") > last.index("[5] button 'Export'")
+    assert "URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea 'Shop'" in last
+    assert "Observation of step 0:\nlooked" in script.text(2)
+    assert "Answer: none\nSummary: The run ended without an answer." in script.text(2)
+
+
+@pytest.mark.worker
+def test_a_failed_action_ends_the_block_and_is_told(wire: FakeWire, tmp_path: Path) -> None:
+    script = _script("type(4, 'x', enter=False)\nclick(99)\nclick(3)", "stop('', 'gave up')")
+    session = _agent(wire, script).run("t", workdir=tmp_path)
+    seen = session.steps[0]["action"]["observation"]
+    assert "click [99] failed: no element 99 on this page" in seen
+    assert seen.startswith("type [4] textbox")
+    assert "[3]" not in seen
+    assert session.steps[1]["action"]["web_state_before"]["title"] == "Shop"
+
+
+@pytest.mark.worker
+def test_a_run_without_an_answer_is_summed_up(wire: FakeWire, tmp_path: Path) -> None:
+    session = _agent(wire, _script("scroll_down()")).run("t", workdir=tmp_path, max_steps=2)
+    assert session.final_results == {"output": "partly", "log": "time ran out"}
+    assert session.status is Status.PROBLEM
+    assert session.steps[-1]["end"]["llm_output"]
+
+
+@pytest.mark.worker
+def test_the_end_phase_on_demand(wire: FakeWire, tmp_path: Path) -> None:
+    script = _script("stop('42', 'seen')")
+    session = _agent(wire, script, end_always=True).run("t", workdir=tmp_path)
+    assert session.final_results == {"output": "partly", "log": "time ran out"}
+    assert "Answer: 42\nSummary: seen" in script.text(-1)
+
+
+@pytest.mark.worker
+def test_a_dead_button_is_noticed(wire: FakeWire, tmp_path: Path) -> None:
+    session = _agent(wire, _script("scroll_down()"), stuck_limit=3).run("t", workdir=tmp_path)
+    assert str(session.stop_reason) == "stuck" and len(session.steps) < 6
+
+
+@pytest.mark.worker
+def test_a_lost_browser_ends_the_run_and_releases_all(wire: FakeWire, tmp_path: Path) -> None:
+    script = _script("click(3)")
+    script.replies["action"] = [lambda _: wire.browsers.clear() or code("click(3)")]
+    session = _agent(wire, script).run("t", workdir=tmp_path)
+    assert str(session.stop_reason) == "environment_failure"
+    assert "lease may have ended" in session.message
+
+
+def test_no_server_is_an_ending_too(tmp_path: Path) -> None:
+    agent = WebAgent(model=_script("1").llm(), web_env={"server_url": "127.0.0.1:9"})
+    session = agent.run("t", workdir=tmp_path)
+    assert str(session.stop_reason) == "environment_failure"
+    assert "nothing listens there" in session.message and not agent.web_envs
+
+
+@pytest.mark.worker
+def test_as_a_function_of_another_agent(wire: FakeWire, tmp_path: Path) -> None:
+    web = _agent(wire, _script("stop('42', 'seen')"))
+    call = "r = web_agent('count', target_url='http://shop.test/lamps')\nprint(r)\nr['output']"
+    main = MultiStepAgent(model=Script(action=[code(call)]).llm(), sub_agents=[web], max_steps=1)
+    session = main.run("t", workdir=tmp_path)
+    assert "42" in str(session.steps[0]["action"]["observation"])
+    (child,) = session.children.values()
+    assert child.steps[0]["action"]["web_state_before"]["target_url"] == "http://shop.test/lamps"
+    assert "target_url: str | None = None" in web.get_function_definition(short=True)
+
+
+@pytest.mark.worker
+def test_one_agent_object_serves_several_runs_at_once(wire: FakeWire, tmp_path: Path) -> None:
+    script = Script(
+        plan=[PLAN],
+        action=[code("click(3)"), lambda text: code(f"stop({text.splitlines()[1]!r})")],
+    )
+    agent = _agent(wire, script)
+
+    def run(n: int) -> AgentSession:
+        return agent.run(f"task number {n}", workdir=tmp_path / str(n))
+
+    with ThreadPoolExecutor(4) as pool:
+        sessions = list(pool.map(run, range(4)))
+    ids = {s.steps[0]["action"]["web_state_before"]["browser_id"] for s in sessions}
+    assert len(ids) == 4 and not wire.browsers and not agent.web_envs
+    assert [s.final_results["output"] for s in sessions] == [f"task number {n}" for n in range(4)]
+
+
+def test_a_function_acts_at_once_or_raises(wire: FakeWire, tmp_path: Path) -> None:
+    class Run:
+        environment = WebEnv(
+            {"server_url": wire.url}, workdir=tmp_path, target_url="http://shop.test/"
+        )
+
+    click = WebTool(name="click").bind(Run())  # type: ignore[arg-type]
+    assert click(id="3").startswith("click [3] link 'Lamps': now at")
+    with pytest.raises(ToolError, match="no element 99"):
+        click(99)
+    with pytest.raises(ParseError, match="needs the number of an element"):
+        click("the lamp")
+    assert click.__name__ == "click" and "link_name" in click.__wrapped__.__annotations__
+    Run.environment.close()
+
+
+def test_settings() -> None:
+    agent = WebAgent(web_env="host:3000", active_functions=["click", "stop"])
+    assert agent.web_env.given_server() == "host:3000"
+    assert [f.name for f in agent.functions()] == ["click", "stop"]
+    assert WebAgent(web_env={"web_ip": "a:1"}).web_env.given_server() == "a:1"
+    assert WebAgent(web_env={"token": "s3cret"}).web_env.token.get_secret_value() == "s3cret"
+    assert "s3cret" not in str(WebAgent(web_env={"token": "s3cret"}).to_dict())
+    with pytest.raises(ConfigError, match="did you mean 'server_url'"):
+        WebAgent(web_env={"serverurl": "x"})
+    wanted = {"click", "type", "scroll_up", "scroll_down", "wait", "goback", "restart", "goto"}
+    assert wanted | {"save", "screenshot", "stop"} <= {f.name for f in WebAgent().functions()}
+    assert set(PREDEFINED_WEB_ACTIONS) > wanted
+
+
+def test_lines_of_actions_are_told_once() -> None:
+    lines = ["click [3] link 'A': now at x", "wait: done"]
+    assert with_lines(NO_OUTPUT, lines) == "\n".join(lines)
+    assert with_lines(f"{lines[0]}\n7", lines) == f"wait: done\n{lines[0]}\n7"
+    assert with_lines(f"Last value: {lines[0]!r}", lines[:1]) == f"Last value: {lines[0]!r}"
+    result = AgentResult("a", "b").reference()
+    assert with_lines(result, lines[1:]) == ["wait: done", result]
+    many = with_lines("x", [f"action {n} " for n in range(99)])
+    assert many.startswith("(69 actions before these)\naction 69") and many.endswith("\nx")
