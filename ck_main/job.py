@@ -65,7 +65,9 @@ def exit_code_of(error: CKError) -> ExitCode:
     return ExitCode.USAGE
 
 
-def run_job(agent: MultiStepAgent, job: Job, screen: Console, out: Console) -> ExitCode:
+def run_job(
+    agent: MultiStepAgent, job: Job, screen: Console, out: Console
+) -> tuple[ExitCode, list[Outcome]]:
     """Check everything, run the tasks that have no row yet, show the summary.
 
     Args:
@@ -73,6 +75,9 @@ def run_job(agent: MultiStepAgent, job: Job, screen: Console, out: Console) -> E
         job: with an `input`.
         screen: for progress and problems (standard error).
         out: for the summary (standard output).
+
+    Returns:
+        The exit code, and the outcomes of the selected tasks that have a row.
 
     Raises:
         CKError: before the first task: nothing was run. `exit_code_of` has its exit code.
@@ -85,14 +90,14 @@ def run_job(agent: MultiStepAgent, job: Job, screen: Console, out: Console) -> E
         screen.print(f"... and {more} more unusable lines", style="yellow")
     if not ids:
         screen.print(f"{job.input}: no usable task; nothing to do", style="yellow", markup=False)
-        return ExitCode.LINES if problems else ExitCode.DONE
+        return (ExitCode.LINES if problems else ExitCode.DONE), []
     with RowFile(job.output) as rows:
         code, outcomes = run_tasks(agent, job.tasks(), job, rows, screen, total=len(ids))
     shown = [outcomes[i] for i in ids if i in outcomes]
     show_summary(shown, job, out)
-    if code is not ExitCode.DONE:
-        return code
-    return ExitCode.LINES if problems else _verdict(shown)
+    if code is ExitCode.DONE:
+        code = ExitCode.LINES if problems else _verdict(shown)
+    return code, shown
 
 
 def survey(job: Job) -> tuple[list[str], list[LineProblem]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from ck_main.job import Job, exit_code_of, run_job, run_tasks
 from ck_main.logs import write_crash
 from ck_main.rows import RowFile
 from ck_main.runner import ExitCode, RunOptions
-from ck_pro.exceptions import CKError
-from ck_pro.settings import load_settings, merge_settings, parse_update
+from ck_pro.exceptions import CKError, ConfigError
+from ck_pro.settings import leaves, line_of, load_settings, merge_settings, parse_update
 
 DEFAULT_OUTPUT = Path("runs/main.jsonl")
 EPILOG = """
@@ -67,15 +68,47 @@ def build_agent(config: Path | None, updates: Sequence[str], model: str | None =
     """The main agent from a configuration file, a model for all agents, and updates, in order.
 
     Raises:
-        ConfigError: a file, a name or a value is wrong.
+        ConfigError: a file, a name or a value is wrong; the message says where it stands.
     """
     settings = load_settings(config)
+    agent = _built(settings, settings, lambda names: f"config {config}{_line(config, names)}: ")
     if model is not None:
-        everywhere = model_settings(CKAgent(**settings), model)
+        everywhere = model_settings(agent, model)
         settings = merge_settings(settings, everywhere)
+        _built(settings, everywhere, lambda names: "--model: ")
     for text in updates:
-        settings = merge_settings(settings, parse_update(text))
+        update = parse_update(text)
+        settings = merge_settings(settings, update)
+        said = f"--updates {shlex.quote(text)}: "
+        _built(settings, update, lambda names, said=said: said)  # type: ignore[misc]
     return CKAgent(**settings)
+
+
+def _built(
+    settings: dict[str, Any], news: dict[str, Any], where: Callable[[Sequence[str]], str]
+) -> CKAgent:
+    """The agent of some settings; an error says where, among the `news`, it comes from."""
+    try:
+        return CKAgent(**settings)
+    except ConfigError as e:
+        wrong = next((n for n, value in leaves(news) if not _usable(n, value)), ())
+        raise ConfigError(f"{where(wrong)}{e}") from None
+
+
+def _usable(names: Sequence[str], value: Any) -> bool:
+    """Whether one setting on its own is accepted."""
+    for name in reversed(names):
+        value = {name: value}
+    try:
+        CKAgent(**value)
+    except ConfigError:
+        return False
+    return True
+
+
+def _line(config: Path | None, names: Sequence[str]) -> str:
+    line = line_of(config, names) if config is not None and names else None
+    return f", line {line}" if line else ""
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -143,7 +176,7 @@ def cli(
         plain=plain,
     )
     if input_ is not None:
-        return run_job(agent, job, screen, out)
+        return run_job(agent, job, screen, out)[0]
     job = replace(job, steps=True)
     return _one_by_one(agent, job, screen, iter([task]) if task is not None else _typed(screen))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,54 @@ def merge_settings(base: Mapping[str, Any], update: Mapping[str, Any]) -> dict[s
             value = merge_settings(current, value)
         merged[name] = value
     return merged
+
+
+def leaves(
+    settings: Mapping[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """(names that lead to it, value) of every setting that is not itself a dict of settings."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, (*path, name))
+        else:
+            yield (*path, name), value
+
+
+def line_of(path: Path, names: Sequence[str]) -> int | None:
+    """The line of a configuration file in which a setting's name stands; None if not found.
+
+    Args:
+        path: a file that `read_config` could read.
+        names: the names that lead to the setting.
+    """
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix.lower() in (".py", ".txt"):
+        lead = len(text) - len(text.lstrip())
+        found = _literal_line(ast.parse(text.strip(), mode="eval").body, names)
+        return found and found + text.count("\n", 0, lead)
+    try:
+        node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError:  # JSON with tabs is no YAML
+        return None
+    line = None
+    for name in names:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        key, node = next(((k, v) for k, v in pairs if k.value == name), (None, None))
+        if key is None:
+            return None
+        line = key.start_mark.line + 1
+    return line
+
+
+def _literal_line(node: ast.expr | None, names: Sequence[str]) -> int | None:
+    line = None
+    for name in names:
+        pairs = zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ()
+        found = [(k, v) for k, v in pairs if isinstance(k, ast.Constant) and k.value == name]
+        if not found:
+            return None
+        line, node = found[-1][0].lineno, found[-1][1]
+    return line
 
 
 class _SyntaxProblem(Exception):

@@ -53,7 +53,7 @@ class Desk:
 
     def run(self, agent: Any, **facts: Any) -> ExitCode:
         job = Job(**{"input": self.input, "output": self.output, **facts})
-        return run_job(agent, job, self.screen, self.out)
+        return run_job(agent, job, self.screen, self.out)[0]
 
     def ids(self) -> list[str]:
         return [json.loads(line)["id"] for line in self.output.read_text().splitlines()]

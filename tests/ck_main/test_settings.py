@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.exceptions import ConfigError
-from ck_pro.settings import load_settings, merge_settings, parse_update
+from ck_pro.settings import leaves, line_of, load_settings, merge_settings, parse_update
 
 CONTENTS = {
     "c.yaml": "# a comment\nmax_steps: 5\nmodel:\n  call_target: gpt:x\n",
@@ -110,6 +110,27 @@ def test_merging_leaves_its_inputs_alone() -> None:
     base, update = {"a": {"b": 1}}, {"a": {"c": 2}}
     merge_settings(base, update)
     assert (base, update) == ({"a": {"b": 1}}, {"a": {"c": 2}})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("c.yaml", "# x\nb: 1\na:\n  b: 2\n", 4),
+        ("c.json", '{"b": 1,\n "a": {\n\n"b": 2}}', 4),
+        ("c.json", '{"b": 1,\n\t"a": {\n\t"b": 2}}', None),
+        ("c.py", "\n{'b': 1,\n'a': {\n 'b': 2}}", 4),
+        ("c.yaml", "a: 1\n", None),
+        ("c.py", "{'a': 1}", None),
+    ],
+)
+def test_the_line_of_a_setting(tmp_path: Path, name: str, content: str, line: int | None) -> None:
+    (tmp_path / name).write_text(content)
+    assert line_of(tmp_path / name, ("a", "b")) == line
+
+
+def test_leaves() -> None:
+    found = dict(leaves({"a": {"b": 1, "c": {}}, "d": [1]}))
+    assert found == {("a", "b"): 1, ("a", "c"): {}, ("d",): [1]}
 
 
 @given(st.text())

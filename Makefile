@@ -1,0 +1,46 @@
+# make demo     the demo: no key, no network; MODEL=gpt:NAME or MODEL=http://... for a real model
+# make test     all tests; ARGS="-m 'not browser'" chooses
+# make setup    .venv with the package in it; PYTHON=python3.12 chooses the Python
+# make lint     ruff and mypy
+VENV := .venv
+PY := $(VENV)/bin/python
+SOURCES := pyproject.toml setup.py scripts/setup.sh
+EXTRAS := web,openai,search
+DEMO_ARGS := $(if $(MODEL),--model '$(MODEL)') $(ARGS)
+export VENV
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint chromium chromium-test clean
+
+help:
+	@sed -n 's/^# make /make /p' Makefile
+
+setup: $(VENV)/.stamp-run
+
+$(VENV)/.stamp-run: $(SOURCES)
+	@sh scripts/setup.sh $(EXTRAS)
+	@touch $@
+
+$(VENV)/.stamp-test: $(SOURCES)
+	@sh scripts/setup.sh $(EXTRAS),test
+	@touch $(VENV)/.stamp-run $@
+
+chromium: $(VENV)/.stamp-run
+	@$(PY) -m web_server.install_chromium >/dev/null
+
+chromium-test: $(VENV)/.stamp-test
+	@$(PY) -m web_server.install_chromium >/dev/null
+
+demo: chromium
+	@$(PY) -m ck_main.demo $(DEMO_ARGS)
+
+test: chromium-test
+	@sh scripts/test.sh $(ARGS)
+
+lint: $(VENV)/.stamp-test
+	@$(PY) -m ruff check
+	@$(PY) -m ruff format --check
+	@$(PY) -m mypy
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

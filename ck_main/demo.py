@@ -1,0 +1,180 @@
+"""`python -m ck_main.demo`: the demo, which needs no key and no network. See `--help`.
+
+The web site, the browser, the code, the sessions and the scoring are real; only the model is a
+recording of replies, unless `--model` names a real one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.panel import Panel
+
+from ck_main.agent import CKAgent
+from ck_main.checks import check_services, model_settings
+from ck_main.demo_site import DemoSite
+from ck_main.job import Job, run_job
+from ck_main.main import run_command, split_ids
+from ck_main.rows import OutputError
+from ck_main.runner import ExitCode, RunOptions
+from ck_pro.exceptions import InputError
+from ck_pro.settings import merge_settings, read_config
+
+DEMO = Path(__file__).resolve().parent.parent / "data" / "demo"
+RECORDING = "replies.jsonl"
+DEFAULT_OUTPUT = Path("runs/demo.jsonl")
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-m",
+    "--model",
+    metavar="MODEL",
+    help="The model of every agent: gpt:NAME, http(s)://HOST/v1, manual, replay:FILE.  "
+    "[the recording in data/demo]",
+)
+@click.option("--record", type=_FILE, help="Record the model's replies in this file.")
+@click.option("--ids", metavar="ID,...", help="Only these tasks.")
+@click.option("-o", "--output", type=_FILE, default=DEFAULT_OUTPUT, show_default=True)
+@click.option("-w", "--workers", type=click.IntRange(1, 16), default=1, show_default=True)
+@click.option("--steps", is_flag=True, help="Show what the agents do, step by step.")
+@click.option("--plain", is_flag=True, help="One line per finished task, no live table.")
+@click.option("--data", type=_FILE, default=DEMO, hidden=True)
+def cli(
+    model: str | None,
+    record: Path | None,
+    ids: str | None,
+    output: Path,
+    workers: int,
+    steps: bool,
+    plain: bool,
+    data: Path,
+) -> ExitCode:
+    """Run the demo's tasks on the demo's web site, with a real browser.
+
+    Exit code 0 only if every task that has a right answer got it; else as of ck_main.main. What
+    an earlier demo wrote moves to OUTPUT.old.jsonl.
+    """
+    screen, out = Console(stderr=True), Console()
+    out.print(notice(model, data))
+    with DemoSite(data / "site") as site:
+        agent = demo_agent(site.origin, data, model, record)
+        earlier = set_aside(output)
+        if earlier is not None:
+            screen.print(f"The earlier demo's rows are now in {earlier}.", highlight=False)
+        job = Job(
+            output=output,
+            input=write_tasks(data / "tasks.jsonl", output, site.origin),
+            files_dir=data,
+            ids=split_ids(ids),
+            options=RunOptions(workers=workers, probe=lambda: check_services(agent)),
+            plain=plain,
+            steps=steps,
+        )
+        code, outcomes = run_job(agent, job, screen, out)
+    if code not in (ExitCode.DONE, ExitCode.PROBLEM):
+        return code
+    # a task that cannot be done ends as a problem, rightly; what counts is the score
+    return ExitCode.PROBLEM if any(o.corr == 0 for o in outcomes) else ExitCode.DONE
+
+
+def demo_agent(
+    origin: str, data: Path = DEMO, model: str | None = None, record: Path | None = None
+) -> CKAgent:
+    """The main agent as the demo configures it.
+
+    Args:
+        origin: of the running site, `http://host:port`.
+        data: the demo's folder.
+        model: of every agent; the recording of the folder if None.
+        record: wrap the model so that its replies are recorded there.
+
+    Raises:
+        ConfigError: the demo's configuration or the model cannot be used.
+    """
+    names = {"site": origin, "host": origin.partition("://")[2], "demo": str(data.resolve())}
+    settings = filled(read_config(data / "config.yaml"), names)
+    target = model or f"replay:{data.resolve() / RECORDING}"
+    if record is not None:
+        target = f"record:{record}:{target}"
+    everywhere = model_settings(CKAgent(**settings), target)
+    return CKAgent(**merge_settings(settings, everywhere))
+
+
+def filled(value: Any, names: Mapping[str, str]) -> Any:
+    """`value` with `{name}` replaced in every text."""
+    if isinstance(value, str):
+        for name, text in names.items():
+            value = value.replace(f"{{{name}}}", text)
+        return value
+    if isinstance(value, dict):
+        return {k: filled(v, names) for k, v in value.items()}
+    return [filled(v, names) for v in value] if isinstance(value, list) else value
+
+
+def write_tasks(source: Path, output: Path, origin: str) -> Path:
+    """The demo's tasks with the site's address in them, in a file beside the output.
+
+    Raises:
+        InputError: the demo's tasks cannot be read. OutputError: the file cannot be written.
+    """
+    try:
+        text = source.read_text(encoding="utf-8").replace("{site}", origin)
+    except OSError as e:
+        raise InputError(
+            f"cannot read the demo's tasks {source}: {e.strerror}; run the demo from a clone of "
+            "the repository"
+        ) from None
+    path = output.with_name(f"{output.stem}.tasks.jsonl")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as e:
+        raise OutputError(f"cannot write {path}: {e.strerror}; name another --output") from None
+    return path
+
+
+def set_aside(output: Path) -> Path | None:
+    """Move what an earlier demo wrote to `<output>.old.jsonl` and `<output>.old/`.
+
+    Returns:
+        The new name of its rows; None if there were none. What was there before is removed.
+    """
+    folder, old = output.with_suffix(""), output.with_name(f"{output.stem}.old{output.suffix}")
+    if not output.is_file():
+        return None
+    try:
+        old_folder = old.with_suffix("")
+        if old_folder.is_dir():
+            shutil.rmtree(old_folder)
+        if folder.is_dir() and folder != output:
+            folder.rename(old_folder)
+        return output.replace(old)
+    except OSError as e:
+        raise OutputError(f"cannot move {output} aside: {e.strerror}; remove it") from None
+
+
+def notice(model: str | None, data: Path = DEMO) -> Panel:
+    """What the person must know: whether the model is a recording, and how to use a real one."""
+    if model is not None:
+        return Panel(f"The demo's tasks with a model of yours: [bold]{model}[/bold]", expand=False)
+    return Panel(
+        "[bold]The model of this demo is a recording[/bold] "
+        f"({data.name}/{RECORDING}): its replies were written down.\n"
+        "All else is real: the web site, Chromium, the code that runs, the sessions, the scores.\n"
+        "A real model by one setting:\n"
+        "  python -m ck_main.demo --model gpt:NAME               (with OPENAI_API_KEY)\n"
+        "  python -m ck_main.demo --model http://localhost:8000/v1  (vLLM, llama.cpp, Ollama, ...)",
+        expand=False,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(cli))

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Runs pytest in .venv. Its exit code is kept in .venv/pytest.exit, because make gives 2 for any.
+set -u
+cd "$(dirname "$0")/.."
+venv=${VENV:-.venv}
+rm -f "$venv/pytest.exit"
+"$venv/bin/python" -m pytest "$@"
+code=$?
+echo "$code" >"$venv/pytest.exit"
+exit "$code"
