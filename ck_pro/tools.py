@@ -36,7 +36,9 @@ class AskLLMTool(Tool):
         Args:
             query: the whole question with all text it needs; the model sees nothing else.
         """
-        return str((self.model or LLM())(_question(query)))
+        if self.model is None:
+            raise ToolError(f"{self.name}: outside of a run it needs its own `model`")
+        return str(self.model(_question(query)))
 
     def bind(self, run: Any) -> Callable[..., Any]:
         """Ask within a run: logged, and charged to its budget."""
@@ -135,9 +137,9 @@ def _duckduckgo(tool: SimpleSearchTool, query: str, _: str) -> list[SearchResult
         ) from None
     try:
         client = DDGS(timeout=max(1, math.ceil(tool.timeout)))
-        rows = client.text(query, max_results=tool.max_results)
+        rows = client.text(query, max_results=tool.max_results, backend="duckduckgo")
     except DDGSException as e:
-        if "no results" in str(e).lower():
+        if "no results" in str(e).lower():  # the library has no class of its own for it
             return []
         raise ToolError(f"{tool.name}: the search failed: {_clean(str(e))[:200]}") from None
     return [

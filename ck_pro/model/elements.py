@@ -106,7 +106,7 @@ def _alike(role: str, name: str, elements: Sequence[Element]) -> list[Element]:
 def _near(role: str, name: str, elements: Sequence[Element]) -> str:
     if not elements:
         return "the prompt shows no page"
-    shown = {str(e): e for e in elements}
+    shown = {str(e): e for e in reversed(elements)}  # of several alike the first
     near = difflib.get_close_matches(f"{role} '{name}'", shown, n=3, cutoff=0.4)
     page = next((e.name for e in elements if e.role == "RootWebArea"), "")
     named = ", ".join(f"[{shown[n].id}] {n}" for n in near) or "nothing like it"

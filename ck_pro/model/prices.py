@@ -35,7 +35,7 @@ PRICES: dict[str, tuple[float, float, float]] = {
 """Model name -> prompt, cached prompt, completion."""
 
 # A dated snapshot costs what its model costs; "gpt-5-pro" does not cost what "gpt-5" does.
-_SNAPSHOT = re.compile(r"-(\d[\d-]*|latest|chat-latest)$")
+_SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{4}|latest|chat-latest)$")
 
 
 @dataclass(frozen=True)

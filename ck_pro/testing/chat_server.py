@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email.message
 import json
 import socket
 import threading
@@ -41,10 +42,10 @@ class Fault:
 
 @dataclass
 class ChatCall:
-    """A request that a `FakeChatServer` got."""
+    """A request that a `FakeChatServer` got; header names in any case."""
 
     body: dict[str, Any]
-    headers: Mapping[str, str]
+    headers: email.message.Message[str, str]
     path: str
 
     @property
@@ -91,7 +92,7 @@ class FakeChatServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,))
         self._thread.start()
         return self
 
@@ -123,6 +124,7 @@ class _ChatHandler(BaseHTTPRequestHandler):
     """Serves `/v1/models` and `/v1/chat/completions`."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or each answer takes the 40 ms of a delayed ACK
     chat: FakeChatServer
     timeout = 30
 
@@ -138,7 +140,7 @@ class _ChatHandler(BaseHTTPRequestHandler):
         if not self.path.split("?")[0].endswith("/chat/completions"):
             self._send(404, '{"error": {"message": "no such route"}}')
             return
-        said = self.chat.answer(ChatCall(body, dict(self.headers.items()), self.path))
+        said = self.chat.answer(ChatCall(body, self.headers, self.path))
         if isinstance(said, Fault):
             self._fail(said)
         else:

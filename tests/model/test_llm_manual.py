@@ -1,0 +1,126 @@
+"""`manual`: a person, or a pipe, in the model's place."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import threading
+
+import pytest
+
+from ck_pro.exceptions import ManualAbort, ReplayError
+from ck_pro.model import LLM, CallContext
+from ck_pro.model.manual import HELP, ManualBackend
+
+PROMPT = [
+    {"role": "system", "content": "be good"},
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "[1] RootWebArea 'Shop'\n\t[7] button 'Search'\x1b[2J"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 500}},
+        ],
+    },
+]
+CONTEXT = CallContext(agent_path=("ck_agent",), phase="action", step=2)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def person(text, tty=False):
+    stdin, out = (Terminal if tty else io.StringIO)(text), io.StringIO()
+    return LLM(backend=ManualBackend(stdin, out)), out
+
+
+def ask(llm):
+    return str(llm(PROMPT, context=CONTEXT))
+
+
+def test_several_replies_in_one_pipe():
+    llm, out = person("one\n  two\n/send\nthree\r\n/send\nfour, ended by the end\n")
+    assert [ask(llm) for _ in range(3)] == ["one\n  two", "three", "four, ended by the end"]
+    assert "ck_agent, action, step 2" in out.getvalue() and "be good" not in out.getvalue()
+    with pytest.raises(ManualAbort, match="input ended"):
+        ask(llm)
+
+
+def test_standard_input_is_read_no_further_than_needed(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a\n/send\nb\n/send\n"))
+    assert [ask(LLM()), ask(LLM(call_target="manual"))] == ["a", "b"]
+
+
+def test_a_reply_costs_nothing_and_is_counted():
+    reply = person("text\n/send\n")[0](PROMPT)
+    assert (reply.model, reply.cost, reply.usage.estimated) == ("manual", 0.0, True)
+
+
+def test_commands():
+    llm, out = person("/help\n/raw\nx\ny\n/undo\n//send\n/show\n/etc/hosts\n/SEND\n")
+    assert ask(llm) == "x\n/send\n/etc/hosts"
+    shown = out.getvalue()
+    assert HELP.strip() in shown and "Taken back: y" in shown
+    assert '"role": "system"' in shown and "522 characters" in shown
+    assert "--- user ---" in shown and "[image_url]" in shown
+    assert "\x1b" not in shown
+
+
+def test_abort():
+    with pytest.raises(ManualAbort, match="aborted by the person"):
+        ask(person("text\n/abort\n")[0])
+
+
+def test_nothing_to_send():
+    llm, out = person("/send\n \n/send\nyes\n/send\n")
+    assert ask(llm).strip() == "yes" and "Nothing to send" in out.getvalue()
+
+
+def test_pages_on_a_terminal(monkeypatch):
+    monkeypatch.setenv("LINES", "7")
+    monkeypatch.setenv("COLUMNS", "80")
+    prompt = [{"role": "user", "content": "\n".join(f"line {i}" for i in range(40))}]
+    llm, out = person("\nq\nreply\n/send\n", tty=True)
+    assert str(llm(prompt)) == "reply"
+    assert "line 8" in out.getvalue() and "line 9" not in out.getvalue()
+    assert "31 more lines" in out.getvalue()
+
+
+def test_edit(monkeypatch, tmp_path):
+    script = tmp_path / "editor.py"
+    script.write_text("import sys\nwith open(sys.argv[1], 'a') as f:\n    f.write('\\nadded')")
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
+    assert ask(person("mine\n/edit\n/send\n")[0]) == "mine\nadded"
+    monkeypatch.setenv("EDITOR", str(tmp_path / "none"))
+    llm, out = person("mine\n/edit\n/send\n")
+    assert ask(llm) == "mine" and "failed" in out.getvalue()
+    monkeypatch.delenv("EDITOR")
+    llm, out = person("mine\n/edit\n/send\n")
+    assert ask(llm) == "mine" and "Set EDITOR" in out.getvalue()
+
+
+def test_elements_may_be_named():
+    assert ask(person("click(id={{button 'Search'}})\n/send\n")[0]) == "click(id=7)"
+    with pytest.raises(ReplayError, match="button 'Search'"):
+        ask(person("click(id={{button 'Serach'}})\n/send\n")[0])
+    llm, out = person("{{button 'Serach'}}\n/send\n/undo\nok\n/send\n", tty=True)
+    assert ask(llm) == "ok" and "is not in the observation" in out.getvalue()
+
+
+def test_one_person_many_threads():
+    read, write = os.pipe()
+    with os.fdopen(read) as stdin, os.fdopen(write, "w") as pipe:
+        llm = LLM(backend=ManualBackend(stdin, io.StringIO()))
+        replies = []
+        threads = [threading.Thread(target=lambda: replies.append(ask(llm))) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for i in range(8):
+            pipe.write(f"start {i}\nend {i}\n/send\n")
+        pipe.flush()
+        for t in threads:
+            t.join()
+    assert sorted(replies) == [f"start {i}\nend {i}" for i in range(8)]

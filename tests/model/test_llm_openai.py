@@ -1,0 +1,116 @@
+"""`gpt:NAME` through the real SDK, against a fake server."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from ck_pro.exceptions import ContentFiltered, ModelRefused, ModelUnavailable
+from ck_pro.model import LLM
+from ck_pro.testing import FakeChatServer, Fault
+
+pytest.importorskip("openai")
+HELLO = [{"role": "user", "content": "Hello"}]
+NAMES = (
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "AZURE_OPENAI_ENDPOINT",
+    "AZURE_OPENAI_API_KEY",
+    "OPENAI_API_VERSION",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_access(monkeypatch):
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def service(monkeypatch):
+    def use(server):
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/v1")
+        return LLM(call_target="gpt:gpt-4o", wait=lambda seconds, cancel: None, max_retry_times=3)
+
+    return use
+
+
+def test_a_call(service):
+    with FakeChatServer(text="<think>hm</think>hi", model="gpt-4o-2024-08-06") as server:
+        reply = service(server)(HELLO, temperature=0.5, top_k=3)
+        call = server.calls[0]
+    assert call.body == {"model": "gpt-4o", "messages": HELLO, "temperature": 0.5, "top_k": 3}
+    assert call.headers["Authorization"] == "Bearer sk-test-key"
+    assert (str(reply), reply.reasoning, reply.model) == ("hi", "hm", "gpt-4o-2024-08-06")
+    assert reply.cost == pytest.approx((10 * 2.5 + 5 * 10) / 1e6)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Fault(500), Fault(429), Fault(drop="before"), Fault(drop="body"), Fault(200, body="{")],
+)
+def test_retries_are_ours_alone(service, fault):
+    with FakeChatServer([fault, "fine"]) as server:
+        reply = service(server)(HELLO)
+        assert (str(reply), reply.attempts, len(server.calls)) == ("fine", 2, 2)
+
+
+@pytest.mark.parametrize("fault", [Fault(delay=60), Fault(drip=0.05)])
+def test_a_slow_answer_is_left(service, fault):
+    with FakeChatServer([fault]) as server:
+        llm = service(server).updated({"request_timeout": 0.2, "max_retry_times": 0})
+        with pytest.raises(ModelUnavailable, match="within 0 s"):
+            llm(HELLO)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "says"),
+    [
+        (Fault(401, message="wrong key"), ModelRefused, "wrong key.*check the API key"),
+        (Fault(429, code="insufficient_quota"), ModelRefused, "quota"),
+        (Fault(400, code="content_filter"), ContentFiltered, "content filter"),
+    ],
+)
+def test_refusals(service, fault, error, says):
+    with FakeChatServer([fault]) as server:
+        with pytest.raises(error, match=says) as caught:
+            service(server)(HELLO)
+        assert len(server.calls) == 1
+    assert "sk-test-key" not in str(caught.value)
+
+
+def test_nobody_listens(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(ModelUnavailable, match="Connection refused"):
+        LLM(call_target="gpt:x", max_retry_times=0)(HELLO)
+
+
+def test_azure(monkeypatch):
+    with FakeChatServer(text="hi") as server:
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", server.url)
+        llm = LLM(call_target="gpt:my-deployment")
+        with pytest.raises(ModelRefused, match="AZURE_OPENAI_API_KEY is not set"):
+            llm.check()
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", "az-key")
+        with pytest.raises(ModelRefused, match="OPENAI_API_VERSION is not set"):
+            llm.check()
+        monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
+        llm.check()
+        assert str(llm(HELLO)) == "hi"
+        call = server.calls[0]
+    assert call.path.startswith("/openai/deployments/my-deployment/chat/completions?api-version=")
+    assert call.headers["api-key"] == "az-key"
+    assert "Azure" in llm.describe()
+
+
+def test_what_is_missing_is_one_line(monkeypatch):
+    llm = LLM(call_target="gpt:gpt-4o")
+    for ask in (llm.check, lambda: llm(HELLO)):
+        with pytest.raises(ModelRefused, match=r"gpt-4o .*OPENAI_API_KEY is not set"):
+            ask()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModelRefused, match=r"pip install 'ck-pro\[openai\]'"):
+        llm.check()
