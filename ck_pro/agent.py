@@ -13,6 +13,7 @@ from pydantic import Field
 
 import ck_pro.prompts  # noqa: F401  (registers the default templates)
 from ck_pro import history
+from ck_pro.approval import Guard
 from ck_pro.config import KwargsInitializable
 from ck_pro.events import Action, CodeAction, FinishAction, RejectAction, ToolCall
 from ck_pro.exceptions import (
@@ -34,7 +35,7 @@ from ck_pro.model import LLM, Budget, Reply
 from ck_pro.results import ActionResult, AgentResult, observed_value, result_value
 from ck_pro.run import EventSink, ExecutorSettings, Run
 from ck_pro.session import AgentSession, StopReason
-from ck_pro.task import parse_progress
+from ck_pro.task import Goal, parse_progress
 from ck_pro.template import TemplatedString, get_template, register_template
 from ck_pro.tool import Tool, parameters_schema, signature_text, tool_from_function
 
@@ -64,6 +65,8 @@ class MultiStepAgent(KwargsInitializable):
     """Names of the sub-agents and tools that exist for the model; all when None."""
     end_always: bool = True
     """Run the end phase, if there is one, after `stop` too; else only for want of an answer."""
+    goals: list[Goal] = []
+    """What the agent is for, beside its tasks; told in its prompts by priority."""
     max_steps: Annotated[int, Field(ge=1)] = 10
     recent_steps: Annotated[int, Field(ge=0)] | None = None
     """How many steps the prompt shows; None lets the window grow and move in rare jumps."""
@@ -311,7 +314,10 @@ class MultiStepAgent(KwargsInitializable):
             case CodeAction(code=code):
                 left = run.budget.remaining_seconds()
                 run.executor.wall_timeout = left
-                result = run.executor.run(code, cancel=run.cancel)
+                try:
+                    result = run.executor.run(code, cancel=run.cancel)
+                finally:
+                    run.end_children()
                 if result.error is not None:
                     run.record("error", {"error": result.error.type})
                 return observed_value(result)
@@ -324,7 +330,7 @@ class MultiStepAgent(KwargsInitializable):
                 run.record("finish", {"output": "", "log": reason, "rejected": True})
                 return reason
             case _ if run.environment is not None:
-                return str(run.environment.execute(action))
+                return str(Guard(run.environment, run.approver).execute(action))
         raise ParseError(f"{self.name} cannot do an action of kind {action.kind!r}")
 
     def step_check_end(self, session: AgentSession) -> bool:
@@ -368,6 +374,7 @@ class MultiStepAgent(KwargsInitializable):
         return {
             "agent_name": self.name,
             "task": session.task,
+            "goals": sorted(self.goals, key=lambda g: g.priority),
             "step_idx": max(0, len(session.steps) - 1),
             "max_steps": self.max_steps,
             "functions_short": "\n".join(f.get_function_definition(True) for f in functions),
@@ -453,6 +460,7 @@ class MultiStepAgent(KwargsInitializable):
             facts = {"status": reason.status.value, "stop_reason": reason.value}
             run.record("status", {**facts, "message": message, "budget": run.budget.snapshot()})
             run.emit("run_ended", text=message, **facts)
+            run.ended()
             session.run = None
 
 

@@ -62,6 +62,9 @@ class PromptParts:
             world: message parts that show the environment now.
         """
         parts = [self.role, f"# Rules\n{self.rules}"]
+        if values["goals"]:
+            goals = [f"- {g.name}: {g.description}" for g in values["goals"]]
+            parts.insert(1, "# Goals\n" + "\n".join(goals))
         if values["functions_long"]:
             parts.append(f"# Functions you can call in the code\n{values['functions_long']}")
         parts.append(f"# Example of a reply\n{self.example}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import logging
 import shutil
 import tempfile
 import threading
@@ -24,9 +25,12 @@ from ck_pro.language import Prompt, text_of
 from ck_pro.model import LLM, Budget, CallContext, Reply
 from ck_pro.session import AgentSession
 
+_log = logging.getLogger(__name__)
 EventSink = Callable[[dict[str, Any]], None]
 _SHOWN = 2000
 _REMEMBERED_PROMPTS = 4
+_POLL = 0.05
+_CHILD_SECONDS = 30.0
 
 
 class ExecutorSettings(KwargsInitializable):
@@ -42,6 +46,33 @@ class ExecutorSettings(KwargsInitializable):
     """Bytes of output that are kept of one step."""
     stateful: bool = True
     require_isolation: str | None = None
+
+
+class Cancellation(threading.Event):
+    """A cancel flag that is also set when the one it depends on is.
+
+    Args:
+        above: the flag of the calling run, or the user's; None for none.
+    """
+
+    def __init__(self, above: threading.Event | None = None):
+        super().__init__()
+        self._above = above
+
+    def is_set(self) -> bool:
+        """Whether this run, or one around it, was told to stop."""
+        return super().is_set() or (self._above is not None and self._above.is_set())
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the flag is set, at most `timeout` seconds; returns whether it is."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self.is_set():
+            # two flags cannot be waited for at once, so the one above is looked at now and then
+            left = _POLL if end is None else min(_POLL, end - time.monotonic())
+            if left <= 0:
+                break
+            super().wait(left)
+        return self.is_set()
 
 
 class Run:
@@ -71,7 +102,7 @@ class Run:
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
         self.journal: Journal = parent.journal if parent else journal or Journal()
         self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
-        self.cancel: threading.Event = parent.cancel if parent else cancel or threading.Event()
+        self.cancel: Cancellation = Cancellation(parent.cancel if parent else cancel)
         self.on_event: EventSink | None = parent.on_event if parent else on_event
         self._lock: threading.RLock = parent._lock if parent else threading.RLock()
         self._workdir = workdir or (parent.workdir if parent else None)
@@ -81,6 +112,11 @@ class Run:
         """Lines that the model reads in the next prompt."""
         self.approver: Approver = agent.approver or AutoApprover()
         self._executor: CodeExecutor | None = None
+        self._ended = threading.Event()
+        self._children: list[Run] = []
+        if parent is not None:
+            with self._lock:
+                parent._children.append(self)
         self._prompts: list[str] = []
 
     @property
@@ -265,8 +301,29 @@ class Run:
 
     # --- the end ---------------------------------------------------------------------------
 
+    def end_children(self) -> None:
+        """Stop the sub-agents that are still at work, and wait for their last records.
+
+        No sub-agent outlives the step that called it: the step's code may have been killed, or
+        have left a call behind in a thread.
+        """
+        with self._lock:
+            living = [c for c in self._children if not c._ended.is_set()]
+            self._children = []
+        for child in living:
+            child.cancel.set()
+        end = time.monotonic() + _CHILD_SECONDS
+        for child in living:
+            if not child._ended.wait(max(0.0, end - time.monotonic())):
+                _log.warning("%s did not stop within %g s", "/".join(child.path), _CHILD_SECONDS)
+
+    def ended(self) -> None:
+        """Tell the calling run that the last record is written."""
+        self._ended.set()
+
     def close(self) -> None:
         """Release the worker, the environment and a temporary folder; harmless when repeated."""
+        self.end_children()
         try:
             if self._executor is not None:
                 self._executor.close()

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from ck_pro.exceptions import JournalError
+from ck_pro.task import Task
 
 MAIN = "__main__"
 ALL = "__ALL__"
@@ -206,6 +207,11 @@ class AgentSession:
     def current_step(self) -> dict[str, Any] | None:
         """The step under way or last done."""
         return self.steps[-1] if self.steps else None
+
+    @property
+    def task_tree(self) -> Task:
+        """The task with its sub-tasks, as the progress state tells them."""
+        return Task.from_progress(self.task, self.state)
 
     def search(self, query: str, limit: int = 10) -> list[str]:
         """Steps whose text holds words of `query`, the best first, as short texts."""

@@ -18,7 +18,9 @@ from ck_pro.journal import read_events
 from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import Reply
 from ck_pro.session import Status, StopReason, sessions_from_events
+from ck_pro.task import Goal
 from ck_pro.testing import ScriptedLLM
+from ck_pro.tool import tool_from_function
 
 pytestmark = pytest.mark.worker
 
@@ -291,6 +293,33 @@ def test_cancel_from_another_thread_reaches_running_code() -> None:
     assert (session.status, session.stop_reason) == (Status.IN_PROGRESS, StopReason.CANCELLED)
 
 
+def test_no_sub_agent_outlives_the_step_that_called_it(tmp_path: Path) -> None:
+    at_work = threading.Event()
+
+    def slow_reply(messages: Any, context: Any) -> str:
+        at_work.set()
+        assert context.cancel.wait(30)
+        return code("stop(1)")
+
+    left_behind = (
+        "import threading\nthreading.Thread(target=helper, args=['x'], daemon=True).start()\n"
+        "wait_for_it()\n"
+        "stop('ok')"
+    )
+    a = agent(
+        code(left_behind),
+        sub_agents=[helper(slow_reply)],
+        tools=[StopTool(), tool_from_function(lambda: at_work.wait(30), name="wait_for_it")],
+    )
+    with Journal(tmp_path) as journal:
+        session = a.run("t", journal=journal)
+    (child,) = session.children.values()
+    assert session.status is Status.DONE
+    assert (child.status, child.stop_reason) == (Status.IN_PROGRESS, StopReason.CANCELLED)
+    kinds = [(e["kind"], e["sid"] == child.id) for e in read_events(tmp_path)]
+    assert kinds.index(("status", True)) < kinds.index(("observation", False))
+
+
 def test_a_stop_by_the_guard_ends_with_sensitive_action() -> None:
     def delete(path: str) -> str:
         raise AssertionError("must not be called")
@@ -314,6 +343,13 @@ def test_a_stream_can_be_left() -> None:
 
 
 # --- settings --------------------------------------------------------------------------------
+
+
+def test_goals_are_told_by_priority() -> None:
+    goals = [Goal("later", "second thing", 2), {"name": "first", "description": "first thing"}]
+    a = agent(code("stop(1)"), goals=goals)
+    a.run("t")
+    assert "# Goals\n- first: first thing\n- later: second thing" in prompts(a)[0]
 
 
 def test_active_functions_filter_prompt_and_code() -> None:
