@@ -11,7 +11,7 @@ const ARIA_ROLES = new Set(('alert alertdialog application article banner blockq
 const ROLE_ALIASES = { img: 'image', presentation: 'none', directory: 'list' };
 const NEEDS_PARENT = {
   treeitem: /^(tree|group|treeitem)$/, row: /^(table|grid|treegrid|rowgroup|row)$/,
-  cell: /^row$/, gridcell: /^row$/, columnheader: /^row$/, rowheader: /^row$/,
+  cell: /^row$/, columnheader: /^row$/, rowheader: /^row$/,
   listitem: /^(list|group|listitem)$/, option: /^(listbox|group|combobox|menu)$/,
 };
 const NAME_FROM_CONTENT = new Set(('button cell checkbox columnheader gridcell heading link menuitem '
@@ -65,7 +65,7 @@ function roleOf(element) {
       if (ARIA_ROLES.has(role)) {
         if (NEEDS_PARENT[role] && !NEEDS_PARENT[role].test(roleAbove(element))) break;
         if ((role === 'form' || role === 'region') && !hasAuthorName(element)) break;
-        return role === 'button' && element.getAttribute('aria-pressed') ? 'button' : role;
+        return role;
       }
       if (token.startsWith('doc-')) return 'doc' + token[4].toUpperCase() + token.slice(5);
     }
@@ -86,7 +86,6 @@ function nativeRole(element) {
     case 'input': {
       const role = INPUT_ROLES[element.type];
       if (role === 'checkbox' && element.hasAttribute('switch')) return 'switch';
-      if (role === 'button' && element.hasAttribute('aria-haspopup')) return 'button';
       return element.list && (!role || role === 'searchbox') ? 'combobox' : role || 'textbox';
     }
     case 'select': return element.multiple || element.size > 1 ? 'listbox' : 'combobox';
@@ -99,14 +98,72 @@ function nativeRole(element) {
       if (element.closest('article,aside,main,nav,section')) return 'generic';
       return tag === 'header' ? 'banner' : 'contentinfo';
     case 'li': return /^(list)$/.test(roleAbove(element)) ? 'listitem' : 'generic';
-    case 'table': return 'table';
-    case 'tr': return 'row';
+    case 'table': return isDataTable(element) ? 'table' : 'LayoutTable';
+    case 'tr': return isDataTable(element.closest('table')) ? 'row' : 'LayoutTableRow';
     case 'tbody': case 'thead': case 'tfoot': return 'rowgroup';
-    case 'td': return 'cell';
+    case 'td': return isDataTable(element.closest('table')) ? 'cell' : 'LayoutTableCell';
     case 'th': return element.scope === 'row' || element.scope === 'rowgroup' ? 'rowheader'
       : element.scope ? 'columnheader' : headerRole(element);
     default: return TAG_ROLES[tag] || (element.draggable === true && tag !== 'img' ? 'group' : 'generic');
   }
+}
+
+// Tables that only lay things out are told apart as Chromium does it: by their markup, by their
+// size, by the borders and backgrounds of their first cells. The answer is kept for a walk.
+let tableKinds = new WeakMap();
+function isDataTable(table) {
+  if (!table) return false;
+  let known = tableKinds.get(table);
+  if (known === undefined) tableKinds.set(table, (known = looksLikeData(table)));
+  return known;
+}
+
+function looksLikeData(table) {
+  const first = table.rows[0];
+  if (!first || table.rows.length === 1 && first.cells.length < 2) return table.hasAttribute('role');
+  if (table.isContentEditable || table.hasAttribute('role') || table.hasAttribute('summary')) return true;
+  if (table.tHead || table.tFoot || table.caption || table.querySelector(':scope > colgroup, :scope > col')) {
+    return true;
+  }
+  if (attribute(table, 'rules') || parseInt(attribute(table, 'border'), 10) > 0) return true;
+  const rows = table.rows;
+  for (let i = 0; i < Math.min(rows.length, 20); i++) {
+    for (const cell of rows[i].cells) {
+      if (cell.localName === 'th' || cell.headers || cell.abbr || cell.scope) return true;
+    }
+  }
+  if (rows.length >= 20) return true;
+  return cellsLookLikeData(table, rows);
+}
+
+function cellsLookLikeData(table, rows) {
+  const tableStyle = getComputedStyle(table);
+  const background = tableStyle.backgroundColor;
+  let count = 0;
+  let bordered = 0;
+  let colored = 0;
+  const rowColors = [];
+  for (const row of rows) {
+    const rowColor = getComputedStyle(row).backgroundColor;
+    rowColors.push(rowColor);
+    for (const cell of row.cells) {
+      const style = getComputedStyle(cell);
+      count++;
+      if (parseFloat(style.borderTopWidth) + parseFloat(style.borderBottomWidth)
+          + parseFloat(style.borderLeftWidth) + parseFloat(style.borderRightWidth) > 0) bordered++;
+      const own = style.backgroundColor;
+      const color = isClear(own) ? rowColor : own;
+      if (color !== background && !isClear(color)) colored++;
+    }
+  }
+  const striped = rows.length > 3 && rowColors[0] !== rowColors[1]
+    && rowColors.every((color, i) => color === rowColors[i % 2]);
+  return striped || bordered >= count / 2
+    || colored >= count / 2 && parseFloat(tableStyle.borderSpacing) > 0;
+}
+
+function isClear(color) {
+  return color.startsWith('rgba') && color.endsWith(', 0)');
 }
 
 // A th without scope heads its row when data cells stand beside it, else its column.
@@ -218,7 +275,8 @@ function isBlock(display) {
 function textOf(element, role, state = { seen: new Set([element]), hidden: false }) {
   let text = '';
   const style = getComputedStyle(element);
-  const seen = element.nodeType === 1 && style.visibility === 'visible';
+  const seen = style.visibility === 'visible';
+  const nested = role === 'treeitem' ? /^group$/ : role.startsWith('menuitem') ? /^menu$/ : null;
   if (seen || state.hidden) text += pseudoText(element, '::before');
   for (const child of composedChildren(element)) {
     if (child.nodeType === 3) {
@@ -230,6 +288,7 @@ function textOf(element, role, state = { seen: new Set([element]), hidden: false
       }
       const display = getComputedStyle(child).display;
       if (display === 'none' && !state.hidden) continue;
+      if (nested && nested.test(roleOf(child))) continue;
       const part = alternative(child, state);
       const apart = isBlock(display) || display !== 'inline' && display !== 'contents'
         || namedByAttribute(child);
@@ -241,7 +300,7 @@ function textOf(element, role, state = { seen: new Set([element]), hidden: false
 }
 
 function namedByAttribute(element) {
-  return element.localName === 'img' || element.hasAttribute('aria-label');
+  return element.localName === 'img' || element.localName === 'svg' || element.hasAttribute('aria-label');
 }
 
 function labelsText(element) {
@@ -266,8 +325,8 @@ function nativeName(element, role, tag, state) {
           || attribute(element, 'title') || 'Submit';
       }
       const labels = labelsText(element);
-      if (type === 'file') return labels ? `${labels}: ${fileButton(element)}` : fileButton(element);
       if (labels) return labels;
+      if (type === 'file') return element.multiple ? 'Choose Files' : 'Choose File';
       if (type === 'submit' || type === 'reset' || type === 'button') {
         if (element.value) return collapse(element.value);
         if (type === 'button') return null;
@@ -287,19 +346,15 @@ function nativeName(element, role, tag, state) {
       for (const child of element.children) {
         if (child.localName === 'title') return collapse(child.textContent);
       }
-      return role === 'image' ? '' : null;
+      return null;
     }
     case 'fieldset': return childText(element, 'legend');
-    case 'table': return childText(element, 'caption');
+    case 'table': return childText(element, 'caption') || collapse(attribute(element, 'summary')) || null;
     case 'figure': return childText(element, 'figcaption');
     case 'option': return collapse(element.label);
     case 'optgroup': return collapse(element.label);
     default: return null;
   }
-}
-
-function fileButton(element) {
-  return element.multiple ? 'Choose Files' : 'Choose File';
 }
 
 function placeholderOf(element) {

@@ -10,11 +10,7 @@ function plain(text, limit = LONG_VALUE) {
 }
 
 function isDisabled(element) {
-  if (element.matches(':disabled')) return true;
-  for (let e = element; e && e.nodeType === 1; e = composedParent(e)) {
-    if (e.getAttribute('aria-disabled') === 'true') return true;
-  }
-  return false;
+  return element.matches(':disabled') || element.closest('[aria-disabled=true]') !== null;
 }
 
 function isEditable(element) {

@@ -35,9 +35,9 @@ function isReadableRow(element) {
     && !element.querySelector('table,ul,ol,h1,h2,h3,h4,p+p,iframe,canvas,form,[role=row]');
 }
 
-function visitRow(element, rect, inner, c, hints) {
+function visitRow(element, role, rect, inner, c, hints) {
   if (c.mute || inner.invisible || inner.ariaHidden || !isReadableRow(element)) {
-    visitContainer(element, hints ? 'row' : 'generic', rect, inner, c);
+    visitContainer(element, hints ? role : 'generic', rect, inner, c);
     return;
   }
   flushText();
@@ -53,8 +53,21 @@ function visitRow(element, rect, inner, c, hints) {
     return;
   }
   const pairs = statesOf(element, 'row', name, element === walk.focus);
-  walk.out[index] = record(c.depth, idOf(element), 'row', flagsFor(inner, hints !== null),
+  const layout = role !== 'row' && !hints;
+  if (layout && !name) {
+    walk.out[index] = record(c.depth, idOf(element), 'group', 0, '', '', []);
+    return;
+  }
+  walk.out[index] = record(c.depth, idOf(element), layout ? 'StaticText' : role, flagsFor(inner, hints !== null),
     boxOf(rect, c.frame), name, pairs.concat(hints || []));
+}
+
+// Gauges: told by their value.
+function visitGauge(element, role, rect, inner, c) {
+  if (c.mute || inner.ariaHidden || inner.invisible || !(inner.on || walk.full)) return;
+  const name = nameOf(element, role);
+  if (c.row) c.row.text(` ${name} ${valueOf(element, role)} `);
+  else put(c, element, role, flagsFor(inner, false), rect, name, statesOf(element, role, name, false));
 }
 
 // Pictures with a name; without one only when they are large enough to matter.
@@ -203,6 +216,7 @@ function walkDocument(doc, frame, depth) {
   const root = doc.documentElement;
   const style = getComputedStyle(root);
   const clip = frame.clip;
+  frame.escaping = ancestorsOfEscapes(doc);
   const context = {
     depth, level: 0, clip, outer: clip, frame, style, on: true, whole: false, mute: false, row: null,
     ariaHidden: false, invisible: false, pointer: false, inert: false, faded: false,
@@ -232,6 +246,7 @@ function observe(options) {
   nextId = Math.max(nextId, options.next);
   prune();
   pullNotes(document);
+  tableKinds = new WeakMap();
   const root = document.documentElement;
   const scroller = document.scrollingElement || root;
   walk = {

@@ -52,6 +52,11 @@ function throughFrames(view, x, y) {
   return { x, y, inView: true, cover: null };
 }
 
+function shownName(element, role) {
+  const name = nameOf(element, role);
+  return name || !takesText(element, role) || isEditableRoot(element) ? name : phraseName(element, role);
+}
+
 // Where an element is and what the pointer would meet there. null: no such element any more.
 function resolve(id) {
   const node = nodeOf(id);
@@ -60,8 +65,7 @@ function resolve(id) {
   const role = node === element ? roleOf(element) : 'StaticText';
   const facts = {
     role: id === 1 ? 'RootWebArea' : role,
-    name: clean(node === element ? nameOf(element, role) || (role === 'generic' ? textOf(element, role) : '')
-      : node.data).slice(0, LONG_NAME),
+    name: clean(node === element ? shownName(element, role) : node.data).slice(0, LONG_NAME),
     tag: element.localName, input_type: element.localName === 'input' ? element.type : '',
     disabled: isDisabled(element), editable: isEditable(element), framed: element.ownerDocument !== document,
     x: 0, y: 0, in_viewport: false, covered_by: null,

@@ -111,7 +111,11 @@ function overlaps(rect, clip) {
 
 function visitChildren(element, c) {
   if (c.level > MAX_DEPTH) return;
-  if (element.firstChild === null && !shadowOf(element)) return;
+  if (element.firstChild === null && element.localName !== 'slot' && !shadowOf(element)) return;
+  if (element.localName === 'tbody' && !walk.full && element.rows.length > 40) {
+    visitRows(element, c);
+    return;
+  }
   const children = composedChildren(element);
   if (Array.isArray(children)) {
     for (const child of children) visitNode(child, c);
@@ -120,13 +124,57 @@ function visitChildren(element, c) {
   for (let child = children[0] || null; child; child = child.nextSibling) visitNode(child, c);
 }
 
+// Rows stand in order: of a long table only those in sight are looked at.
+function visitRows(body, c) {
+  const rows = [...body.rows];
+  let next = firstRowBelow(rows, c.clip.y1);
+  for (const row of rows.slice(0, next)) if (c.frame.escaping.has(row)) visit(row, c);
+  for (; next < rows.length; next++) {
+    visit(rows[next], c);
+    if (rows[next].getBoundingClientRect().top >= c.clip.y2) break;
+  }
+  for (const row of rows.slice(next + 1)) if (c.frame.escaping.has(row)) visit(row, c);
+}
+
+function firstRowBelow(rows, y) {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    let probe = middle; // rows that are not rendered have no place of their own
+    let rect = rows[probe].getBoundingClientRect();
+    while (rect.height === 0 && probe + 1 < high) rect = rows[++probe].getBoundingClientRect();
+    if (rect.height > 0 && rect.bottom <= y) low = probe + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 function visitNode(node, c) {
   if (node.nodeType === 1) visit(node, c);
   else if (node.nodeType === 3) visitText(node, c);
 }
 
+// Pieces of long pages. What is inside them stands inside them, unless it is taken out of the flow:
+// `walk.escaping` knows the likely cases.
+const PIECES = new Set('blockquote dd dt h1 h2 h3 h4 h5 h6 li p pre td tr'.split(' '));
+const ESCAPES = '[style*="fixed"],[style*="absolute"],[style*="sticky"],dialog,[popover],[role=dialog],'
+  + '[role=alertdialog],[role=menu],[role=tooltip],[class*="modal" i],[class*="popup" i],'
+  + '[class*="popover" i],[class*="dropdown" i],[class*="fixed" i],[class*="sticky" i],thead th,thead td,'
+  + 'tr:first-child th';
+
+function ancestorsOfEscapes(doc) {
+  const found = new Set();
+  const list = doc.querySelectorAll(ESCAPES);
+  for (let i = 0; i < list.length; i++) {
+    for (let e = list[i]; e && !found.has(e); e = e.parentElement) found.add(e);
+  }
+  return found;
+}
+
 // Off screen: nothing of the element is shown, but what is inside may stand elsewhere.
-function visitOffScreen(element, c) {
+function visitOffScreen(element, tag, c) {
+  if (PIECES.has(tag) && !c.frame.escaping.has(element)) return;
   const shadow = shadowOf(element);
   for (let e = (shadow || element).firstElementChild; e; e = e.nextElementSibling) visit(e, c);
   if (element.localName === 'slot') {
@@ -152,7 +200,7 @@ function visit(element, c) {
       on = position === 'fixed' || position === 'absolute' && overlaps(rect, c.outer);
     }
     if (!on && !walk.full && !c.row && !(c.on && INLINE_TAGS.has(tag))) {
-      visitOffScreen(element, c);
+      visitOffScreen(element, tag, c);
       return;
     }
   }
@@ -219,14 +267,17 @@ function visitPlain(element, tag, rect, inner, c) {
   if (attributes && inner.style.contentVisibility === 'hidden') return;
   const role = attributes ? roleOf(element) : nativeRole(element);
   const hints = hintsOf(element, role, inner, c, attributes);
-  const cell = /^(cell|gridcell|columnheader|rowheader)$/.test(role);
+  const cell = /^(cell|gridcell|columnheader|rowheader|LayoutTableCell)$/.test(role);
   if (c.row && cell) c.row.cell();
-  if (role === 'row') {
-    visitRow(element, rect, inner, c, hints);
-  } else if ((INTERACTIVE_ROLES.has(role) || hints) && !inner.invisible && !inner.inert) {
+  if (role === 'row' || role === 'LayoutTableRow') {
+    visitRow(element, role, rect, inner, c, hints);
+  } else if ((INTERACTIVE_ROLES.has(role) || hints) && !inner.invisible && !inner.inert
+      && (rect.width > 0 && rect.height > 0 || hasBoxInside(element))) {
     visitInteractive(element, role, rect, inner, c, hints || []);
   } else if (role === 'heading') {
     visitHeading(element, rect, inner, c);
+  } else if (role === 'meter' || role === 'progressbar') {
+    visitGauge(element, role, rect, inner, c);
   } else if (role === 'image') {
     visitImage(element, rect, inner, c);
   } else {
@@ -234,10 +285,22 @@ function visitPlain(element, tag, rect, inner, c) {
   }
 }
 
+function hasBoxInside(element) {
+  const inside = element.getElementsByTagName('*');
+  for (let i = 0; i < inside.length && i < 20; i++) {
+    const rect = inside[i].getBoundingClientRect();
+    if (rect.width > 0 && rect.height > 0) return true;
+  }
+  return false;
+}
+
+// Why an element without an interactive role is worth a line: it listens, it looks clickable where
+// what is around it does not, it can be dragged, edited or focused.
 function hintsOf(element, role, inner, c, attributes) {
   let hints = null;
-  if (noted.click.has(element) || attributes && element.hasAttribute('onclick')) hints = ['clickable: true'];
-  else if (inner.pointer && !c.pointer && !c.interactive && role === 'generic') hints = ['clickable: true'];
+  const known = INTERACTIVE_ROLES.has(role);
+  if (!known && (noted.click.has(element) || attributes && element.hasAttribute('onclick')
+      || inner.pointer && !c.pointer && !c.interactive)) hints = ['clickable: true'];
   if (hints && (role === 'generic' || CONTAINERS.has(role)) && holdsThePage(element)) hints = null;
   if (attributes) {
     if (element.draggable === true && element.getAttribute('draggable') === 'true'
@@ -321,7 +384,7 @@ function namelessPairs(element, role, style) {
   if (hint) pairs.push('hint: ' + hint);
   const color = element instanceof SVGElement || 'ownerSVGElement' in element ? style.fill
     : style.backgroundColor;
-  if (color && color !== 'none' && !/^rgba\(.*, 0\)$/.test(color) && !isTextField(element)) {
+  if (!('value' in element) && color && color !== 'none' && !/^rgba\(.*, 0\)$/.test(color)) {
     pairs.push('color: ' + color.replace(/, /g, ','));
   }
   return pairs;
@@ -329,16 +392,13 @@ function namelessPairs(element, role, style) {
 
 function visitInteractive(element, role, rect, inner, c, hints) {
   const index = walk.out.length;
-  let name = nameOf(element, role);
   const editable = hints.includes('editable: true');
-  const fromContent = role === 'generic' || CONTAINERS.has(role) || role === 'none'
-    || role === 'paragraph' || role === 'image' && 'ownerSVGElement' in element;
+  const fromContent = takesText(element, role);
+  let name = nameOf(element, role);
   let mute = c.mute || NAME_FROM_CONTENT.has(role);
-  if (fromContent && !name && !editable && (role === 'group' || !CONTAINERS.has(role))
-      && isPhrase(element)) {
-    name = textOf(element, role);
-    mute = mute || name !== '' && name.length <= LONG_NAME;
-    if (name.length > LONG_NAME) name = '';
+  if (!name && fromContent && !editable) {
+    name = phraseName(element, role);
+    mute = mute || name !== '';
   }
   const focused = element === walk.focus;
   const pairs = statesOf(element, role, name, focused);
@@ -367,21 +427,28 @@ function visitInteractive(element, role, rect, inner, c, hints) {
   if (flags & IN_VIEW || walk.full) put(c, element, role, flags, rect, name, pairs);
   if (mute && !element.firstElementChild && !shadowOf(element)) return;
   visitChildren(element, { ...inner, depth: c.depth + 1, mute, row: null,
-    interactive: role !== 'generic' || mute || c.interactive });
+    interactive: INTERACTIVE_ROLES.has(role) || mute || c.interactive });
   flushText();
   dropBareHint(index, hints, name, c);
 }
 
-// Text and inline elements only: its text can serve as the name.
-function isPhrase(element) {
-  if (shadowOf(element)) return false;
+// Roles that take no name from their content get it from there when one can act on the element.
+function takesText(element, role) {
+  return role === 'image' ? 'ownerSVGElement' in element : !INTERACTIVE_ROLES.has(role);
+}
+
+// The text of an element that holds text and inline elements only; else ''.
+function phraseName(element, role) {
+  if (CONTAINERS.has(role) && role !== 'group' && role !== 'listitem' || shadowOf(element)) return '';
   let budget = 40;
   for (const child of element.querySelectorAll('*')) {
-    if (--budget < 0) return false;
-    if (INTERACTIVE_ROLES.has(roleOf(child)) || /^(ul|ol|table|h[1-6]|iframe|form|canvas)$/.test(child.localName)
-        || noted.click.has(child)) return false;
+    if (--budget < 0) return '';
+    if ((INTERACTIVE_ROLES.has(roleOf(child)) || noted.click.has(child)
+        || /^(ul|ol|table|h[1-6]|iframe|form|canvas)$/.test(child.localName))
+        && child.checkVisibility()) return '';
   }
-  return true;
+  const name = textOf(element, role);
+  return name.length <= LONG_NAME ? name : '';
 }
 
 // A pointer over everything, or a listener for what is inside: the weak hint goes when the things
