@@ -16,6 +16,7 @@ help:
 	@sed -n 's/^# make /make /p' Makefile
 
 setup: $(VENV)/.stamp-run
+	@echo "setup: $(VENV) is ready"
 
 $(VENV)/.stamp-run: $(SOURCES)
 	@sh scripts/setup.sh $(EXTRAS)

@@ -51,7 +51,6 @@ install_venv_package() {
 has_pip() { [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1; }
 
 make_venv() {
-    python=$1
     say "making $venv with $("$python" --version 2>&1) ($python)"
     "$python" -m venv "$venv" >/dev/null 2>&1 && has_pip && return
     "$python" -m virtualenv "$venv" >/dev/null 2>&1 && has_pip && return
@@ -70,7 +69,8 @@ make_venv() {
 if has_pip && new_enough "$venv/bin/python"; then
     say "using $venv as it is ($("$venv/bin/python" --version 2>&1))"
 else
-    make_venv "$(find_python)"
+    python=$(find_python)
+    make_venv "$python"
 fi
 say "installing ck-pro[$extras] into $venv"
 if ! "$venv/bin/python" -m pip install --disable-pip-version-check --editable ".[$extras]" \

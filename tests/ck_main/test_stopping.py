@@ -1,0 +1,76 @@
+"""The runner as a process that is stopped or killed: what is written stays, and it continues."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from test_main import PLAN, code_reply, reply, write_lines
+
+pytestmark = pytest.mark.worker
+
+HANGS = "open('begun', 'w').close()\nimport time\ntime.sleep(600)"
+
+
+def command(folder: Path, hangs: str) -> list[str]:
+    """The command that runs tasks a, b, c; the one named `hangs` never ends by itself."""
+    names = ("a", "b", "c")
+    write_lines(folder / "tasks.jsonl", [{"id": n, "question": f"Task {n}"} for n in names])
+    replies = []
+    for name in names:
+        code = HANGS if name == hangs else f"stop({name!r})"
+        replies += [reply(f"Task {name}", "plan", PLAN), code_reply(f"Task {name}", code)]
+    model = f"replay:{write_lines(folder / 'replies.jsonl', replies)}?check=off"
+    files = ["-i", str(folder / "tasks.jsonl"), "-o", str(folder / "out.jsonl")]
+    return [sys.executable, "-m", "ck_main.main", *files, "-m", model]
+
+
+def ids(folder: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in (folder / "out.jsonl").read_text().splitlines()]
+
+
+def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + 90
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.02)
+
+
+@pytest.mark.parametrize(
+    ("number", "workers"),
+    [(signal.SIGINT, "1"), (signal.SIGTERM, "2"), (signal.SIGKILL, "1"), (signal.SIGINT, "2")],
+)
+def test_the_same_command_continues(tmp_path: Path, number: signal.Signals, workers: str) -> None:
+    first = [*command(tmp_path, hangs="b"), "--workers", workers]
+    process = subprocess.Popen(first, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(tmp_path / "out" / "b" / "work" / "begun", process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=90)
+    assert "Traceback" not in err
+    if number is not signal.SIGKILL:
+        assert process.returncode == 130, err
+        assert "b: stopped before its end" in err and " tasks, " in out
+    assert "b" not in ids(tmp_path)
+    again = subprocess.run(command(tmp_path, hangs=""), capture_output=True, text=True, timeout=90)
+    assert again.returncode == 0, again.stderr
+    assert sorted(ids(tmp_path)) == ["a", "b", "c"]
+    assert (tmp_path / "out" / "b" / "attempt-1" / "work" / "begun").exists()
+
+
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*command(tmp_path, hangs="a"), "--workers", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(tmp_path / "out" / "a" / "work" / "begun", process)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=90)
+    assert process.returncode == 130 and "Traceback" not in err, err
