@@ -8,34 +8,28 @@ from typing import Any
 
 import pytest
 from fake_wire import FakeWire
-from scripted import Script, code
+from scripted import NOTHING_YET, code, prompt_text, web_script
 
 from ck_pro import MultiStepAgent, Status
 from ck_pro.agent import AgentResult
 from ck_pro.exceptions import ConfigError, ParseError, ToolError
+from ck_pro.model import CallContext
 from ck_pro.results import NO_OUTPUT
 from ck_pro.session import AgentSession
+from ck_pro.testing import ScriptedLLM
 from ck_web import PREDEFINED_WEB_ACTIONS, WebAgent
 from ck_web.agent import WebTool, with_lines
 from ck_web.env import WebEnv
 
-PLAN = code("{'completed_list': [], 'todo_list': ['look'], 'experience': [], 'information': []}")
-STOP = code("stop(answer='42', summary='on the page')")
 
-
-def _agent(wire: FakeWire, script: Script, **settings: Any) -> WebAgent:
+def _agent(wire: FakeWire, model: ScriptedLLM, **settings: Any) -> WebAgent:
     web_env = {"server_url": wire.url, "target_url": "http://shop.test/"}
-    return WebAgent(model=script.llm(), web_env=web_env, **settings)
-
-
-def _script(*actions: str) -> Script:
-    end = code("{'output': 'partly', 'log': 'time ran out'}")
-    return Script(plan=[PLAN], action=[code(a) for a in actions], end=[end])
+    return WebAgent(model=model, web_env=web_env, **settings)
 
 
 @pytest.mark.worker
 def test_a_run_from_page_to_answer(wire: FakeWire, tmp_path: Path) -> None:
-    script = _script(
+    script = web_script(
         "click(id=5)\nx = open('downloads/data set.csv').read()\nprint(x.split())",
         "print(click(id=3, link_name='Lamps'))",
         "stop(answer='42', summary='on the page')",
@@ -53,16 +47,16 @@ def test_a_run_from_page_to_answer(wire: FakeWire, tmp_path: Path) -> None:
     assert first["observation"].endswith("['a,b', '1,2']")
     assert second["observation"].count("now at http://shop.test/lamps") == 1
     assert session.state["todo_list"] == ["look"]
-    assert [p for p, _ in script.prompts] == ["plan", "action"] * 3
+    assert [c.context.phase for c in script.calls] == ["plan", "action"] * 3
     assert not wire.browsers and not agent.web_envs
     assert session.to_dict()["steps"][0]["action"]["web_state_before"]["browser_id"] == "b1"
 
 
 @pytest.mark.worker
 def test_the_prompt(wire: FakeWire, tmp_path: Path) -> None:
-    script = _script("print('looked')", STOP)
+    script = web_script("print('looked')")
     _agent(wire, script).run("How many lamps?", workdir=tmp_path, max_steps=1)
-    (_, plan), (_, action), (_, end) = script.prompts
+    plan, action, end = (c.messages for c in script.calls)
     assert plan[0] == action[0] == end[0]
     assert [m["role"] for m in action] == ["system", "user"]
     system, last = action[0]["content"], action[-1]["content"]
@@ -70,13 +64,13 @@ def test_the_prompt(wire: FakeWire, tmp_path: Path) -> None:
     assert last.startswith("# Task\nHow many lamps?\n\n# The page now")
     assert last.index("# Progress so far") > last.index("[5] button 'Export'")
     assert "URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea 'Shop'" in last
-    assert "Observation of step 0:\nlooked" in script.text(2)
-    assert "Answer: none\nSummary: The run ended without an answer." in script.text(2)
+    assert "Observation of step 0:\nlooked" in prompt_text(script, 2)
+    assert "Answer: none\nSummary: The run ended without an answer." in prompt_text(script, 2)
 
 
 @pytest.mark.worker
 def test_a_failed_action_ends_the_block_and_is_told(wire: FakeWire, tmp_path: Path) -> None:
-    script = _script("type(4, 'x', enter=False)\nclick(99)\nclick(3)", "stop('', 'gave up')")
+    script = web_script("type(4, 'x', enter=False)\nclick(99)\nclick(3)", "stop('', 'gave up')")
     session = _agent(wire, script).run("t", workdir=tmp_path)
     seen = session.steps[0]["action"]["observation"]
     assert "click [99] failed: no element 99 on this page" in seen
@@ -87,7 +81,7 @@ def test_a_failed_action_ends_the_block_and_is_told(wire: FakeWire, tmp_path: Pa
 
 @pytest.mark.worker
 def test_a_run_without_an_answer_is_summed_up(wire: FakeWire, tmp_path: Path) -> None:
-    session = _agent(wire, _script("scroll_down()")).run("t", workdir=tmp_path, max_steps=2)
+    session = _agent(wire, web_script("scroll_down()")).run("t", workdir=tmp_path, max_steps=2)
     assert session.final_results == {"output": "partly", "log": "time ran out"}
     assert session.status is Status.PROBLEM
     assert session.steps[-1]["end"]["llm_output"]
@@ -95,29 +89,33 @@ def test_a_run_without_an_answer_is_summed_up(wire: FakeWire, tmp_path: Path) ->
 
 @pytest.mark.worker
 def test_the_end_phase_on_demand(wire: FakeWire, tmp_path: Path) -> None:
-    script = _script("stop('42', 'seen')")
+    script = web_script("stop('42', 'seen')")
     session = _agent(wire, script, end_always=True).run("t", workdir=tmp_path)
     assert session.final_results == {"output": "partly", "log": "time ran out"}
-    assert "Answer: 42\nSummary: seen" in script.text(-1)
+    assert "Answer: 42\nSummary: seen" in prompt_text(script, -1)
 
 
 @pytest.mark.worker
 def test_a_dead_button_is_noticed(wire: FakeWire, tmp_path: Path) -> None:
-    session = _agent(wire, _script("scroll_down()"), stuck_limit=3).run("t", workdir=tmp_path)
+    session = _agent(wire, web_script("scroll_down()"), stuck_limit=3).run("t", workdir=tmp_path)
     assert str(session.stop_reason) == "stuck" and len(session.steps) < 6
 
 
 @pytest.mark.worker
 def test_a_lost_browser_ends_the_run_and_releases_all(wire: FakeWire, tmp_path: Path) -> None:
-    script = _script("click(3)")
-    script.replies["action"] = [lambda _: wire.browsers.clear() or code("click(3)")]
+    def answer(messages: Any, context: CallContext) -> str:
+        if context.phase == "action":
+            wire.browsers.clear()
+        return code("click(3)" if context.phase == "action" else NOTHING_YET)
+
+    script = ScriptedLLM(answer)
     session = _agent(wire, script).run("t", workdir=tmp_path)
     assert str(session.stop_reason) == "environment_failure"
     assert "lease may have ended" in session.message
 
 
 def test_no_server_is_an_ending_too(tmp_path: Path) -> None:
-    agent = WebAgent(model=_script("1").llm(), web_env={"server_url": "127.0.0.1:9"})
+    agent = WebAgent(model=web_script("1"), web_env={"server_url": "127.0.0.1:9"})
     session = agent.run("t", workdir=tmp_path)
     assert str(session.stop_reason) == "environment_failure"
     assert "nothing listens there" in session.message and not agent.web_envs
@@ -125,9 +123,9 @@ def test_no_server_is_an_ending_too(tmp_path: Path) -> None:
 
 @pytest.mark.worker
 def test_as_a_function_of_another_agent(wire: FakeWire, tmp_path: Path) -> None:
-    web = _agent(wire, _script("stop('42', 'seen')"))
+    web = _agent(wire, web_script("stop('42', 'seen')"))
     call = "r = web_agent('count', target_url='http://shop.test/lamps')\nprint(r)\nr['output']"
-    main = MultiStepAgent(model=Script(action=[code(call)]).llm(), sub_agents=[web], max_steps=1)
+    main = MultiStepAgent(model=ScriptedLLM([code(call)]), sub_agents=[web], max_steps=1)
     session = main.run("t", workdir=tmp_path)
     assert "42" in str(session.steps[0]["action"]["observation"])
     (child,) = session.children.values()
@@ -137,10 +135,12 @@ def test_as_a_function_of_another_agent(wire: FakeWire, tmp_path: Path) -> None:
 
 @pytest.mark.worker
 def test_one_agent_object_serves_several_runs_at_once(wire: FakeWire, tmp_path: Path) -> None:
-    script = Script(
-        plan=[PLAN],
-        action=[code("click(3)"), lambda text: code(f"stop({text.splitlines()[1]!r})")],
-    )
+    def answer(messages: Any, context: CallContext) -> str:
+        if context.phase == "plan":
+            return code(NOTHING_YET)
+        return code("click(3)" if context.step == 0 else f"stop({context.task!r})")
+
+    script = ScriptedLLM(answer)
     agent = _agent(wire, script)
 
     def run(n: int) -> AgentSession:
