@@ -1,0 +1,102 @@
+"""Write `search_index.json` anew from the demo's web site: `python data/demo/build_search_index.py`.
+
+The index is what the tool `simple_web_search` reads in the demo: a list of {title, url, text},
+where `{site}` in an address stands for the site's origin. The site is visited over HTTP as a
+search engine would: links are followed, scripts are not run, pages that answer with an error or
+not in HTML are left out, and so are addresses with a query.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import requests
+
+from ck_main.demo_site import DemoSite
+
+INDEX = Path(__file__).resolve().parent / "search_index.json"
+SILENT = frozenset({"script", "style", "option", "noscript"})
+
+
+class PageReader(HTMLParser):
+    """Takes the title, the text of `<main>` and the links out of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.title = ""
+        self.links: list[str] = []
+        self._open: list[str] = []
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The words of `<main>`, in one line."""
+        return " ".join(" ".join(self._pieces).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note where we are, and a link."""
+        if tag in SILENT | {"title", "main"}:
+            self._open.append(tag)
+        href = dict(attrs).get("href")
+        if tag == "a" and href:
+            self.links.append(href)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note that an element has ended."""
+        if tag in self._open:
+            self._open.remove(tag)
+
+    def handle_data(self, data: str) -> None:
+        """Keep text of the parts that count."""
+        if "title" in self._open:
+            self.title += data
+        elif "main" in self._open and not SILENT & set(self._open):
+            self._pieces.append(data)
+
+
+def build(site: DemoSite) -> list[dict[str, str]]:
+    """The index of a running site, ordered by address."""
+    origin = site.origin
+    waiting = [f"{origin}/", *(f"{origin}/products/{slug}" for slug in site.data.products)]
+    seen: set[str] = set()
+    index = []
+    with requests.Session() as session:
+        while waiting:
+            url = waiting.pop()
+            if url in seen:
+                continue
+            seen.add(url)
+            reply = session.get(url, timeout=30, allow_redirects=False)
+            if reply.status_code != 200 or "html" not in reply.headers["Content-Type"]:
+                continue
+            page = PageReader()
+            page.feed(reply.text)
+            page.close()
+            place = url.replace(origin, "{site}")
+            index.append({"title": page.title, "url": place, "text": page.text})
+            links = (urljoin(url, link).partition("#")[0] for link in page.links)
+            waiting += [x for x in links if x.startswith(origin) and not urlsplit(x).query]
+    return sorted(index, key=lambda entry: entry["url"])
+
+
+def as_text(index: list[dict[str, str]]) -> str:
+    """The index as the file holds it: one page a line."""
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in index)
+    return f"[\n{lines}\n]\n"
+
+
+def main() -> int:
+    """Write the file and say how many pages it has."""
+    with DemoSite() as site:
+        index = build(site)
+    INDEX.write_text(as_text(index), encoding="utf-8")
+    sys.stdout.write(f"{INDEX.name}: {len(index)} pages\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
