@@ -477,8 +477,8 @@ UNSETTLED = frozenset({"read", "find", "answer_dialog"})
 """Actions that change nothing, after which nothing need settle."""
 
 
-def action_of(request: PerformAction) -> Action:
-    """The function for the request's `actionName`.
+def action_of(request: PerformAction) -> tuple[str, Action]:
+    """The name and the function of the request's `actionName`.
 
     Raises:
         BadRequest: there is none.
@@ -488,4 +488,4 @@ def action_of(request: PerformAction) -> Action:
         known = ", ".join(ACTION_NAMES)
         asked = one_line(request.actionName)[:40]
         raise BadRequest(f"unknown actionName '{asked}'; known: {known}")
-    return ACTIONS[name]
+    return name, ACTIONS[name]

@@ -27,12 +27,14 @@ from web_server.surface import PageHung, PageLost
 from web_server.view import blank_observation, tree_text
 
 LOCK_SECONDS = 60.0
-ACTION_SECONDS = 20.0
+ACTION_SECONDS = 15.0
 """How long the input events of one action may take, beyond the waiting that it asks for."""
 SETTLE_SECONDS = 60.0
 OBSERVE_SECONDS = 20.0
 DOWNLOAD_SECONDS = 10.0
 MAX_ROUNDS = 300
+_MEANT_TO_CHANGE = frozenset({"click", "click_at", "double_click_at", "press", "drag", "drag_path"})
+_TRAVELLING = frozenset({"goto", "restart", "new_tab"})
 _FULL_PAGE_LIMIT = 16_000
 _JPEG_QUALITY = 70
 
@@ -79,12 +81,19 @@ class Driver:
 
     async def _ensure(self, session: Session, tab: Tab) -> None:
         """Bring back a tab whose page is gone."""
-        browser = await self._pool.browser()
-        if session.browser is not browser:
-            await session.rebuild(browser)
-        elif tab.surface.lost:
-            await session.revive(tab, "the page crashed")
-            await self._settle(session, tab)
+        for attempt in (1, 2):
+            try:
+                browser = await self._pool.browser()
+                if session.browser is not browser:
+                    await session.rebuild(browser)
+                elif tab.surface.lost:
+                    await session.revive(tab, "the page crashed")
+                    await self._settle(session, tab)
+                return
+            except Error:
+                # Chromium may have died under it, which shows only when it is asked.
+                if attempt == 2 or await self._pool.alive():
+                    raise
 
     async def _recover(self, session: Session, tab: Tab, problem: Exception) -> None:
         """After a crash or a hang: make the tab usable again, and tell of it."""
@@ -142,22 +151,24 @@ class Driver:
             ServerError: the action could not be done; its `observation` is what the page looks
                 like, if the request asks for it.
         """
-        action = action_of(request)
+        name, action = action_of(request)
         async with self._session(request.browserId) as session:
             tab = session.tab(request.pageId)
             await self._ensure(session, tab)
             doing = Doing(session, tab, request)
             options = request if request.observe else None
-            before = _Before.of(session)
+            before = _Before(session, name)
             surface = tab.surface
             surface.begin_action()
             settled: dict[str, Any] = {}
             try:
-                if request.actionName.strip().lower() not in UNSETTLED:
+                if name not in UNSETTLED:
                     await surface.guard(surface.activity.arm(), ACTION_SECONDS)
-                limit = ACTION_SECONDS + (request.timeout or 0) / 1000 + SETTLE_SECONDS / 2
+                limit = (SETTLE_SECONDS if name in _TRAVELLING else ACTION_SECONDS) + (
+                    request.timeout or 0
+                ) / 1000
                 said = await surface.guard(action(doing), limit)
-                if request.actionName.strip().lower() not in UNSETTLED:
+                if name not in UNSETTLED:
                     settled = await self._settle(session, doing.tab)
             except (PageLost, PageHung) as problem:
                 if surface in tab.surfaces:
@@ -393,14 +404,10 @@ class Driver:
 class _Before:
     """What was counted before an action, to tell what it changed."""
 
-    def __init__(self, events: int, dialogs: int, current: str) -> None:
-        self._events = events
-        self._dialogs = dialogs
-        self._current = current
-
-    @classmethod
-    def of(cls, session: Session) -> _Before:
-        return cls(len(session.events), len(session.dialogs), session.current)
+    def __init__(self, session: Session, action: str) -> None:
+        self._events = len(session.events)
+        self._dialogs = len(session.dialogs)
+        self._telling = action in _MEANT_TO_CHANGE
 
     def message(self, said: str, session: Session, tab: Tab, settled: dict[str, Any]) -> str:
         """One line: what was done, and what came of it."""
@@ -409,8 +416,9 @@ class _Before:
             results.append(f"the page is now {tab.url()}")
         elif settled.get("changed"):
             results.append("the page changed")
-        elif settled and not results:
+        elif self._telling and not results:
             results.append("nothing changed")
+        results = [line for line in results if said not in line]
         return "; ".join(part for part in [said, *results] if part)
 
 

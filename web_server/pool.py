@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.async_api import Browser, Error, Playwright, async_playwright
+from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
 
 from web_server.chromium import DROPPED_DEFAULTS, launch_flags
 from web_server.contract import GetBrowser
@@ -83,6 +83,8 @@ class Pool:
         self._waiting: deque[tuple[asyncio.Future[None], Callable[[], bool]]] = deque()
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
+        self._probe: CDPSession | None = None
+        self._broken = False
         self._launching = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
         self._stopped = False
@@ -108,11 +110,14 @@ class Pool:
         async with self._launching:
             if self._stopped:
                 raise Unavailable("the browser server is stopping")
-            if self._browser is not None and self._browser.is_connected():
+            if self._browser is not None and self._browser.is_connected() and not self._broken:
                 return self._browser
             if self._browser is not None:
                 self.crashes += 1
                 log.warning("chromium is gone: starting it anew")
+            if self._broken:
+                await self._stop_playwright()
+                self._broken = False
             try:
                 self._browser = await self._launch()
             except (Error, OSError):
@@ -123,7 +128,8 @@ class Pool:
                 except (Error, OSError) as error:
                     reason = str(error).splitlines()[0]
                     raise Unavailable(f"Chromium does not start: {reason}") from None
-            self._browser.on("disconnected", lambda browser: self._on_disconnected(browser))
+            self._browser.on("disconnected", self._lose)
+            self._probe = await self._browser.new_browser_cdp_session()
             return self._browser
 
     async def _launch(self) -> Browser:
@@ -144,7 +150,22 @@ class Pool:
             timeout=60_000,
         )
 
-    def _on_disconnected(self, browser: Browser) -> None:
+    async def alive(self) -> bool:
+        """Whether Chromium answers. If not, it is given up, and `browser` starts another."""
+        browser = self._browser
+        if browser is None or self._probe is None:
+            return False
+        try:
+            await asyncio.wait_for(self._probe.send("Browser.getVersion"), 10)
+        except (Error, asyncio.TimeoutError):
+            if self._browser is browser:
+                self._broken = True
+            self._lose(browser)
+            return False
+        return True
+
+    def _lose(self, browser: Browser) -> None:
+        """Tell the sessions that their Chromium is gone."""
         for lease in self.leases.values():
             if lease.session.browser is browser:
                 lease.session.lose()
@@ -167,7 +188,10 @@ class Pool:
         try:
             browser = await self.browser()
             assert self._folder is not None
-            session = Session(request, self.options.policy, self._folder, self.options.max_download)
+            options = self.options
+            session = Session(
+                request, options.policy, self._folder, options.max_download, self.alive
+            )
             try:
                 await session.open(browser)
             except Error:
@@ -323,7 +347,7 @@ class Pool:
         playwright, self._playwright = self._playwright, None
         if playwright is not None:
             try:
-                await asyncio.wait_for(playwright.stop(), 10)
+                await asyncio.wait_for(playwright.stop(), 5)
             except (Error, asyncio.TimeoutError):
                 pass  # the helper process is gone already
 

@@ -7,6 +7,7 @@ import json
 import secrets
 import shutil
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,18 @@ class Session:
         policy: what its pages may reach.
         folder: where folders of sessions are made.
         max_download: the largest download in bytes.
+        alive: tells whether Chromium answers.
     """
 
     def __init__(
-        self, request: GetBrowser, policy: Policy, folder: Path, max_download: int
+        self,
+        request: GetBrowser,
+        policy: Policy,
+        folder: Path,
+        max_download: int,
+        alive: Callable[[], Awaitable[bool]],
     ) -> None:
+        self.alive = alive
         self.id = secrets.token_hex(16)
         self.follows_tabs = request.tabs
         self.lock = asyncio.Lock()
@@ -57,7 +65,7 @@ class Session:
         self.events: list[str] = []
         self.notices: list[str] = []
         self.dialogs: list[str] = []
-        self.refused: dict[str, str] = {}
+        self._same_dialog = (0, "")
         self.next_answer: tuple[bool, str | None] | None = None
         self.used = time.time()
         self._request = request
@@ -86,7 +94,12 @@ class Session:
 
     def tell_dialog(self, line: str) -> None:
         """Keep a line about a dialog for the next observation."""
-        if len(self.dialogs) < MAX_LINES:
+        count, last = self._same_dialog
+        if self.dialogs and line == last:
+            self._same_dialog = (count + 1, line)
+            self.dialogs[-1] = f"{line} ({count + 1} times)"
+        elif len(self.dialogs) < MAX_LINES:
+            self._same_dialog = (1, line)
             self.dialogs.append(line)
 
     def dialog_answer(self) -> tuple[bool, str | None]:
@@ -135,8 +148,6 @@ class Session:
                     self._drop_tab(tab)
 
     def _on_refused(self, place: str, reason: str) -> None:
-        if len(self.refused) < MAX_LINES:
-            self.refused[place] = reason
         self.note(f"blocked: {place}: {reason}")
 
     # --- life ---

@@ -66,6 +66,10 @@
     requestAnimationFrame(() => { clearTimeout(timer); resolve(); });
   });
 
+  // What a person puts into a field changes no node of the document.
+  const edited = () => { changes += 1; };
+  for (const kind of ['input', 'change']) document.addEventListener(kind, edited, true);
+
   function watch() {
     observer.disconnect();
     const options = {subtree: true, childList: true, attributes: true, characterData: true};
@@ -87,8 +91,7 @@
       while (calm < 2) {
         take(observer.takeRecords());
         const animated = animating();
-        const loading = document.readyState === 'loading';
-        const busy = dirty || ask('busy') || animated || loading;
+        const busy = dirty || ask('busy') || animated;
         dirty = false;
         calm = busy ? 0 : calm + 1;
         if (performance.now() > end) { late = true; break; }

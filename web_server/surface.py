@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from playwright.async_api import Dialog, Error, FileChooser, Page
@@ -14,7 +14,7 @@ from web_server.settle import Activity
 T = TypeVar("T")
 
 MAX_DIALOGS = 20
-"""So many dialogs may come while one action settles, until the script that asks is stopped."""
+"""So many dialogs may come while one action settles, until the page is loaded anew."""
 
 
 class PageLost(Exception):
@@ -27,6 +27,8 @@ class PageHung(Exception):
 
 class Host(Protocol):
     """What a surface tells of: the session that it belongs to."""
+
+    alive: Callable[[], Awaitable[bool]]
 
     def note(self, line: str, *, loud: bool = False) -> None:
         """Something happened; `loud` lines are shown in the tree as well."""
@@ -104,7 +106,7 @@ class Surface:
             return working.result()
         except Error:
             # Calls fail a moment before the crash is reported.
-            if self.page.is_closed() or await self._lost_soon():
+            if self.page.is_closed() or await self._lost_soon() or not await self._host.alive():
                 raise PageLost from None
             raise
         finally:
@@ -150,16 +152,10 @@ class Surface:
         if dialog.type == "beforeunload":
             accept, text = True, None
         try:
-            if self._dialogs == MAX_DIALOGS:
-                self._host.note(
-                    f"the page showed {MAX_DIALOGS} dialogs in a row: its script was stopped",
-                    loud=True,
-                )
             if self._dialogs >= MAX_DIALOGS:
-                stopping = asyncio.ensure_future(self.unhang())
-                await asyncio.sleep(0)
-                await dialog.dismiss()
-                await stopping
+                # Answering would only bring the next one: the page is given up and loaded anew.
+                self._host.note(f"the page showed {MAX_DIALOGS} dialogs in a row", loud=True)
+                self.mark_lost()
                 return
             if accept:
                 await (dialog.accept(text) if dialog.type == "prompt" else dialog.accept())

@@ -44,8 +44,8 @@ PAGES: dict[str, str] = {
         <button onclick="out.textContent=prompt('who?','me')">Prompt</button>
         <button onclick="while(true)alert('again')">Forever</button><p id="out">empty</p>""",
     "/busy": """<title>Busy</title><button onclick="while(true){}">Loop</button>""",
-    "/popups": """<title>Popups</title><button onclick="for(let i=0;i<100;i++)open('/two')">Many
-        </button><button onclick="open('/two')">One</button>""",
+    "/popups": """<title>Popups</title><button onclick="for(let i=0;i<100;i++)window.open('/two')">Many
+        </button><button onclick="window.open('/two')">One</button>""",
     "/storage": """<title>Storage</title><button onclick="localStorage.k='kept';
         sessionStorage.s='too';document.cookie='c=1'">Save</button><p id="out"></p><script>
         out.textContent=`local ${localStorage.k} session ${sessionStorage.s} ${document.cookie}`
@@ -61,7 +61,8 @@ PAGES: dict[str, str] = {
         ondragstart="event.dataTransfer.setData('text','card')">Card</div><div role="button"
         aria-label="Bin" style="margin-top:80px;width:200px;height:100px;background:#eee"
         ondragover="event.preventDefault()" ondrop="event.preventDefault();
-        this.setAttribute('aria-label','Bin with '+event.dataTransfer.getData('text'))">Bin</div>""",
+        this.setAttribute('aria-label','Bin with '+event.dataTransfer.getData('text'))">Bin
+        </div>""",
     "/menu": """<title>Menu</title><div role="combobox" aria-label="Fruit" tabindex="0"
         aria-expanded="false" onclick="list.hidden=false;this.setAttribute('aria-expanded',true)">
         pick</div><ul id="list" role="listbox" hidden><li role="option" onclick="
