@@ -44,8 +44,8 @@ class LLM(KwargsInitializable):
     api_key_env: str = "CK_API_KEY"
     """The environment variable with the key for an http(s) target, when it needs one."""
     headers: dict[str, str] = {}
-    """Further HTTP headers, for gateways; {agent}, {phase}, {step}, {sid}, {task} are filled in
-    (percent-encoded). Not for secrets: settings are logged."""
+    """Further HTTP headers, for gateways; {agent}, {phase}, {step}, {sid}, {task}, {workdir} are
+    filled in (percent-encoded). Not for secrets: settings are logged."""
     backend: Backend | None = None
     """An object that answers instead of what `call_target` names."""
     wait: Wait = wait_interruptibly
@@ -189,6 +189,7 @@ def _filled(template: str, context: CallContext) -> str:
         "step": str(context.step),
         "sid": context.sid,
         "task": context.task,
+        "workdir": context.workdir,
     }
     for name, value in facts.items():
         template = template.replace("{" + name + "}", quote(value, safe="/: "))

@@ -8,13 +8,16 @@ and a chat server with faults.
 
 from ck_pro.testing.chat_server import ChatCall, FakeChatServer, Fault
 from ck_pro.testing.fake_environment import FakeEnvironment
+from ck_pro.testing.recorded_replies import CONTEXT_HEADERS, recorded_replies
 from ck_pro.testing.scripted import ScriptedCall, ScriptedLLM
 
 __all__ = [
+    "CONTEXT_HEADERS",
     "ChatCall",
     "FakeChatServer",
     "FakeEnvironment",
     "Fault",
     "ScriptedCall",
     "ScriptedLLM",
+    "recorded_replies",
 ]

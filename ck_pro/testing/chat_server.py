@@ -89,8 +89,7 @@ class FakeChatServer:
         class Handler(_ChatHandler):
             chat = server
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,))
         self._thread.start()
@@ -118,6 +117,11 @@ class FakeChatServer:
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         head = {"id": "fake", "object": "chat.completion", "created": int(time.time())}
         return {**head, "model": self.model, "choices": [choice], "usage": usage}
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # the default of 5 makes a burst of clients wait a second
 
 
 class _ChatHandler(BaseHTTPRequestHandler):

@@ -14,7 +14,13 @@ from ck_pro.model import LLM, Budget, CallContext
 from ck_pro.model.elements import fill_reply, observed_elements, template_reply
 from ck_pro.model.normalise import normalise, normalise_task
 from ck_pro.model.recording import RecordBackend
-from ck_pro.testing import ScriptedLLM
+from ck_pro.testing import (
+    CONTEXT_HEADERS,
+    FakeChatServer,
+    Fault,
+    ScriptedLLM,
+    recorded_replies,
+)
 
 PAGE = """\
 Tab 0 (current): Shop
@@ -339,6 +345,19 @@ def test_recording_from_many_threads(tmp_path):
     replay = LLM(call_target=f"replay:{path}")
     said = [str(replay(prompt(page()), context=context(step=i))) for i in range(12)]
     assert said == [f"reply {i}" for i in range(12)]
+
+
+def test_a_recording_behind_a_real_endpoint(tmp_path):
+    path = tmp_path / "r.jsonl"
+    record(path, ["click(4)\nopen('/home/me/run-8000/ä')"])(prompt(page()), context=context())
+    recorded = recorded_replies(path)
+    faults = iter([Fault(429, {"Retry-After": "1"}), Fault(drop="body")])
+    with FakeChatServer(lambda call: next(faults, None) or recorded(call)) as server:
+        llm = LLM(
+            call_target=server.url, headers=CONTEXT_HEADERS, wait=lambda seconds, cancel: None
+        )
+        reply = llm(prompt(page(30)), context=context(port=9))
+    assert str(reply) == "click(31)\nopen('/home/me/run-9/ä')" and reply.attempts == 3
 
 
 # --- the scripted model ----------------------------------------------------------------------

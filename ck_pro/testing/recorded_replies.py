@@ -1,0 +1,45 @@
+"""A recording behind a real endpoint: what a `FakeChatServer` needs to answer like `replay:`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote
+
+from ck_pro.model import CallContext, ChatRequest
+from ck_pro.model.recording import ReplayBackend
+from ck_pro.testing.chat_server import ChatCall
+
+CONTEXT_HEADERS = {
+    "X-CK-Agent": "{agent}",
+    "X-CK-Phase": "{phase}",
+    "X-CK-Step": "{step}",
+    "X-CK-Task": "{task}",
+    "X-CK-Workdir": "{workdir}",
+}
+"""For `LLM.headers`: a prompt alone does not say which recorded reply answers it."""
+
+
+def recorded_replies(path: str | Path) -> Callable[[ChatCall], str]:
+    """A script for `FakeChatServer` that answers from a recording.
+
+    The models that ask must send `CONTEXT_HEADERS`. Instructions are not compared: they do not
+    travel apart from the prompt.
+
+    Args:
+        path: the recording.
+    """
+    replay = ReplayBackend(path, check=False)
+
+    def answer(call: ChatCall) -> str:
+        sent = {name: unquote(call.headers.get(name, "")) for name in CONTEXT_HEADERS}
+        context = CallContext(
+            agent_path=tuple(sent["X-CK-Agent"].split("/")),
+            phase=sent["X-CK-Phase"],
+            step=int(sent["X-CK-Step"] or 0),
+            task=sent["X-CK-Task"],
+            workdir=sent["X-CK-Workdir"],
+        )
+        return replay.complete(ChatRequest(call.messages, {}, context)).text
+
+    return answer
