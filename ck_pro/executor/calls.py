@@ -9,14 +9,29 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from ck_pro.exceptions import RunEnding
 
+from .lead import Lead
 from .worker import wire
+from .worker.limits import MAX_TASKS
 
 Function = Callable[..., Any]
 _IDLE_SECONDS = 5.0
+
+
+class Line(Protocol):
+    """The part of a worker's process that calls need."""
+
+    def send(self, message: list[Any]) -> None:
+        """Send a frame; a worker that is gone is no error."""
+
+    def receive_soon(self) -> list[list[Any]]:
+        """Receive messages that come within some milliseconds."""
+
+    def wake(self) -> None:
+        """Wake the thread in `run`."""
 
 
 class _Threads:
@@ -92,29 +107,32 @@ class StepCalls:
     """The calls of one step.
 
     Args:
+        step: its number, which its calls carry.
         functions: by name, as of the beginning of the step.
         terminal: names of those that end the step.
         call_timeout: seconds for one call, or None.
         handles: of the session.
-        send: sends a frame to the worker; a worker that is gone is no error.
-        wake: wakes the thread that waits for the worker.
+        worker: sends and receives frames; wakes the thread in `run`.
     """
 
     def __init__(
         self,
+        step: int,
         functions: Mapping[str, Function],
         terminal: frozenset[str],
         call_timeout: float | None,
         handles: Handles,
-        send: Callable[[list[Any]], None],
-        wake: Callable[[], None],
+        worker: Line,
     ):
+        self._step = step
         self._functions = functions
         self._terminal = terminal
         self._call_timeout = call_timeout
         self._handles = handles
-        self._send = send
-        self._wake = wake
+        self._worker = worker
+        self._send = worker.send
+        self._wake = worker.wake
+        self.lead = Lead()
         self._lock = threading.Lock()
         self._running: dict[int, float] = {}  # id -> when it began
         self._busy_since = 0.0
@@ -125,23 +143,64 @@ class StepCalls:
         self.ended_with: dict[str, Any] | None = None
         self.fatal: BaseException | None = None
 
-    def begin(self, number: int, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def begin(self, message: list[Any], may_lead: bool) -> None:
         """Start a call on a thread of its own.
 
+        Args:
+            message: the worker's frame.
+            may_lead: the thread may read the worker's next messages.
+
         Raises:
-            wire.WireError: the call's id is in use.
+            wire.WireError: it is no call, or its id is in use.
         """
+        if not self._register(message):
+            return
+        token = self.lead.give() if may_lead and not self.lead.is_out else None
+        _threads.submit(lambda: self._serve(message, token))
+
+    def _register(self, message: list[Any]) -> bool:
+        """Check a call, and note its beginning. False: it comes too late.
+
+        Raises:
+            wire.WireError: it is no call, or its id is in use.
+        """
+        _check_call(message)
+        step, number = message[1:3]
+        if step > self._step:
+            raise wire.WireError("a call of a step to come")
         now = time.monotonic()
         with self._lock:
-            if self._over or self.ended_by is not None:
-                return
-            if number in self._running:
-                raise wire.WireError("two calls with one id")
+            if self._over or self.ended_by is not None or step < self._step:
+                return False
+            if number in self._running or len(self._running) >= MAX_TASKS:
+                raise wire.WireError("a call whose id is in use, or too many calls")
             if not self._running:
                 self._busy_since = now
             self._running[number] = now
-        context = self._context.copy()
-        _threads.submit(lambda: context.run(self._perform, number, name, args, kwargs))
+        return True
+
+    def _serve(self, message: list[Any], token: object | None) -> None:
+        """Do a call; with the lead, also those that come next, one after the other."""
+        lead = self.lead
+        self._context.copy().run(self._perform, *message[2:])
+        while token is not None and lead.keep(token, busy=False):
+            try:
+                messages = self._worker.receive_soon()
+            except wire.WireError as error:
+                messages = [["broken", str(error)]]
+            one = messages[0] if len(messages) == 1 else [""]
+            if one[0] != "call" or not lead.keep(token, busy=True):
+                lead.hand_in(token, messages)
+                self._wake()
+                return
+            try:
+                registered = self._register(one)
+            except wire.WireError as error:
+                lead.hand_in(token, [["broken", str(error)]])
+                self._wake()
+                return
+            if registered:
+                self._context.copy().run(self._perform, *one[2:])
 
     def _perform(self, number: int, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
         ended_with = None
@@ -213,10 +272,18 @@ class StepCalls:
         now = time.monotonic()
         with self._lock:
             self._over = True
+            self.lead.revoke()
             if self._running:
                 self._busy += now - self._busy_since
                 self._running.clear()
             return self._busy
+
+
+def _check_call(message: list[Any]) -> None:
+    kind, *rest = message
+    types = [type(one) for one in rest]
+    if kind != "call" or types != [int, int, str, list, dict]:
+        raise wire.WireError(f"a malformed message {kind[:100]!r}")
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:

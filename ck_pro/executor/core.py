@@ -18,6 +18,7 @@ from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
 
 from .calls import Function, Handles, StepCalls, describe_function
 from .extract import extract_code
+from .lead import GLANCE_SECONDS
 from .output import OutputCollector
 from .places import session_places
 from .process import WorkerGone, WorkerProcess
@@ -201,7 +202,7 @@ class CodeExecutor:
         output = OutputCollector(worker.mark, self.max_output, self._handles.objects)
         functions = dict(self.functions)
         calls = StepCalls(
-            functions, self.terminal, self.call_timeout, self._handles, worker.send, worker.wake
+            self._step, functions, self.terminal, self.call_timeout, self._handles, worker
         )
         clock = StepClock(calls, timeout, self.wall_timeout, cancel)
         result = CodeResult()
@@ -255,16 +256,24 @@ class CodeExecutor:
     ) -> bool:
         """Wait for the end of the step. True: the worker can run the next one."""
         ending: float | None = None
+        lead = calls.lead
+        timeout: float | None = GLANCE_SECONDS
+        quick = True
         while True:
-            messages, data = worker.receive(clock.next_check())
-            if data and calls.ended_by is None:
-                output.feed(data)
+            messages, data = worker.receive(timeout, frames=not lead.is_out, output=not quick)
+            quick = False
+            output.feed(data)
+            messages = lead.mail() + messages
             for message in messages:
                 if message[0] == "done":
                     threads_left = self._take_done(message, result)
                     output.feed(worker.drain())
                     return not threads_left
-                self._take_call(message, calls)
+                calls.begin(message, may_lead=message is messages[-1])
+            timeout = clock.next_check()
+            if lead.is_out:
+                lead.take_back()
+                timeout = GLANCE_SECONDS if timeout is None else min(timeout, GLANCE_SECONDS)
             if calls.fatal is not None:
                 return False
             if calls.ended_by is not None:
@@ -283,23 +292,6 @@ class CodeExecutor:
         if error is not None:
             result.error = _read_error(error)
         return bool(threads_left)
-
-    def _take_call(self, message: list[Any], calls: StepCalls) -> None:
-        kind, *rest = message
-        if kind != "call" or len(rest) != 5:
-            raise wire.WireError(f"an unknown message {kind[:20]!r}")
-        step, number, name, args, kwargs = rest
-        well_formed = (
-            type(step) is int
-            and type(number) is int
-            and type(name) is str
-            and type(args) is list
-            and type(kwargs) is dict
-        )
-        if not well_formed or step > self._step:
-            raise wire.WireError("a malformed call")
-        if step == self._step:  # else: the last word of a step that is over
-            calls.begin(number, name, args, kwargs)
 
     # -- the worker
 

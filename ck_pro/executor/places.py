@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
@@ -27,12 +28,13 @@ def session_places(workdir: Path) -> dict[str, Any]:
         "LOGNAME": "user",
         "OPENBLAS_NUM_THREADS": str(min(4, os.cpu_count() or 1)),
     }
-    return {"workdir": str(workdir), "hide": _hidden(), "show": _shown(), "env": env}
+    hide = _hidden(os.environ.get("HOME", ""))
+    return {"workdir": str(workdir), "hide": hide, "show": _shown(), "env": env}
 
 
-def _hidden() -> list[str]:
-    places = {"/root", "/home", "/Users", "/tmp", "/var/tmp", "/run", "/media", "/srv", "/dev"}
-    places.add(os.environ.get("HOME", ""))
+@functools.lru_cache(maxsize=8)
+def _hidden(home: str) -> list[str]:
+    places = {"/root", "/home", "/Users", "/tmp", "/var/tmp", "/run", "/dev", home}
     try:
         import pwd
 
@@ -43,6 +45,7 @@ def _hidden() -> list[str]:
     return sorted(place for place in found if place != "/" and Path(place).is_dir())
 
 
+@functools.lru_cache(maxsize=1)
 def _shown() -> list[str]:
     places = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     places.update(package_folders())

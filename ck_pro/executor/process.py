@@ -24,6 +24,7 @@ from .zygotes import fork_worker
 _START_SECONDS = 30.0
 _SEND_SECONDS = 5
 _DEATH_SECONDS = 5.0
+_SOON_MICROSECONDS = 5000
 _READ = 262_144
 
 _living: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
@@ -70,9 +71,13 @@ class WorkerProcess:
         os.set_blocking(self._pipe, False)
         limit = struct.pack("@ll", _SEND_SECONDS, 0)
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        self._poll = select.poll()
-        for one in (self._sock.fileno(), self._control.fileno(), self._wakee.fileno(), self._pipe):
-            self._poll.register(one, select.POLLIN)
+        limit = struct.pack("@ll", 0, _SOON_MICROSECONDS)
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        self._polls = {
+            (frames, output): self._make_poll(frames, output)
+            for frames in (True, False)
+            for output in (True, False)
+        }
         _living.add(self)
         try:
             ends = [worker_end.fileno(), supervisor_end.fileno(), worker_pipe]
@@ -131,31 +136,58 @@ class WorkerProcess:
         except OSError:
             pass
 
-    def receive(self, timeout: float | None) -> tuple[list[list[Any]], bytes]:
+    def _make_poll(self, frames: bool, output: bool) -> select.poll:
+        poll = select.poll()
+        poll.register(self._control.fileno(), select.POLLIN)
+        poll.register(self._wakee.fileno(), select.POLLIN)
+        if frames:
+            poll.register(self._sock.fileno(), select.POLLIN)
+        if output:
+            poll.register(self._pipe, select.POLLIN)
+        return poll
+
+    def receive_soon(self) -> list[list[Any]]:
+        """Receive messages, if some come within milliseconds. For the thread that has the lead.
+
+        Raises:
+            wire.WireError: it sent something else than frames.
+        """
+        try:
+            data = self._sock.recv(_READ)
+        except OSError:
+            return []
+        self._reader.feed(data)
+        return self._take_messages()
+
+    def receive(
+        self, timeout: float | None, frames: bool = True, output: bool = True
+    ) -> tuple[list[list[Any]], bytes]:
         """Wait for messages, output, or a wake-up.
 
         Args:
             timeout: seconds, or None for ever.
+            frames: read messages; else another thread does.
+            output: read the pipe; else it is left for later.
 
         Raises:
             WorkerGone: it ended, and all it said has been given.
             wire.WireError: it sent something else than frames.
         """
         messages: list[list[Any]] = []
-        output = b""
+        printed = b""
         milliseconds = None if timeout is None else max(0, int(timeout * 1000) + 1)
-        for descriptor, _ in self._poll.poll(milliseconds):
+        for descriptor, _ in self._polls[frames, output].poll(milliseconds):
             if descriptor == self._sock.fileno():
                 messages = self._read_messages()
             elif descriptor == self._pipe:
-                output = self._read_pipe()
+                printed = self._read_pipe()
             elif descriptor == self._wakee.fileno():
                 self._wakee.recv(4096)
             elif not messages:
                 self._read_control(block=False)
-        if self._why is not None and not messages and not output:
+        if self._why is not None and not messages and not printed:
             raise WorkerGone(self._why)
-        return messages, output
+        return messages, printed
 
     def _read_messages(self) -> list[list[Any]]:
         try:
@@ -165,10 +197,13 @@ class WorkerProcess:
         except OSError:
             data = b""
         if not data:
-            self._poll.unregister(self._sock.fileno())
+            self._forget(self._sock.fileno())
             self._read_control(block=True)
             return []
         self._reader.feed(data)
+        return self._take_messages()
+
+    def _take_messages(self) -> list[list[Any]]:
         messages = []
         while (message := self._reader.take()) is not None:
             messages.append(message)
@@ -180,8 +215,15 @@ class WorkerProcess:
         except BlockingIOError:
             return b""
         if not data:
-            self._poll.unregister(self._pipe)
+            self._forget(self._pipe)
         return data
+
+    def _forget(self, descriptor: int) -> None:
+        for poll in self._polls.values():
+            try:
+                poll.unregister(descriptor)
+            except KeyError:
+                pass
 
     def drain(self) -> bytes:
         """Read what is in the pipe now (a flood in the background never ends: not all of it)."""

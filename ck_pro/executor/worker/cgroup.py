@@ -5,6 +5,7 @@ The kernel's `admin-guide/cgroup-v2` describes the files.
 
 from __future__ import annotations
 
+import functools
 import os
 
 _CONTROLLERS = ("memory", "pids")
@@ -64,13 +65,25 @@ def _own_path(root: str) -> str:
     raise NoGroup("this process is in no cgroup v2")
 
 
-def name_of(pid: int, root: str = "/") -> str:
+@functools.lru_cache(maxsize=1)
+def remembered_place() -> str | NoGroup:
+    """Give the place of `find_place`, or why there is none; looked for once."""
+    try:
+        return find_place()
+    except NoGroup as error:
+        return error
+
+
+def name_of(pid: int) -> str:
     """Give the directory of the group whose first process is this one.
 
     Raises:
         NoGroup: there is no place for it.
     """
-    return f"{find_place(root)}/ck-executor-{pid}"
+    place = remembered_place()
+    if isinstance(place, NoGroup):
+        raise place
+    return f"{place}/ck-executor-{pid}"
 
 
 def enter(group: str, memory_mb: int, tasks: int) -> str:

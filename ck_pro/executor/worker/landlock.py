@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import struct
 from collections.abc import Iterable, Iterator
@@ -68,9 +69,13 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         os.close(descriptor)
 
 
-def all_but(hidden: Iterable[str]) -> Iterator[str]:
+@functools.lru_cache(maxsize=64)
+def all_but(hidden: tuple[str, ...]) -> tuple[str, ...]:
     """Give places that together hold all of the file system but the hidden directories."""
-    excluded = set(hidden)
+    return tuple(_all_but(set(hidden)))
+
+
+def _all_but(excluded: set[str]) -> Iterator[str]:
     above = {"/"}
     for path in excluded:
         while path != "/":

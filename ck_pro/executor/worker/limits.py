@@ -11,6 +11,7 @@ MAX_TASKS = 256
 MAX_FILE_BYTES = 1 << 30
 _RESERVED_PIDS = 300  # of the kernel's: numbers below are not used a second time
 _CPU_SLACK = 2
+_CORES = os.cpu_count() or 1
 _PAGE = resource.getpagesize()
 _MEGABYTE = 1 << 20
 
@@ -57,8 +58,7 @@ def grant_cpu(timeout: float | None) -> None:
         soft = resource.RLIM_INFINITY
     else:
         used = resource.getrusage(resource.RUSAGE_SELF)
-        cores = os.cpu_count() or 1
-        soft = math.ceil(used.ru_utime + used.ru_stime + timeout * cores) + _CPU_SLACK
+        soft = math.ceil(used.ru_utime + used.ru_stime + timeout * _CORES) + _CPU_SLACK
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 
 

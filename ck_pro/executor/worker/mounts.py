@@ -8,14 +8,11 @@ from typing import Any
 from . import kernel
 
 NODES = ("null", "zero", "full", "random", "urandom", "tty")
-_SCRATCH = ("/tmp", "/var/tmp")
+SCRATCH = tuple(os.path.realpath(path) for path in ("/tmp", "/var/tmp", "/dev/shm"))
+"""The places beside the working directory that can be written: they are the worker's own."""
+
 _HIDDEN_FILES = ("/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-", "/etc/sudoers")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1"}
-
-
-def scratch_places() -> list[str]:
-    """Give the places beside the working directory that can be written: they are the worker's."""
-    return [os.path.realpath(path) for path in (*_SCRATCH, "/dev/shm")]
 
 
 def build(config: dict[str, Any]) -> None:
@@ -52,7 +49,7 @@ def build(config: dict[str, Any]) -> None:
         else:
             _hide(path, size, nodes)
     for path in hide:
-        if path not in scratch_places():
+        if path not in SCRATCH:
             kernel.set_mount(path, kernel.ATTR_RDONLY, recursive=False)
     for descriptor in nodes.values():
         os.close(descriptor)
@@ -68,7 +65,7 @@ def _make_place(path: str) -> None:
 
 
 def _hide(path: str, size: int, nodes: dict[str, int]) -> None:
-    scratch = path in scratch_places()
+    scratch = path in SCRATCH
     data = f"size={size}m,mode=1777" if scratch else "size=1m,mode=755"
     flags = kernel.MS_NOSUID | kernel.MS_NODEV
     kernel.mount("tmpfs", path, "tmpfs", flags, f"{data},nr_inodes=50k")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import builtins
 import io
-import json
 import os
 import struct
 import sys
@@ -87,7 +86,7 @@ class Streams:
 
     def _write(self, args: tuple[Any, ...], sep: str, end: str) -> None:
         between = sep.encode()
-        spans: list[list[Any]] = []
+        spans: list[str] = []
         text = bytearray()
         try:
             for index, arg in enumerate(args):
@@ -95,14 +94,13 @@ class Streams:
                 if index:
                     text += between
                 handle = self._handle_of(arg)
-                spans.append(
-                    [len(text), len(piece)] if handle is None else [len(text), len(piece), handle]
-                )
+                span = f"{len(text)},{len(piece)}"
+                spans.append(f"[{span}]" if handle is None else f'[{span},"{handle}"]')
                 text += piece
             text += end.encode()
         finally:  # as the built-in: what came before an argument that cannot be printed is out
             if text:
-                header = json.dumps(spans, separators=(",", ":")).encode()
+                header = f"[{','.join(spans)}]".encode()
                 lengths = LENGTHS.pack(len(header), len(text))
                 self._send(self._mark + lengths + header + text)
 

@@ -140,9 +140,10 @@ class Worker:
         names = self._module.__dict__
         value = None
         try:
-            self._book.add(name, code, None)
+            self._book.add(name, code)
             tree = ast.parse(code, name)
-            self._book.add(name, code, tree)
+            if "class " in code:
+                self._book.add_classes(name, tree)
             body, last = compile_step(tree, name)
             if body is not None:
                 exec(body, names)

@@ -17,6 +17,23 @@ from . import cgroup, kernel, landlock, limits, mounts, seccomp
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
+def prepare(config: dict[str, Any]) -> None:
+    """Compute in the zygote what its forks then have for free."""
+    if kernel.LINUX:
+        landlock.all_but(hidden_places(config))
+        cgroup.remembered_place()
+        try:
+            for inet in (True, False):
+                seccomp.assemble(kernel.MACHINE, inet, True)
+        except OSError:
+            pass
+
+
+def hidden_places(config: dict[str, Any]) -> tuple[str, ...]:
+    """Give the directories to hide: what was asked for, but never the working directory."""
+    return tuple(path for path in config["hide"] if path != config["workdir"])
+
+
 class Sandbox:
     """The layers around one worker. The steps are called in the order in which they are here.
 
@@ -203,11 +220,10 @@ class Sandbox:
     def _landlock(self) -> None:
         config = self._config
         workdir = config["workdir"]
-        hidden = [path for path in config["hide"] if path != workdir]
         with_mounts = "mounts" in self.active
-        writable = [workdir, *(mounts.scratch_places() if with_mounts else [])]
+        writable = [workdir, *(mounts.SCRATCH if with_mounts else [])]
         writable += [f"/dev/{name}" for name in mounts.NODES]
-        readable = [*landlock.all_but(hidden), *config["show"]]
+        readable = [*landlock.all_but(hidden_places(config)), *config["show"]]
         landlock.restrict(
             readable,
             writable,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import struct
 from collections.abc import Iterable
 
@@ -117,13 +118,23 @@ def install(inet: bool, everyone: bool) -> None:
     Raises:
         OSError: the kernel has no seccomp, or the processor is not known here.
     """
-    if kernel.MACHINE not in _ARCHITECTURES:
-        raise OSError(errno.ENOSYS, f"no filter for {kernel.MACHINE}")
-    code = b"".join(struct.pack("=HBBI", *one) for one in program(kernel.MACHINE, inet, everyone))
+    code = assemble(kernel.MACHINE, inet, everyone)
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
     holder = ctypes.create_string_buffer(header, len(header))
     kernel.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(holder))
+
+
+@functools.lru_cache(maxsize=8)
+def assemble(machine: str, inet: bool, everyone: bool) -> bytes:
+    """Give the filter as the kernel reads it.
+
+    Raises:
+        OSError: the processor is not known here.
+    """
+    if machine not in _ARCHITECTURES:
+        raise OSError(0, f"no filter for {machine}")
+    return b"".join(struct.pack("=HBBI", *one) for one in program(machine, inet, everyone))
 
 
 _Instruction = tuple[int, int, int, int]

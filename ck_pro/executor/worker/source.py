@@ -23,10 +23,13 @@ class SourceBook:
         self._getfile = inspect.getfile
         inspect.getfile = self._find_file  # type: ignore[assignment]
 
-    def add(self, name: str, code: str, tree: ast.Module | None) -> None:
-        """Note a step's source under its file name, and the classes it defines."""
+    def add(self, name: str, code: str) -> None:
+        """Note a step's source under its file name."""
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
-        for node in ast.walk(tree) if tree is not None and "class " in code else ():
+
+    def add_classes(self, name: str, tree: ast.Module) -> None:
+        """Note the classes that a step defines."""
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 self._classes[node.name] = name
 

@@ -60,7 +60,8 @@ class FrameReader:
     def __init__(self, restore: Callable[[dict[str, Any]], Any], limit: int = MAX_FRAME):
         self._buffer = bytearray()
         self._limit = limit
-        self._decoder = json.JSONDecoder(object_hook=lambda found: _untag(found, restore))
+        decoder = json.JSONDecoder(object_hook=lambda found: _untag(found, restore))
+        self._scan = decoder.scan_once
 
     def feed(self, data: bytes) -> None:
         """Add what was received."""
@@ -80,10 +81,15 @@ class FrameReader:
             raise WireError(f"a frame of {length} bytes (at most {self._limit})")
         if len(buffer) < 4 + length:
             return None
-        body = bytes(buffer[4 : 4 + length])
+        body = buffer[4 : 4 + length]
         del buffer[: 4 + length]
         try:
-            message = self._decoder.decode(body.decode("ascii"))
+            text = body.decode("ascii")
+            message, end = self._scan(text, 0)
+            if end != len(text):
+                raise ValueError("more than one value")
+        except StopIteration:
+            raise WireError("a frame that cannot be read: no value") from None
         except (ValueError, TypeError, RecursionError, ArithmeticError, LookupError) as error:
             raise WireError(f"a frame that cannot be read: {error}") from error
         if not isinstance(message, list) or not message or not isinstance(message[0], str):

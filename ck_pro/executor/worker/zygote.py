@@ -6,6 +6,7 @@ one thread, so it may fork. It ends when the agent's end of its socket closes, h
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -14,7 +15,7 @@ import socket
 import sys
 from typing import Any
 
-from . import cgroup, supervisor
+from . import cgroup, sandbox, supervisor
 
 
 def main(descriptor: int, settings: str) -> None:
@@ -31,6 +32,8 @@ def main(descriptor: int, settings: str) -> None:
     missing = [name for name in given["preload"] if not _load(name)]
     sock.sendall(json.dumps({"missing": missing}).encode() + b"\n")
     signal.signal(signal.SIGCHLD, _reap)
+    gc.collect()
+    gc.freeze()  # what is there now is never collected, so its pages stay shared
     while True:
         request = _receive(sock)
         if request is None:
@@ -38,6 +41,7 @@ def main(descriptor: int, settings: str) -> None:
             _wait(0)  # they lose their parent at this very moment, too
             return
         config, descriptors = request
+        sandbox.prepare(config)
         pid = os.fork()
         if pid == 0:
             _begin(sock, config, descriptors)
