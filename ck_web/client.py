@@ -127,10 +127,6 @@ class BrowserClient:
         """Give the browser back."""
         self._post("closeBrowser", {"browserId": browser_id})
 
-    def renew_browser(self, browser_id: str, lease_seconds: float) -> None:
-        """Move the end of the lease to `lease_seconds` from now."""
-        self._post("renewBrowser", {"browserId": browser_id, "leaseSeconds": lease_seconds})
-
     def open_page(
         self, browser_id: str, url: str, options: ObserveOptions = LEAN
     ) -> tuple[str, Observation | None]:

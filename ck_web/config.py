@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from pydantic import SecretStr
+from typing import Annotated, Any
+
+from pydantic import Field, SecretStr
 
 from ck_pro.config import KwargsInitializable
 from ck_web import sandbox
+from ck_web.client import server_address
+
+_Side = Annotated[int, Field(ge=100, le=4096)]
 
 
 class WebEnvConfig(KwargsInitializable):
     """Settings of a browser for an agent.
 
     A plain string stands for `server_url`.
+
+    Raises:
+        ConfigError: an unknown setting, or a value that cannot be used.
     """
 
     string_setting = "server_url"
@@ -24,24 +32,29 @@ class WebEnvConfig(KwargsInitializable):
     """Bearer token of that server; else the environment's CK_WEB_TOKEN."""
     target_url: str = "about:blank"
     """The page to begin with, where the task brings none."""
-    viewport_width: int = 1280
-    viewport_height: int = 720
+    viewport_width: _Side = 1280
+    viewport_height: _Side = 720
     """The visible part of a page, in CSS pixels."""
-    timeout: float = 150.0
+    timeout: Annotated[float, Field(gt=0)] = 150.0
     """Seconds that one request to the server may take."""
     use_screenshot: bool = False
     """Show screenshots from the first step on; `screenshot(flag)` switches during a run."""
-    max_page_chars: int = 40_000
+    max_page_chars: Annotated[int, Field(ge=1)] = 40_000
     """Longest page text that one observation shows."""
     allow: list[str] = []
     block: list[str] = []
     """Hosts (or host:port) that a server started by us lets pages reach, or not."""
-    max_browsers: int = 16
+    max_browsers: Annotated[int, Field(ge=1, le=500)] = 16
     """Browsers at once of a server started by us; further runs wait for one."""
     chromium: str = ""
     """Browser program of a server started by us; found by itself when empty."""
-    keep_server_seconds: float = 30.0
+    keep_server_seconds: Annotated[float, Field(ge=0)] = 30.0
     """How long a server started by us stays for the next run when no run uses it."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if self.given_server():
+            server_address(self.given_server())
 
     def given_server(self) -> str:
         """Address of the server to use, or the empty text."""

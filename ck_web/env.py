@@ -54,6 +54,7 @@ class WebEnv(Environment):
         self.config = config if isinstance(config, WebEnvConfig) else WebEnvConfig(**config or {})
         self.workdir = Path(workdir)
         self._lock = threading.RLock()
+        self._closing = threading.Lock()
         self._server: sandbox.BrowserServer | None = None
         self._client: BrowserClient | None = None
         self._lease: sandbox.Sandbox | None = None
@@ -143,7 +144,8 @@ class WebEnv(Environment):
 
     def stop(self) -> None:
         """Give the browser back, and the server if we started it; harmless when repeated."""
-        with self._lock:
+        # not the lock of the actions: one of them may be waiting for a slow page in another thread
+        with self._closing:
             lease, self._lease = self._lease, None
             client, self._client = self._client, None
             server, self._server = self._server, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from scripted import NOTHING_YET, code, prompt_text, web_script
 from ck_pro import MultiStepAgent, Status
 from ck_pro.agent import AgentResult
 from ck_pro.exceptions import ConfigError, ParseError, ToolError
-from ck_pro.model import CallContext
+from ck_pro.language import FunctionCallingLanguage
+from ck_pro.model import CallContext, Reply
 from ck_pro.results import NO_OUTPUT
 from ck_pro.session import AgentSession
 from ck_pro.testing import ScriptedLLM
@@ -153,6 +155,22 @@ def test_one_agent_object_serves_several_runs_at_once(wire: FakeWire, tmp_path: 
     assert [s.final_results["output"] for s in sessions] == [f"task number {n}" for n in range(4)]
 
 
+def test_the_same_agent_by_function_calls(wire: FakeWire, tmp_path: Path) -> None:
+    def reply(name: str, **arguments: Any) -> Reply:
+        call = {"function": {"name": name, "arguments": json.dumps(arguments)}}
+        return Reply("", tool_calls=[{"id": "1", "type": "function", **call}])
+
+    actions = [reply("click", id=99), reply("click", id=3), reply("stop", answer="42", summary="s")]
+    model = ScriptedLLM({"plan": [code(NOTHING_YET)] * 3, "action": actions})
+    session = _agent(wire, model, language=FunctionCallingLanguage()).run("t", workdir=tmp_path)
+    seen = [s["action"]["observation"] for s in session.steps]
+    assert seen[0] == "ToolError: click [99] failed: no element 99 on this page"
+    assert seen[1].startswith("click [3] link 'Lamps': now at")
+    assert session.final_results == {"output": "42", "log": "s"}
+    (tools,) = {len(c.params["tools"]) for c in model.calls if c.context.phase == "action"}
+    assert tools == len(WebAgent().functions())
+
+
 def test_a_function_acts_at_once_or_raises(wire: FakeWire, tmp_path: Path) -> None:
     class Run:
         environment = WebEnv(
@@ -178,6 +196,10 @@ def test_settings() -> None:
     assert "s3cret" not in str(WebAgent(web_env={"token": "s3cret"}).to_dict())
     with pytest.raises(ConfigError, match="did you mean 'server_url'"):
         WebAgent(web_env={"serverurl": "x"})
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        WebAgent(web_env="ftp://x")
+    with pytest.raises(ConfigError, match="viewport_width"):
+        WebAgent(web_env={"viewport_width": 1})
     wanted = {"click", "type", "scroll_up", "scroll_down", "wait", "goback", "restart", "goto"}
     assert wanted | {"save", "screenshot", "stop"} <= {f.name for f in WebAgent().functions()}
     assert set(PREDEFINED_WEB_ACTIONS) > wanted
