@@ -106,7 +106,10 @@ Text = Annotated[str, BeforeValidator(_text), Field(max_length=MAX_TEXT)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 FlagOn = Annotated[bool, BeforeValidator(_flag_on)]
 Mapping = Annotated[dict[str, Any] | None, BeforeValidator(_mapping)]
-Number = Annotated[float | None, BeforeValidator(lambda v: None if v == "" else v)]
+_NO_NUMBER = BeforeValidator(lambda v: None if v == "" else v)
+Number = Annotated[float | None, _NO_NUMBER]
+LeaseSeconds = Annotated[Annotated[float, Field(gt=0, le=7 * 86400)] | None, _NO_NUMBER]
+Milliseconds = Annotated[Annotated[float, Field(ge=0, le=300_000)] | None, _NO_NUMBER]
 TextList = Annotated[list[Text], BeforeValidator(_items), Field(max_length=1000)]
 Screenshot = Annotated[Literal["none", "plain", "boxed", "both"], _lower("both")]
 ImageFormat = Annotated[Literal["png", "jpeg"], _lower("png")]
@@ -149,7 +152,7 @@ class GetBrowser(Wire):
     geoLocation: Annotated[GeoLocation | None, BeforeValidator(_mapping)] = None
     tabs: Flag = False
     viewport: Annotated[Viewport | None, BeforeValidator(_mapping)] = None
-    leaseSeconds: Annotated[Number, Field(gt=0, le=7 * 86400)] = None
+    leaseSeconds: LeaseSeconds = None
 
 
 class BrowserRequest(Wire):
@@ -161,7 +164,7 @@ class BrowserRequest(Wire):
 class RenewBrowser(BrowserRequest):
     """/renewBrowser: move the hard end of the lease to `leaseSeconds` from now."""
 
-    leaseSeconds: Annotated[Number, Field(gt=0, le=7 * 86400)] = None
+    leaseSeconds: LeaseSeconds = None
 
 
 class PageRequest(BrowserRequest):
@@ -256,7 +259,7 @@ class PerformAction(PageRequest, ObserveOptions):
     button: Button = "left"
     text: Text = ""
     values: TextList = Field(default_factory=list)
-    timeout: Annotated[Number, Field(ge=0, le=300_000)] = None
+    timeout: Milliseconds = None
 
 
 class RoundRequest(PageRequest):

@@ -135,7 +135,17 @@ class Pool:
     async def _launch(self) -> Browser:
         assert self._folder is not None
         if self._playwright is None:
-            self._playwright = await async_playwright().start()
+            # The library's helper makes profiles and caches in its temporary folder: ours, where
+            # a later start finds and removes what a kill left behind.
+            before = os.environ.get("TMPDIR")
+            os.environ["TMPDIR"] = str(self._folder)
+            try:
+                self._playwright = await async_playwright().start()
+            finally:
+                if before is None:
+                    del os.environ["TMPDIR"]
+                else:
+                    os.environ["TMPDIR"] = before
         return await self._playwright.chromium.launch(
             executable_path=self.options.chromium,
             headless=True,
@@ -144,7 +154,6 @@ class Pool:
             handle_sigint=False,
             handle_sigterm=False,
             handle_sighup=False,
-            # Profiles and caches go where a later start finds and removes what a kill left.
             env={**os.environ, "TMPDIR": str(self._folder)},
             downloads_path=self._folder / "unclaimed",
             timeout=60_000,

@@ -44,7 +44,8 @@ PAGES: dict[str, str] = {
         <button onclick="out.textContent=prompt('who?','me')">Prompt</button>
         <button onclick="while(true)alert('again')">Forever</button><p id="out">empty</p>""",
     "/busy": """<title>Busy</title><button onclick="while(true){}">Loop</button>""",
-    "/popups": """<title>Popups</title><button onclick="for(let i=0;i<100;i++)window.open('/two')">Many
+    "/popups": """<title>Popups</title><button onclick="for(let i=0;i<100;i++)
+        window.open('/two')">Many
         </button><button onclick="window.open('/two')">One</button>""",
     "/storage": """<title>Storage</title><button onclick="localStorage.k='kept';
         sessionStorage.s='too';document.cookie='c=1'">Save</button><p id="out"></p><script>

@@ -1,0 +1,173 @@
+"""The wire types and the pure parts of the server."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from web_server import contract
+from web_server.chromium import ChromiumNotFound, find_chromium
+from web_server.contract import TabInfo
+
+REQUESTS = [
+    contract.GetBrowser,
+    contract.OpenPage,
+    contract.GotoUrl,
+    contract.GetAccessibilityTree,
+    contract.PerformAction,
+    contract.RoundRequest,
+    contract.RenewBrowser,
+    contract.GetFile,
+]
+
+
+@pytest.mark.parametrize("model", REQUESTS)
+def test_any_field_may_be_null_or_missing(model: type[contract.Wire]) -> None:
+    nulls = model.model_validate(dict.fromkeys(model.model_fields))
+    assert nulls == model.model_validate({})
+    assert nulls == model.model_validate({"unknown": 1})
+
+
+def test_numbers_and_texts_are_interchangeable() -> None:
+    action = contract.PerformAction.model_validate(
+        {"targetId": 7, "pageId": 0, "needEnter": "true", "x": "3.5", "keys": "Enter"}
+    )
+    assert (action.targetId, action.pageId, action.needEnter) == ("7", "0", True)
+    assert (action.x, action.keys) == (3.5, ["Enter"])
+    lease = contract.GetBrowser.model_validate({"storageState": '{"cookies": []}', "tabs": ""})
+    assert lease.storageState == {"cookies": []} and lease.tabs is False
+
+
+def test_a_lone_surrogate_becomes_sendable() -> None:
+    action = contract.PerformAction.model_validate(json.loads(r'{"actionValue": "a\ud800b"}'))
+    action.actionValue.encode("utf-8")
+
+
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10)
+_VALUES = _LEAVES | st.lists(_LEAVES, max_size=2) | st.dictionaries(st.text(max_size=5), _LEAVES)
+
+
+@given(st.sampled_from(REQUESTS), st.randoms(use_true_random=False), _VALUES, _VALUES)
+def test_whatever_json_comes_it_parses_or_is_refused(
+    model: type[contract.Wire], choice: random.Random, one: object, other: object
+) -> None:
+    names = list(model.model_fields)
+    body = {choice.choice(names): one, choice.choice(names): other}
+    try:
+        parsed = model.model_validate(body)
+    except ValidationError:
+        return
+    json.dumps(parsed.model_dump())
+
+
+def test_the_contract_needs_pydantic_only() -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['flask','playwright','waitress','click']));"
+        "import web_server.contract"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_an_observation_is_never_null() -> None:
+    assert all(value is not None for value in contract.Observation().model_dump().values())
+
+
+def test_a_configured_chromium_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ChromiumNotFound, match="--chromium names"):
+        find_chromium(str(tmp_path / "none"))
+    monkeypatch.setenv("CK_CHROMIUM", str(tmp_path / "none"))
+    with pytest.raises(ChromiumNotFound, match="CK_CHROMIUM names"):
+        find_chromium()
+    mine = tmp_path / "mine"
+    mine.write_text("#!/bin/sh\n")
+    mine.chmod(0o755)
+    assert find_chromium(str(mine)) == str(mine)
+
+
+def test_no_chromium_gives_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CK_CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    with pytest.raises(ChromiumNotFound, match=r"make setup.*playwright install chromium") as error:
+        find_chromium()
+    assert "\n" not in str(error.value)
+
+
+def test_playwrights_own_chromium_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CK_CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    binary = tmp_path / "chromium-1200" / "chrome-linux64" / "chrome"
+    binary.parent.mkdir(parents=True)
+    binary.write_text("")
+    binary.chmod(0o755)
+    assert find_chromium() == str(binary)
+
+
+def test_the_tree_has_tabs_first_and_notices_after_the_scroll_line() -> None:
+    from web_server.view import tree_text
+
+    tabs = [
+        TabInfo(pageId="0", title="A\nB", url="u", current=True),
+        TabInfo(pageId="1", title="C", url="v", current=False),
+    ]
+    body = "[1] RootWebArea 'A'\n\t[2] scrollbar 'all'\n\t[3] link 'x'"
+    assert tree_text(tabs, ["it\nfailed"], body).split("\n") == [
+        "Tab 0 (current): A B",
+        "Tab 1: C",
+        "[1] RootWebArea 'A'",
+        "\t[2] scrollbar 'all'",
+        "\t[0] alert 'it failed'",
+        "\t[3] link 'x'",
+    ]
+
+
+@given(st.text(max_size=300))
+def test_download_names_are_one_harmless_component(text: str) -> None:
+    from web_server.downloads import safe_name
+
+    name = safe_name(text)
+    assert name and name not in (".", "..")
+    assert "/" not in name and "\\" not in name and "\0" not in name
+    assert len(name.encode()) <= 120 and not name.startswith(".")
+
+
+@given(st.text(alphabet="ab\n", max_size=400), st.integers(5, 50))
+def test_parts_of_a_text_hold_it_all(text: str, size: int) -> None:
+    from web_server.reading import split_parts
+
+    parts = split_parts(text, size)
+    assert all(len(part) <= size for part in parts)
+    assert "".join(parts).replace("\n", "") == text.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("enter", "Enter"),
+        ("ctrl+a", "Control+a"),
+        ("Control+Shift+ArrowLeft", "Control+Shift+ArrowLeft"),
+        ("cmd++", "Meta++"),
+        ("+", "+"),
+        ("f5", "F5"),
+        ("f", "f"),
+        (" ", "Space"),
+    ],
+)
+def test_chords_are_named_as_the_browser_library_does(text: str, keys: str) -> None:
+    from web_server.hands import chord
+
+    assert chord(text) == keys
