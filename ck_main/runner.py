@@ -205,10 +205,11 @@ class TaskRunner:
             # the masked form: no secret reaches the row either
             facts = journal.append(TASK_EVENT, sid=session.id, data=task_facts(task))["data"]
             self._run_agent(task, session, work, journal, budget)
+            row = build_row(facts, session)
+            journal.append("eval", sid=session.id, data=row["eval"])
         if session.status is Status.IN_PROGRESS:
             self.watcher.note(f"{task.id}: stopped before its end; the same command runs it again")
             return
-        row = build_row(facts, session)
         self.rows.append(row)
         outcome = Outcome.of_row(row, money=budget.snapshot()["money"])
         self.outcomes[task.id] = outcome

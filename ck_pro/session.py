@@ -20,6 +20,8 @@ MAIN = "__main__"
 ALL = "__ALL__"
 COUNTERS = ("llm_call", "completion_tokens", "prompt_tokens", "total_tokens")
 PHASES = ("plan", "action", "end")
+_CALL_FACTS = ("model", "params", "usage", "cost", "finish_reason", "reasoning", "tool_calls")
+"""What a row keeps of a model call beside its messages and text, under `llm_info`."""
 
 
 class Status(str, Enum):
@@ -152,6 +154,7 @@ class AgentSession:
             part = self._last.setdefault(phase, {"thought": "", "code": ""})
             part["llm_input"] = data["messages"]
             part["llm_output"] = data.get("output", "")
+            part["llm_info"] = {k: data[k] for k in _CALL_FACTS if data.get(k)}
 
     def _on_plan(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self._last["plan"].update(data)
