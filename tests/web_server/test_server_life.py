@@ -1,0 +1,196 @@
+"""Leases, the queue, crashes, and the process itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from server_client import Client
+from server_site import Site, until
+
+from web_server.memory import process_tree
+
+pytestmark = pytest.mark.browser
+
+
+class Process:
+    """`python -m web_server` as a child."""
+
+    def __init__(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "web_server", "--port", "0", *arguments]
+        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.child.stdout is not None
+        line = self.child.stdout.readline()
+        assert line.startswith("listening on http://127.0.0.1:"), line
+        self.url = line.split()[-1]
+        self.family = process_tree(self.child.pid)
+
+    def processes(self, *parts: str) -> list[int]:
+        """Ids of our Chromium's processes whose command line holds all these parts."""
+        found = []
+        for pid in process_tree(self.child.pid):
+            try:
+                line = Path(f"/proc/{pid}/cmdline").read_text()
+            except OSError:
+                continue
+            if all(part in line for part in parts):
+                found.append(pid)
+        return found
+
+    def chromium(self) -> int:
+        return next(
+            pid
+            for pid in self.processes("--remote-debugging-pipe")
+            if "--type=" not in Path(f"/proc/{pid}/cmdline").read_text()
+        )
+
+    def end(self, number: int) -> int:
+        """Send a signal, wait for the end of all; the exit code."""
+        family = set(self.family) | set(process_tree(self.child.pid))
+        self.child.send_signal(number)
+        code = self.child.wait(60)
+        assert self.child.stdout is not None
+        self.child.stdout.close()
+        assert until(lambda: not any(map(_runs, family)), 60)
+        return code
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def process(server_site: Site) -> Iterator[Process]:
+    running = Process(
+        "--allow", f"127.0.0.1:{server_site.server_port}", "--max-browsers", "1",
+        "--queue-seconds", "30", "--idle-seconds", "600",
+    )  # fmt: skip
+    yield running
+    if running.child.poll() is None:
+        running.end(signal.SIGTERM)
+
+
+def _prepare(client: Client) -> None:
+    client.open("/storage")
+    client.act("click", "button 'Save'")
+    # What a crash would lose is noted after the reply; a further request comes after that.
+    client.tree()
+    client.tree()
+
+
+def test_a_crashed_renderer_is_restored(process: Process, server_site: Site) -> None:
+    with Client(process.url, server_site.url) as client:
+        _prepare(client)
+        for pid in process.processes("--type=renderer"):
+            os.kill(pid, signal.SIGKILL)
+        tree = client.act("wait", timeout=50)
+        assert "local kept session too c=1" in tree and "restored" in tree
+
+
+@pytest.mark.parametrize("part", ["chromium", "driver"])
+def test_a_killed_chromium_loses_no_session(process: Process, server_site: Site, part: str) -> None:
+    with Client(process.url, server_site.url) as client:
+        _prepare(client)
+        victim = process.chromium() if part == "chromium" else process.processes("run-driver")[0]
+        os.kill(victim, signal.SIGKILL)
+        tree = client.act("wait", timeout=50)
+        if "restored" not in tree:
+            tree = client.act("wait", timeout=50)
+        assert "local kept session too c=1" in tree
+        assert f"restored at {server_site.url}/storage" in tree
+        assert "Second page" in client.go("/two")
+    with Client(process.url, server_site.url) as client:
+        assert "Home" in client.open("/")
+
+
+def test_leases(process: Process, server_site: Site) -> None:
+    with Client(process.url, server_site.url, leaseSeconds=100) as client:
+        status = requests.get(f"{process.url}/status", timeout=60).json()
+        (listed,) = status["browsers"]
+        assert client.browser.startswith(listed["browserId"]) and len(listed["browserId"]) < 12
+        assert 0 < listed["expiresAt"] - time.time() <= 100
+        assert status["free"] == 0 and status["memory"] > 0
+        renewed = client.ok("renewBrowser", browserId=client.browser, leaseSeconds=5000)
+        assert renewed["expiresAt"] > time.time() + 4000
+        metrics = requests.get(f"{process.url}/metrics", timeout=60).text
+        assert "web_server_browsers_leased 1" in metrics
+
+
+def test_callers_queue_in_order_and_closing_does_not_wait(
+    process: Process, server_site: Site
+) -> None:
+    got: list[int] = []
+
+    def wait_for_one(number: int) -> None:
+        with Client(process.url, server_site.url):
+            got.append(number)
+
+    def waiting() -> int:
+        answer: int = requests.get(f"{process.url}/status", timeout=60).json()["waiting"]
+        return answer
+
+    threads = []
+    with Client(process.url, server_site.url):
+        for number in range(4):
+            threads.append(threading.Thread(target=wait_for_one, args=(number,)))
+            threads[-1].start()
+            assert until(lambda n=number: waiting() == n + 1)
+        full = requests.post(f"{process.url}/getBrowser", json={}, timeout=60)
+        assert full.status_code == 429 and int(full.headers["Retry-After"]) > 0
+    for thread in threads:
+        thread.join(60)
+    assert got == [0, 1, 2, 3]
+
+
+def test_a_caller_who_hung_up_takes_no_slot(process: Process, server_site: Site) -> None:
+    with Client(process.url, server_site.url), pytest.raises(requests.Timeout):
+        requests.post(f"{process.url}/getBrowser", json={}, timeout=1)
+    assert until(lambda: requests.get(f"{process.url}/status", timeout=60).json()["free"] == 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_running(number: signal.Signals, server_site: Site) -> None:
+    running = Process("--allow", f"127.0.0.1:{server_site.server_port}")
+    Client(running.url, server_site.url).__enter__().open("/")
+    code = running.end(number)
+    assert code == (-9 if number is signal.SIGKILL else 0)
+
+
+def test_a_token_is_asked_for_on_every_route(server_site: Site) -> None:
+    running = Process("--token", "s3cret")
+    try:
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            assert requests.get(f"{running.url}/status", headers=headers).status_code == 401
+            reply = requests.post(f"{running.url}/getBrowser", json={}, headers=headers)
+            assert reply.status_code == 401 and "token" in reply.json()["error"]
+        good = {"Authorization": "Bearer s3cret"}
+        assert requests.get(f"{running.url}/status", headers=good).status_code == 200
+    finally:
+        running.end(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "--token"),
+        (["--chromium", "/no/such"], "no executable file"),
+        (["--allow", "a b"], "not a rule"),
+        (["--host", "203.0.113.1", "--token", "x"], "cannot listen on"),
+    ],
+)
+def test_a_start_that_cannot_work_says_why_in_one_line(arguments: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "web_server", "--port", "0", *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode in (1, 2) and run.stdout == ""
+    assert said in run.stderr and "Traceback" not in run.stderr

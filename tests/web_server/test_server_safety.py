@@ -1,0 +1,141 @@
+"""Hostile pages are contained, and bad requests answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from server_client import Client
+from server_site import until
+
+from web_server.contract import ACTION_NAMES, PerformAction
+
+pytestmark = pytest.mark.browser
+
+
+def test_pages_reach_neither_private_addresses_nor_files(client: Client) -> None:
+    tree = client.open("/private")
+    assert "'refused'" in tree and "root:" not in tree
+    assert any("10.0.0.1" in line for line in client.view["events"])
+    assert "secret" not in client.go("/redirect-private").replace("/secret", "")
+
+
+def test_a_hundred_popups_become_one(client: Client) -> None:
+    client.open("/popups")
+    assert "Tab 0 (current): Two" in client.act("click", "button 'Many'")
+    assert "Tab 0 (current): Popups" in client.act("goback")
+
+
+def test_alerts_for_ever_end(client: Client) -> None:
+    client.open("/dialogs")
+    assert "20 dialogs in a row" in client.act("click", "button 'Forever'")
+    assert "hello" in client.act("click", "button 'Alert'")
+
+
+@pytest.mark.slow
+def test_a_script_that_never_ends_is_stopped(client: Client) -> None:
+    client.open("/busy")
+    assert "ran too long" in client.act("click", "button 'Loop'")
+    assert "Second page" in client.go("/two")
+
+
+def test_a_download_without_end_is_cut(client: Client) -> None:
+    client.open("/")
+    client.go("/huge")
+    events: list[str] = list(client.view["events"])
+    assert until(
+        lambda: events.extend(client.tree()["events"]) or any("refused" in e for e in events)  # type: ignore[func-returns-value]
+    )
+    assert client.view["downloaded_file_path"] == []
+
+
+def test_files_of_others_and_of_the_server_are_not_served(client: Client, server_url: str) -> None:
+    client.open("/")
+    client.act("click", "link 'Get file'")
+    (path,) = client.view["downloaded_file_path"]
+    for name in (
+        "/etc/passwd",
+        "DownloadedFiles/../../etc/passwd",
+        f"DownloadedFiles/{client.browser}/../../x",
+        path + "\0",
+        path.replace(client.browser, "0" * 32),
+        "",
+    ):
+        assert client.post("getFile", filename=name).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "status"),
+    [
+        ("getBrowser", {"storageState": "no json"}, 400),
+        ("getBrowser", {"storageState": {"cookies": [{"bad": 1}]}}, 400),
+        ("getBrowser", {"geoLocation": {"latitude": 900, "longitude": 1}}, 400),
+        ("getBrowser", {"viewport": {"width": 1}}, 400),
+        ("getBrowser", {"leaseSeconds": -1}, 400),
+        ("closeBrowser", {"browserId": "nope"}, 404),
+        ("closeBrowser", {}, 400),
+        ("openPage", {"browserId": "nope", "url": "http://example.com"}, 404),
+        ("getAccessibilityTree", {"browserId": None}, 400),
+        ("renewBrowser", {"browserId": "nope"}, 404),
+        ("nowhere", {}, 404),
+    ],
+)
+def test_bad_requests(server_url: str, route: str, body: dict[str, Any], status: int) -> None:
+    reply = requests.post(f"{server_url}/{route}", json=body, timeout=60)
+    assert reply.status_code == status, reply.text
+    assert reply.json()["error"] and "\n" not in reply.json()["error"]
+
+
+@pytest.mark.parametrize("data", [b"{", b"[1]", b'"x"', b"\xff", b"[" * 100_000, b"1" * 9000])
+def test_bodies_that_are_no_json_objects(server_url: str, data: bytes) -> None:
+    reply = requests.post(f"{server_url}/openPage", data=data, timeout=60)
+    assert reply.status_code == 400 and reply.json()["error"]
+
+
+def test_bad_requests_about_a_page(client: Client) -> None:
+    where = {"browserId": client.browser}
+    assert client.post("getAccessibilityTree", **where).status_code == 404
+    assert client.post("openPage", **where).status_code == 400
+    client.open("/")
+    assert client.post("getAccessibilityTree", **where, pageId="7").status_code == 404
+    assert client.post("gotoUrl", **where, pageId=0).status_code == 400
+    act = {**where, "pageId": "0", "actionName": "click"}
+    assert client.post("performAction", **where).status_code == 400
+    assert client.post("performAction", **act).status_code == 400
+    assert client.post("performAction", **act, targetId="x").status_code == 400
+    assert client.post("performAction", **act, targetId=4711).status_code == 404
+    assert client.post("performAction", **act, targetId="9" * 400).status_code == 404
+    assert requests.get(f"{client.server}/openPage", timeout=60).status_code == 405
+
+
+def test_web_pages_may_not_use_the_server(server_url: str) -> None:
+    reply = requests.post(
+        f"{server_url}/getBrowser", json={}, headers={"Origin": "http://evil.example"}, timeout=60
+    )
+    assert reply.status_code == 403
+
+
+_FIELDS = [name for name in PerformAction.model_fields if name not in ("browserId", "timeout")]
+_ANY = st.none() | st.booleans() | st.integers(-5, 5000) | st.text(max_size=8) | st.lists(st.text())
+
+
+@settings(max_examples=25)
+@given(st.sampled_from([n for n in ACTION_NAMES if n != "wait"]), st.data())
+def test_no_action_request_is_our_fault(fuzzed: Client, name: str, data: st.DataObject) -> None:
+    body = data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(_FIELDS, _ANY)))
+    reply = fuzzed.post(
+        "performAction",
+        **{**body, "browserId": fuzzed.browser, "pageId": "0", "actionName": name, "timeout": 10},
+    )
+    assert reply.status_code in (200, 400, 404, 409), reply.text
+    assert reply.json()
+
+
+@pytest.fixture(scope="module")
+def fuzzed(server_url: str, server_site: Any) -> Any:
+    with Client(server_url, server_site.url) as leased:
+        leased.open("/form")
+        yield leased
