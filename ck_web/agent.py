@@ -170,9 +170,12 @@ def with_lines(observation: Any, lines: list[str]) -> Any:
         observation: text, one sub-agent's result, or a list of such.
         lines: one for each action.
     """
+    if isinstance(observation, str):
+        for line in lines:  # a call that stands last is the code's value: no news beside the line
+            observation = observation.removesuffix(f"Last value: {line!r}").rstrip() or NO_OUTPUT
     texts = observation if isinstance(observation, list) else [observation]
     printed = "\n".join(o for o in texts if isinstance(o, str))
-    missing = [line for line in lines if line not in printed and repr(line) not in printed]
+    missing = [line for line in lines if line not in printed]
     if not missing:
         return observation
     shown = missing[-_MAX_LINES:]

@@ -293,10 +293,9 @@ class WebEnv(Environment):
             self._look()
         # what is told here need not be told again by the next look
         self._news, news = self._news[:heard], self._news[heard:]
-        changed = what_changed(before, self._state)
-        said = changed or one_line(message, _NEWS_LENGTH) or "done"
-        same = [] if changed or news else ["the page looks the same"]
-        return "; ".join([said, *same, *news])
+        said = what_changed(before, self._state) or one_line(message, _NEWS_LENGTH)
+        said = said or "done, and the page looks the same"
+        return "; ".join([said, *(line for line in news if line not in said)])
 
     def _save(self, remote: str, local: str) -> str:
         wanted = remote.strip().removeprefix("./")

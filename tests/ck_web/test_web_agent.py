@@ -209,7 +209,8 @@ def test_lines_of_actions_are_told_once() -> None:
     lines = ["click [3] link 'A': now at x", "wait: done"]
     assert with_lines(NO_OUTPUT, lines) == "\n".join(lines)
     assert with_lines(f"{lines[0]}\n7", lines) == f"wait: done\n{lines[0]}\n7"
-    assert with_lines(f"Last value: {lines[0]!r}", lines[:1]) == f"Last value: {lines[0]!r}"
+    assert with_lines(f"Last value: {lines[0]!r}", lines[:1]) == lines[0]
+    assert with_lines(f"7\nLast value: {lines[1]!r}", lines) == "\n".join([*lines, "7"])
     result = AgentResult("a", "b").reference()
     assert with_lines(result, lines[1:]) == ["wait: done", result]
     many = with_lines("x", [f"action {n} " for n in range(99)])

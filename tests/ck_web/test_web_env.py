@@ -44,7 +44,7 @@ def test_observe_and_act(wire: FakeWire, tmp_path: Path) -> None:
     )
     assert wire.requests[-1][1]["needEnter"] is True
     assert wire.requests[-1][1]["targetElementName"] == "Search it's"
-    assert env.step_state("scroll down") == "scroll down: done; the page looks the same"
+    assert env.step_state("scroll down") == "scroll down: done"
     env.step_state("wait 2")
     assert wire.requests[-1][1]["timeout"] == 2000
     env.step_state("goto localhost:81/x")

@@ -115,6 +115,7 @@ def test_the_command_line() -> None:
     )
 
 
+@pytest.mark.worker
 def test_the_server_leaves_when_its_parent_is_killed(tmp_path: Path) -> None:
     package = tmp_path / "web_server"
     package.mkdir()
