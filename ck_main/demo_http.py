@@ -114,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._read_body()
         if body is None:
             self._send(None)
-        elif "application/x-www-form-urlencoded" not in self.headers.get("Content-Type", ""):
+        elif body and "x-www-form-urlencoded" not in self.headers.get("Content-Type", ""):
             self._write(_plain(415, "post a form as application/x-www-form-urlencoded\n"))
         else:
             self._send(self._fields(body.decode("utf-8", "replace")))

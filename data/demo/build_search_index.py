@@ -1,9 +1,9 @@
-"""Write `search_index.json` anew from the demo's web site: `python data/demo/build_search_index.py`.
+"""Write `search_index.json` anew: `python data/demo/build_search_index.py`.
 
-The index is what the tool `simple_web_search` reads in the demo: a list of {title, url, text},
-where `{site}` in an address stands for the site's origin. The site is visited over HTTP as a
-search engine would: links are followed, scripts are not run, pages that answer with an error or
-not in HTML are left out, and so are addresses with a query.
+The index of the demo's web site is what the tool `simple_web_search` reads in the demo: a list of
+{title, url, text}, where `{site}` in an address stands for the site's origin. The site is visited
+over HTTP as a search engine would: links are followed, scripts are not run, pages that answer with
+an error or not in HTML are left out, and so are addresses with a query.
 """
 
 from __future__ import annotations

@@ -16,4 +16,4 @@ async function load() {
   table.hidden = false;
 }
 
-window.addEventListener("load", () => setTimeout(load, 400));
+window.addEventListener("load", () => setTimeout(load, 1500));

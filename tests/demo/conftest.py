@@ -1,0 +1,64 @@
+"""The demo's site, running, for the tests of this folder."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import requests
+
+from ck_main import demo_site
+from ck_main.demo_site import DemoSite
+
+DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
+
+
+class Visitor:
+    """Asks the site over one connection; relative addresses, no redirects followed."""
+
+    def __init__(self, site: DemoSite, session: requests.Session):
+        self.site = site
+        self.session = session
+
+    def get(self, path: str, **options: object) -> requests.Response:
+        return self._ask("GET", path, **options)
+
+    def post(self, path: str, **options: object) -> requests.Response:
+        return self._ask("POST", path, **options)
+
+    def _ask(self, method: str, path: str, **options: object) -> requests.Response:
+        options = {"timeout": 30, "allow_redirects": False, **options}
+        return self.session.request(method, self.site.origin + path, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[DemoSite]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo_site, "WORKSHOP_DELAY", 0.01)
+        with DemoSite() as running:
+            yield running
+
+
+@pytest.fixture(scope="session")
+def visitor(site: DemoSite) -> Iterator[Visitor]:
+    with requests.Session() as session:
+        yield Visitor(site, session)
+
+
+@pytest.fixture(scope="session")
+def index_builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "build_search_index", DEMO / "build_search_index.py"
+    )
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def demo_folder() -> Path:
+    return DEMO
