@@ -155,7 +155,7 @@ def run_tasks(
             f"{rows.path.name}.torn, and its task is run again"
         )
     code = ExitCode.DONE
-    signals = StopSignals(stop, at_once=person, say=display.note)
+    signals = StopSignals(stop, at_once=person)
     with logging_to(rows.folder / LOG_NAME), display, signals:
         try:
             runner.run(tasks)

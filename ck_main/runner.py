@@ -205,11 +205,12 @@ class TaskRunner:
             # the masked form: no secret reaches the row either
             facts = journal.append(TASK_EVENT, sid=session.id, data=task_facts(task))["data"]
             self._run_agent(task, session, work, journal, budget)
+            if session.status is Status.IN_PROGRESS:
+                said = f"{task.id}: stopped before its end; the same command runs it again"
+                self.watcher.note(said)
+                return
             row = build_row(facts, session)
             journal.append("eval", sid=session.id, data=row["eval"])
-        if session.status is Status.IN_PROGRESS:
-            self.watcher.note(f"{task.id}: stopped before its end; the same command runs it again")
-            return
         self.rows.append(row)
         outcome = Outcome.of_row(row, money=budget.snapshot()["money"])
         self.outcomes[task.id] = outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -11,6 +12,11 @@ from typing import Any
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
+def _write_error(text: str) -> None:
+    # past Python's buffers: those refuse a write from within a write
+    os.write(2, f"\n{text}\n".encode())
+
+
 class StopSignals:
     """While it is entered, the first Ctrl-C or SIGTERM sets `stop`; the second interrupts.
 
@@ -18,12 +24,19 @@ class StopSignals:
         stop: the event that running tasks look at.
         at_once: interrupt (raise KeyboardInterrupt) at the first signal too. For a person who
             types: reading a terminal looks at no event.
-        say: told one line when the first signal came.
+        say: told one line when the first signal came; by default it goes to standard error.
+            It is called in the middle of whatever was interrupted, so it must take no lock.
 
     Only the main thread can take signals; entered from another it does nothing.
     """
 
-    def __init__(self, stop: threading.Event, *, at_once: bool = False, say: Callable[[str], None]):
+    def __init__(
+        self,
+        stop: threading.Event,
+        *,
+        at_once: bool = False,
+        say: Callable[[str], None] = _write_error,
+    ):
         self.stop, self.at_once, self._say = stop, at_once, say
         self._previous: dict[signal.Signals, Any] = {}
 

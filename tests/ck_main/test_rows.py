@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fake_agent import FakeAgent, make_task
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ck_main.rows import (
@@ -85,6 +85,7 @@ def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
         assert str(path) in str(caught.value)
 
 
+@pytest.mark.worker
 def test_a_full_disk_leaves_no_half_row(tmp_path: Path) -> None:
     # a limit on the size of files stands in for a full disk; it needs a process of its own
     code = """
@@ -177,6 +178,7 @@ def test_steps_of_the_whole_tree_are_counted() -> None:
     assert count_steps(tree) == 6
 
 
+@settings(max_examples=30)
 @given(st.binary(max_size=80))
 def test_any_tail_is_survived(tmp_path_factory: Any, tail: bytes) -> None:
     tail = tail.replace(b"\n", b"")
