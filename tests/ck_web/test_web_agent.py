@@ -140,10 +140,11 @@ def test_one_agent_object_serves_several_runs_at_once(wire: FakeWire, tmp_path: 
     def answer(messages: Any, context: CallContext) -> str:
         if context.phase == "plan":
             return code(NOTHING_YET)
+        live.append(agent.web_envs[context.sid].get_state().browser_id)
         return code("click(3)" if context.step == 0 else f"stop({context.task!r})")
 
-    script = ScriptedLLM(answer)
-    agent = _agent(wire, script)
+    live: list[str] = []
+    agent = _agent(wire, ScriptedLLM(answer))
 
     def run(n: int) -> AgentSession:
         return agent.run(f"task number {n}", workdir=tmp_path / str(n))
@@ -151,7 +152,7 @@ def test_one_agent_object_serves_several_runs_at_once(wire: FakeWire, tmp_path: 
     with ThreadPoolExecutor(4) as pool:
         sessions = list(pool.map(run, range(4)))
     ids = {s.steps[0]["action"]["web_state_before"]["browser_id"] for s in sessions}
-    assert len(ids) == 4 and not wire.browsers and not agent.web_envs
+    assert len(ids) == 4 and ids == set(live) and not wire.browsers and not agent.web_envs
     assert [s.final_results["output"] for s in sessions] == [f"task number {n}" for n in range(4)]
 
 
