@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import requests
@@ -49,14 +48,10 @@ def visitor(site: DemoSite) -> Iterator[Visitor]:
 
 
 @pytest.fixture(scope="session")
-def index_builder() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "build_search_index", DEMO / "build_search_index.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def search_index(site: DemoSite) -> str:
+    """The search index of the running site as the file should hold it."""
+    builder = runpy.run_path(str(DEMO / "build_search_index.py"))
+    return str(builder["as_text"](builder["build"](site)))
 
 
 @pytest.fixture(scope="session")
