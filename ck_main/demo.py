@@ -166,12 +166,13 @@ def notice(model: str | None, data: Path = DEMO) -> Panel:
     if model is not None:
         return Panel(f"The demo's tasks with a model of yours: [bold]{model}[/bold]", expand=False)
     return Panel(
-        "[bold]The model of this demo is a recording[/bold] "
-        f"({data.name}/{RECORDING}): its replies were written down.\n"
-        "All else is real: the web site, Chromium, the code that runs, the sessions, the scores.\n"
-        "A real model by one setting:\n"
-        "  python -m ck_main.demo --model gpt:NAME               (with OPENAI_API_KEY)\n"
-        "  python -m ck_main.demo --model http://localhost:8000/v1  (vLLM, llama.cpp, Ollama, ...)",
+        "[bold]The model of this demo is a recording[/bold] of replies\n"
+        f"({data.parent.name}/{data.name}/{RECORDING}). All else is real: the web site,\n"
+        "Chromium, the code that runs, the sessions, the scores.\n\n"
+        "A real model by one setting, here or as `make demo MODEL=...`:\n"
+        "  python -m ck_main.demo --model gpt:NAME       (OPENAI_API_KEY)\n"
+        "  python -m ck_main.demo --model http://localhost:8000/v1\n"
+        "                                  (vLLM, llama.cpp, Ollama, ...)",
         expand=False,
     )
 
