@@ -92,6 +92,8 @@ class OutputCollector:
         return True
 
     def _note(self, header: bytes, text_size: int) -> None:
+        if self._total >= self._limit and b'"' not in header:
+            return  # a flood: nothing of this is kept, and it has no object
         try:
             spans = json.loads(header)
             for start, length, *handle in spans:

@@ -24,6 +24,7 @@ from .zygotes import fork_worker
 _START_SECONDS = 30.0
 _SEND_SECONDS = 5
 _DEATH_SECONDS = 5.0
+_LAST_WORD_SECONDS = 0.5
 _SOON_MICROSECONDS = 5000
 _READ = 262_144
 
@@ -94,18 +95,21 @@ class WorkerProcess:
     def _wait_until_ready(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_SECONDS
         message = None
+        said = b""
         try:
             while message is None:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise ExecutorError(f"a worker for code did not start in {_START_SECONDS:g} s")
-                messages, _ = self.receive(left)
+                messages, output = self.receive(left)
+                said += output
                 message = messages[0] if messages else None
-            while self._why is None and not self._lines and self._pidfd < 0:
+            while self._why is None and not self._lines:
                 self._read_control(block=True)
         except (WorkerGone, wire.WireError) as error:
-            self.kill()
-            raise ExecutorError(f"a worker for code did not start: {error}") from error
+            said += self.kill()
+            last_words = said.decode("utf-8", "replace").strip() or str(error)
+            raise ExecutorError(f"a worker for code did not start: {last_words}") from error
         except BaseException:
             self.kill()
             raise
@@ -241,7 +245,7 @@ class WorkerProcess:
     def _read_control(self, block: bool) -> None:
         """Read lines of the supervisor's; its end is the worker's end."""
         try:
-            self._control.settimeout(_DEATH_SECONDS if block else 0.0)
+            self._control.settimeout(_LAST_WORD_SECONDS if block else 0.0)
             data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
         except BlockingIOError:
             return

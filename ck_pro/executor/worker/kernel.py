@@ -87,9 +87,9 @@ def adopt_orphans() -> None:
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def hide_memory() -> None:
-    """Let no process of the same user look into this one."""
-    prctl(_PR_SET_DUMPABLE, 0)
+def hide_memory(hide: bool) -> None:
+    """Let no process of the same user look into this one; or let it, after all."""
+    prctl(_PR_SET_DUMPABLE, 0 if hide else 1)
 
 
 def no_new_privileges() -> None:

@@ -11,6 +11,7 @@ MAX_TASKS = 256
 MAX_FILE_BYTES = 1 << 30
 _RESERVED_PIDS = 300  # of the kernel's: numbers below are not used a second time
 _CPU_SLACK = 2
+_HEADROOM = 64 << 20
 _CORES = os.cpu_count() or 1
 _PAGE = resource.getpagesize()
 _MEGABYTE = 1 << 20
@@ -24,7 +25,7 @@ def set_limits(memory_mb: int, own_user: bool) -> None:
         own_user: processes are counted apart from the rest of the user's.
     """
     limits = {
-        "AS": memory_mb * _MEGABYTE + _address_space(),
+        "AS": memory_mb * _MEGABYTE + _address_space() + _HEADROOM,
         "FSIZE": MAX_FILE_BYTES,
         "NOFILE": MAX_FILES,
         "CORE": 0,
@@ -39,6 +40,17 @@ def set_limits(memory_mb: int, own_user: bool) -> None:
         if hard != resource.RLIM_INFINITY:
             value = min(value, hard)
         resource.setrlimit(kind, (value, value))
+
+
+def grant_memory(share: float) -> None:
+    """Grant a share of the headroom above the limit of memory: 0 for code, 1 for the runtime.
+
+    Without it a worker whose memory is full could not even say so, or free any.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if hard != resource.RLIM_INFINITY:
+        soft = hard - int((1 - share) * _HEADROOM)
+        resource.setrlimit(resource.RLIMIT_AS, (max(soft, _HEADROOM), hard))
 
 
 def _address_space() -> int:
@@ -84,7 +96,8 @@ class Watchdog:
     """
 
     def __init__(self, memory_mb: int, private: bool):
-        self._limit = memory_mb * _MEGABYTE
+        # beyond what a worker has from the zygote; a single process meets its own limit before
+        self._limit = memory_mb * _MEGABYTE + _own_pages("self") * _PAGE + _HEADROOM
         self._megabytes = memory_mb
         self._private = private
         self.interval = 0.2

@@ -46,10 +46,10 @@ def build(config: dict[str, Any]) -> None:
             _make_place(path)
             kernel.attach_tree(clones[path], path)
             os.close(clones[path])
-        else:
+        elif os.path.isdir(path):  # else a place above it is hidden already
             _hide(path, size, nodes)
     for path in hide:
-        if path not in SCRATCH:
+        if path not in SCRATCH and os.path.ismount(path):
             kernel.set_mount(path, kernel.ATTR_RDONLY, recursive=False)
     for descriptor in nodes.values():
         os.close(descriptor)

@@ -80,7 +80,9 @@ class Worker:
             "exit": leave,
             "quit": leave,
         }
-        vars(builtins).update(self._builtins)
+        self._builtins = {**vars(builtins), **self._builtins}
+        self._all_builtins = vars(builtins)
+        self._out_of_memory = False
         self._module = self._new_module()
         signal.signal(END_SIGNAL, self._end_here)
         os.register_at_fork(after_in_child=self._streams.after_fork)
@@ -119,8 +121,10 @@ class Worker:
             self._module = self._new_module()
         if functions is not None:
             self._take_functions(functions)
+        self._all_builtins.update(self._builtins)  # the code may have broken them
         self._streams.mend()
         limits.grant_cpu(timeout)
+        limits.grant_memory(0.5 if self._out_of_memory else 0.0)
         finder: Any = sys.path_importer_cache.get(self._config["workdir"])
         if finder is not None:  # a module written a moment ago must be found
             finder.invalidate_caches()
@@ -156,7 +160,11 @@ class Worker:
                 return value, None
             return value, describe(asked, name)
         except BaseException as raised:  # noqa: BLE001 - this is the boundary: all becomes a value
+            limits.grant_memory(1.0)
+            self._out_of_memory = isinstance(raised, MemoryError)
             return value, describe(raised, name)
+        limits.grant_memory(1.0)
+        self._out_of_memory = False
         return _shorten(value, self._config["value_limit"]), None
 
     def _wait_for_threads(self, before: set[threading.Thread]) -> None:
@@ -266,6 +274,7 @@ class Worker:
     def _end_here(self, *_: Any) -> None:
         if os.getpid() != self._pid or self._step is None:
             return
+        limits.grant_memory(1.0)
         flush_files()
         loops = sys.modules.get("asyncio.events")
         if loops is not None:

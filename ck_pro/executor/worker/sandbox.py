@@ -148,7 +148,7 @@ class Sandbox:
         """Arrange mounts and the loopback device; protect this process from the worker."""
         if not kernel.LINUX:
             return
-        for action in (kernel.hide_memory, kernel.adopt_orphans):
+        for action in (partial(kernel.hide_memory, True), kernel.adopt_orphans):
             try:
                 action()
             except OSError:
@@ -191,6 +191,7 @@ class Sandbox:
             self.active.add("rlimits")
         if kernel.LINUX:
             kernel.die_with_parent(signal.SIGKILL)
+            kernel.hide_memory(False)  # the watchdog must be able to look
         if self._try("capabilities", kernel.drop_capabilities):
             self.active.add("capabilities")
         if self._wanted & {"landlock", "seccomp", "capabilities"} and kernel.LINUX:

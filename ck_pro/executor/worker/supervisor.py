@@ -13,8 +13,8 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
+import traceback
 from typing import Any
 
 from . import cgroup, kernel
@@ -163,6 +163,7 @@ def _children() -> list[int]:
 
 
 def _work(config: dict[str, Any], sandbox: Sandbox, main: int, pipe: int) -> None:
+    ready = False
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setpgid(0, 0)
@@ -173,8 +174,10 @@ def _work(config: dict[str, Any], sandbox: Sandbox, main: int, pipe: int) -> Non
         worker = Worker(socket.socket(fileno=main), pipe, config)
         sandbox.confine()
         worker.send(["ready", sandbox.report()])
+        ready = True
         worker.serve()
-    except OSError as error:
-        sys.stderr.write(f"the worker: {error}\n")
+    except BaseException:  # noqa: BLE001 - the boundary of the process: told, then it ends
+        if not ready:
+            os.write(pipe, traceback.format_exc().encode("utf-8", "replace"))
     finally:
         os._exit(1)

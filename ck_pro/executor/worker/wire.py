@@ -61,7 +61,7 @@ class FrameReader:
         self._buffer = bytearray()
         self._limit = limit
         decoder = json.JSONDecoder(object_hook=lambda found: _untag(found, restore))
-        self._scan = decoder.scan_once
+        self._scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once  # type: ignore[attr-defined]
 
     def feed(self, data: bytes) -> None:
         """Add what was received."""
