@@ -20,6 +20,8 @@ _GONE = (
     "Cannot find object",
     "Could not find object",
 )
+# A frame's process may go while the page lives on; the page's own session tells of its end.
+_CLOSED = "has been closed"
 
 
 class ContextGone(Exception):
@@ -37,7 +39,9 @@ class Realm:
         owner_id: the frame element's id in `parent`.
 
     `page_ids` maps the ids of this realm to page-wide ones (the main realm's are page-wide);
-    `children` are the realms of frames inside, by the local id of the frame element.
+    `children` are the realms of frames inside, by the local id of the frame element. The realm of
+    a frame ends with its document (`dead`): numbers start anew in the next one, so what was handed
+    out must never be asked of that. The main realm goes on, its numbers do too.
     """
 
     def __init__(
@@ -56,7 +60,17 @@ class Realm:
         self.frame: Frame | None = None
         self.page_ids: dict[int, int] = {}
         self.children: dict[int, Realm] = {}
+        self.dead = False
         self._context: int | None = None
+        self._document: int | None = None
+
+    def end(self) -> None:
+        """The document is gone, and the documents of the frames in it with it."""
+        self.dead = self.parent is not None
+        self._context = None
+        for child in self.children.values():
+            child.end()
+        self.children.clear()
 
     def forget(self) -> None:
         """The document has (perhaps) been replaced: ask for its world anew."""
@@ -80,11 +94,18 @@ class Realm:
 
     async def run(self, function: str, *arguments: Any) -> Any:
         """Run a function with the walker in reach. Two round trips on a new document, else one."""
+        if self.dead:
+            raise ContextGone("the frame shows another document now")
         if self._context is None:
             world = await self._send(
                 "Page.createIsolatedWorld", {"frameId": self.frame_id, "worldName": _WORLD}
             )
             self._context = world["executionContextId"]
+            if self._document not in (None, self._context):
+                for child in self.children.values():
+                    child.end()
+                self.children.clear()
+            self._document = self._context
             function = (
                 "(...args) => { if (!globalThis.ckObserver) {\n(() => {"
                 + self.source
@@ -106,7 +127,7 @@ class Realm:
         if failure := answer.get("exceptionDetails"):
             text = failure.get("exception", {}).get("description") or failure.get("text", "")
             if "ckObserver is not defined" in text:
-                self.forget()
+                self.end()
                 raise ContextGone(text)
             raise Error(f"The page could not be looked at: {text}")
         return answer["result"].get("value")
@@ -115,8 +136,9 @@ class Realm:
         try:
             return await self.session.send(method, parameters)
         except Error as error:
-            if any(sign in error.message for sign in _GONE):
-                self.forget()
+            closed = self.parent is not None and _CLOSED in error.message
+            if closed or any(sign in error.message for sign in _GONE):
+                self.end()
                 raise ContextGone(error.message) from error
             raise
 
@@ -145,7 +167,7 @@ async def find_frame_realm(page: Page, parent: Realm, owner_id: int) -> Realm | 
     Found once and kept in `parent.children`. None when the frame is not there (any more).
     """
     known = parent.children.get(owner_id)
-    if known is not None:
+    if known is not None and not known.dead:
         return known
     frame_id = await parent.frame_id_of(owner_id)
     if frame_id is None:

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, ElementHandle, Frame, Page
 
 _HERE = Path(__file__).parent
-_PARTS = ("dom", "names", "states", "walk", "tags", "target")
+_PARTS = ("safe", "dom", "names", "states", "walk", "tags", "target")
 _RETRIES = 5
 _MAX_FRAME_LEVELS = 6
+_MANY_PLACES = 20_000
 
 _secrets: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
@@ -276,11 +277,13 @@ class Observer:
             try:
                 return realm, await realm.call("observe", options)
             except ContextGone:
-                parent.children.pop(frame["id"], None)
+                continue
         return None
 
     def _number(self, realm: Realm, records: str) -> dict[int, int]:
         """Page-wide ids for what a frame walked by itself has numbered on its own."""
+        if len(self._places) > _MANY_PLACES:
+            self._places = {n: place for n, place in self._places.items() if not place[0].dead}
         for record in records.split("\x1e") if records else ():
             local = int(record.split("\x1f", 2)[1])
             if local not in realm.page_ids:
@@ -352,9 +355,14 @@ class Observer:
         """
         name = "e" + secrets.token_hex(12)
         waiting = await frame.evaluate_handle(
-            """(name) => { const box = {}; document.addEventListener(name, (event) => {
-                box.node = event.submitter || event.getTargetRanges()[0].startContainer; }, { once: true });
-                return box; }""",
+            """(name) => {
+                const box = {};
+                const take = (event) => {
+                    box.node = event.submitter || event.getTargetRanges()[0].startContainer;
+                };
+                document.addEventListener(name, take, { once: true });
+                return box;
+            }""",
             name,
         )
         try:

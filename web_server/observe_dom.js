@@ -36,11 +36,11 @@ function pieceId(text, start) {
 
 function isLive(node) {
   if (!node.isConnected) return false;
-  let view = node.ownerDocument.defaultView;
+  let view = viewOf(node);
   while (view && view !== window) {
     const owner = view.frameElement;
     if (!owner || !owner.isConnected) return false;
-    view = owner.ownerDocument.defaultView;
+    view = viewOf(owner);
   }
   return view === window;
 }
@@ -72,9 +72,9 @@ function pullNotes(doc) {
     }
   };
   const kinds = ['click', 'hover', 'drag', 'closed'];
-  for (const kind of kinds) doc.addEventListener(SECRET + kind, take);
-  doc.dispatchEvent(new Event(SECRET + 'q'));
-  for (const kind of kinds) doc.removeEventListener(SECRET + kind, take);
+  for (const kind of kinds) listen(doc, SECRET + kind, take);
+  dispatch(doc, new Event(SECRET + 'q'));
+  for (const kind of kinds) unlisten(doc, SECRET + kind, take);
 }
 
 function shadowOf(element) {
@@ -82,10 +82,10 @@ function shadowOf(element) {
 }
 
 function composedParent(node) {
-  const slot = node.assignedSlot;
+  const slot = typeOf(node) === 1 ? slotOf(node) : node.assignedSlot;
   if (slot) return slot;
-  const parent = node.parentNode;
-  if (parent && parent.nodeType === 11 && parent.host) return parent.host;
+  const parent = parentOf(node);
+  if (parent && typeOf(parent) === 11 && parent.host) return parent.host;
   return parent;
 }
 
@@ -106,7 +106,7 @@ function contains(ancestor, node) {
 }
 
 function deepElementFromPoint(doc, x, y) {
-  let hit = doc.elementFromPoint(x, y);
+  let hit = elementAt(doc, x, y);
   while (hit) {
     const shadow = shadowOf(hit);
     const inner = shadow && shadow.elementFromPoint(x, y);
@@ -125,16 +125,19 @@ function intersect(rect, clip) {
 }
 
 function rectsOf(node) {
-  if (node.nodeType === 1) return node.getClientRects();
-  const range = node.ownerDocument.createRange();
+  if (node.nodeType === 1) {
+    const rects = node.getClientRects();
+    if (rects.length) return rects;
+  }
+  const range = new Range();
   range.selectNodeContents(node);
   return range.getClientRects();
 }
 
 // The part of the frame's viewport in which a node can be seen: cut by every clipping ancestor.
 function clipOf(node) {
-  const root = node.ownerDocument.documentElement;
-  const view = node.ownerDocument.defaultView;
+  const root = rootElementOf(node.ownerDocument);
+  const view = viewOf(node);
   let clip = { x1: 0, y1: 0, x2: view.innerWidth, y2: view.innerHeight };
   let position = node.nodeType === 1 ? getComputedStyle(node).position : 'static';
   for (let e = composedParent(node); e && e.nodeType === 1; e = composedParent(e)) {

@@ -28,6 +28,11 @@ class RowText {
   toString() {
     return this.own ? this.cells.map(collapse).join(' | ').replace(/(\s*\|\s*)+$/, '') : '';
   }
+
+  // Of a table that only lays things out: where the empty cells stand does not matter.
+  toText() {
+    return this.own ? this.cells.map(collapse).filter(Boolean).join(' | ') : '';
+  }
 }
 
 function isReadableRow(element) {
@@ -46,14 +51,14 @@ function visitRow(element, role, rect, inner, c, hints) {
   walk.out.push('');
   visitInside(element, { ...inner, depth: c.depth + 1, row, interactive: hints !== null });
   flushText();
-  const name = clean(row.toString());
+  const layout = role !== 'row' && !hints;
+  const name = clean(layout ? row.toText() : row.toString());
   const nothing = !name && walk.out.length === index + 1 && !hints;
   if (nothing || !(inner.on || walk.full) && walk.out.length === index + 1) {
     walk.out.length = index;
     return;
   }
   const pairs = statesOf(element, 'row', name, element === walk.focus);
-  const layout = role !== 'row' && !hints;
   if (layout && !name) {
     walk.out[index] = record(c.depth, idOf(element), 'group', 0, '', '', []);
     return;
@@ -64,7 +69,8 @@ function visitRow(element, role, rect, inner, c, hints) {
 
 // Gauges: told by their value.
 function visitGauge(element, role, rect, inner, c) {
-  if (c.mute || inner.ariaHidden || inner.invisible || !(inner.on || walk.full)) return;
+  const labelled = element.labels && element.labels.length > 0;
+  if (c.mute && !labelled || inner.ariaHidden || inner.invisible || !(inner.on || walk.full)) return;
   const name = nameOf(element, role);
   if (c.row) c.row.text(` ${name} ${valueOf(element, role)} `);
   else put(c, element, role, flagsFor(inner, false), rect, name, statesOf(element, role, name, false));
@@ -72,7 +78,7 @@ function visitGauge(element, role, rect, inner, c) {
 
 // Pictures with a name; without one only when they are large enough to matter.
 function visitImage(element, rect, inner, c) {
-  const skip = c.mute || inner.ariaHidden || inner.invisible;
+  const skip = c.mute || inner.ariaHidden || inner.invisible || rect.width * rect.height === 0;
   const drawing = 'viewBox' in element;
   const name = skip ? '' : nameOf(element, 'image');
   if (c.row && name) {
@@ -197,7 +203,7 @@ function visitFrame(element, inner, rect, c) {
     walk.frames.push({ id: idOf(element), x, y, clip, depth: c.depth + 1, focused: focus.length > 0 });
     return true;
   }
-  if (doc.documentElement) {
+  if (rootElementOf(doc)) {
     pullNotes(doc);
     walkDocument(doc, { x, y, clip, owner: element, parent: c.frame }, c.depth + 1);
   }
@@ -205,15 +211,19 @@ function visitFrame(element, inner, rect, c) {
   return true;
 }
 
+function visitObject(element, inner, rect, c) {
+  return element.contentWindow ? visitFrame(element, inner, rect, c) : false;
+}
+
 const TAG_HANDLERS = {
   __proto__: null,
   input: visitInput, select: visitSelect, label: visitLabel, legend: visitNamedBy('fieldset'),
   caption: visitNamedBy('table'), details: visitDetails, canvas: visitMedia, video: visitMedia,
-  audio: visitMedia, iframe: visitFrame, frame: visitFrame,
+  audio: visitMedia, iframe: visitFrame, frame: visitFrame, object: visitObject,
 };
 
 function walkDocument(doc, frame, depth) {
-  const root = doc.documentElement;
+  const root = rootElementOf(doc);
   const style = getComputedStyle(root);
   const clip = frame.clip;
   frame.escaping = ancestorsOfEscapes(doc);
@@ -228,11 +238,11 @@ function walkDocument(doc, frame, depth) {
 
 // The element that has the focus, inside shadow trees and frames of the same origin as well.
 function focusedElement(doc) {
-  let active = doc.activeElement;
+  let active = activeElementOf(doc);
   while (active) {
     const shadow = shadowOf(active);
     const inner = shadow ? shadow.activeElement
-      : active.localName === 'iframe' && active.contentDocument ? active.contentDocument.activeElement
+      : active.localName === 'iframe' && active.contentDocument ? activeElementOf(active.contentDocument)
         : null;
     if (!inner) break;
     active = inner;
@@ -247,8 +257,8 @@ function observe(options) {
   prune();
   pullNotes(document);
   tableKinds = new WeakMap();
-  const root = document.documentElement;
-  const scroller = document.scrollingElement || root;
+  const root = rootElementOf(document);
+  const scroller = scrollerOf(document) || root;
   walk = {
     out: [], run: null, full: options.full, frames: [],
     focus: options.focus ? focusedElement(document) : null,
@@ -257,7 +267,7 @@ function observe(options) {
   if (root) walkDocument(document, { x: 0, y: 0, clip, owner: null, parent: null }, 1);
   const result = {
     records: walk.out.join('\x1e'), next: nextId, frames: walk.frames,
-    title: clean(document.title), url: location.href,
+    title: clean(titleOf(document)), url: location.href,
     scroll: scroller ? {
       x: Math.round(scrollX), y: Math.round(scrollY), above: Math.round(scroller.scrollTop),
       below: Math.max(0, Math.round(scroller.scrollHeight - scroller.scrollTop - innerHeight)),

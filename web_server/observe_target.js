@@ -1,6 +1,6 @@
 // Isolated world: from an id back to the element, and where to hit it.
 function nodeOf(id) {
-  if (id === 1 || id === 2) return document.body || document.documentElement;
+  if (id === 1 || id === 2) return bodyOf(document) || rootElementOf(document);
   const node = nodesById.get(id);
   return node && isLive(node) ? node : null;
 }
@@ -14,12 +14,12 @@ function elementOf(id) {
 function frameOffset(node) {
   let x = 0;
   let y = 0;
-  for (let view = node.ownerDocument.defaultView; view !== window;) {
+  for (let view = viewOf(node); view !== window;) {
     const owner = view.frameElement;
     const inner = contentOrigin(owner);
     x += inner.x;
     y += inner.y;
-    view = owner.ownerDocument.defaultView;
+    view = viewOf(owner);
   }
   return { x, y };
 }
@@ -47,7 +47,7 @@ function throughFrames(view, x, y) {
     }
     const hit = deepElementFromPoint(doc, x, y);
     if (hit !== owner) return { x, y, inView: true, cover: hit };
-    view = doc.defaultView;
+    view = viewOf(owner);
   }
   return { x, y, inView: true, cover: null };
 }
@@ -76,7 +76,7 @@ function resolve(id) {
   const point = id === 1 || id === 2 ? { x: innerWidth / 2, y: innerHeight / 2, hit: null }
     : clip && pointOf(shown, clip);
   if (point) {
-    const through = throughFrames(element.ownerDocument.defaultView, point.x, point.y);
+    const through = throughFrames(viewOf(element), point.x, point.y);
     const cover = point.hit || through.cover;
     Object.assign(facts, { x: through.x, y: through.y, in_viewport: through.inView,
       covered_by: cover ? describe(cover) : null });
@@ -104,7 +104,7 @@ function resolveInFrame(id, x, y) {
   }
   const hit = deepElementFromPoint(owner.ownerDocument, x, y);
   if (hit !== owner) return { x, y, in_viewport: true, covered_by: hit ? describe(hit) : null };
-  const through = throughFrames(owner.ownerDocument.defaultView, x, y);
+  const through = throughFrames(viewOf(owner), x, y);
   return { x: through.x, y: through.y, in_viewport: through.inView,
     covered_by: through.cover ? describe(through.cover) : null };
 }
@@ -122,12 +122,12 @@ function handOver(id, type) {
   const element = elementOf(id);
   if (!element) return false;
   if (element.getRootNode().nodeType === 11 && !('ownerSVGElement' in element)) {
-    element.ownerDocument.dispatchEvent(new SubmitEvent(type, { submitter: element }));
+    dispatch(documentOf(element), new SubmitEvent(type, { submitter: element }));
   } else {
     const range = new StaticRange({
       startContainer: element, startOffset: 0, endContainer: element, endOffset: 0,
     });
-    element.ownerDocument.dispatchEvent(new InputEvent(type, { targetRanges: [range] }));
+    dispatch(documentOf(element), new InputEvent(type, { targetRanges: [range] }));
   }
   return true;
 }
@@ -136,9 +136,9 @@ function handOver(id, type) {
 function frameOwners(id) {
   const node = nodeOf(id);
   const owners = [];
-  for (let view = node && node.ownerDocument.defaultView; view && view !== window;) {
+  for (let view = node && viewOf(node); view && view !== window;) {
     owners.unshift(idOf(view.frameElement));
-    view = view.frameElement.ownerDocument.defaultView;
+    view = viewOf(view.frameElement);
   }
   return owners;
 }

@@ -67,7 +67,7 @@ function addText(c, node, start, text, inView) {
 
 function textInView(c, node, start, end) {
   if (c.whole) return true;
-  const range = node.ownerDocument.createRange();
+  const range = new Range();
   range.setStart(node, start);
   range.setEnd(node, end);
   return intersect(range.getBoundingClientRect(), c.clip) !== null;
@@ -121,7 +121,7 @@ function visitChildren(element, c) {
     for (const child of children) visitNode(child, c);
     return;
   }
-  for (let child = children[0] || null; child; child = child.nextSibling) visitNode(child, c);
+  for (let child = children[0] || null; child; child = nextOf(child)) visitNode(child, c);
 }
 
 // Rows stand in order: of a long table only those in sight are looked at.
@@ -151,8 +151,9 @@ function firstRowBelow(rows, y) {
 }
 
 function visitNode(node, c) {
-  if (node.nodeType === 1) visit(node, c);
-  else if (node.nodeType === 3) visitText(node, c);
+  const type = typeOf(node);
+  if (type === 1) visit(node, c);
+  else if (type === 3) visitText(node, c);
 }
 
 // Pieces of long pages. What is inside them stands inside them, unless it is taken out of the flow:
@@ -165,9 +166,9 @@ const ESCAPES = '[style*="fixed"],[style*="absolute"],[style*="sticky"],dialog,[
 
 function ancestorsOfEscapes(doc) {
   const found = new Set();
-  const list = doc.querySelectorAll(ESCAPES);
+  const list = Document.prototype.querySelectorAll.call(doc, ESCAPES);
   for (let i = 0; i < list.length; i++) {
-    for (let e = list[i]; e && !found.has(e); e = e.parentElement) found.add(e);
+    for (let e = list[i]; e && !found.has(e); e = parentOf(e)) found.add(e);
   }
   return found;
 }
@@ -176,15 +177,19 @@ function ancestorsOfEscapes(doc) {
 function visitOffScreen(element, tag, c) {
   if (PIECES.has(tag) && !c.frame.escaping.has(element)) return;
   const shadow = shadowOf(element);
-  for (let e = (shadow || element).firstElementChild; e; e = e.nextElementSibling) visit(e, c);
+  for (let e = (shadow || element).firstElementChild; e; e = nextElementOf(e)) visit(e, c);
   if (element.localName === 'slot') {
     for (const e of element.assignedNodes()) if (e.nodeType === 1) visit(e, c);
   }
 }
 
 function visit(element, c) {
-  const tag = element.localName;
+  const tag = tagOf(element);
   if (SKIPPED.has(tag)) return;
+  if (tag === 'form') {
+    visitForm(element, c);
+    return;
+  }
   const rect = element.getBoundingClientRect();
   const sized = rect.width > 0 && rect.height > 0;
   let on = sized && overlaps(rect, c.clip);
@@ -192,7 +197,7 @@ function visit(element, c) {
   if (!on) {
     if (!sized) {
       if (!element.checkVisibility()) {
-        if (element.ownerDocument.defaultView.getComputedStyle(element).display !== 'contents') return;
+        if (getComputedStyle(element).display !== 'contents') return;
       }
       on = c.on;
     } else if (overlaps(rect, c.frame.clip)) {
@@ -206,6 +211,30 @@ function visit(element, c) {
   }
   style = getComputedStyle(element);
   visitShown(element, tag, rect, sized, on, style, c);
+}
+
+// A form is a place for things, never a thing itself; see safeForm.
+function visitForm(form, c) {
+  const rect = Element.prototype.getBoundingClientRect.call(form);
+  const style = getComputedStyle(form);
+  if (style.display === 'none') return;
+  const sized = rect.width > 0 && rect.height > 0;
+  const view = safeForm(form);
+  const inner = contextInside(view, rect, sized, sized ? overlaps(rect, c.clip) : c.on, style, c);
+  flushText();
+  const index = walk.out.length;
+  const named = hasAuthorName(view) && !c.mute && !inner.ariaHidden && !c.row;
+  if (named) walk.out.push('');
+  for (let child = view.childNodes[0] || null; child; child = nextOf(child)) {
+    visitNode(child, named ? { ...inner, depth: c.depth + 1 } : inner);
+  }
+  flushText();
+  if (!named) return;
+  if (walk.out.length === index + 1) walk.out.length = index;
+  else {
+    const role = view.getAttribute('role') === 'search' ? 'search' : 'form';
+    walk.out[index] = record(c.depth, idOf(form), role, 0, '', clean(nameOf(view, role)), []);
+  }
 }
 
 // What holds for the inside of an element: a changed copy of what holds outside.
@@ -224,7 +253,7 @@ function contextInside(element, rect, sized, on, style, c) {
     const clip = inner.clip;
     inner.whole = rect.left >= clip.x1 && rect.right <= clip.x2 && rect.top >= clip.y1
       && rect.bottom <= clip.y2;
-    if (style.overflowX !== 'visible' && element !== element.ownerDocument.documentElement
+    if (style.overflowX !== 'visible' && element !== rootElementOf(element.ownerDocument)
         && element.localName !== 'body') {
       inner.clip = intersect(rect, clip) || { x1: 0, y1: 0, x2: -1, y2: -1 };
       inner.whole = inner.whole && element.scrollHeight <= element.clientHeight + 1;
@@ -286,12 +315,10 @@ function visitPlain(element, tag, rect, inner, c) {
 }
 
 function hasBoxInside(element) {
-  const inside = element.getElementsByTagName('*');
-  for (let i = 0; i < inside.length && i < 20; i++) {
-    const rect = inside[i].getBoundingClientRect();
-    if (rect.width > 0 && rect.height > 0) return true;
-  }
-  return false;
+  const range = new Range();
+  range.selectNodeContents(element);
+  const rect = range.getBoundingClientRect();
+  return rect.width > 0 && rect.height > 0;
 }
 
 // Why an element without an interactive role is worth a line: it listens, it looks clickable where
@@ -314,6 +341,9 @@ function hintsOf(element, role, inner, c, attributes) {
   }
   if (!hints && noted.hover.has(element) && !c.interactive && !holdsThePage(element)) {
     hints = ['hoverable: true'];
+  }
+  if (element.localName === 'body' && element.ownerDocument.designMode === 'on') {
+    (hints = hints || []).push('editable: true');
   }
   const cursor = inner.style.cursor;
   if ((cursor === 'move' || cursor === 'grab') && c.style.cursor !== cursor
@@ -425,7 +455,7 @@ function visitInteractive(element, role, rect, inner, c, hints) {
   if (c.row) c.row.stub(name);
   const flags = flagsFor(inner, true);
   if (flags & IN_VIEW || walk.full) put(c, element, role, flags, rect, name, pairs);
-  if (mute && !element.firstElementChild && !shadowOf(element)) return;
+  if (element.localName === 'textarea' || mute && !element.firstElementChild && !shadowOf(element)) return;
   visitChildren(element, { ...inner, depth: c.depth + 1, mute, row: null,
     interactive: INTERACTIVE_ROLES.has(role) || mute || c.interactive });
   flushText();
@@ -482,7 +512,7 @@ function scrollPairs(element, style) {
   const vertical = style.overflowY;
   if (vertical !== 'visible' && vertical !== 'hidden' && vertical !== 'clip') {
     const more = element.scrollHeight - element.clientHeight;
-    if (more > 4 && element.clientHeight > 20 && element !== element.ownerDocument.scrollingElement) {
+    if (more > 4 && element.clientHeight > 20 && element !== scrollerOf(element.ownerDocument)) {
       const above = Math.round(element.scrollTop);
       pairs.push(`scroll: ${above} px above, ${Math.max(0, Math.round(more - above))} px below`);
     }
@@ -490,7 +520,7 @@ function scrollPairs(element, style) {
   const across = style.overflowX;
   if (across !== 'visible' && across !== 'hidden' && across !== 'clip') {
     const more = element.scrollWidth - element.clientWidth;
-    if (more > 4 && element.clientWidth > 20 && element !== element.ownerDocument.scrollingElement) {
+    if (more > 4 && element.clientWidth > 20 && element !== scrollerOf(element.ownerDocument)) {
       const left = Math.round(element.scrollLeft);
       pairs.push(`scroll across: ${left} px left, ${Math.max(0, Math.round(more - left))} px right`);
     }

@@ -1,8 +1,8 @@
 """From the records of the in-page walk to the lines of an observation.
 
 A record is one element that is worth telling: depth, id, role, flags, box, name and states, as
-`observe_walk.js` writes it (fields split by \\x1f, states by \\x1d, records by \\x1e). A line has the
-form `[id] role 'name' key: value ...`, indented by one tab per level.
+`observe_walk.js` writes it (fields split by \\x1f, states by \\x1d, records by \\x1e). A line has
+the form `[id] role 'name' key: value ...`, indented by one tab per level.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ HARD = """<!doctype html><title>Hard</title>
   customElements.define('open-box', class extends HTMLElement {
     constructor() {
       super();
-      this.attachShadow({ mode: 'open' }).innerHTML = '<button>open shadow</button><b id=s>in open</b>';
+      this.attachShadow({ mode: 'open' }).innerHTML = '<button>open shadow</button><b>in open</b>';
       this.shadowRoot.querySelector('b').addEventListener('click', () => 0);
     }
   });
