@@ -13,9 +13,10 @@ import shutil
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
 
@@ -29,6 +30,7 @@ log = logging.getLogger("web_server")
 
 QUEUE_SECONDS = 300.0
 _SWEEP_SECONDS = 5.0
+_SPARE_SECONDS = 1.0
 _FOLDER_PREFIX = "ck-web-server-"
 
 
@@ -85,6 +87,8 @@ class Pool:
         self._browser: Browser | None = None
         self._probe: CDPSession | None = None
         self._broken = False
+        self._spare: Session | None = None
+        self._background: set[asyncio.Task[None]] = set()
         self._launching = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
         self._stopped = False
@@ -100,6 +104,7 @@ class Pool:
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
         self._sweeper = asyncio.ensure_future(self._sweep())
         await self.browser()
+        await self._make_spare()
 
     async def browser(self) -> Browser:
         """The running Chromium; started anew if it died.
@@ -193,20 +198,11 @@ class Pool:
             Unavailable: none became free in time.
         """
         await self._take_slot(gone)
-        session: Session | None = None
+        session = self._take_spare(request)
         try:
             browser = await self.browser()
-            assert self._folder is not None
-            options = self.options
-            session = Session(
-                request, options.policy, self._folder, options.max_download, self.alive
-            )
-            try:
-                await session.open(browser)
-            except Error:
-                if browser.is_connected():
-                    raise
-                await session.open(await self.browser())
+            if session is None or session.browser is not browser:
+                session = await self._make_session(request, browser)
         except BaseException:
             self._free_slot()
             if session is not None:
@@ -218,6 +214,50 @@ class Pool:
         self.started += 1
         log.info("leased %s", session.id[:8])
         return lease
+
+    async def _make_session(self, request: GetBrowser, browser: Browser) -> Session:
+        assert self._folder is not None
+        options = self.options
+        session = Session(request, options.policy, self._folder, options.max_download, self.alive)
+        try:
+            try:
+                await session.open(browser)
+            except Error:
+                if await self.alive():
+                    raise
+                await session.open(await self.browser())
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    def _take_spare(self, request: GetBrowser) -> Session | None:
+        """The session that was made ahead, if it is what is asked for; another is made for it."""
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.browser is not self._browser:
+            self._in_background(spare.close())
+            spare = None
+        if spare is not None and not spare.fits(request):
+            spare, self._spare = None, spare
+        if self._spare is None:
+            self._in_background(self._make_spare())
+        return spare
+
+    async def _make_spare(self) -> None:
+        """Make a session ahead of its lease, so that the next caller need not wait for it."""
+        # The caller's own first page comes first.
+        await asyncio.sleep(_SPARE_SECONDS if self.leases else 0)
+        if self._spare is not None or self._stopped:
+            return
+        try:
+            self._spare = await self._make_session(GetBrowser(), await self.browser())
+        except (Error, Unavailable) as error:
+            log.warning("no session could be made ahead: %s", error)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def _take_slot(self, gone: Callable[[], bool]) -> None:
         if self._stopped:
@@ -342,6 +382,11 @@ class Pool:
                 turn.set_exception(Unavailable("the browser server is stopping"))
         open_leases = [lease for lease in self.leases.values() if not lease.closing]
         await asyncio.gather(*map(self._end, open_leases), return_exceptions=True)
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        if self._spare is not None:
+            await self._spare.close()
         async with self._launching:
             if self._browser is not None:
                 try:

@@ -76,6 +76,7 @@ class Session:
         self._cookies: list[Any] = []
         self._origins: dict[str, dict[str, str]] = {}
         self._closed = False
+        self._spare: Surface | None = None
         viewport = request.viewport
         self.viewport = (viewport.width, viewport.height) if viewport else (1280, 720)
         self.downloads = Downloads(self.id, self.folder, max_download, self.note)
@@ -176,17 +177,15 @@ class Session:
             context.add_init_script(timers_script(self._token)),
             Observer.prepare_context(context),
         )
-        await self._attach_downloads()
+        await self._first_surface(browser, context)
 
-    async def _attach_downloads(self) -> None:
-        assert self.context is not None and self.browser is not None
-        # The context's DevTools id is told only by a page of it; the first tab then takes it.
-        page = await self.context.new_page()
-        cdp = await self.context.new_cdp_session(page)
-        target = await cdp.send("Target.getTargetInfo")
-        await cdp.detach()
-        await self.downloads.attach(self.browser, target["targetInfo"]["browserContextId"])
-        self._spare: Page | None = page
+    async def _first_surface(self, browser: Browser, context: BrowserContext) -> None:
+        """Make a page ahead of its use: its context's DevTools id is told only by a page."""
+        page = await context.new_page()
+        self._spare = Surface(page, self._token, self)
+        await self._spare.attach()
+        target = await self._spare.activity.cdp.send("Target.getTargetInfo")
+        await self.downloads.attach(browser, target["targetInfo"]["browserContextId"])
 
     def _storage_state(self) -> dict[str, Any] | None:
         if not self._cookies and not self._origins:
@@ -216,6 +215,15 @@ class Session:
         await self._proxy.stop()
         await asyncio.to_thread(shutil.rmtree, self.folder, True)
 
+    def fits(self, request: GetBrowser) -> bool:
+        """Whether a session that was made ahead is what is asked for; it then takes that on."""
+        if request.storageState or request.geoLocation or request.viewport:
+            return False
+        self._request = request
+        self.follows_tabs = request.tabs
+        self.used = time.time()
+        return True
+
     # --- tabs ---
 
     def tab(self, page_id: str) -> Tab:
@@ -243,11 +251,10 @@ class Session:
 
     async def _new_surface(self) -> Surface:
         assert self.context is not None
-        page, self._spare = self._spare, None
-        if page is None or page.is_closed():
-            page = await self.context.new_page()
-        surface = Surface(page, self._token, self)
-        await surface.attach()
+        surface, self._spare = self._spare, None
+        if surface is None or surface.lost:
+            surface = Surface(await self.context.new_page(), self._token, self)
+            await surface.attach()
         return surface
 
     def _add_tab(self, surface: Surface, url: str) -> Tab:
