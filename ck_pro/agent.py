@@ -25,8 +25,10 @@ from ck_pro.exceptions import (
     GuardStopped,
     JournalError,
     LimitReached,
+    ManualAbort,
     ModelError,
     ParseError,
+    ReplayError,
     RunEnding,
 )
 from ck_pro.journal import Journal
@@ -37,7 +39,13 @@ from ck_pro.run import EventSink, ExecutorSettings, Run
 from ck_pro.session import AgentSession, StopReason
 from ck_pro.task import Goal, parse_progress
 from ck_pro.template import TemplatedString, get_template, register_template
-from ck_pro.tool import Tool, parameters_schema, signature_text, tool_from_function
+from ck_pro.tool import (
+    Tool,
+    definition_text,
+    parameters_schema,
+    signature_text,
+    tool_from_function,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -197,6 +205,8 @@ class MultiStepAgent(KwargsInitializable):
                 raise
             if isinstance(e, JournalError):
                 raise
+            if run.parent is not None and isinstance(e, ReplayError | ManualAbort):
+                raise  # not the sub-agent's failure: the caller must not go on without knowing
             if reason is StopReason.INTERNAL_ERROR:
                 _log.exception("%s: the run ended by an error of ours", "/".join(run.path))
                 message = f"{type(e).__name__}: {e}"
@@ -290,10 +300,8 @@ class MultiStepAgent(KwargsInitializable):
     def get_function_definition(self, short: bool) -> str:
         """The agent as prompts show it to another: one line when `short`, else with more."""
         head = f"{self.name}{signature_text(self.bind(None), returns=False)}"
-        if short:
-            return f"- {head}: {self.description.strip().splitlines()[0]}"
         returns = "Returns a result with 'output' (the answer) and 'log' (how it was found)."
-        return f'def {head}:\n    """{self.description.strip()}\n\n    {returns}"""'
+        return definition_text(head, f"{self.description.strip()}\n\n{returns}", short)
 
     # --- hooks -----------------------------------------------------------------------------
 
@@ -470,10 +478,10 @@ def _reason_of(error: BaseException) -> StopReason:
             return StopReason(reason)
         case GuardStopped():
             return StopReason.GUARD
-        case RunEnding() | KeyboardInterrupt() | GeneratorExit():
-            return StopReason.CANCELLED
         case ModelError():
             return StopReason.MODEL_FAILURE
+        case RunEnding() | KeyboardInterrupt() | GeneratorExit():
+            return StopReason.CANCELLED
         case EnvironmentFailure() | ExecutorError():
             return StopReason.ENVIRONMENT_FAILURE
     return StopReason.INTERNAL_ERROR

@@ -12,8 +12,8 @@ CKError                       base of everything that we raise on purpose
     ModelUnavailable          all retries used up, or nothing listens at the address
     ModelRefused              the service said no: key, quota, unknown model, bad request
     ContentFiltered           the content filter stopped the call; the model gets to see it
-    ManualAbort               the person who plays the model gave up
-    ReplayError               a recording does not fit the run
+    ManualAbort               the person who plays the model gave up (also a RunEnding)
+    ReplayError               a recording does not fit the run (also a RunEnding)
   EnvironmentFailure          the world an agent acts in broke (not: an action failed)
     BrowserServerError        the browser server is unreachable, full, or broken
   ExecutorError               the executor itself could not work (never: what the code did)
@@ -77,14 +77,6 @@ class ContentFiltered(ModelError):
     """The service's content filter stopped the call. The loop turns it into an observation."""
 
 
-class ManualAbort(ModelError):
-    """The person who plays the model (`call_target: manual`) aborted or reached end of input."""
-
-
-class ReplayError(ModelError):
-    """A recording does not fit the run: a missing reply, a changed prompt, a lost element."""
-
-
 class EnvironmentFailure(CKError):
     """The world that an agent acts in broke. An action that merely failed is an observation."""
 
@@ -111,6 +103,14 @@ class JournalError(RunEnding):
 
 class GuardStopped(RunEnding):
     """An approver said stop; the run ends with status `sensitive-action`."""
+
+
+class ManualAbort(ModelError, RunEnding):
+    """The person who plays the model (`call_target: manual`) aborted or reached end of input."""
+
+
+class ReplayError(ModelError, RunEnding):
+    """A recording does not fit the run: a missing reply, a changed prompt, a lost element."""
 
 
 class LimitReached(RunEnding):

@@ -56,9 +56,7 @@ class Tool(KwargsInitializable):
     def get_function_definition(self, short: bool) -> str:
         """The tool as prompts show it: one line when `short`, else with its description."""
         head = f"{self.name}{signature_text(self.execute, returns=not self.terminal)}"
-        if short:
-            return f"- {head}: {_first_line(self.description)}"
-        return f"def {head}:\n" + textwrap.indent(f'"""{self.description}"""', "    ")
+        return definition_text(head, self.description, short)
 
 
 class StopTool(Tool):
@@ -188,5 +186,16 @@ def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str
     return str(signature)
 
 
-def _first_line(text: str) -> str:
-    return text.strip().split("\n", 1)[0]
+def definition_text(head: str, description: str, short: bool) -> str:
+    """A function as prompts show it.
+
+    Args:
+        head: name and signature.
+        description: what it does; its first line must say it alone.
+        short: one line only, else the form of a Python function with its docstring.
+    """
+    lines = description.strip().split("\n")
+    if short:
+        return f"- {head}: {lines[0]}"
+    text = "\n".join(lines) if len(lines) == 1 else "\n".join([*lines, ""])
+    return f"def {head}:\n" + textwrap.indent(f'"""{text}"""', "    ")

@@ -30,8 +30,7 @@ class AskLLMTool(Tool):
     """The model that answers; None: that of the calling agent."""
 
     def execute(self, query: str) -> str:
-        """Ask a language model a question that needs no tools: to explain, translate, summarise,
-        extract or judge text.
+        """Ask a language model to explain, translate, summarise, extract or judge a text.
 
         Args:
             query: the whole question with all text it needs; the model sees nothing else.

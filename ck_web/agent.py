@@ -92,12 +92,12 @@ class WebAgent(MultiStepAgent):
     """
 
     name: str = "web_agent"
-    description: str = (
-        "Does a task on the web in a real browser: navigates, searches, fills in forms, reads, "
-        "downloads.\n\nThe task text must say all that it needs: what to do, where, and in what "
-        "form to answer. target_url is the page to begin with. Files that it downloads are in the "
-        "working directory. Several calls may run at once."
-    )
+    description: str = """\
+Do a task on the web in a real browser: navigate, search, fill in forms, read, download.
+
+The task text must say all that it needs: what to do, where, and in what form to answer.
+target_url is the page to begin with. Files that it downloads are in the working directory.
+Several calls may run at once."""
     max_steps = 20
     templates = {"plan": "web_plan", "action": "web_action", "end": "web_end"}
     tools: list[Any] = [*(WebTool(name=n) for n in WEB_FUNCTIONS), WebStopTool()]

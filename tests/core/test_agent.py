@@ -13,7 +13,7 @@ import pytest
 from ck_pro import AgentResult, AgentSession, Budget, Journal, MultiStepAgent, StopTool
 from ck_pro.agent import history
 from ck_pro.approval import RuleApprover
-from ck_pro.exceptions import ConfigError, ContentFiltered, ModelUnavailable
+from ck_pro.exceptions import ConfigError, ContentFiltered, ModelUnavailable, ReplayError
 from ck_pro.journal import read_events
 from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import Reply
@@ -266,6 +266,15 @@ def test_every_ending_cleans_up_and_leaves_a_row(
     assert str(fault) in session.message
     assert len(session.to_dict()["steps"]) == 1
     assert ("our bug" in caplog.text) == (reason is StopReason.INTERNAL_ERROR)
+
+
+def test_a_recording_that_does_not_fit_a_sub_agent_ends_the_whole_run() -> None:
+    sub = helper(ReplayError("no reply"))
+    a = agent(code("try:\n    helper('x')\nexcept BaseException: pass"), sub_agents=[sub])
+    session = a.run("t")
+    assert (session.status, session.stop_reason) == (Status.PROBLEM, StopReason.MODEL_FAILURE)
+    assert session.message == "no reply"
+    assert [c.stop_reason for c in session.children.values()] == [StopReason.MODEL_FAILURE]
 
 
 def test_ctrl_c_is_recorded_and_passed_on(tmp_path: Path) -> None:
