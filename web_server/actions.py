@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -300,8 +300,18 @@ def _payload(session: Session, file: UploadFile | str) -> FilePayload:
     return {"name": path.name, "mimeType": "application/octet-stream", "buffer": path.read_bytes()}
 
 
-_DIRECTIONS = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
-_ENDS = {"top": (0, -1e6), "bottom": (0, 1e6)}
+_DIRECTIONS: dict[str, tuple[float, float]] = {
+    "down": (0, 1),
+    "up": (0, -1),
+    "right": (1, 0),
+    "left": (-1, 0),
+}
+    "down": (0, 1),
+    "up": (0, -1),
+    "right": (1, 0),
+    "left": (-1, 0),
+}
+_ENDS: dict[str, tuple[float, float]] = {"top": (0, -1e6), "bottom": (0, 1e6)}
 
 
 async def scroll(doing: Doing) -> str:
@@ -314,7 +324,8 @@ async def scroll(doing: Doing) -> str:
     if direction in _ENDS:
         dx, dy = _ENDS[direction]
     else:
-        dx, dy = (part * 0.9 for part in _DIRECTIONS[direction])
+        x, y = _DIRECTIONS[direction]
+        dx, dy = 0.9 * x, 0.9 * y
     moved = await doing.surface.activity.call("scroll", dx, dy)
     if moved == "none" and direction in _DIRECTIONS:
         # Nothing scrolls by itself: a map or a canvas may listen to the wheel.
@@ -465,7 +476,7 @@ async def answer_dialog(doing: Doing) -> str:
     return f"the next dialog will be {value}ed"
 
 
-Action = Callable[[Doing], Awaitable[str]]
+Action = Callable[[Doing], Coroutine[Any, Any, str]]
 
 _DIFFERENTLY_NAMED: dict[str, Action] = {"type": type_text_into, "select_option": select}
 

@@ -7,6 +7,7 @@ on, get their value set.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from playwright.async_api import Error
@@ -189,7 +190,11 @@ async def click_at(
 ) -> None:
     """Move the mouse there and click."""
     mouse = surface.page.mouse
-    await mouse.click(x, y, button=button, click_count=count)
+    if count > 1:
+        await mouse.click(x, y, button=button, click_count=count)
+        return
+    # Sent at once, carried out in order: one waiting instead of three.
+    await asyncio.gather(mouse.move(x, y), mouse.down(button=button), mouse.up(button=button))
 
 
 async def fill(surface: Surface, target: Target, text: str) -> None:

@@ -201,7 +201,10 @@ class Pool:
         session = self._take_spare(request)
         try:
             browser = await self.browser()
-            if session is None or session.browser is not browser:
+            if session is not None and session.browser is not browser:
+                self._in_background(session.close())
+                session = None
+            if session is None:
                 session = await self._make_session(request, browser)
         except BaseException:
             self._free_slot()

@@ -34,7 +34,7 @@ class Server:
     def __init__(
         self, options: PoolOptions, host: str = "127.0.0.1", port: int = 0, token: str = ""
     ) -> None:
-        from waitress.server import create_server
+        from waitress.server import create_server  # type: ignore[import-untyped]
 
         # A full queue of waiting callers must leave threads for those who work or give back.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)

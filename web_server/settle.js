@@ -86,16 +86,15 @@
     },
     async quiet(milliseconds) {
       const end = performance.now() + milliseconds;
-      let calm = 0;
       let late = false;
-      while (calm < 2) {
+      // Quiet is a whole frame in which nothing changed and after which nothing is pending.
+      for (let busy = true; busy;) {
+        await frame();
         take(observer.takeRecords());
-        const animated = animating();
-        const busy = dirty || ask('busy') || animated;
+        busy = dirty || ask('busy') || animating();
         dirty = false;
-        calm = busy ? 0 : calm + 1;
-        if (performance.now() > end) { late = true; break; }
-        if (calm < 2) await frame();
+        late = busy && performance.now() > end;
+        if (late) break;
       }
       return {changes, late, restless: restlessSeen};
     },

@@ -70,6 +70,7 @@ class Activity:
         self.failure = ""
         self.keeps_changing = False
         self.windows_due = 0
+        self._resting: set[asyncio.Task[Any]] = set()
         self.document: Request | None = None
         self.unreachable = ""
 
@@ -93,7 +94,8 @@ class Activity:
         cdp.on("Page.navigatedWithinDocument", self._on_same_document)
         cdp.on("Page.domContentEventFired", self._on_dom_ready)
         cdp.on("Page.loadEventFired", self._on_load)
-        _, tree = await asyncio.gather(cdp.send("Page.enable"), cdp.send("Page.getFrameTree"))
+        await cdp.send("Page.enable")
+        tree = await cdp.send("Page.getFrameTree")
         self._frame_id = tree["frameTree"]["frame"]["id"]
 
     def _wake(self) -> None:
@@ -217,7 +219,7 @@ class Activity:
         if self.windows_due:
             soon = time.monotonic() + WINDOW_SECONDS
             await self._until(lambda: self.windows_due == 0, soon)
-        await self.call("rest")
+        self._rest()
         self.keeps_changing = self.keeps_changing or late
         return {
             "navigated": self.commits != commits,
@@ -225,6 +227,12 @@ class Activity:
             "late": late,
             "failure": self.failure,
         }
+
+    def _rest(self) -> None:
+        """Stop watching the document; nobody need wait for that."""
+        task = asyncio.ensure_future(self.call("rest"))
+        self._resting.add(task)
+        task.add_done_callback(self._resting.discard)
 
     def _navigating(self) -> bool:
         """Whether a navigation of the main frame is under way."""
