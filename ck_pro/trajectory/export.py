@@ -1,0 +1,278 @@
+"""`python -m ck_pro.trajectory.export`: runs into training data. See `--help`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ck_pro.exceptions import CKError, InputError
+from ck_pro.trajectory.filters import Condition, FilterSettings, Labels
+from ck_pro.trajectory.images import OutputError
+from ck_pro.trajectory.pipeline import (
+    FORMATS,
+    RUN_FORMATS,
+    ExportSettings,
+    Report,
+    check_settings,
+    export,
+)
+from ck_pro.trajectory.sources import Problem
+
+_SHOWN_PROBLEMS = 20
+_PATH = click.Path(path_type=Path)
+_KEEP_DROP = click.Choice(["keep", "drop"])
+EPILOG = """
+\b
+Formats (a row per model call, at every depth of the agent tree, unless said):
+  sft       TRL: prompt + completion (--columns messages: one list)
+  dpo       TRL: prompt, chosen, rejected: replies to one prompt in several tries
+  kto       TRL: prompt, completion, label (good or not: --good-score)
+  sharegpt  LLaMA-Factory: conversations, system, tools; and dataset_info.json
+  axolotl   messages; set `message_field_training: training` to train on the
+            reply only
+  verl      Parquet: messages, images[{bytes}]
+  parquet   what sft writes, as Parquet with typed columns
+  atif      Harbor's ATIF v1.8, a trajectory per run: OUTPUT is a folder, or
+            JSON lines if it ends in .jsonl
+  ckpro     clean output rows, a row per run
+sft, dpo and kto write Parquet if OUTPUT ends in .parquet.
+
+\b
+Inputs: files of output rows, and run directories (<run>/<task>/events.jsonl).
+Give as many as you like; tries of one task are found by its text.
+
+\b
+Examples:
+  python -m ck_pro.trajectory.export -f sft -i runs/a.jsonl -o sft.jsonl \\
+      --min-score 1 --status done
+  python -m ck_pro.trajectory.export -f sft -i runs/a.jsonl runs/b.jsonl \\
+      -o best.jsonl --min-score 1 --best 1            (rejection sampling)
+  python -m ck_pro.trajectory.export -f dpo -i runs/*.jsonl -o pairs.jsonl
+  python -m ck_pro.trajectory.export -f verl -i runs/a/ -o web.parquet \\
+      --agent web_agent --phase action --max-tokens 16000
+  ... --where 'feedback!~too slow' --where '_orig.Level<=2'
+
+\b
+Exit codes:
+  0    the export is complete
+  1    it is complete, but no row came out
+  2    the command line or an input cannot be used
+  3    some lines or journals cannot be read; the rest was exported
+  4    the output cannot be written; nothing of it is left
+  6    an error of ours
+  130  stopped by Ctrl-C; nothing is left
+"""
+
+
+class ExitCode(IntEnum):
+    """What the command's exit code means; the numbers are those of `ck_main`."""
+
+    DONE = 0
+    EMPTY = 1
+    USAGE = 2
+    LINES = 3
+    OUTPUT = 4
+    INTERNAL = 6
+    STOPPED = 130
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-f", "--format", "format_", type=click.Choice(FORMATS), required=True, help="See below."
+)
+@click.option("-i", "--input", "inputs", type=_PATH, multiple=True, help="Rows or run directory.")
+@click.argument("more", type=_PATH, nargs=-1, metavar="[MORE_INPUTS]...")
+@click.option("-o", "--output", type=_PATH, required=True, help="Where to write.")
+@click.option("--force", is_flag=True, help="Replace what is there.")
+@click.option("--shard-rows", type=click.IntRange(min=1), help="Rows per file.  [one file]")
+@click.option(
+    "--images",
+    type=click.Choice(["folder", "embed", "drop"]),
+    help="A folder beside the output, by hash; in the rows; or none.  [what fits the format]",
+)
+@click.option(
+    "--columns",
+    type=click.Choice(["prompt", "messages"]),
+    default="prompt",
+    show_default=True,
+    help="Of sft and parquet: prompt + completion, or one list of messages.",
+)
+@click.option(
+    "--reasoning",
+    type=click.Choice(["drop", "field", "inline"]),
+    default="drop",
+    show_default=True,
+    help="The model's reasoning: not at all, as reasoning_content, or in <think> tags.",
+)
+@click.option("--good-score", type=float, default=1.0, show_default=True, help="Good for dpo, kto.")
+@click.option(
+    "--max-pairs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Pairs per prompt, for dpo.",
+)
+@click.option("--status", multiple=True, metavar="STATUS", help="Only runs that ended so: done.")
+@click.option("--min-score", type=float, help="Only runs with at least this score.")
+@click.option("--max-score", type=float, help="Only runs with at most this score.")
+@click.option(
+    "--score-from",
+    default="eval.corr",
+    show_default=True,
+    metavar="PATH",
+    help="Where rows have their score: that of a judge, for instance.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="COND",
+    help="Only rows that meet it: PATH OP VALUE; OP: == != >= <= > < ~ !~ (regex).",
+)
+@click.option("--best", type=click.IntRange(min=1), help="Only the N best tries of each task.")
+@click.option("--agent", "agents", multiple=True, help="Only this agent, by name or path.")
+@click.option("--phase", "phases", multiple=True, help="Only plan, action, end or tool:NAME.")
+@click.option("--labels", type=_PATH, help="JSON lines: include or exclude single steps.")
+@click.option(
+    "--unlabelled", type=_KEEP_DROP, default="keep", show_default=True, help="Other steps."
+)
+@click.option(
+    "--failed-subs",
+    type=_KEEP_DROP,
+    default="drop",
+    show_default=True,
+    help="Sub-sessions that failed; always kept for dpo and kto, as worth nothing.",
+)
+@click.option(
+    "--errors", type=_KEEP_DROP, default="keep", show_default=True, help="Steps that failed."
+)
+@click.option("--duplicates", type=_KEEP_DROP, default="drop", show_default=True)
+@click.option("--min-chars", type=click.IntRange(min=0), help="Of prompt and reply together.")
+@click.option("--max-chars", type=click.IntRange(min=0), help="Of prompt and reply together.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="The same, by our estimate.")
+def cli(
+    format_: str,
+    inputs: tuple[Path, ...],
+    more: tuple[Path, ...],
+    output: Path,
+    force: bool,
+    shard_rows: int | None,
+    images: Any,
+    columns: Any,
+    reasoning: Any,
+    good_score: float,
+    max_pairs: int,
+    where: tuple[str, ...],
+    labels: Path | None,
+    **filters: Any,
+) -> ExitCode:
+    """Turn runs into training data."""
+    if not (*inputs, *more):
+        raise click.UsageError("give at least one --input")
+    settings = ExportSettings(
+        format_,
+        (*inputs, *more),
+        output,
+        FilterSettings(
+            where=[Condition.parse(w) for w in where],
+            labels=None if labels is None else Labels.read(labels),
+            **filters,
+        ),
+        images=images,
+        columns=columns,
+        reasoning=reasoning,
+        good_score=good_score,
+        max_pairs=max_pairs,
+        shard_rows=shard_rows,
+        force=force,
+    )
+    check_settings(settings)
+    report = export(settings, _Sayer())
+    out = Console()
+    out.print(report_table(report, settings))
+    for line in report_lines(report, settings):
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+    if report.problems:
+        return ExitCode.LINES
+    return ExitCode.DONE if report.rows_out else ExitCode.EMPTY
+
+
+class _Sayer:
+    """Tells problems on standard error, the first of them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, problem: Problem) -> None:
+        self._count += 1
+        if self._count <= _SHOWN_PROBLEMS:
+            click.echo(f"{problem} (left out)", err=True)
+        elif self._count == _SHOWN_PROBLEMS + 1:
+            click.echo("... and more; the table has their number", err=True)
+
+
+def report_table(report: Report, settings: ExportSettings) -> Table:
+    """What came in, what each filter dropped, what went out."""
+    unit = "runs" if settings.format in RUN_FORMATS else "model calls"
+    table = Table(title=f"{settings.format}: {settings.output}", show_header=False)
+    table.add_column("what")
+    table.add_column("count", justify="right")
+    table.add_row("rows and journals read", f"{report.runs:,}")
+    if report.problems:
+        table.add_row("not readable, left out", f"{report.problems:,}", style="yellow")
+    if report.unfinished:
+        table.add_row("journals of unfinished runs, left out", f"{report.unfinished:,}")
+    table.add_row(f"{unit} in", f"{report.calls_in:,}", style="bold")
+    for name, count in report.dropped.most_common():
+        table.add_row(f"  dropped: {name}", f"{count:,}")
+    pairs = " (pairs)" if settings.format == "dpo" else ""
+    table.add_row(f"rows out{pairs}", f"{report.rows_out:,}", style="bold")
+    table.add_row("prompt tokens, estimated", f"{report.prompt_tokens:,}")
+    table.add_row("reply tokens, estimated", f"{report.reply_tokens:,}")
+    if report.images:
+        table.add_row("images written", f"{report.images:,}")
+    return table
+
+
+def report_lines(report: Report, settings: ExportSettings) -> list[str]:
+    """Where the rows are, and what should be known of them."""
+    files = report.files
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    lines = [f"written: {files[0]}{more}"]
+    if not report.rows_out:
+        lines.append("no row came out: see above what the filters dropped")
+    if settings.format == "dpo" and not report.rows_out:
+        lines.append("dpo needs tries of one task with different scores, and equal prompts in them")
+    return lines
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; errors become one line on standard error and an exit code."""
+    try:
+        code = cli.main(args, standalone_mode=False)
+        return int(code) if isinstance(code, int) else 0
+    except click.ClickException as e:
+        return _failed(f"{e.format_message()} (see --help)", ExitCode.USAGE)
+    except OutputError as e:
+        return _failed(str(e), ExitCode.OUTPUT)
+    except InputError as e:
+        return _failed(str(e), ExitCode.USAGE)
+    except CKError as e:
+        return _failed(str(e), ExitCode.INTERNAL)
+    except (KeyboardInterrupt, click.Abort):
+        return _failed("stopped; nothing was written", ExitCode.STOPPED)
+
+
+def _failed(message: str, code: ExitCode) -> int:
+    click.echo(f"error: {' '.join(message.splitlines())}", err=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,408 @@
+"""An export from its input to its files, a row at a time, and what it counted on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ck_pro.exceptions import InputError
+from ck_pro.model import estimate_tokens
+from ck_pro.trajectory import formats, schema
+from ck_pro.trajectory.atif import trajectory_of
+from ck_pro.trajectory.calls import Call, Try, Unusable, calls_of, tries_of
+from ck_pro.trajectory.chat import MessageError
+from ck_pro.trajectory.ckpro import ckpro_row
+from ck_pro.trajectory.filters import Filters, FilterSettings, tokens_of
+from ck_pro.trajectory.formats import Builder, Layout
+from ck_pro.trajectory.images import ImageFolder, OutputError
+from ck_pro.trajectory.sharegpt import sharegpt_rows, write_info
+from ck_pro.trajectory.sources import Problem, check_inputs, read_records
+from ck_pro.trajectory.survey import BestTries, Kinds, Replies
+from ck_pro.trajectory.writers import JsonFolderWriter, JsonLinesWriter, ParquetWriter, Writer
+
+BUILDERS: dict[str, Builder] = {
+    "sft": formats.sft_rows,
+    "dpo": formats.dpo_rows,
+    "kto": formats.kto_rows,
+    "sharegpt": sharegpt_rows,
+    "axolotl": formats.axolotl_rows,
+    "verl": formats.verl_rows,
+    "parquet": formats.sft_rows,
+}
+"""Formats with a row per model call."""
+RUN_FORMATS = ("atif", "ckpro")
+"""Formats with a row per try."""
+FORMATS = (*BUILDERS, *RUN_FORMATS)
+PREFERENCES = ("dpo", "kto")
+PARQUET_ONLY = ("verl", "parquet")
+
+
+@dataclass(frozen=True)
+class ExportSettings:
+    """What to write and where.
+
+    Args:
+        format: one of `FORMATS`.
+        inputs: files of rows, run directories.
+        output: the file (or folder, for `atif`).
+        filters: what to keep.
+        images: where images go; None takes what fits the format.
+        columns, reasoning, max_pairs: see `Layout`.
+        good_score: the score from which on a reply counts as good (`dpo`, `kto`).
+        shard_rows: rows per file.
+        force: replace what is there.
+    """
+
+    format: str
+    inputs: Sequence[Path]
+    output: Path
+    filters: FilterSettings = field(default_factory=FilterSettings)
+    images: formats.ImageMode | None = None
+    columns: formats.Columns = "prompt"
+    reasoning: formats.Reasoning = "drop"
+    good_score: float = 1.0
+    max_pairs: int = 1
+    shard_rows: int | None = None
+    force: bool = False
+
+    @property
+    def parquet(self) -> bool:
+        """Whether the output is Parquet."""
+        return self.output.suffix == ".parquet"
+
+    @property
+    def image_mode(self) -> formats.ImageMode:
+        """Where images go."""
+        return self.images or ("embed" if self.parquet or self.format == "ckpro" else "folder")
+
+    @property
+    def filters_in_use(self) -> FilterSettings:
+        """The filters; failed sub-sessions are examples too where bad ones are wanted."""
+        if self.format not in PREFERENCES or self.filters.failed_subs == "keep":
+            return self.filters
+        return replace(self.filters, failed_subs="keep")
+
+
+@dataclass
+class Report:
+    """What came in, what went out, and where the rest stayed.
+
+    Args:
+        runs: rows and journals read.
+        problems: lines and journals that could not be read.
+        unfinished: journals whose runs have not ended.
+        calls_in: model calls found; tries, for formats of whole runs.
+        dropped: of these, by the filter or the reason.
+        rows_out: training rows written.
+        images: images written to the folder of images.
+        files: what was written.
+        prompt_tokens, reply_tokens: of the rows written, by our estimate.
+    """
+
+    runs: int = 0
+    problems: int = 0
+    unfinished: int = 0
+    calls_in: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    rows_out: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    images: int = 0
+    files: list[Path] = field(default_factory=list)
+
+
+def check_settings(settings: ExportSettings) -> None:
+    """Return if the settings fit each other and the inputs are there.
+
+    Raises:
+        InputError: they do not; the message names the option of the command line.
+    """
+    s, f = settings, settings.filters
+    whole = s.format in RUN_FORMATS
+    allowed: dict[str, bool] = {
+        f"--output {s.output}: --format {s.format} writes Parquet, name a file ....parquet": (
+            s.parquet or s.format not in PARQUET_ONLY
+        ),
+        f"--output {s.output}: --format {s.format} writes no Parquet, name a file ....jsonl": (
+            not s.parquet or s.format in (*PARQUET_ONLY, "sft", *PREFERENCES)
+        ),
+        "--images folder: Parquet and ckpro hold their images themselves": (
+            s.images != "folder" or not (s.parquet or s.format == "ckpro")
+        ),
+        f"--images embed: --format {s.format} in JSON cannot; name an output ....parquet": (
+            s.images != "embed" or s.parquet or s.format in ("axolotl", "ckpro")
+        ),
+        "--images drop: ckpro's rows are whole": s.images != "drop" or s.format != "ckpro",
+        f"--columns messages: --format {s.format} has its own columns": (
+            s.columns == "prompt" or s.format in ("sft", "parquet")
+        ),
+        f"--reasoning: --format {s.format} has its own place for it": (
+            s.reasoning == "drop" or not whole
+        ),
+        f"--reasoning field: --format {s.format} has no such field; inline can do it": (
+            s.reasoning != "field" or s.format not in ("sharegpt", "verl")
+        ),
+        f"--format {s.format} takes whole runs: filters of single calls do not apply": (
+            not whole or not f.of_calls
+        ),
+    }
+    for message, holds in allowed.items():
+        if not holds:
+            raise InputError(message)
+    check_inputs(s.inputs)
+    for path in s.inputs:
+        if s.output.exists() and s.output.samefile(path):
+            raise InputError(f"--output {s.output} is an input too; name another")
+
+
+def export(settings: ExportSettings, say: Callable[[Problem], None] = lambda p: None) -> Report:
+    """Run an export.
+
+    Args:
+        settings: what to write and where.
+        say: told of every part of the input that cannot be used, at once.
+
+    Raises:
+        OutputError: the output cannot be written; nothing of it is left.
+        InputError: pyarrow is wanted and missing.
+    """
+    return _Export(settings, say).run()
+
+
+class _Export:
+    def __init__(self, settings: ExportSettings, say: Callable[[Problem], None]):
+        self.settings, self.say = settings, say
+        self.report = Report()
+        self.filters = Filters(settings.filters_in_use)
+        self.kinds = Kinds()
+        self.replies: Replies | None = None
+        inside = settings.format == "atif" and settings.output.suffix != ".jsonl"
+        self.folder = ImageFolder(settings.output, inside=inside)
+        self._paired: set[bytes] = set()
+
+    def run(self) -> Report:
+        writer: Writer | None = None
+        try:
+            if self.settings.format in RUN_FORMATS:
+                self._choose()
+                writer = self._writer(None)
+                self._write_runs(writer)
+            else:
+                self._prepare_output()
+                self._choose()
+                self._survey()
+                layout = self._layout()
+                writer = self._writer(layout)
+                self._write_calls(writer, layout)
+            writer.commit()
+        finally:
+            if writer is not None:
+                writer.abandon()
+            if self.replies is not None:
+                self.replies.close()
+        self._finish(writer)
+        return self.report
+
+    def _finish(self, writer: Writer) -> None:
+        self.report.files, self.report.images = writer.files, self.folder.written
+        if self.settings.format == "sharegpt":
+            has_images = "images" in self.kinds and self.settings.image_mode != "drop"
+            write_info(writer.files, has_images=has_images)
+
+    # --- passes over the input ---------------------------------------------------------------
+
+    def _tries(self, *, counting: bool = False) -> Iterator[tuple[int, Try]]:
+        """All tries of the input with their ordinals; the pass that counts also tells problems."""
+        ordinal = 0
+        for found in read_records(self.settings.inputs):
+            if isinstance(found, Problem):
+                self._problem(found, counting)
+                continue
+            try:
+                tries = tries_of(found.where, found.row, self.settings.filters.score_from)
+            except InputError as e:
+                self._problem(Problem(found.where, str(e)), counting)
+                continue
+            self.report.runs += counting
+            for attempt in tries:
+                yield ordinal, attempt
+                ordinal += 1
+
+    def _problem(self, problem: Problem, counting: bool) -> None:
+        if not counting:
+            return
+        if problem.unfinished:
+            self.report.unfinished += 1
+            return
+        self.report.problems += 1
+        self.say(problem)
+
+    def _calls(
+        self, settings: FilterSettings, *, counting: bool = False
+    ) -> Iterator[tuple[int, Call]]:
+        """The calls that the filters keep, with their ordinals among all of the input."""
+        ordinal = -1
+        dropped = self.report.dropped if counting else Counter[str]()
+        filters = Filters(settings, self.filters.chosen)
+        for n, attempt in self._tries(counting=counting):
+            try:
+                found = calls_of(attempt)
+            except (InputError, AttributeError, TypeError) as e:
+                self._problem(Problem(attempt.where, f"not an output row: {e}"), counting)
+                continue
+            self.report.calls_in += counting * len(found)
+            refusal = filters.try_refusal(attempt, n)
+            for call in found:
+                ordinal += 1
+                if isinstance(call, Unusable):
+                    dropped[refusal or call.reason] += 1
+                    continue
+                reason = refusal or filters.call_refusal(call)
+                if reason:
+                    dropped[reason] += 1
+                    continue
+                yield ordinal, call
+
+    def _choose(self) -> None:
+        """The pass for `best`: which tries are the best of their tasks, the filters passed."""
+        if self.settings.filters.best is None:
+            return
+        best = BestTries(self.settings.filters.best)
+        for ordinal, attempt in self._tries():
+            if self.filters.try_refusal(attempt) is None:
+                best.add(attempt, ordinal)
+        self.filters.chosen = best.chosen()
+
+    def _survey(self) -> None:
+        """The pass for the columns, and for preferences."""
+        settings = self.filters.settings
+        if self.settings.format in PREFERENCES:
+            settings = replace(settings, duplicates="keep")  # each tells of its reply's worth
+            name = f".{self.settings.output.name}.replies"
+            self.replies = Replies(
+                self.settings.output.with_name(name), good_score=self.settings.good_score
+            )
+        for ordinal, call in self._calls(settings):
+            self.kinds.add(call, ordinal)
+            if self.replies is not None:
+                self.replies.add(call)
+            elif self.kinds.complete:
+                return
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def _prepare_output(self) -> None:
+        """Fail before the survey, not after it, if the output cannot be written."""
+        self._writer(Layout(images=self.settings.image_mode)).abandon()
+
+    def _layout(self) -> Layout:
+        s = self.settings
+        return Layout(
+            images=s.image_mode,
+            columns=s.columns,
+            reasoning=s.reasoning,
+            has_images="images" in self.kinds and s.image_mode != "drop",
+            has_tools="tools" in self.kinds,
+            text_arguments=s.parquet,
+            folder=self.folder,
+            replies=self.replies,
+            max_pairs=s.max_pairs,
+        )
+
+    def _writer(self, layout: Layout | None) -> Writer:
+        s = self.settings
+        common: dict[str, Any] = {"shard_rows": s.shard_rows, "force": s.force}
+        if s.parquet and layout is not None:
+            return ParquetWriter(s.output, lambda: self._schema(layout), **common)
+        if s.format == "atif" and s.output.suffix != ".jsonl":
+            return JsonFolderWriter(s.output, **common)
+        return JsonLinesWriter(s.output, **common)
+
+    def _schema(self, layout: Layout) -> Any:
+        s = self.settings
+        if s.format == "verl":
+            return schema.arrow_schema(schema.verl_features(layout))
+        completion = ("chosen", "rejected") if s.format == "dpo" else ("completion",)
+        parts = ("messages",) if s.columns == "messages" else ("prompt", *completion)
+        features = schema.trl_features(
+            layout,
+            parts,
+            calls="tool_calls" in self.kinds,
+            reasoning="reasoning" in self.kinds and s.reasoning == "field",
+        )
+        if s.format == "kto":
+            features["label"] = {"dtype": "bool", "_type": "Value"}
+        return schema.arrow_schema(features)
+
+    def _write_calls(self, writer: Writer, layout: Layout) -> None:
+        """Write the calls, one of each special kind first: readers guess the types of a file
+        from its beginning, and must see every column filled there."""
+        ahead = dict(self.kinds.first.values())
+        for call in ahead.values():
+            self._write_call(writer, layout, call)
+        for ordinal, call in self._calls(self.filters.settings, counting=True):
+            if ordinal not in ahead:
+                self._write_call(writer, layout, call)
+
+    def _write_call(self, writer: Writer, layout: Layout, call: Call) -> None:
+        is_pair = self.settings.format == "dpo"
+        if is_pair and call.prompt_key in self._paired:
+            return
+        try:
+            rows = BUILDERS[self.settings.format](call, layout)
+        except MessageError as e:
+            self.report.dropped[e.reason] += 1
+            return
+        if is_pair and rows:
+            self._paired.add(call.prompt_key)
+        elif not rows:
+            self.report.dropped["no better or worse reply"] += 1
+        for row in rows:
+            writer.write(row)
+            prompt, reply = tokens_of(call)
+            if is_pair:
+                reply = estimate_tokens([*row["chosen"], *row["rejected"]])
+            self.report.rows_out += 1
+            self.report.prompt_tokens += prompt
+            self.report.reply_tokens += reply
+
+    def _write_runs(self, writer: Writer) -> None:
+        filters, dropped = self.filters, self.report.dropped
+        for ordinal, attempt in self._tries(counting=True):
+            self.report.calls_in += 1
+            refusal = filters.try_refusal(attempt, ordinal)
+            if refusal is None and filters.is_repeated(attempt):
+                refusal = "duplicate"
+            if refusal is None:
+                refusal = self._write_run(writer, attempt)
+            if refusal is not None:
+                dropped[refusal] += 1
+
+    def _write_run(self, writer: Writer, attempt: Try) -> str | None:
+        """Write a try as a whole; why not, if not."""
+        try:
+            if self.settings.format == "ckpro":
+                row = ckpro_row(attempt)
+            else:
+                embedded = self.settings.image_mode != "drop"
+                row = trajectory_of(attempt, self.folder if embedded else None)
+        except MessageError as e:
+            return e.reason
+        except OutputError:
+            raise
+        except (InputError, AttributeError, TypeError, KeyError) as e:
+            self._problem(Problem(attempt.where, f"not an output row: {e}"), True)
+            return "not an output row"
+        if row is None:
+            return "no complete step"
+        writer.write(row)
+        self.report.rows_out += 1
+        for call in calls_of(attempt):
+            if isinstance(call, Call):
+                prompt, reply = tokens_of(call)
+                self.report.prompt_tokens += prompt
+                self.report.reply_tokens += reply
+        return None

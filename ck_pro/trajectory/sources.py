@@ -1,0 +1,147 @@
+"""What an export reads: files of output rows, and run directories of journals; one row at a time.
+
+A file has one row per line (the schema of ck-pro's runs, which is CK-Pro's; what other programs
+left out of a row is tolerated). A directory is either one journal (it holds `events.jsonl`) or a
+run: `<run>/<task id>/events.jsonl`. Both give the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ck_pro.exceptions import InputError, JournalError
+from ck_pro.journal import EVENTS_FILE, read_events
+from ck_pro.session import AgentSession, Status, sessions_from_events
+
+_BOM = b"\xef\xbb\xbf"
+_ROW_EVENTS = ("task", "eval")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row, and where it stands: "runs/a.jsonl, line 3" or a journal's folder."""
+
+    where: str
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that gave no row.
+
+    Args:
+        where: file and line, or folder.
+        text: what is wrong with it.
+        unfinished: it is a journal whose run has not ended: no fault, but no row either.
+    """
+
+    where: str
+    text: str
+    unfinished: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+def check_inputs(paths: Sequence[Path]) -> None:
+    """Find out before any work whether there is something to read.
+
+    Raises:
+        InputError: a path does not exist, cannot be read, or is a folder without journals.
+    """
+    for path in paths:
+        try:
+            if path.is_dir():
+                if not _journals(path):
+                    raise InputError(
+                        f"{path}: no journal in it: neither {EVENTS_FILE} nor */{EVENTS_FILE}"
+                    )
+            else:
+                path.open("rb").close()
+        except OSError as e:
+            raise InputError(f"cannot read {path}: {e.strerror}") from None
+
+
+def read_records(paths: Sequence[Path]) -> Iterator[Record | Problem]:
+    """All rows of files and run directories in order; what cannot be read becomes a `Problem`."""
+    for path in paths:
+        if not path.is_dir():
+            yield from _rows_of_file(path)
+            continue
+        for folder in _journals(path):
+            yield _row_of_journal(folder)
+
+
+def _journals(path: Path) -> list[Path]:
+    if (path / EVENTS_FILE).is_file():
+        return [path]
+    return sorted(p.parent for p in path.glob(f"*/{EVENTS_FILE}"))
+
+
+def _rows_of_file(path: Path) -> Iterator[Record | Problem]:
+    number = 0
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                line = line.removeprefix(_BOM) if number == 1 else line
+                if line.strip():
+                    yield _parsed(f"{path}, line {number}", line)
+    except OSError as e:
+        yield Problem(f"{path}, line {number + 1}", f"cannot be read: {e.strerror}")
+
+
+def _parsed(where: str, line: bytes) -> Record | Problem:
+    try:
+        row = json.loads(line)
+    except UnicodeDecodeError:
+        return Problem(where, "not UTF-8")
+    except ValueError as e:
+        torn = "" if line.endswith(b"\n") else " (a torn last line?)"
+        return Problem(where, f"not JSON: {e}{torn}")
+    except RecursionError:
+        return Problem(where, "nested too deeply")
+    return _checked(where, row)
+
+
+def _checked(where: str, row: Any) -> Record | Problem:
+    session = row.get("session") if isinstance(row, dict) else None
+    if not isinstance(session, dict) or not isinstance(session.get("steps"), list):
+        return Problem(where, "not an output row: it has no session with steps")
+    return Record(where, row)
+
+
+def _row_of_journal(folder: Path) -> Record | Problem:
+    facts: dict[str, dict[str, Any]] = {}
+    try:
+        sessions = sessions_from_events(_aside(read_events(folder), facts))
+    except JournalError as e:
+        said = str(e).removeprefix("cannot read ").removeprefix(f"{folder}")
+        return Problem(str(folder), said.lstrip("/: "))
+    except (KeyError, TypeError, AttributeError, ValueError) as e:
+        return Problem(str(folder), f"not a journal of ours: {type(e).__name__}: {e}")
+    main = next(iter(sessions.values()), None)
+    if main is None or main.stop_reason is None or main.status is Status.IN_PROGRESS:
+        return Problem(str(folder), "its run has not ended", unfinished=True)
+    return _checked(str(folder), _row(folder, main, facts))
+
+
+def _aside(
+    events: Iterator[dict[str, Any]], facts: dict[str, dict[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """The events, those of the row itself put into `facts` on the way (the last of a kind)."""
+    for event in events:
+        if event["kind"] in _ROW_EVENTS:
+            facts[event["kind"]] = event["data"]
+        yield event
+
+
+def _row(folder: Path, main: AgentSession, facts: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    row = dict(facts.get("task") or {"id": folder.resolve().name, "task": main.task})
+    row["session"] = main.to_dict()
+    if "eval" in facts:
+        row["eval"] = facts["eval"]
+    return row
