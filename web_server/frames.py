@@ -142,8 +142,8 @@ class Realm:
                 raise ContextGone(error.message) from error
             raise
 
-    async def frame_id_of(self, local_id: int) -> str | None:
-        """The protocol's frame id of a frame element."""
+    async def _describe(self, local_id: int, depth: int) -> dict[str, Any] | None:
+        """What the browser's protocol tells of a node."""
         answer = await self._send(
             "Runtime.callFunctionOn",
             {
@@ -155,10 +155,41 @@ class Realm:
         object_id = answer["result"].get("objectId")
         if object_id is None:
             return None
-        described = await self._send("DOM.describeNode", {"objectId": object_id})
+        described = await self._send(
+            "DOM.describeNode", {"objectId": object_id, "depth": depth, "pierce": depth > 0}
+        )
         await self._send("Runtime.releaseObject", {"objectId": object_id})
-        found = described["node"].get("frameId")
+        node: dict[str, Any] = described["node"]
+        return node
+
+    async def frame_id_of(self, local_id: int) -> str | None:
+        """The protocol's frame id of a frame element."""
+        found = (await self._describe(local_id, 0) or {}).get("frameId")
         return str(found) if found else None
+
+    async def adopt_closed_root(self, local_id: int) -> bool:
+        """Let the walker into the closed shadow root of an element, if it has one."""
+        node = await self._describe(local_id, 1) or {}
+        for root in node.get("shadowRoots", ()):
+            if root.get("shadowRootType") == "closed":
+                found = await self._send(
+                    "DOM.resolveNode",
+                    {
+                        "backendNodeId": root["backendNodeId"],
+                        "executionContextId": self._context,
+                    },
+                )
+                object_id = found["object"]["objectId"]
+                await self._send(
+                    "Runtime.callFunctionOn",
+                    {
+                        "functionDeclaration": "function () { ckObserver.adopt(this); }",
+                        "objectId": object_id,
+                    },
+                )
+                await self._send("Runtime.releaseObject", {"objectId": object_id})
+                return True
+        return False
 
 
 async def find_frame_realm(page: Page, parent: Realm, owner_id: int) -> Realm | None:

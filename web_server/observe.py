@@ -230,8 +230,8 @@ class Observer:
 
     async def _walk(self, full: bool) -> tuple[dict[str, Any], list[render.Node]]:
         main = self._realm()
-        result = await main.call(
-            "observe", {"next": self._next_id, "full": full, "clip": None, "focus": True}
+        result = await self._walk_document(
+            main, {"next": self._next_id, "full": full, "clip": None, "focus": True}
         )
         self._next_id = result["next"]
         nodes = render.parse_records(result["records"])
@@ -240,6 +240,16 @@ class Observer:
             pending = [(main, frame, by_id[frame["id"]], (0.0, 0.0)) for frame in result["frames"]]
             await self._walk_frames(pending, full)
         return result, nodes
+
+    async def _walk_document(self, realm: Realm, options: dict[str, Any]) -> dict[str, Any]:
+        """One walk; a second one when it met closed shadow roots that it did not know."""
+        result: dict[str, Any] = await realm.call("observe", options)
+        if result["suspects"]:
+            opened = [await realm.adopt_closed_root(number) for number in result["suspects"]]
+            if any(opened):
+                options = {**options, "next": result["next"]}
+                result = await realm.call("observe", options)
+        return result
 
     async def _walk_frames(
         self,
@@ -275,7 +285,7 @@ class Observer:
             if realm is None:
                 return None
             try:
-                return realm, await realm.call("observe", options)
+                return realm, await self._walk_document(realm, options)
             except ContextGone:
                 continue
         return None

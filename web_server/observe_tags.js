@@ -48,6 +48,7 @@ function visitRow(element, role, rect, inner, c, hints) {
   flushText();
   const row = new RowText();
   const index = walk.out.length;
+  idOf(element);
   walk.out.push('');
   visitInside(element, { ...inner, depth: c.depth + 1, row, interactive: hints !== null });
   flushText();
@@ -260,13 +261,14 @@ function observe(options) {
   const root = rootElementOf(document);
   const scroller = scrollerOf(document) || root;
   walk = {
-    out: [], run: null, full: options.full, frames: [],
+    out: [], run: null, full: options.full, frames: [], suspects: [],
     focus: options.focus ? focusedElement(document) : null,
   };
   const clip = options.clip || { x1: 0, y1: 0, x2: innerWidth, y2: innerHeight };
   if (root) walkDocument(document, { x: 0, y: 0, clip, owner: null, parent: null }, 1);
   const result = {
     records: walk.out.join('\x1e'), next: nextId, frames: walk.frames,
+    suspects: walk.suspects,
     title: clean(titleOf(document)), url: location.href,
     scroll: scroller ? {
       x: Math.round(scrollX), y: Math.round(scrollY), above: Math.round(scroller.scrollTop),

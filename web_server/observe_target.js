@@ -143,4 +143,4 @@ function frameOwners(id) {
   return owners;
 }
 
-globalThis.ckObserver = { observe, frameOwners, resolve, resolveInFrame, scrollToNode, handOver, elementOf };
+globalThis.ckObserver = { adopt, observe, frameOwners, resolve, resolveInFrame, scrollToNode, handOver, elementOf };

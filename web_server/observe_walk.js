@@ -15,6 +15,7 @@ const LONG_TEXT = 1000;
 const LONG_NAME = 300;
 const MAX_OPTIONS = 30;
 const MAX_DEPTH = 1500;
+const MAX_SUSPECTS = 10;
 
 let walk = null; // the state of the walk under way
 
@@ -314,13 +315,6 @@ function visitPlain(element, tag, rect, inner, c) {
   }
 }
 
-function hasBoxInside(element) {
-  const range = new Range();
-  range.selectNodeContents(element);
-  const rect = range.getBoundingClientRect();
-  return rect.width > 0 && rect.height > 0;
-}
-
 // Why an element without an interactive role is worth a line: it listens, it looks clickable where
 // what is around it does not, it can be dragged, edited or focused.
 function hintsOf(element, role, inner, c, attributes) {
@@ -530,6 +524,8 @@ function scrollPairs(element, style) {
 
 // Landmarks, lists, groups: shown when something inside them is.
 function visitContainer(element, role, rect, inner, c) {
+  if (inner.on && walk.suspects.length < MAX_SUSPECTS
+      && mayHideShadow(element, tagOf(element), rect, inner.style)) walk.suspects.push(idOf(element));
   const scroll = inner.on && inner.style.overflowX !== 'visible' ? scrollPairs(element, inner.style) : [];
   const shown = CONTAINERS.has(role) && !c.mute && !inner.ariaHidden && !c.row;
   if (!shown && !scroll.length) {
@@ -539,6 +535,7 @@ function visitContainer(element, role, rect, inner, c) {
   flushText();
   const index = walk.out.length;
   walk.out.push('');
+  if (role !== 'listitem' && role !== 'group') idOf(element); // numbers run down the page
   visitInside(element, { ...inner, depth: c.depth + 1 });
   flushText();
   if (walk.out.length === index + 1 && !scroll.length) {

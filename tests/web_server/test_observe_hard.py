@@ -22,6 +22,7 @@ HARD = """<!doctype html><title>Hard</title>
   height="120"></iframe>
 <iframe title="other port" src="http://127.0.0.1:OTHER/inner" height="60"></iframe>
 <iframe title="other site" src="http://localhost:PORT/outer" height="120"></iframe>
+<div><template shadowrootmode="closed"><button>declared shadow</button></template></div>
 <open-box></open-box><div id="shut"></div><div id="slots"><button>slotted</button></div>
 <div contenteditable>write here</div>
 <div id="own">own listener</div>
@@ -70,6 +71,7 @@ EXPECTED = [
     r"button 'closed shadow'",
     r"generic 'in closed' clickable: true",
     r"button 'slotted'",
+    r"button 'declared shadow'",
     r"generic '' value: write here editable: true",
     r"generic 'own listener' clickable: true",
     r"generic 'property listener' clickable: true",
