@@ -306,11 +306,6 @@ _DIRECTIONS: dict[str, tuple[float, float]] = {
     "right": (1, 0),
     "left": (-1, 0),
 }
-    "down": (0, 1),
-    "up": (0, -1),
-    "right": (1, 0),
-    "left": (-1, 0),
-}
 _ENDS: dict[str, tuple[float, float]] = {"top": (0, -1e6), "bottom": (0, 1e6)}
 
 

@@ -265,7 +265,7 @@ class _Routes:
                 "callers_waiting": self._pool.waiting,
                 "leases_total": self._pool.started,
                 "leases_expired_total": self._pool.expired,
-                "chromium_crashes_total": self._pool.crashes,
+                "chromium_crashes_total": self._pool.engine.crashes,
             }
 
         lines = [f"web_server_{name} {value}" for name, value in self._run(look()).items()]

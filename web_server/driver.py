@@ -7,7 +7,6 @@ those for others go on.
 from __future__ import annotations
 
 import asyncio
-import base64
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,15 +15,15 @@ from typing import Any
 from playwright.async_api import Error
 
 from web_server.actions import UNSETTLED, Doing, action_of
-from web_server.contract import Observation, ObserveOptions, PerformAction
+from web_server.contract import ObserveOptions, PerformAction
 from web_server.errors import BadRequest, Busy, Conflict, NotFound, ServerError
-from web_server.marks import draw_marks
-from web_server.observe import ElementGone, Observed
+from web_server.looking import capture_all, observe, round_name
+from web_server.observe import ElementGone
 from web_server.page import Tab, protocol_reason
 from web_server.pool import Lease, Pool
 from web_server.session import Session
 from web_server.surface import PageHung, PageLost
-from web_server.view import blank_observation, tree_text
+from web_server.view import blank_observation
 
 LOCK_SECONDS = 60.0
 ACTION_SECONDS = 15.0
@@ -67,7 +66,7 @@ class Driver:
             raise Busy("another request is still at work on this browser: try again") from None
         try:
             self._pool.find(browser_id)
-            browser = await self._pool.browser()
+            browser = await self._pool.engine.browser()
             if session.browser is not browser:
                 await session.rebuild(browser)
             yield session
@@ -83,7 +82,7 @@ class Driver:
         """Bring back a tab whose page is gone."""
         for attempt in (1, 2):
             try:
-                browser = await self._pool.browser()
+                browser = await self._pool.engine.browser()
                 if session.browser is not browser:
                     await session.rebuild(browser)
                 elif tab.surface.lost:
@@ -92,7 +91,7 @@ class Driver:
                 return
             except Error:
                 # Chromium may have died under it, which shows only when it is asked.
-                if attempt == 2 or await self._pool.alive():
+                if attempt == 2 or await self._pool.engine.alive():
                     raise
 
     async def _recover(self, session: Session, tab: Tab, problem: Exception) -> None:
@@ -236,9 +235,7 @@ class Driver:
         for attempt in (1, 2, 3):
             try:
                 await self._ensure(session, tab)
-                view = await tab.surface.guard(
-                    self._observe(session, tab, options), OBSERVE_SECONDS
-                )
+                view = await tab.surface.guard(observe(session, tab, options), OBSERVE_SECONDS)
                 self._remember(session, tab)
                 return view
             except (PageLost, PageHung) as problem:
@@ -254,98 +251,18 @@ class Driver:
             infos, [*session.notices, "the page does not answer: go elsewhere"]
         )
 
-    async def _observe(self, session: Session, tab: Tab, options: ObserveOptions) -> dict[str, Any]:
-        surface = tab.surface
-        observed = await surface.observer.observe(
-            scope=options.scope,
-            fulltree=options.fulltree,
-            snapshot=options.snapshot,
-            elements=options.elements,
-        )
-        plain, boxed = await self._screenshots(tab, options)
-        html = await surface.page.content() if options.html else ""
-        tab.last_title = observed.title
-        tab.last_url = tab.url()
-        view = _wire(session, tab, observed)
-        view.html = html
-        view.nonboxed_screenshot = _base64(plain)
-        view.boxed_screenshot = _base64(boxed)
-        if not options.fulltree:
-            view.fulltree = ""
-        if surface.activity.keeps_changing:
-            view.events.append("the page keeps changing by itself")
-        await self._store_round(session, tab, options, plain or boxed, html)
-        session.events, session.notices, session.dialogs = [], [], []
-        return view.model_dump()
-
-    async def _screenshots(self, tab: Tab, options: ObserveOptions) -> tuple[bytes, bytes]:
-        """The viewport without and with marks; empty where not asked for."""
-        if options.screenshot == "none":
-            return b"", b""
-        plain = await self._capture(tab, options.imageFormat)
-        boxed = b""
-        if options.screenshot in ("boxed", "both"):
-            boxes = await tab.surface.observer.boxes()
-            boxed = await asyncio.to_thread(draw_marks, plain, boxes, options.imageFormat)
-        return (b"" if options.screenshot == "boxed" else plain), boxed
-
-    async def _capture(self, tab: Tab, image_format: str) -> bytes:
-        arguments: dict[str, Any] = {"format": image_format, "optimizeForSpeed": True}
-        if image_format == "jpeg":
-            arguments["quality"] = _JPEG_QUALITY
-        reply = await tab.surface.activity.cdp.send("Page.captureScreenshot", arguments)
-        return base64.b64decode(reply["data"])
-
     async def full_page(self, browser_id: str, page_id: str) -> bytes:
         """A PNG image of the whole page, as far as it is not endless."""
         async with self._session(browser_id) as session:
             tab = session.tab(page_id)
             await self._ensure(session, tab)
             try:
-                return await tab.surface.guard(self._capture_all(tab), OBSERVE_SECONDS)
+                return await tab.surface.guard(capture_all(tab), OBSERVE_SECONDS)
             except (PageLost, PageHung) as problem:
                 await self._recover(session, tab, problem)
                 raise Conflict("the page crashed or did not answer; it was restored") from None
 
-    async def _capture_all(self, tab: Tab) -> bytes:
-        cdp = tab.surface.activity.cdp
-        metrics = await cdp.send("Page.getLayoutMetrics")
-        size = metrics["cssContentSize"]
-        clip = {
-            "x": 0,
-            "y": 0,
-            "width": max(1, min(size["width"], _FULL_PAGE_LIMIT)),
-            "height": max(1, min(size["height"], _FULL_PAGE_LIMIT)),
-            "scale": 1,
-        }
-        reply = await cdp.send(
-            "Page.captureScreenshot",
-            {"format": "png", "captureBeyondViewport": True, "clip": clip},
-        )
-        return base64.b64decode(reply["data"])
-
     # --- rounds ---
-
-    async def _store_round(
-        self, session: Session, tab: Tab, options: ObserveOptions, image: bytes, html: str
-    ) -> None:
-        """Keep screenshot and HTML under the client's round number."""
-        name = round_name(options.currentRound)
-        if not name or not (image or html):
-            return
-        url = tab.url()
-
-        def store() -> None:
-            stem = session.rounds / f"{tab.id}-{name}"
-            if image:
-                stem.with_suffix(".image").write_bytes(image)
-            if html:
-                stem.with_suffix(".html").write_text(f"{url}\n{html}", encoding="utf-8")
-            kept = sorted(session.rounds.iterdir(), key=lambda path: path.stat().st_mtime)
-            for old in kept[: -2 * MAX_ROUNDS]:
-                old.unlink()
-
-        await asyncio.to_thread(store)
 
     async def stored_image(self, browser_id: str, page_id: str, number: str) -> bytes:
         """The screenshot as it was stored at that round.
@@ -420,40 +337,3 @@ class _Before:
             results.append("nothing changed")
         results = [line for line in results if said not in line]
         return "; ".join(part for part in [said, *results] if part)
-
-
-def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
-    """The old wire's keys and ours, from what the observer saw and the session kept."""
-    infos = [each.info(current=each is tab) for each in session.tabs.values()]
-    notices = list(session.notices)
-    if tab.failure:
-        notices.insert(0, tab.failure)
-    notices += [line for line in session.dialogs if line not in notices]
-    downloads = session.downloads.done
-    return Observation(
-        yaml=tree_text(infos, notices, observed.yaml_body),
-        fulltree=tree_text(infos, notices, observed.fulltree_body),
-        url=tab.url(),
-        title=observed.title,
-        pageId=tab.id,
-        snapshot=observed.snapshot or {},
-        downloaded_file_path=[download.path for download in downloads],
-        downloads=list(downloads),
-        tabs=infos,
-        viewport=observed.viewport,
-        scroll=observed.scroll,
-        focused=observed.focused,
-        dialogs=list(session.dialogs),
-        events=list(session.events),
-        elements={str(key): value for key, value in (observed.elements or {}).items()},
-    )
-
-
-def round_name(number: str) -> str:
-    """A round's number as part of a file name; empty if it is none."""
-    text = number.strip()
-    return text if text.replace("-", "").replace("_", "").isalnum() and len(text) <= 40 else ""
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")

@@ -1,0 +1,128 @@
+"""The one Chromium: started when it is needed, and anew when it or its helper process died."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
+
+from web_server.chromium import DROPPED_DEFAULTS, launch_flags
+from web_server.errors import Unavailable
+
+log = logging.getLogger("web_server")
+
+
+class Engine:
+    """Starts, watches and stops Chromium, on the event loop.
+
+    Args:
+        executable: path of Chromium.
+        folder: where it keeps profiles and caches; removed by whoever made it.
+        on_lost: called with a Chromium that is gone.
+    """
+
+    def __init__(self, executable: str, folder: Path, on_lost: Callable[[Browser], None]) -> None:
+        self.crashes = 0
+        self._executable = executable
+        self._folder = folder
+        self._on_lost = on_lost
+        self._playwright: Playwright | None = None
+        self._browser: Browser | None = None
+        self._probe: CDPSession | None = None
+        self._broken = False
+        self._launching = asyncio.Lock()
+        self._stopped = False
+
+    async def browser(self) -> Browser:
+        """The running Chromium; started anew if it died.
+
+        Raises:
+            Unavailable: it does not start, or the server is stopping.
+        """
+        async with self._launching:
+            if self._stopped:
+                raise Unavailable("the browser server is stopping")
+            if self._browser is not None and self._browser.is_connected() and not self._broken:
+                return self._browser
+            if self._browser is not None:
+                self.crashes += 1
+                log.warning("chromium is gone: starting it anew")
+            if self._broken:
+                await self._stop_playwright()
+                self._broken = False
+            try:
+                self._browser = await self._launch()
+            except (Error, OSError):
+                # The library's own helper process may have died with it: begin from scratch.
+                await self._stop_playwright()
+                try:
+                    self._browser = await self._launch()
+                except (Error, OSError) as error:
+                    reason = str(error).splitlines()[0]
+                    raise Unavailable(f"Chromium does not start: {reason}") from None
+            self._browser.on("disconnected", self._on_lost)
+            self._probe = await self._browser.new_browser_cdp_session()
+            return self._browser
+
+    async def _launch(self) -> Browser:
+        if self._playwright is None:
+            # The library's helper makes profiles and caches in its temporary folder: ours, where
+            # a later start finds and removes what a kill left behind.
+            before = os.environ.get("TMPDIR")
+            os.environ["TMPDIR"] = str(self._folder)
+            try:
+                self._playwright = await async_playwright().start()
+            finally:
+                if before is None:
+                    del os.environ["TMPDIR"]
+                else:
+                    os.environ["TMPDIR"] = before
+        return await self._playwright.chromium.launch(
+            executable_path=self._executable,
+            headless=True,
+            args=launch_flags(),
+            ignore_default_args=DROPPED_DEFAULTS,
+            handle_sigint=False,
+            handle_sigterm=False,
+            handle_sighup=False,
+            env={**os.environ, "TMPDIR": str(self._folder)},
+            downloads_path=self._folder / "unclaimed",
+            timeout=60_000,
+        )
+
+    async def alive(self) -> bool:
+        """Whether Chromium answers. If not, it is given up, and `browser` starts another."""
+        browser = self._browser
+        if browser is None or self._probe is None:
+            return False
+        try:
+            await asyncio.wait_for(self._probe.send("Browser.getVersion"), 10)
+        except (Error, asyncio.TimeoutError):
+            if self._browser is browser:
+                self._broken = True
+            self._on_lost(browser)
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """End Chromium and the library's helper process for good."""
+        self._stopped = True
+        async with self._launching:
+            if self._browser is not None:
+                try:
+                    await asyncio.wait_for(self._browser.close(), 10)
+                except (Error, asyncio.TimeoutError):
+                    pass  # it is gone already; its helper process sees to the rest
+            await self._stop_playwright()
+
+    async def _stop_playwright(self) -> None:
+        playwright, self._playwright = self._playwright, None
+        if playwright is not None:
+            try:
+                await asyncio.wait_for(playwright.stop(), 5)
+            except (Error, asyncio.TimeoutError):
+                pass  # the helper process is gone already

@@ -1,0 +1,146 @@
+"""Looking at a page: the wire's observation, screenshots, and what is kept of each round."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+from web_server.contract import Observation, ObserveOptions
+from web_server.marks import draw_marks
+from web_server.observe import Observed
+from web_server.page import Tab
+from web_server.session import Session
+from web_server.view import tree_text
+
+MAX_ROUNDS = 300
+"""Of so many rounds screenshots and HTML are kept."""
+_FULL_PAGE_LIMIT = 16_000
+_JPEG_QUALITY = 70
+
+
+async def observe(session: Session, tab: Tab, options: ObserveOptions) -> dict[str, Any]:
+    """Look at a tab: the observation as it goes over the wire.
+
+    What the session noted since the last one (events, notices, dialogs) goes with it.
+    """
+    surface = tab.surface
+    observed = await surface.observer.observe(
+        scope=options.scope,
+        fulltree=options.fulltree,
+        snapshot=options.snapshot,
+        elements=options.elements,
+    )
+    plain, boxed = await _screenshots(tab, options)
+    html = await surface.page.content() if options.html else ""
+    tab.last_title = observed.title
+    tab.last_url = tab.url()
+    view = _wire(session, tab, observed)
+    view.html = html
+    view.nonboxed_screenshot = _base64(plain)
+    view.boxed_screenshot = _base64(boxed)
+    if not options.fulltree:
+        view.fulltree = ""
+    if surface.activity.keeps_changing:
+        view.events.append("the page keeps changing by itself")
+    await _store_round(session, tab, options, plain or boxed, html)
+    session.events, session.notices, session.dialogs = [], [], []
+    return view.model_dump()
+
+
+async def _screenshots(tab: Tab, options: ObserveOptions) -> tuple[bytes, bytes]:
+    """The viewport without and with marks; empty where not asked for."""
+    if options.screenshot == "none":
+        return b"", b""
+    plain = await _capture(tab, options.imageFormat)
+    boxed = b""
+    if options.screenshot in ("boxed", "both"):
+        boxes = await tab.surface.observer.boxes()
+        boxed = await asyncio.to_thread(draw_marks, plain, boxes, options.imageFormat)
+    return (b"" if options.screenshot == "boxed" else plain), boxed
+
+
+async def _capture(tab: Tab, image_format: str) -> bytes:
+    arguments: dict[str, Any] = {"format": image_format, "optimizeForSpeed": True}
+    if image_format == "jpeg":
+        arguments["quality"] = _JPEG_QUALITY
+    reply = await tab.surface.activity.cdp.send("Page.captureScreenshot", arguments)
+    return base64.b64decode(reply["data"])
+
+
+async def capture_all(tab: Tab) -> bytes:
+    """A PNG image of the whole page, as far as it is not endless."""
+    cdp = tab.surface.activity.cdp
+    metrics = await cdp.send("Page.getLayoutMetrics")
+    size = metrics["cssContentSize"]
+    clip = {
+        "x": 0,
+        "y": 0,
+        "width": max(1, min(size["width"], _FULL_PAGE_LIMIT)),
+        "height": max(1, min(size["height"], _FULL_PAGE_LIMIT)),
+        "scale": 1,
+    }
+    reply = await cdp.send(
+        "Page.captureScreenshot",
+        {"format": "png", "captureBeyondViewport": True, "clip": clip},
+    )
+    return base64.b64decode(reply["data"])
+
+
+async def _store_round(
+    session: Session, tab: Tab, options: ObserveOptions, image: bytes, html: str
+) -> None:
+    """Keep screenshot and HTML under the client's round number."""
+    name = round_name(options.currentRound)
+    if not name or not (image or html):
+        return
+    url = tab.url()
+
+    def store() -> None:
+        stem = session.rounds / f"{tab.id}-{name}"
+        if image:
+            stem.with_suffix(".image").write_bytes(image)
+        if html:
+            stem.with_suffix(".html").write_text(f"{url}\n{html}", encoding="utf-8")
+        kept = sorted(session.rounds.iterdir(), key=lambda path: path.stat().st_mtime)
+        for old in kept[: -2 * MAX_ROUNDS]:
+            old.unlink()
+
+    await asyncio.to_thread(store)
+
+
+def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
+    """The old wire's keys and ours, from what the observer saw and the session kept."""
+    infos = [each.info(current=each is tab) for each in session.tabs.values()]
+    notices = list(session.notices)
+    if tab.failure:
+        notices.insert(0, tab.failure)
+    notices += [line for line in session.dialogs if line not in notices]
+    downloads = session.downloads.done
+    return Observation(
+        yaml=tree_text(infos, notices, observed.yaml_body),
+        fulltree=tree_text(infos, notices, observed.fulltree_body),
+        url=tab.url(),
+        title=observed.title,
+        pageId=tab.id,
+        snapshot=observed.snapshot or {},
+        downloaded_file_path=[download.path for download in downloads],
+        downloads=list(downloads),
+        tabs=infos,
+        viewport=observed.viewport,
+        scroll=observed.scroll,
+        focused=observed.focused,
+        dialogs=list(session.dialogs),
+        events=list(session.events),
+        elements={str(key): value for key, value in (observed.elements or {}).items()},
+    )
+
+
+def round_name(number: str) -> str:
+    """A round's number as part of a file name; empty if it is none."""
+    text = number.strip()
+    return text if text.replace("-", "").replace("_", "").isalnum() and len(text) <= 40 else ""
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
