@@ -128,7 +128,7 @@ def test_abuse(case: Case, outside: Path, listener: Listener):
         executor.run("pass") if "frame(" not in case.code else None
         limit = 0.5 if case.expect.get("error") == {"TimeoutError"} else 30
         if "TimeoutError" in case.expect.get("error", ()):
-            limit = min(limit, 2)
+            limit = min(limit, 1)
         began = time.monotonic()
         result = executor.run(prelude(outside, listener) + case.code, timeout=limit)
         took = time.monotonic() - began

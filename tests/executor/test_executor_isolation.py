@@ -257,6 +257,15 @@ def test_after_memory_is_full_the_next_step_can_free_it(tmp_path):
         assert executor.run("x = None\n'free'").value == "'free'"
 
 
+def test_a_deep_recursion_is_told_in_short(tmp_path):
+    with CodeExecutor(workdir=tmp_path, memory_mb=150) as executor:
+        code = "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(): f()\nf()"
+        result = executor.run(code, timeout=100)
+        # CPython itself may lose its way when a frame cannot be allocated
+        assert result.error.type in {"MemoryError", "RecursionError", "WorkerDied", "SystemError"}
+        assert executor.run("1").value == "1"
+
+
 PARENT = """
 import os, sys
 from ck_pro.executor import CodeExecutor

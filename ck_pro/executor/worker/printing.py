@@ -90,9 +90,9 @@ class Streams:
         text = bytearray()
         try:
             for index, arg in enumerate(args):
-                piece = (arg if type(arg) is str else str(arg)).encode()
                 if index:
                     text += between
+                piece = (arg if type(arg) is str else str(arg)).encode()
                 handle = self._handle_of(arg)
                 span = f"{len(text)},{len(piece)}"
                 spans.append(f"[{span}]" if handle is None else f'[{span},"{handle}"]')

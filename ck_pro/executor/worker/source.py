@@ -13,6 +13,7 @@ from typing import Any
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _LONGEST_MESSAGE = 10_000
 _LONGEST_TRACEBACK = 20_000
+_DEEP, _DEEPEST = 3000, 100  # frames: of a recursion without end only the last ones are told
 
 
 class SourceBook:
@@ -72,7 +73,10 @@ _FUTURES = _future_flags()
 
 def describe(error: BaseException, name: str) -> list[Any]:
     """Give an error as `[type, message, line, traceback]`; the line counts in the step's source."""
-    report = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
+    deep = _is_deep(error.__traceback__)
+    report = traceback.TracebackException(
+        type(error), error, error.__traceback__, limit=-_DEEPEST if deep else None, compact=True
+    )
     _leave_out_ours(report, set())
     return [
         type(error).__name__,
@@ -80,6 +84,14 @@ def describe(error: BaseException, name: str) -> list[Any]:
         _line(error, name),
         _shorten("".join(report.format())),
     ]
+
+
+def _is_deep(trace: TracebackType | None) -> bool:
+    for _ in range(_DEEP):
+        if trace is None:
+            return False
+        trace = trace.tb_next
+    return True
 
 
 def _text(error: BaseException) -> str:
