@@ -209,9 +209,10 @@ class RowFile:
 
     def close(self) -> None:
         """Release the file; harmless when repeated."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
 
     def __enter__(self) -> RowFile:
         return self
@@ -223,6 +224,8 @@ class RowFile:
     def _locked(self) -> Iterator[None]:
         """Alone among the threads of this process and among processes."""
         with self._lock:
+            if self._fd < 0:  # a thread that an interrupted run left behind
+                raise OutputError(f"the output {self.path} is closed")
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             try:
                 yield

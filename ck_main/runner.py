@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from ck_pro.session import AgentSession, Status, StopReason
 _log = logging.getLogger(__name__)
 WORK_FOLDER = "work"
 _LOCK_FILE = "lock"
+_GRACE_SECONDS = 2.0
 _OUTAGES = (StopReason.MODEL_FAILURE, StopReason.ENVIRONMENT_FAILURE)
 
 
@@ -165,8 +167,15 @@ class TaskRunner:
         ]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            self.stop.set()
+            deadline = time.monotonic() + _GRACE_SECONDS
+            for thread in threads:  # those about to end may still write their rows
+                thread.join(max(0.0, deadline - time.monotonic()))
+            raise
 
     def _work(self, queue: Iterator[Task]) -> None:
         while not self.stop.is_set():

@@ -111,6 +111,14 @@ except OutputError as e:
     assert done.stdout == "refused\n", done.stderr
 
 
+def test_a_closed_file_takes_no_row(tmp_path: Path) -> None:
+    rows = RowFile(tmp_path / "out.jsonl")
+    rows.close()
+    rows.close()
+    with pytest.raises(OutputError, match="is closed"):
+        rows.append(make_row("a"))
+
+
 def test_the_folder_is_never_the_file() -> None:
     for name, folder in (("a.jsonl", "a"), ("a", "a.d"), ("a.b.c", "a.b")):
         rows = RowFile.__new__(RowFile)
