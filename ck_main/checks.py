@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from ck_pro.agent_settings import AgentSettings
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ModelUnavailable
 from ck_pro.model import LLM
@@ -57,6 +58,8 @@ def check_services(agent: KwargsInitializable) -> None:
         BrowserServerError: the given browser server does not answer.
         ConfigError: the browser server's address is not one.
     """
+    if isinstance(agent, AgentSettings):
+        agent.check()
     seen: set[str] = set()
     for _, llm in parts_of(agent, LLM):
         if llm.call_target in seen or llm.backend is not None:

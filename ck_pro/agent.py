@@ -7,18 +7,14 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
-
-import ck_pro.prompts  # noqa: F401  (registers the default templates)
 from ck_pro import history
+from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import Guard
-from ck_pro.config import KwargsInitializable
 from ck_pro.events import Action, CodeAction, FinishAction, RejectAction, ToolCall
 from ck_pro.exceptions import (
     CKError,
-    ConfigError,
     ContentFiltered,
     EnvironmentFailure,
     ExecutorError,
@@ -32,91 +28,22 @@ from ck_pro.exceptions import (
     RunEnding,
 )
 from ck_pro.journal import Journal
-from ck_pro.language import AgentLanguage, CodeLanguage, parse_literal, parse_thought_code
+from ck_pro.language import parse_literal, parse_thought_code
 from ck_pro.model import LLM, Budget, Reply
 from ck_pro.results import ActionResult, AgentResult, observed_value, result_value
-from ck_pro.run import EventSink, ExecutorSettings, Run
+from ck_pro.run import EventSink, Run
 from ck_pro.session import AgentSession, StopReason
-from ck_pro.task import Goal, parse_progress
-from ck_pro.template import TemplatedString, get_template, register_template
-from ck_pro.tool import (
-    Tool,
-    definition_text,
-    parameters_schema,
-    signature_text,
-    tool_from_function,
-)
+from ck_pro.task import parse_progress
+from ck_pro.tool import definition_text, parameters_schema, signature_text
 
 _log = logging.getLogger(__name__)
 
 
-class MultiStepAgent(KwargsInitializable):
+class MultiStepAgent(AgentSettings):
     """An agent that solves a task in steps: plan (if it has a plan template), then act by code.
 
-    The object holds configuration only, so that one agent can serve many runs at once from many
-    threads; everything of a run lives in its `AgentSession` and `Run`.
+    Its settings are those of `AgentSettings`; subclasses override the hooks.
     """
-
-    name: str = "agent"
-    description: str = ""
-    """What it is for, as an agent that may call it reads it."""
-    model: LLM = LLM()
-    end_model: LLM | None = None
-    """Writes the final result, when `templates` has "end"; `model` when None."""
-    templates: dict[str, Any] = {"action": "agent_action"}
-    """Phase ("plan", "action", "end") -> name of a registered template; None: no such phase."""
-    sub_agents: list[Any] = []
-    """Agents that the code may call: names of attributes of this object, or agents."""
-    tools: list[Any] = []
-    """Tools that the code may call: `Tool` objects, names of attributes, or plain functions."""
-    active_functions: list[str] | None = None
-    """Names of the sub-agents and tools that exist for the model; all when None."""
-    end_always: bool = True
-    """Run the end phase, if there is one, after `stop` too; else only for want of an answer."""
-    goals: list[Goal] = []
-    """What the agent is for, beside its tasks; told in its prompts by priority."""
-    max_steps: Annotated[int, Field(ge=1)] = 10
-    recent_steps: Annotated[int, Field(ge=0)] | None = None
-    """How many steps the prompt shows; None lets the window grow and move in rare jumps."""
-    history_chars: Annotated[int, Field(ge=1000)] = 120_000
-    """Characters of history at which the window moves when `recent_steps` is None."""
-    observation_chars: Annotated[int, Field(ge=100)] = 20_000
-    """Characters of one observation that prompts show; the middle is cut out of longer ones."""
-    plan_every: Annotated[int, Field(ge=1)] = 1
-    """Plan at each n-th step only."""
-    plan_when_stuck: bool = True
-    """Plan also when steps repeat themselves, whatever `plan_every` says."""
-    stuck_limit: Annotated[int, Field(ge=2)] = 6
-    """So many equal steps in a row end the run."""
-    store_io: bool = True
-    """Keep the model's input and output in rows and journal."""
-    executor: ExecutorSettings = ExecutorSettings()
-    language: Any = CodeLanguage()
-    approver: Any = None
-    """A `ck_pro.approval.Approver` for everything that the code calls; None approves all."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        if not self.name.isidentifier():
-            raise ConfigError(f"agent name {self.name!r} is not a Python name")
-        if not isinstance(self.language, AgentLanguage):
-            raise ConfigError(f"{type(self).__name__}.language: not an AgentLanguage")
-        # plain functions are made tools once, here: it is not cheap
-        named = (str, Tool, MultiStepAgent)
-        self._callees = [
-            c if isinstance(c, named) else tool_from_function(c)
-            for c in (*self.sub_agents, *self.tools)
-        ]
-        known = [c.name for c in self._all_functions()]
-        twice = {n for n in known if known.count(n) > 1}
-        if twice:
-            raise ConfigError(f"{self.name}: two functions are named {sorted(twice)[0]!r}")
-        for name in self.active_functions or ():
-            if name not in known:
-                raise ConfigError(
-                    f"{self.name}.active_functions: no function {name!r}; "
-                    f"known are: {', '.join(known)}"
-                )
 
     # --- running ---------------------------------------------------------------------------
 
@@ -158,6 +85,7 @@ class MultiStepAgent(KwargsInitializable):
             KeyboardInterrupt: Ctrl-C, after everything was released and recorded.
             JournalError: the journal cannot be written.
         """
+        self.check()
         session = session or AgentSession(task)
         session.task, session.agent = task, self.name
         session.info.update(info or {})
@@ -345,30 +273,7 @@ class MultiStepAgent(KwargsInitializable):
         """Whether the run ends here: the log has a terminal action."""
         return session.finish is not None
 
-    # --- parts -----------------------------------------------------------------------------
-
-    def functions(self) -> list[Any]:
-        """The active sub-agents and tools, in order."""
-        active = self.active_functions
-        return [f for f in self._all_functions() if active is None or f.name in active]
-
-    def register_template(self, phase: str, template: Any) -> None:
-        """Use a template, given by name, text or function, for a phase of this agent."""
-        if not isinstance(template, str) or "{" in template or "\n" in template:
-            name = f"{self.name}_{phase}_{id(self)}"
-            register_template(name, template)
-            template = name
-        self.templates[phase] = template
-
-    def get_template(self, phase: str) -> TemplatedString:
-        """The template of a phase."""
-        name = self.templates.get(phase)
-        if not name:
-            raise ConfigError(f"{self.name}: no template for the phase '{phase}'")
-        return get_template(name)
-
-    def _all_functions(self) -> list[Any]:
-        return [getattr(self, f) if isinstance(f, str) else f for f in self._callees]
+    # --- parts ---------------------------------------------------------------------------
 
     def _prepare_common_input_kwargs(
         self, session: AgentSession, state: Mapping[str, Any]
@@ -377,8 +282,7 @@ class MultiStepAgent(KwargsInitializable):
         run: Run = session.run
         functions = self.functions()
         messages = history.messages(self, session)
-        notices = [*run.notices, *history.notices(session)]
-        run.notices = []
+        notices, run.notices = [*run.notices, *history.notices(session)], []
         return {
             "agent_name": self.name,
             "task": session.task,
@@ -387,8 +291,7 @@ class MultiStepAgent(KwargsInitializable):
             "max_steps": self.max_steps,
             "functions_short": "\n".join(f.get_function_definition(True) for f in functions),
             "functions_long": "\n\n".join(f.get_function_definition(False) for f in functions),
-            "state": dict(state),
-            "state_str": json.dumps(state, ensure_ascii=False, indent=1, default=str),
+            **_state_values(state),
             "history": messages,
             "recent_steps_str": "\n\n".join(m["content"] for m in messages),
             "notices": notices,
@@ -427,9 +330,7 @@ class MultiStepAgent(KwargsInitializable):
         except ParseError as e:
             session.run.notices.append(f"Your last plan could not be read, the old one stays: {e}")
         session.run.record("plan", data, phase="plan")
-        state = session.state
-        text = json.dumps(state, ensure_ascii=False, indent=1, default=str)
-        return {"state": state, "state_str": text}
+        return _state_values(session.state)
 
     def _tool_call(self, run: Run, name: str, arguments: Mapping[str, Any]) -> Any:
         functions, _ = run.functions()
@@ -485,6 +386,11 @@ def _reason_of(error: BaseException) -> StopReason:
         case EnvironmentFailure() | ExecutorError():
             return StopReason.ENVIRONMENT_FAILURE
     return StopReason.INTERNAL_ERROR
+
+
+def _state_values(state: Mapping[str, Any]) -> dict[str, Any]:
+    text = json.dumps(state, ensure_ascii=False, indent=1, default=str)
+    return {"state": dict(state), "state_str": text}
 
 
 def _end_result(reply: str) -> dict[str, str]:

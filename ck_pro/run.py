@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.approval import Approver, AutoApprover, require_approval
-from ck_pro.config import KwargsInitializable
 from ck_pro.environment import Environment
 from ck_pro.events import ToolCall
 from ck_pro.exceptions import Cancelled, ModelError
@@ -31,21 +30,6 @@ _SHOWN = 2000
 _REMEMBERED_PROMPTS = 4
 _POLL = 0.05
 _CHILD_SECONDS = 30.0
-
-
-class ExecutorSettings(KwargsInitializable):
-    """How an agent's code is run; see `ck_pro.executor.CodeExecutor`."""
-
-    timeout: float = 60.0
-    """Seconds of the code's own time in one step; time inside tools and sub-agents is apart."""
-    call_timeout: float | None = None
-    """Seconds that one call of a tool or sub-agent may take."""
-    memory_mb: int = 2048
-    network: bool = False
-    max_output: int = 65_536
-    """Bytes of output that are kept of one step."""
-    stateful: bool = True
-    require_isolation: str | None = None
 
 
 class Cancellation(threading.Event):

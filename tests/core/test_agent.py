@@ -371,7 +371,7 @@ def test_active_functions_filter_prompt_and_code() -> None:
     assert "NameError" in session.steps[0]["action"]["observation"]
     assert "secret_tool" not in prompts(a)[0]
     with pytest.raises(ConfigError, match="no function 'stopp'"):
-        agent(active_functions=["stopp"])
+        agent(active_functions=["stopp"]).run("t")
 
 
 def test_store_io_off_keeps_model_texts_out_of_row_and_journal(tmp_path: Path) -> None:

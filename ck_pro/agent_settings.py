@@ -1,0 +1,141 @@
+"""`AgentSettings`: what can be configured of an agent, checked when it is made."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+import ck_pro.prompts  # noqa: F401  (registers the default templates)
+from ck_pro.config import KwargsInitializable
+from ck_pro.exceptions import ConfigError
+from ck_pro.language import AgentLanguage, CodeLanguage
+from ck_pro.model import LLM
+from ck_pro.task import Goal
+from ck_pro.template import TemplatedString, get_template
+from ck_pro.tool import Tool, tool_from_function
+
+
+class ExecutorSettings(KwargsInitializable):
+    """How an agent's code is run; see `ck_pro.executor.CodeExecutor`."""
+
+    timeout: float = 60.0
+    """Seconds of the code's own time in one step; time inside tools and sub-agents is apart."""
+    call_timeout: float | None = None
+    """Seconds that one call of a tool or sub-agent may take."""
+    memory_mb: int = 2048
+    network: bool = False
+    max_output: int = 65_536
+    """Bytes of output that are kept of one step."""
+    stateful: bool = True
+    require_isolation: str | None = None
+
+
+class AgentSettings(KwargsInitializable):
+    """The settings of a `MultiStepAgent`, and the functions and templates that follow from them.
+
+    The object holds configuration only, so that one agent can serve many runs at once from many
+    threads; everything of a run lives in its `AgentSession` and `Run`.
+    """
+
+    name: str = "agent"
+    description: str = ""
+    """What it is for, as an agent that may call it reads it."""
+    model: LLM = LLM()
+    end_model: LLM | None = None
+    """Writes the final result, when `templates` has "end"; `model` when None."""
+    templates: dict[str, Any] = {"action": "agent_action"}
+    """Phase ("plan", "action", "end") -> name of a registered template; None: no such phase."""
+    sub_agents: list[Any] = []
+    """Agents that the code may call: names of attributes of this object, or agents."""
+    tools: list[Any] = []
+    """Tools that the code may call: `Tool` objects, names of attributes, or plain functions."""
+    active_functions: list[str] | None = None
+    """Names of the sub-agents and tools that exist for the model; all when None."""
+    end_always: bool = True
+    """Run the end phase, if there is one, after `stop` too; else only for want of an answer."""
+    goals: list[Goal] = []
+    """What the agent is for, beside its tasks; told in its prompts by priority."""
+    max_steps: Annotated[int, Field(ge=1)] = 10
+    recent_steps: Annotated[int, Field(ge=0)] | None = None
+    """How many steps the prompt shows; None lets the window grow and move in rare jumps."""
+    history_chars: Annotated[int, Field(ge=1000)] = 120_000
+    """Characters of history at which the window moves when `recent_steps` is None."""
+    observation_chars: Annotated[int, Field(ge=100)] = 20_000
+    """Characters of one observation that prompts show; the middle is cut out of longer ones."""
+    plan_every: Annotated[int, Field(ge=1)] = 1
+    """Plan at each n-th step only."""
+    plan_when_stuck: bool = True
+    """Plan also when steps repeat themselves, whatever `plan_every` says."""
+    stuck_limit: Annotated[int, Field(ge=2)] = 6
+    """So many equal steps in a row end the run."""
+    store_io: bool = True
+    """Keep the model's input and output in rows and journal."""
+    executor: ExecutorSettings = ExecutorSettings()
+    language: Any = CodeLanguage()
+    approver: Any = None
+    """A `ck_pro.approval.Approver` for everything that the code calls; None approves all."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not self.name.isidentifier():
+            raise ConfigError(f"agent name {self.name!r} is not a Python name")
+        if not isinstance(self.language, AgentLanguage):
+            raise ConfigError(f"{type(self).__name__}.language: not an AgentLanguage")
+        self._function_tools: dict[Any, Tool] = {}
+
+    def check(self) -> None:
+        """Find out whether the functions fit together, here and in all sub-agents.
+
+        Not done when the object is made, since a subclass may add functions after
+        `super().__init__`; a run begins with it.
+
+        Raises:
+            ConfigError: two functions of one name, or an active function that does not exist.
+        """
+        functions = self._all_functions()
+        known = [f.name for f in functions]
+        twice = {n for n in known if known.count(n) > 1}
+        if twice:
+            raise ConfigError(f"{self.name}: two functions are named {sorted(twice)[0]!r}")
+        for name in self.active_functions or ():
+            if name not in known:
+                raise ConfigError(
+                    f"{self.name}.active_functions: no function {name!r}; "
+                    f"known are: {', '.join(known)}"
+                )
+        for function in functions:
+            if isinstance(function, AgentSettings):
+                function.check()
+
+    def functions(self) -> list[Any]:
+        """The active sub-agents and tools, in order."""
+        active = self.active_functions
+        return [f for f in self._all_functions() if active is None or f.name in active]
+
+    def register_template(self, phase: str, template: Any) -> None:
+        """Use a template, given by name, text or function, for a phase of this agent."""
+        text = isinstance(template, str) and ("{" in template or "\n" in template)
+        if text or not isinstance(template, str):
+            template = TemplatedString(template, name=f"{self.name}_{phase}")
+        self.templates[phase] = template
+
+    def get_template(self, phase: str) -> TemplatedString:
+        """The template of a phase."""
+        name = self.templates.get(phase)
+        if not name:
+            raise ConfigError(f"{self.name}: no template for the phase '{phase}'")
+        return get_template(name)
+
+    def _all_functions(self) -> list[Any]:
+        return [self._function(f) for f in (*self.sub_agents, *self.tools)]
+
+    def _function(self, named: Any) -> Any:
+        """A sub-agent or tool from what the settings say: itself, its attribute, a function."""
+        if isinstance(named, str):
+            named = getattr(self, named)
+        if isinstance(named, Tool | AgentSettings):
+            return named
+        if named not in self._function_tools:  # making a tool is not cheap
+            self._function_tools[named] = tool_from_function(named)
+        return self._function_tools[named]
