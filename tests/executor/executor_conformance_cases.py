@@ -677,7 +677,7 @@ eval("1 / 0")
 ---
 type("T", (), {"a": 1}).a
 ---
-isinstance(True, int), issubclass(bool, int), callable(print), type(print) is type(lambda: 0) or True
+isinstance(True, int), issubclass(bool, int), callable(print)
 ---
 sorted([3, 1, 2], key=lambda x: -x), max("abc"), sum([[1], [2]], [])
 ---

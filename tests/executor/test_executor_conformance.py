@@ -26,7 +26,8 @@ def prepare(code):
     lines = code.encode().split(b"\n")
     end, start = last.end_lineno - 1, last.lineno - 1
     lines[end] = lines[end][:last.end_col_offset] + b")" + lines[end][last.end_col_offset:]
-    lines[start] = lines[start][:last.col_offset] + b"__value__ = (" + lines[start][last.col_offset:]
+    at = last.col_offset
+    lines[start] = lines[start][:at] + b"__value__ = (" + lines[start][at:]
     return b"\n".join(lines).decode()
 def run(code, out):
     os.chdir(tempfile.mkdtemp(dir=os.getcwd()))

@@ -258,7 +258,7 @@ def test_after_memory_is_full_the_next_step_can_free_it(tmp_path):
 
 
 def test_a_deep_recursion_is_told_in_short(tmp_path):
-    with CodeExecutor(workdir=tmp_path, memory_mb=150) as executor:
+    with CodeExecutor(workdir=tmp_path, memory_mb=80) as executor:
         code = "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(): f()\nf()"
         result = executor.run(code, timeout=100)
         # CPython itself may lose its way when a frame cannot be allocated
@@ -387,10 +387,11 @@ def test_the_zygote_comes_back_when_it_was_killed(tmp_path):
         zygote = _zygotes[()]._process
         os.kill(zygote.pid, signal.SIGKILL)
         zygote.wait()
-        result = executor.run("x")
-        if result.error is not None:  # the worker died with it
-            assert result.state_lost
-        assert executor.run("1").value == "1"
+        # its workers die with it: one step is lost, the next one has a new worker
+        results = [executor.run("1") for _ in range(50)]
+        lost = [one for one in results if one.error is not None]
+        assert len(lost) <= 1 and all(one.state_lost for one in lost)
+        assert results[-1].value == "1"
     with CodeExecutor(workdir=tmp_path) as executor:
         assert executor.run("1").value == "1"
 

@@ -46,7 +46,7 @@ def build(config: dict[str, Any]) -> None:
             _make_place(path)
             kernel.attach_tree(clones[path], path)
             os.close(clones[path])
-        elif os.path.isdir(path):  # else a place above it is hidden already
+        elif os.path.isdir(path):  # noqa: PTH112 - else a place above it is hidden already
             _hide(path, size, nodes)
     for path in hide:
         if path not in SCRATCH and os.path.ismount(path):
