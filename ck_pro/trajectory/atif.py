@@ -9,26 +9,19 @@ stand in a `user` step before the reply to it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ck_pro.exceptions import InputError
-from ck_pro.trajectory.calls import (
-    Try,
-    agent_of,
-    nested_sessions,
-    session_key,
-    status_of,
-)
 from ck_pro.trajectory.chat import (
     Image,
-    MessageError,
     normal_messages,
     normal_tool_calls,
     text_of,
 )
 from ck_pro.trajectory.images import ImageFolder
+from ck_pro.trajectory.tries import Try, agent_of, nested_sessions, session_key, status_of
 
 SCHEMA = "ATIF-v1.8"
 _USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens")
@@ -165,22 +158,36 @@ class _Trajectory:
 
     def outcome(self, n: int, action: Mapping[str, Any]) -> None:
         """What the action showed, and the sub-agents that ran in it, put to the last step."""
-        seen, refs = action.get("observation"), []
-        for nested in nested_sessions(action):
-            refs.append(self.reference(nested))
+        seen = action.get("observation")
+        refs = [self.reference(nested) for nested in nested_sessions(action)]
         if not seen and not refs:
             return
-        if not self.steps or self.steps[-1].get("extra") != {"phase": "action", "step": n}:
-            if not self.steps:
-                self.task_step()
-            extra = {"phase": "action", "step": n}
+        extra = {"phase": "action", "step": n}
+        if not self.steps:
+            self.task_step()
+        if self.steps[-1].get("extra") != extra:
             self.steps.append({"source": "agent", "message": "", "extra": extra})
         step = self.steps[-1]
-        results = list(_results(seen, [c["tool_call_id"] for c in step.get("tool_calls", ())]))
-        if refs:
-            unique = {r["trajectory_id"]: r for r in refs}
-            results[0]["subagent_trajectory_ref"] = list(unique.values())
+        results = self.results(seen, [c["tool_call_id"] for c in step.get("tool_calls", ())])
+        named = [r["trajectory_id"] for x in results for r in x.get("subagent_trajectory_ref", ())]
+        unnamed = {r["trajectory_id"]: r for r in refs if r["trajectory_id"] not in named}
+        if unnamed:
+            first = results[0].get("subagent_trajectory_ref", [])
+            results[0]["subagent_trajectory_ref"] = [*first, *unnamed.values()]
         step["observation"] = {"results": results}
+
+    def results(self, seen: Any, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """One result per tool call where there are as many, else one for all."""
+        if not (isinstance(seen, list) and len(seen) == len(ids) > 1):
+            source = {"source_call_id": ids[0]} if ids else {}
+            return [{**source, "content": _shown(seen)}]
+        out: list[dict[str, Any]] = []
+        for entry, call_id in zip(seen, ids, strict=True):
+            out.append({"source_call_id": call_id, "content": _shown(entry)})
+            refs = [self.reference(s) for s in nested_sessions({"observation": entry})]
+            if refs:
+                out[-1]["subagent_trajectory_ref"] = refs
+        return out
 
     def reference(self, session: Mapping[str, Any]) -> dict[str, Any]:
         """A reference to a nested session, which is embedded when it is new."""
@@ -217,16 +224,6 @@ def _tool_calls(
     ]
 
 
-def _results(seen: Any, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """One result per tool call where there are as many, else one for all."""
-    if isinstance(seen, list) and len(seen) == len(ids) > 1:
-        for entry, call_id in zip(seen, ids, strict=True):
-            yield {"source_call_id": call_id, "content": _shown(entry)}
-    else:
-        source = {"source_call_id": ids[0]} if ids else {}
-        yield {**source, "content": _shown(seen)}
-
-
 def _shown(seen: Any) -> str:
     """An observation as text, sub-agents' results as the calling model saw them."""
     if isinstance(seen, list):
@@ -242,6 +239,3 @@ def _version() -> str:
         return version("ck-pro")
     except PackageNotFoundError:  # run from a source tree
         return "0"
-
-
-__all__ = ["SCHEMA", "MessageError", "check_references", "trajectory_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ck_pro.trajectory.calls import Try
+from ck_pro.trajectory.tries import Try
 
 
 def ckpro_row(attempt: Try) -> dict[str, Any] | None:

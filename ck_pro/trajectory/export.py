@@ -15,14 +15,14 @@ from rich.table import Table
 from ck_pro.exceptions import CKError, InputError
 from ck_pro.trajectory.filters import Condition, FilterSettings, Labels
 from ck_pro.trajectory.images import OutputError
-from ck_pro.trajectory.pipeline import (
+from ck_pro.trajectory.job import (
     FORMATS,
     RUN_FORMATS,
     ExportSettings,
     Report,
     check_settings,
-    export,
 )
+from ck_pro.trajectory.pipeline import export
 from ck_pro.trajectory.sources import Problem
 
 _SHOWN_PROBLEMS = 20

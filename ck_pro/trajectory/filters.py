@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from ck_pro.exceptions import InputError
 from ck_pro.model import estimate_tokens
-from ck_pro.trajectory.calls import Call, Try, session_key, value_at
+from ck_pro.trajectory.calls import Call
 from ck_pro.trajectory.chat import text_of
+from ck_pro.trajectory.tries import Try, session_key, value_at
 
 _CONDITION = re.compile(r"\s*([\w.\-]+)\s*(==|!=|>=|<=|>|<|!~|~)\s*(.*?)\s*", re.DOTALL)
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {

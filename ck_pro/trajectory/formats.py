@@ -149,7 +149,7 @@ def verl_rows(call: Call, layout: Layout) -> list[Row]:
     """
     messages = []
     for message in (*call.prompt, layout.reply(call.reply, call.reasoning)):
-        text = "".join(tagged_parts(message, layout)) + _calls_as_text(message)
+        text = tagged_text(message, layout) + _calls_as_text(message)
         messages.append({"role": message["role"], "content": text})
     row: Row = {"messages": messages, "metadata": call.metadata}
     if layout.has_images:
@@ -157,18 +157,16 @@ def verl_rows(call: Call, layout: Layout) -> list[Row]:
     return [row]
 
 
-def tagged_parts(message: Message, layout: Layout) -> list[str]:
+def tagged_text(message: Message, layout: Layout) -> str:
     """A message's text with `<image>` for each image; such tags in the text itself are defused."""
     out = []
     for part in _parts(message, layout):
-        if part["type"] == "image":
-            out.append("<image>")
-        else:
-            text = part["text"]
+        text = "<image>" if part["type"] == "image" else part["text"]
+        if part["type"] == "text":
             for name in _PLACEHOLDERS:
                 text = text.replace(f"<{name}>", f"&lt;{name}&gt;")
-            out.append(text)
-    return out
+        out.append(text)
+    return "\n".join(out)
 
 
 def _calls_as_text(message: Message) -> str:

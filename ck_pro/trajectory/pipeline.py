@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ck_pro.exceptions import InputError
 from ck_pro.model import estimate_tokens
 from ck_pro.trajectory import formats, schema
 from ck_pro.trajectory.atif import trajectory_of
-from ck_pro.trajectory.calls import Call, Try, Unusable, calls_of, tries_of
+from ck_pro.trajectory.calls import Call, Unusable, calls_of
 from ck_pro.trajectory.chat import MessageError
 from ck_pro.trajectory.ckpro import ckpro_row
 from ck_pro.trajectory.filters import Filters, FilterSettings, tokens_of
 from ck_pro.trajectory.formats import Builder, Layout
 from ck_pro.trajectory.images import ImageFolder, OutputError
+from ck_pro.trajectory.job import PREFERENCES, RUN_FORMATS, ExportSettings, Report
 from ck_pro.trajectory.sharegpt import sharegpt_rows, write_info
-from ck_pro.trajectory.sources import Problem, check_inputs, read_records
+from ck_pro.trajectory.sources import Problem, read_records
 from ck_pro.trajectory.survey import BestTries, Kinds, Replies
+from ck_pro.trajectory.tries import Try, tries_of
 from ck_pro.trajectory.writers import JsonFolderWriter, JsonLinesWriter, ParquetWriter, Writer
 
 BUILDERS: dict[str, Builder] = {
@@ -32,130 +33,6 @@ BUILDERS: dict[str, Builder] = {
     "verl": formats.verl_rows,
     "parquet": formats.sft_rows,
 }
-"""Formats with a row per model call."""
-RUN_FORMATS = ("atif", "ckpro")
-"""Formats with a row per try."""
-FORMATS = (*BUILDERS, *RUN_FORMATS)
-PREFERENCES = ("dpo", "kto")
-PARQUET_ONLY = ("verl", "parquet")
-
-
-@dataclass(frozen=True)
-class ExportSettings:
-    """What to write and where.
-
-    Args:
-        format: one of `FORMATS`.
-        inputs: files of rows, run directories.
-        output: the file (or folder, for `atif`).
-        filters: what to keep.
-        images: where images go; None takes what fits the format.
-        columns, reasoning, max_pairs: see `Layout`.
-        good_score: the score from which on a reply counts as good (`dpo`, `kto`).
-        shard_rows: rows per file.
-        force: replace what is there.
-    """
-
-    format: str
-    inputs: Sequence[Path]
-    output: Path
-    filters: FilterSettings = field(default_factory=FilterSettings)
-    images: formats.ImageMode | None = None
-    columns: formats.Columns = "prompt"
-    reasoning: formats.Reasoning = "drop"
-    good_score: float = 1.0
-    max_pairs: int = 1
-    shard_rows: int | None = None
-    force: bool = False
-
-    @property
-    def parquet(self) -> bool:
-        """Whether the output is Parquet."""
-        return self.output.suffix == ".parquet"
-
-    @property
-    def image_mode(self) -> formats.ImageMode:
-        """Where images go."""
-        return self.images or ("embed" if self.parquet or self.format == "ckpro" else "folder")
-
-    @property
-    def filters_in_use(self) -> FilterSettings:
-        """The filters; failed sub-sessions are examples too where bad ones are wanted."""
-        if self.format not in PREFERENCES or self.filters.failed_subs == "keep":
-            return self.filters
-        return replace(self.filters, failed_subs="keep")
-
-
-@dataclass
-class Report:
-    """What came in, what went out, and where the rest stayed.
-
-    Args:
-        runs: rows and journals read.
-        problems: lines and journals that could not be read.
-        unfinished: journals whose runs have not ended.
-        calls_in: model calls found; tries, for formats of whole runs.
-        dropped: of these, by the filter or the reason.
-        rows_out: training rows written.
-        images: images written to the folder of images.
-        files: what was written.
-        prompt_tokens, reply_tokens: of the rows written, by our estimate.
-    """
-
-    runs: int = 0
-    problems: int = 0
-    unfinished: int = 0
-    calls_in: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-    rows_out: int = 0
-    prompt_tokens: int = 0
-    reply_tokens: int = 0
-    images: int = 0
-    files: list[Path] = field(default_factory=list)
-
-
-def check_settings(settings: ExportSettings) -> None:
-    """Return if the settings fit each other and the inputs are there.
-
-    Raises:
-        InputError: they do not; the message names the option of the command line.
-    """
-    s, f = settings, settings.filters
-    whole = s.format in RUN_FORMATS
-    allowed: dict[str, bool] = {
-        f"--output {s.output}: --format {s.format} writes Parquet, name a file ....parquet": (
-            s.parquet or s.format not in PARQUET_ONLY
-        ),
-        f"--output {s.output}: --format {s.format} writes no Parquet, name a file ....jsonl": (
-            not s.parquet or s.format in (*PARQUET_ONLY, "sft", *PREFERENCES)
-        ),
-        "--images folder: Parquet and ckpro hold their images themselves": (
-            s.images != "folder" or not (s.parquet or s.format == "ckpro")
-        ),
-        f"--images embed: --format {s.format} in JSON cannot; name an output ....parquet": (
-            s.images != "embed" or s.parquet or s.format in ("axolotl", "ckpro")
-        ),
-        "--images drop: ckpro's rows are whole": s.images != "drop" or s.format != "ckpro",
-        f"--columns messages: --format {s.format} has its own columns": (
-            s.columns == "prompt" or s.format in ("sft", "parquet")
-        ),
-        f"--reasoning: --format {s.format} has its own place for it": (
-            s.reasoning == "drop" or not whole
-        ),
-        f"--reasoning field: --format {s.format} has no such field; inline can do it": (
-            s.reasoning != "field" or s.format not in ("sharegpt", "verl")
-        ),
-        f"--format {s.format} takes whole runs: filters of single calls do not apply": (
-            not whole or not f.of_calls
-        ),
-    }
-    for message, holds in allowed.items():
-        if not holds:
-            raise InputError(message)
-    check_inputs(s.inputs)
-    for path in s.inputs:
-        if s.output.exists() and s.output.samefile(path):
-            raise InputError(f"--output {s.output} is an input too; name another")
 
 
 def export(settings: ExportSettings, say: Callable[[Problem], None] = lambda p: None) -> Report:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ck_pro.trajectory.calls import Call
 from ck_pro.trajectory.chat import Message, MessageError
-from ck_pro.trajectory.formats import Layout, Row, tagged_parts
+from ck_pro.trajectory.formats import Layout, Row, tagged_text
 from ck_pro.trajectory.images import OutputError
 
 INFO_FILE = "dataset_info.json"
@@ -30,7 +30,7 @@ def sharegpt_rows(call: Call, layout: Layout) -> list[Row]:
     """
     messages = [*call.prompt, layout.reply(call.reply, call.reasoning)]
     first = next((n for n, m in enumerate(messages) if m["role"] != "system"), len(messages))
-    system = "\n\n".join("".join(tagged_parts(m, layout)) for m in messages[:first])
+    system = "\n\n".join(tagged_text(m, layout) for m in messages[:first])
     turns = _joined([_turn(m, layout) for m in messages[first:]])
     sides = [t["from"] in _MODEL for t in turns]
     if sides != [n % 2 == 1 for n in range(len(turns))] or len(turns) % 2:
@@ -48,7 +48,7 @@ def _turn(message: Message, layout: Layout) -> dict[str, str]:
         calls = [c["function"] for c in message["tool_calls"]]
         value = json.dumps(calls if len(calls) > 1 else calls[0], ensure_ascii=False)
         return {"from": "function_call", "value": value}
-    return {"from": _FROM[message["role"]], "value": "".join(tagged_parts(message, layout))}
+    return {"from": _FROM[message["role"]], "value": tagged_text(message, layout)}
 
 
 def _joined(turns: Sequence[dict[str, str]]) -> list[dict[str, str]]:

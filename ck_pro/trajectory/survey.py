@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ck_pro.trajectory.calls import Call, Try
+from ck_pro.trajectory.calls import Call
 from ck_pro.trajectory.chat import Message
+from ck_pro.trajectory.tries import Try
 
 
 class BestTries:

@@ -1,0 +1,160 @@
+"""Rows as tries of tasks, and the facts of a session: all that needs no model call.
+
+What a row may leave out and still be read: `info` of any session (then a session without an
+answer counts as failed, and an agent's name is guessed from what its steps carry), `sub_sessions`
+(then nested sessions are those that observations show), `eval` (then there is no score).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ck_pro.exceptions import InputError
+from ck_pro.trajectory.chat import hash_of
+
+DONE = "done"
+FAILED = "problem"
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "correct", "right", "pass", "passed"), 1.0),
+    **dict.fromkeys(("false", "no", "incorrect", "wrong", "fail", "failed"), 0.0),
+}
+_MARKS = {"web_state_before": "web_agent", "file_state_before": "file_agent"}
+
+
+@dataclass(frozen=True)
+class Try:
+    """One attempt at a task.
+
+    Args:
+        where: file and line, or folder, it was read from.
+        row: the row it is in.
+        session: its main session.
+        number: 0, 1, ... among the tries of its row.
+        score: how good its answer was; None when nobody knows.
+    """
+
+    where: str
+    row: Mapping[str, Any]
+    session: Mapping[str, Any]
+    number: int
+    score: float | None
+
+    @property
+    def task_id(self) -> str:
+        """The row's id as text."""
+        return str(self.row.get("id", ""))
+
+    @property
+    def group(self) -> bytes:
+        """The same for all tries of one task, in whatever file and under whatever id."""
+        return hash_of(self.row.get("task") or self.session.get("task"), self.row.get("file"))
+
+    @property
+    def status(self) -> str:
+        """How its main session ended."""
+        return status_of(self.session)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the main session."""
+        return len(self.session["steps"])
+
+
+def tries_of(where: str, row: Mapping[str, Any], score_from: str = "eval.corr") -> list[Try]:
+    """The tries of a row: earlier failed ones first, its own last.
+
+    Args:
+        score_from: path of the score in the row. What it holds may be a number, a truth value or
+            a word such as "correct".
+
+    Raises:
+        InputError: the score is none of these.
+    """
+    earlier = []
+    for found in row.get("previous_failed_sessions") or ():
+        session = found.get("session", found) if isinstance(found, Mapping) else None
+        if isinstance(session, Mapping) and isinstance(session.get("steps"), list):
+            earlier.append(session)
+    tries = [Try(where, row, s, n, 0.0) for n, s in enumerate(earlier)]
+    score = _score(value_at(row, score_from), score_from)
+    return [*tries, Try(where, row, row["session"], len(tries), score)]
+
+
+def value_at(row: Any, path: str) -> Any:
+    """What a dotted path leads to; None where there is nothing."""
+    for name in path.split("."):
+        if isinstance(row, Mapping):
+            row = row.get(name)
+        elif isinstance(row, list) and name.isdigit() and int(name) < len(row):
+            row = row[int(name)]
+        else:
+            return None
+    return row
+
+
+def _score(value: Any, path: str) -> float | None:
+    if isinstance(value, str):
+        word = value.strip().casefold()
+        try:
+            value = _WORDS[word] if word in _WORDS else float(word)
+        except ValueError:
+            raise InputError(f"{path} is {value!r}, which is no score") from None
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or value != value:
+        raise InputError(f"{path} is {value!r}, which is no score")
+    return float(value)
+
+
+def status_of(session: Mapping[str, Any]) -> str:
+    """How a session ended; without `info`, "done" if it has an answer and "problem" if not."""
+    status = value_at(session, "info.status")
+    if status:
+        return str(status)
+    return DONE if final_results(session).get("output") not in (None, "") else FAILED
+
+
+def final_results(session: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The `{"output", "log"}` that a session ended with; empty when there is none."""
+    steps = session.get("steps") or [{}]
+    found = value_at(session, "info.final_results") or value_at(steps[-1], "end.final_results")
+    return found if isinstance(found, Mapping) else {}
+
+
+def agent_of(session: Mapping[str, Any], depth: int) -> str:
+    """Name of a session's agent."""
+    known = value_at(session, "info.agent")
+    if known:
+        return str(known)
+    for step in session.get("steps") or ():
+        for mark, name in _MARKS.items():
+            if mark in (value_at(step, "action") or ()):
+                return name
+    return "sub_agent" if depth else "ck_agent"
+
+
+def session_key(session: Mapping[str, Any]) -> bytes:
+    """The same for copies of one session."""
+    steps = session.get("steps") or [{}]
+    said = value_at(steps[-1], "action.llm_output"), value_at(steps[-1], "action.code")
+    return hash_of(session.get("id"), session.get("task"), len(steps), said)
+
+
+def nested_sessions(action: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The sub-agents' sessions that a step's action holds, copies among them."""
+    for session in action.get("sub_sessions") or ():
+        if isinstance(session, Mapping):
+            yield session
+    yield from _shown_sessions(action.get("observation"))
+
+
+def _shown_sessions(seen: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(seen, list):
+        for entry in seen:
+            yield from _shown_sessions(entry)
+    elif isinstance(seen, Mapping):
+        if isinstance(seen.get("session"), Mapping):
+            yield seen["session"]
+        yield from _shown_sessions(seen.get("sel_cands"))
