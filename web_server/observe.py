@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import weakref
 from dataclasses import dataclass, field
@@ -19,21 +20,24 @@ from typing import TYPE_CHECKING, Any
 from . import render
 from .frames import ContextGone, Realm, find_frame_realm
 from .marks import Box
+from .target import ElementGone, Target, gone
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, ElementHandle, Frame, Page
 
+__all__ = ["ElementGone", "Observed", "Observer", "Target"]
+
+log = logging.getLogger(__name__)
+
 _HERE = Path(__file__).parent
-_PARTS = ("safe", "dom", "names", "states", "walk", "tags", "target")
+_PARTS = (
+    "safe", "dom", "tables", "names", "states", "hints", "text", "walk", "tags", "target",
+)  # fmt: skip
 _RETRIES = 5
 _MAX_FRAME_LEVELS = 6
 _MANY_PLACES = 20_000
 
 _secrets: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-
-
-class ElementGone(Exception):
-    """No element with that id is on the page now. The message is one line for the model."""
 
 
 @dataclass
@@ -54,80 +58,6 @@ class Observed:
     viewport: dict[str, int] = field(default_factory=dict)
     focused: str = ""
     elements: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class Target:
-    """An element as it is now: what it is, and where the pointer would reach it.
-
-    `x` and `y` are CSS pixels in the main frame's viewport; `covered_by` describes the element
-    that lies over that point (None: nothing does); `in_viewport` is False for what has to be
-    scrolled to, or has no box at all.
-    """
-
-    id: int
-    role: str
-    name: str
-    tag: str
-    input_type: str
-    disabled: bool
-    editable: bool
-    in_viewport: bool
-    x: float
-    y: float
-    covered_by: str | None
-    frame: Frame
-    _realm: Realm = field(repr=False)
-    _local_id: int = field(repr=False)
-    _observer: Observer = field(repr=False)
-
-    async def scroll_into_view(self) -> Target:
-        """Scroll the element (and the frames it is in) to the middle, and look again.
-
-        Raises:
-            ElementGone: it vanished meanwhile.
-        """
-        for realm, local_id in reversed(list(self._realm.owners(self._local_id))):
-            await realm.call("scrollToNode", local_id)
-        return await self._observer.resolve(self.id)
-
-    async def evaluate(self, function_source: str, arg: Any = None) -> Any:
-        """Run `function(element, arg)` on the very element, unseen by the page.
-
-        Args:
-            function_source: a JavaScript function expression; async is awaited.
-            arg: anything JSON can hold.
-
-        Raises:
-            ElementGone: it vanished meanwhile.
-        """
-        wrapped = (
-            "(id, argument) => { const element = ckObserver.elementOf(id);"
-            f" return element ? Promise.resolve(({function_source})(element, argument))"
-            ".then((value) => ({ value })) : null; }"
-        )
-        answer = await self._realm.run(wrapped, self._local_id, arg)
-        if answer is None:
-            raise _gone(self.id)
-        return answer.get("value")
-
-    async def handle(self) -> ElementHandle:
-        """The element as the browser library's own handle, for what only it can do.
-
-        Raises:
-            ElementGone: it vanished meanwhile.
-        """
-        handle = await self._observer.hand_over(self._realm, self._local_id, self.frame)
-        if handle is None:
-            raise _gone(self.id)
-        return handle
-
-
-def _gone(element_id: int) -> ElementGone:
-    return ElementGone(
-        f"There is no element [{element_id}] on the page now: it vanished or the page changed."
-        " Look at the present observation and use an id from there."
-    )
 
 
 @cache
@@ -244,6 +174,8 @@ class Observer:
     async def _walk_document(self, realm: Realm, options: dict[str, Any]) -> dict[str, Any]:
         """One walk; a second one when it met closed shadow roots that it did not know."""
         result: dict[str, Any] = await realm.call("observe", options)
+        if result["faults"]:
+            log.warning("elements left out of the observation: %s", "; ".join(result["faults"]))
         if result["suspects"]:
             opened = [await realm.adopt_closed_root(number) for number in result["suspects"]]
             if any(opened):
@@ -312,18 +244,18 @@ class Observer:
         try:
             facts = await realm.call("resolve", local_id)
             if facts is None:
-                raise _gone(element_id)
+                raise gone(element_id)
             for outer, owner_id in list(realm.owners(local_id))[1:]:
                 seen = await outer.call("resolveInFrame", owner_id, facts["x"], facts["y"])
                 if seen is None:
-                    raise _gone(element_id)
+                    raise gone(element_id)
                 facts["x"], facts["y"] = seen["x"], seen["y"]
                 facts["in_viewport"] = facts["in_viewport"] and seen["in_viewport"]
                 facts["covered_by"] = facts["covered_by"] or seen["covered_by"]
             framed = facts.pop("framed")
             frame = await self._frame_of(realm, local_id if framed else None)
         except ContextGone:
-            raise _gone(element_id) from None
+            raise gone(element_id) from None
         return Target(
             id=element_id, **facts, frame=frame, _realm=realm, _local_id=local_id, _observer=self
         )

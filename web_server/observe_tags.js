@@ -229,7 +229,7 @@ function walkDocument(doc, frame, depth) {
   const clip = frame.clip;
   frame.escaping = ancestorsOfEscapes(doc);
   const context = {
-    depth, level: 0, clip, outer: clip, frame, style, on: true, whole: false, mute: false, row: null,
+    depth, clip, outer: clip, frame, style, on: true, whole: false, mute: false, row: null,
     ariaHidden: false, invisible: false, pointer: false, inert: false, faded: false,
     interactive: false,
   };
@@ -261,14 +261,14 @@ function observe(options) {
   const root = rootElementOf(document);
   const scroller = scrollerOf(document) || root;
   walk = {
-    out: [], run: null, full: options.full, frames: [], suspects: [],
+    out: [], run: null, full: options.full, frames: [], suspects: [], faults: [],
     focus: options.focus ? focusedElement(document) : null,
   };
   const clip = options.clip || { x1: 0, y1: 0, x2: innerWidth, y2: innerHeight };
   if (root) walkDocument(document, { x: 0, y: 0, clip, owner: null, parent: null }, 1);
   const result = {
     records: walk.out.join('\x1e'), next: nextId, frames: walk.frames,
-    suspects: walk.suspects,
+    suspects: walk.suspects, faults: walk.faults,
     title: clean(titleOf(document)), url: location.href,
     scroll: scroller ? {
       x: Math.round(scrollX), y: Math.round(scrollY), above: Math.round(scroller.scrollTop),

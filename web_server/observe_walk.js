@@ -11,10 +11,9 @@ const CONTAINERS = new Set(('alert alertdialog article banner complementary cont
   + 'form grid group list listitem log main menu menubar navigation radiogroup region row '
   + 'search status table tablist tabpanel timer toolbar tooltip tree treegrid DescriptionList '
   + 'listbox').split(' '));
-const LONG_TEXT = 1000;
 const LONG_NAME = 300;
 const MAX_OPTIONS = 30;
-const MAX_DEPTH = 1500;
+const BESIDE = -1; // where in its element a text of the style sheet starts
 const MAX_SUSPECTS = 10;
 
 let walk = null; // the state of the walk under way
@@ -40,70 +39,6 @@ function put(c, node, role, flags, rect, name, pairs) {
     clean(name), pairs));
 }
 
-// -- text: pieces of one line of text are gathered until something else stands between them ------
-
-function flushText() {
-  const run = walk.run;
-  if (!run) return;
-  walk.run = null;
-  const name = clean(run.text);
-  if (!name || !(run.inView || walk.full)) return;
-  walk.out.push(record(run.depth, run.id === 0 ? pieceId(run.node, run.start) : run.id,
-    'StaticText', run.inView ? IN_VIEW : 0, '', name, []));
-}
-
-function addText(c, node, start, text, inView) {
-  let run = walk.run;
-  if (run && (run.text.length > LONG_TEXT || run.depth !== c.depth)) {
-    flushText();
-    run = null;
-  }
-  if (!run) {
-    if (!/\S/.test(text)) return;
-    run = walk.run = { depth: c.depth, node, start, id: 0, text: '', inView: false };
-  }
-  run.text += text;
-  if (inView && /\S/.test(text)) run.inView = true;
-}
-
-function textInView(c, node, start, end) {
-  if (c.whole) return true;
-  const range = new Range();
-  range.setStart(node, start);
-  range.setEnd(node, end);
-  return intersect(range.getBoundingClientRect(), c.clip) !== null;
-}
-
-function visitText(node, c) {
-  if (c.mute || c.ariaHidden || c.invisible) return;
-  const data = node.data;
-  if (c.row) {
-    c.row.text(transformed(data, c.style));
-    return;
-  }
-  if (!/\S/.test(data)) {
-    if (walk.run) walk.run.text += ' ';
-    return;
-  }
-  if (data.length <= LONG_TEXT * 1.5) {
-    addText(c, node, 0, transformed(data, c.style), c.on && textInView(c, node, 0, data.length));
-    return;
-  }
-  for (let start = 0; start < data.length;) {
-    let end = Math.min(data.length, start + LONG_TEXT);
-    if (end < data.length) {
-      const space = data.lastIndexOf(' ', end);
-      const line = data.lastIndexOf('\n', end);
-      end = line > start + LONG_TEXT / 2 ? line : space > start + LONG_TEXT / 2 ? space : end;
-    }
-    flushText();
-    addText(c, node, start, transformed(data.slice(start, end), c.style),
-      c.on && textInView(c, node, start, end));
-    start = end;
-  }
-  flushText();
-}
-
 // -- elements ------------------------------------------------------------------------------------
 
 function overlaps(rect, clip) {
@@ -111,7 +46,6 @@ function overlaps(rect, clip) {
 }
 
 function visitChildren(element, c) {
-  if (c.level > MAX_DEPTH) return;
   if (element.firstChild === null && element.localName !== 'slot' && !shadowOf(element)) return;
   if (element.localName === 'tbody' && !walk.full && element.rows.length > 40) {
     visitRows(element, c);
@@ -153,8 +87,17 @@ function firstRowBelow(rows, y) {
 
 function visitNode(node, c) {
   const type = typeOf(node);
-  if (type === 1) visit(node, c);
-  else if (type === 3) visitText(node, c);
+  if (type === 3) {
+    visitText(node, c);
+  } else if (type === 1) {
+    try {
+      visit(node, c);
+    } catch (error) {
+      // Pages can make any property lie, or nest beyond the stack: one element that cannot be read
+      // must not hide the others.
+      if (walk.faults.length < 3) walk.faults.push(`${tagOf(node)}: ${error}`);
+    }
+  }
 }
 
 // Pieces of long pages. What is inside them stands inside them, unless it is taken out of the flow:
@@ -241,7 +184,7 @@ function visitForm(form, c) {
 // What holds for the inside of an element: a changed copy of what holds outside.
 function contextInside(element, rect, sized, on, style, c) {
   const position = style.position;
-  const inner = { ...c, on, style, level: c.level + 1 };
+  const inner = { ...c, on, style };
   inner.invisible = style.visibility !== 'visible';
   inner.pointer = style.cursor === 'pointer';
   inner.ariaHidden = c.ariaHidden || element.getAttribute('aria-hidden') === 'true';
@@ -315,103 +258,8 @@ function visitPlain(element, tag, rect, inner, c) {
   }
 }
 
-// Why an element without an interactive role is worth a line: it listens, it looks clickable where
-// what is around it does not, it can be dragged, edited or focused.
-function hintsOf(element, role, inner, c, attributes) {
-  let hints = null;
-  const known = INTERACTIVE_ROLES.has(role);
-  if (!known && (noted.click.has(element) || attributes && element.hasAttribute('onclick')
-      || inner.pointer && !c.pointer && !c.interactive)) hints = ['clickable: true'];
-  if (hints && (role === 'generic' || CONTAINERS.has(role)) && holdsThePage(element)) hints = null;
-  if (attributes) {
-    if (element.draggable === true && element.getAttribute('draggable') === 'true'
-        || noted.drag.has(element) && element.draggable) (hints = hints || []).push('draggable: true');
-    if (element.hasAttribute('contenteditable') && isEditableRoot(element)) {
-      hints = hints || [];
-      if (role !== 'textbox') hints.push('editable: true');
-    }
-    if (!hints && element.hasAttribute('tabindex') && element.tabIndex >= 0
-        && (role === 'generic' || role === 'gridcell') && !scrollPairs(element, inner.style).length) hints = ['focusable: true'];
-  }
-  if (!hints && noted.hover.has(element) && !c.interactive && !holdsThePage(element)) {
-    hints = ['hoverable: true'];
-  }
-  if (element.localName === 'body' && element.ownerDocument.designMode === 'on') {
-    (hints = hints || []).push('editable: true');
-  }
-  const cursor = inner.style.cursor;
-  if ((cursor === 'move' || cursor === 'grab') && c.style.cursor !== cursor
-      && !(hints && hints.includes('draggable: true'))) (hints = hints || []).push('draggable: true');
-  return hints;
-}
-
-// The root of an application listens for everything inside it: not a thing to click on.
-function holdsThePage(element) {
-  if (element.localName === 'body' || element.localName === 'html') return true;
-  return element.offsetWidth * element.offsetHeight > innerWidth * innerHeight * 0.5
-    && element.childElementCount > 0;
-}
-
 function flagsFor(inner, interactive) {
   return (inner.on ? IN_VIEW : 0) | (interactive ? INTERACTIVE : 0);
-}
-
-// What covers an element, '' when the pointer reaches it. A part of a frame may be covered in the
-// documents around it as well.
-function coveredBy(element, inner) {
-  const found = pointOf(element, inner.clip);
-  if (!found) return '';
-  if (found.hit) return describe(found.hit);
-  let { x, y } = found;
-  for (let frame = inner.frame; frame.owner; frame = frame.parent) {
-    x += frame.x - frame.parent.x;
-    y += frame.y - frame.parent.y;
-    const hit = deepElementFromPoint(frame.owner.ownerDocument, x, y);
-    if (hit && hit !== frame.owner) return describe(hit);
-  }
-  return '';
-}
-
-function describe(element) {
-  let e = element;
-  for (let i = 0; e && e.nodeType === 1 && i < 8; i++, e = composedParent(e)) {
-    if (e.localName === 'body' || e.localName === 'html') break;
-    const role = roleOf(e);
-    if (role !== 'generic' && role !== 'none' && role !== 'paragraph') {
-      const name = plain(nameOf(e, role) || hintName(e), 40);
-      const id = nodeIds.get(e);
-      return collapse(`${role} ${name}`) + (id ? ` (id ${id})` : '');
-    }
-  }
-  const text = plain(textOf(element, 'generic'), 40);
-  return collapse(`${element.localName} ${hintName(element)} ${text}`);
-}
-
-// Something to tell nameless elements apart by.
-function hintName(element) {
-  for (const key of ['data-testid', 'id', 'name', 'class', 'href', 'src']) {
-    let value = element.getAttribute(key);
-    if (!value) continue;
-    if (key === 'href' || key === 'src') {
-      value = value.startsWith('data:') ? '' : value.replace(/[?#].*$/, '').replace(/\/+$/, '').split('/').pop();
-    }
-    value = plain(value, 40);
-    if (value) return value;
-  }
-  return '';
-}
-
-function namelessPairs(element, role, style) {
-  const pairs = [];
-  const inside = element.querySelector('svg[class],i[class],img[src],use');
-  const hint = hintName(element) || inside && hintName(inside);
-  if (hint) pairs.push('hint: ' + hint);
-  const color = element instanceof SVGElement || 'ownerSVGElement' in element ? style.fill
-    : style.backgroundColor;
-  if (!('value' in element) && color && color !== 'none' && !/^rgba\(.*, 0\)$/.test(color)) {
-    pairs.push('color: ' + color.replace(/, /g, ','));
-  }
-  return pairs;
 }
 
 function visitInteractive(element, role, rect, inner, c, hints) {
@@ -501,27 +349,6 @@ function visitHeading(element, rect, inner, c) {
   }
 }
 
-function scrollPairs(element, style) {
-  const pairs = [];
-  const vertical = style.overflowY;
-  if (vertical !== 'visible' && vertical !== 'hidden' && vertical !== 'clip') {
-    const more = element.scrollHeight - element.clientHeight;
-    if (more > 4 && element.clientHeight > 20 && element !== scrollerOf(element.ownerDocument)) {
-      const above = Math.round(element.scrollTop);
-      pairs.push(`scroll: ${above} px above, ${Math.max(0, Math.round(more - above))} px below`);
-    }
-  }
-  const across = style.overflowX;
-  if (across !== 'visible' && across !== 'hidden' && across !== 'clip') {
-    const more = element.scrollWidth - element.clientWidth;
-    if (more > 4 && element.clientWidth > 20 && element !== scrollerOf(element.ownerDocument)) {
-      const left = Math.round(element.scrollLeft);
-      pairs.push(`scroll across: ${left} px left, ${Math.max(0, Math.round(more - left))} px right`);
-    }
-  }
-  return pairs;
-}
-
 // Landmarks, lists, groups: shown when something inside them is.
 function visitContainer(element, role, rect, inner, c) {
   if (inner.on && walk.suspects.length < MAX_SUSPECTS
@@ -560,5 +387,5 @@ function addPseudo(element, c, which) {
   const text = pseudoText(element, which);
   if (!text) return;
   if (c.row) c.row.text(text);
-  else addText(c, element, 0, text, true);
+  else addText(c, element, BESIDE, text, true);
 }

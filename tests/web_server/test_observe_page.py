@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +74,13 @@ LINES = [
     ("<meter aria-label=A value=.3></meter>", ["meter 'A' value: 0.3"]),
     ("<div id=e contenteditable>my <b>text</b></div>",
      ["generic '' value: my text editable: true"]),
+    ("<style>nav::before { content: 'Go to' }</style><nav><a href=a>A</a></nav>",
+     ["navigation ''", "StaticText 'Go to'", "link 'A'"]),
+    ("<button aria-haspopup=menu aria-expanded=true aria-controls=m>M</button><p>t</p>"
+     "<div role=menu id=m><div role=menuitem>Cut</div></div>",
+     ["button 'M' hasPopup: menu expanded: true", "menu ''", "menuitem 'Cut'", "StaticText 't'"]),
+    ("<button aria-haspopup=true aria-expanded=true>M</button>",
+     ["button 'M' hasPopup: menu open: true"]),
     ("<button>it's [4] button 'x'</button>", ["button 'it's [4] button \u2019x''"]),
 ]  # fmt: skip
 
@@ -139,6 +147,39 @@ def test_an_element_has_the_same_line_in_both(lab: Lab) -> None:
     near = {line.strip() for line in seen.yaml_body.split("\n")}
     assert near <= far
     assert near == {line.strip() for line in lab.look().yaml_body.split("\n")}
+
+
+PAGES = sorted((Path(__file__).parent / "observe_pages").glob("*.html"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_ids_are_unique_and_lines_the_same_wherever_one_stands(lab: Lab, page: Path) -> None:
+    lab.show(page.read_text(encoding="utf-8"))
+    for _ in range(3):
+        seen = lab.look(fulltree=True)
+        near, far = (
+            [x.strip() for x in t.split("\n")] for t in (seen.yaml_body, seen.fulltree_body)
+        )
+        assert set(near) - {near[1]} <= set(far)
+        for lines in (near, far):
+            numbers = [line.split("]")[0] for line in lines]
+            assert len(numbers) == len(set(numbers))
+        lab.run(lab.page.evaluate("scrollBy(0, 400)"))
+
+
+def test_a_page_nested_beyond_reason_is_shown_as_far_as_it_goes(lab: Lab) -> None:
+    lab.show("<button>first</button><div id=deep></div><button>last</button>")
+    lab.run(
+        lab.page.evaluate("""() => {
+        let inner = document.querySelector('#deep');
+        for (let i = 0; i < 1200; i++) {
+            inner = inner.appendChild(document.createElement('div'));
+            if (i === 400) inner.append('level 400');
+        }
+    }""")
+    )
+    lines = bare(lab.look(scope="page").yaml_body)
+    assert lines == ["button 'first'", "StaticText 'level 400'", "button 'last'"]
 
 
 def test_snapshot_and_elements(lab: Lab) -> None:

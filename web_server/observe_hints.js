@@ -1,0 +1,117 @@
+// Isolated world: why an element is worth a line, what covers it, what tells it from its like.
+
+// Why an element without an interactive role is worth a line: it listens, it looks clickable where
+// what is around it does not, it can be dragged, edited or focused.
+function hintsOf(element, role, inner, c, attributes) {
+  let hints = null;
+  const known = INTERACTIVE_ROLES.has(role);
+  if (!known && (noted.click.has(element) || attributes && element.hasAttribute('onclick')
+      || inner.pointer && !c.pointer && !c.interactive)) hints = ['clickable: true'];
+  if (hints && (role === 'generic' || CONTAINERS.has(role)) && holdsThePage(element)) hints = null;
+  if (attributes) {
+    if (element.draggable === true && element.getAttribute('draggable') === 'true'
+        || noted.drag.has(element) && element.draggable) (hints = hints || []).push('draggable: true');
+    if (element.hasAttribute('contenteditable') && isEditableRoot(element)) {
+      hints = hints || [];
+      if (role !== 'textbox') hints.push('editable: true');
+    }
+    if (!hints && element.hasAttribute('tabindex') && element.tabIndex >= 0
+        && (role === 'generic' || role === 'gridcell') && !scrollPairs(element, inner.style).length) hints = ['focusable: true'];
+  }
+  if (!hints && noted.hover.has(element) && !c.interactive && !holdsThePage(element)) {
+    hints = ['hoverable: true'];
+  }
+  if (element.localName === 'body' && element.ownerDocument.designMode === 'on') {
+    (hints = hints || []).push('editable: true');
+  }
+  const cursor = inner.style.cursor;
+  if ((cursor === 'move' || cursor === 'grab') && c.style.cursor !== cursor
+      && !(hints && hints.includes('draggable: true'))) (hints = hints || []).push('draggable: true');
+  return hints;
+}
+
+// The root of an application listens for everything inside it: not a thing to click on.
+function holdsThePage(element) {
+  if (element.localName === 'body' || element.localName === 'html') return true;
+  return element.offsetWidth * element.offsetHeight > innerWidth * innerHeight * 0.5
+    && element.childElementCount > 0;
+}
+
+// What covers an element, '' when the pointer reaches it. A part of a frame may be covered in the
+// documents around it as well.
+function coveredBy(element, inner) {
+  const found = pointOf(element, inner.clip);
+  if (!found) return '';
+  if (found.hit) return describe(found.hit);
+  let { x, y } = found;
+  for (let frame = inner.frame; frame.owner; frame = frame.parent) {
+    x += frame.x - frame.parent.x;
+    y += frame.y - frame.parent.y;
+    const hit = deepElementFromPoint(frame.owner.ownerDocument, x, y);
+    if (hit && hit !== frame.owner) return describe(hit);
+  }
+  return '';
+}
+
+function describe(element) {
+  let e = element;
+  for (let i = 0; e && e.nodeType === 1 && i < 8; i++, e = composedParent(e)) {
+    if (e.localName === 'body' || e.localName === 'html') break;
+    const role = roleOf(e);
+    if (role !== 'generic' && role !== 'none' && role !== 'paragraph') {
+      const name = plain(nameOf(e, role) || hintName(e), 40);
+      const id = nodeIds.get(e);
+      return collapse(`${role} ${name}`) + (id ? ` (id ${id})` : '');
+    }
+  }
+  const text = plain(textOf(element, 'generic'), 40);
+  return collapse(`${element.localName} ${hintName(element)} ${text}`);
+}
+
+// Something to tell nameless elements apart by.
+function hintName(element) {
+  for (const key of ['data-testid', 'id', 'name', 'class', 'href', 'src']) {
+    let value = element.getAttribute(key);
+    if (!value) continue;
+    if (key === 'href' || key === 'src') {
+      value = value.startsWith('data:') ? '' : value.replace(/[?#].*$/, '').replace(/\/+$/, '').split('/').pop();
+    }
+    value = plain(value, 40);
+    if (value) return value;
+  }
+  return '';
+}
+
+function namelessPairs(element, role, style) {
+  const pairs = [];
+  const inside = element.querySelector('svg[class],i[class],img[src],use');
+  const hint = hintName(element) || inside && hintName(inside);
+  if (hint) pairs.push('hint: ' + hint);
+  const color = element instanceof SVGElement || 'ownerSVGElement' in element ? style.fill
+    : style.backgroundColor;
+  if (!('value' in element) && color && color !== 'none' && !/^rgba\(.*, 0\)$/.test(color)) {
+    pairs.push('color: ' + color.replace(/, /g, ','));
+  }
+  return pairs;
+}
+
+function scrollPairs(element, style) {
+  const pairs = [];
+  const vertical = style.overflowY;
+  if (vertical !== 'visible' && vertical !== 'hidden' && vertical !== 'clip') {
+    const more = element.scrollHeight - element.clientHeight;
+    if (more > 4 && element.clientHeight > 20 && element !== scrollerOf(element.ownerDocument)) {
+      const above = Math.round(element.scrollTop);
+      pairs.push(`scroll: ${above} px above, ${Math.max(0, Math.round(more - above))} px below`);
+    }
+  }
+  const across = style.overflowX;
+  if (across !== 'visible' && across !== 'hidden' && across !== 'clip') {
+    const more = element.scrollWidth - element.clientWidth;
+    if (more > 4 && element.clientWidth > 20 && element !== scrollerOf(element.ownerDocument)) {
+      const left = Math.round(element.scrollLeft);
+      pairs.push(`scroll across: ${left} px left, ${Math.max(0, Math.round(more - left))} px right`);
+    }
+  }
+  return pairs;
+}
