@@ -300,4 +300,10 @@ def _cut_torn_tail(fd: int) -> int:
 
 
 def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    """Compact JSON that UTF-8 can hold."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, as a cut reply may end with
+        return json.dumps(value, separators=(",", ":"), default=str)
+    return text

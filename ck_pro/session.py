@@ -129,6 +129,10 @@ class AgentSession:
     def _on_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.task, self.agent = data["task"], data.get("agent", "")
         self.info = {**data.get("info", {}), "start_time": event["time"]}
+        if event.get("parent") is None:  # a sub-agent's is inside its caller's
+            config = data.get("config", {})
+            seed = config.get("model", {}).get("call_kwargs", {}).get("seed")
+            self.info.update(config=config, seed=seed)
 
     def _on_step(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         plan = {"thought": "", "code": "", "state": self.state, "llm_input": [], "llm_output": ""}

@@ -61,7 +61,9 @@ def test_a_run_from_first_thought_to_answer(tmp_path: Path) -> None:
     assert row["steps"][0]["action"]["llm_input"][0]["role"] == "system"
     assert row["steps"][0]["plan"]["llm_input"] == []
     assert row["steps"][-1]["end"]["final_results"]["output"] == "42"
-    assert row["info"]["call_stat"]["__main__"]["llm_call"] == 2
+    info = row["info"]
+    assert info["call_stat"]["__main__"]["llm_call"] == 2
+    assert info["config"]["max_steps"] == a.max_steps and info["seed"] is None
 
 
 def test_a_sub_agent_comes_back_whole_whatever_is_printed() -> None:

@@ -31,6 +31,12 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert call["data"]["messages"] == messages
 
 
+def test_half_a_surrogate_pair_is_kept(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        event = journal.append("x", sid="s", data={"a": "cut \ud83d", "messages": ["\ud83d"]})
+    assert _read(tmp_path) == [event]
+
+
 def test_messages_and_images_are_stored_once(tmp_path: Path) -> None:
     big = [{"role": "user", "content": f"{n} " + "x" * 1000} for n in range(20)]
     shot = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": IMAGE}}]}
