@@ -220,10 +220,10 @@ class _Sayer:
 def report_table(report: Report, settings: ExportSettings) -> Table:
     """What came in, what each filter dropped, what went out."""
     unit = "runs" if settings.format in RUN_FORMATS else "model calls"
-    table = Table(title=f"{settings.format}: {settings.output}", show_header=False)
+    table = Table(title=f"export: {settings.format}", show_header=False)
     table.add_column("what")
     table.add_column("count", justify="right")
-    table.add_row("rows and journals read", f"{report.runs:,}")
+    table.add_row("rows and journals", f"{report.runs:,}")
     if report.problems:
         table.add_row("not readable, left out", f"{report.problems:,}", style="yellow")
     if report.unfinished:

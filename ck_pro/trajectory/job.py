@@ -72,9 +72,9 @@ class Report:
     """What came in, what went out, and where the rest stayed.
 
     Args:
-        runs: rows and journals read.
-        problems: lines and journals that could not be read.
-        unfinished: journals whose runs have not ended.
+        runs: rows and journals found.
+        problems: of these, what could not be read.
+        unfinished: of these, journals whose runs have not ended.
         calls_in: model calls found; tries, for formats of whole runs.
         dropped: of these, by the filter or the reason.
         rows_out: training rows written.

@@ -95,6 +95,7 @@ class _Export:
         """All tries of the input with their ordinals; the pass that counts also tells problems."""
         ordinal = 0
         for found in read_records(self.settings.inputs):
+            self.report.runs += counting
             if isinstance(found, Problem):
                 self._problem(found, counting)
                 continue
@@ -103,7 +104,6 @@ class _Export:
             except InputError as e:
                 self._problem(Problem(found.where, str(e)), counting)
                 continue
-            self.report.runs += counting
             for attempt in tries:
                 yield ordinal, attempt
                 ordinal += 1

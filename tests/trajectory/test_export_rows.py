@@ -1,0 +1,470 @@
+"""What becomes a training row, and what does not."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Samples
+from sample_runs import data_url, png, read_lines
+
+from ck_pro.trajectory.export import main
+
+
+def export(*args: Any, code: int = 0) -> None:
+    assert main([str(a) for a in args]) == code
+
+
+def sft(output: Path, *args: Any, code: int = 0) -> list[dict[str, Any]]:
+    export("-f", "sft", "-o", output, "--force", *args, code=code)
+    return read_lines(output) if output.exists() else []
+
+
+def facts(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(r["metadata"][n] for n in names) for r in rows]
+
+
+def text(message: dict[str, Any]) -> str:
+    """The text of a message whose content is text or parts."""
+    given = message["content"]
+    return given if isinstance(given, str) else "".join(p.get("text", "") for p in given)
+
+
+def call_row(text: str = "hi", reply: str = "ok", **more: Any) -> dict[str, Any]:
+    """A part of a step with a model call, as any program of CK-Pro's schema writes it."""
+    prompt = [{"role": "system", "content": "s"}, {"role": "user", "content": text}]
+    return {"thought": "", "code": "", "llm_input": prompt, "llm_output": reply, **more}
+
+
+def foreign(task: str, *actions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A row without anything of ours."""
+    steps: list[dict[str, Any]] = [
+        {"step_idx": n, "plan": {"llm_input": [], "llm_output": ""}, "action": a}
+        for n, a in enumerate(actions)
+    ]
+    steps[-1]["end"] = {"final_results": {"output": "x", "log": ""}}
+    return {"id": task, "task": task, "session": {"task": task, "steps": steps}, **more}
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def test_a_row_per_call_at_every_depth(samples: Samples, tmp_path: Path) -> None:
+    rows = sft(tmp_path / "o.jsonl", "-i", samples.plain, "--failed-subs", "keep")
+    where = Counter(facts(rows, "task_id", "agent_path", "depth", "phase", "step", "status"))
+    web = "ck_agent/web_agent"
+    assert where == {
+        ("capital", "ck_agent", 0, "action", 0, "done"): 1,
+        ("capital", "ck_agent", 0, "action", 1, "done"): 1,
+        ("capital", web, 1, "action", 0, "done"): 1,
+        ("capital", web, 1, "action", 1, "done"): 1,
+        ("capital", web, 1, "action", 0, "problem"): 1,
+        ("capital", web, 1, "action", 1, "problem"): 1,
+        ("sum", "ck_agent", 0, "action", 0, "done"): 1,
+        ("sum", "ck_agent", 0, "action", 1, "done"): 1,
+    }
+    assert set(facts(rows, "model", "scored", "try")) == {("scripted", True, 0)}
+    first = next(r for r in rows if r["metadata"]["task_id"] == "sum")
+    assert list(first) == ["prompt", "completion", "tools", "metadata"]
+    assert [m["role"] for m in first["prompt"]] == ["system", "user"]
+    (made,) = first["completion"][0]["tool_calls"]
+    assert made["function"] == {"name": "add", "arguments": {"a": 20, "b": 22}}
+    assert {t["function"]["name"] for t in json.loads(first["tools"])} == {"add", "web_agent"}
+
+
+def test_failed_sub_sessions_of_good_runs_stay_out_and_good_ones_come(
+    samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = sft(tmp_path / "o.jsonl", "-i", samples.good)
+    assert Counter(facts(rows, "agent", "status")) == {
+        ("ck_agent", "done"): 4,
+        ("web_agent", "done"): 2,
+    }
+    table = capsys.readouterr().out
+    assert "dropped: failed sub-session" in table and "tokens, estimated" in table
+
+
+@pytest.mark.parametrize("format_", ["sft", "sharegpt", "axolotl", "atif", "ckpro"])
+def test_rows_and_journals_give_the_same(samples: Samples, tmp_path: Path, format_: str) -> None:
+    one, two = tmp_path / "1" / "o.jsonl", tmp_path / "2" / "o.jsonl"
+    export("-f", format_, "-i", samples.good, "-o", one)
+    export("-f", format_, "-i", samples.journals(samples.good), "-o", two)
+    assert one.read_bytes() == two.read_bytes() != b""
+    assert sorted(p.name for p in one.parent.rglob("*")) == sorted(
+        p.name for p in two.parent.rglob("*")
+    )
+
+
+def test_one_journal_is_an_input_too(samples: Samples, tmp_path: Path) -> None:
+    rows = sft(tmp_path / "o.jsonl", "-i", samples.journals(samples.good) / "sum")
+    assert facts(rows, "task_id", "step", "reward") == [("sum", 0, 1.0), ("sum", 1, 1.0)]
+
+
+def test_a_session_in_observation_and_sub_sessions_comes_once(tmp_path: Path) -> None:
+    sub = {"id": "s1", "task": "deep", "steps": [{"action": call_row("deep")}]}
+    shown = {"output": "o", "log": "", "task": "deep", "repr": "r", "session": sub}
+    unprinted = {"id": "s2", "task": "deep", "steps": [{"action": call_row("deeper", "yes")}]}
+    first = call_row("top", observation=["text", shown], sub_sessions=[sub, unprinted])
+    later = call_row("top 2", observation=shown)
+    path = write(tmp_path / "r.jsonl", foreign("t", first, later))
+    sub["steps"][0]["end"] = {"final_results": {"output": "o", "log": ""}}  # type: ignore[index]
+    rows = sft(tmp_path / "o.jsonl", "-i", path, "--failed-subs", "keep", "--duplicates", "keep")
+    assert [r["prompt"][1]["content"] for r in rows] == ["top", "deep", "deeper", "top 2"]
+
+
+def test_rows_of_other_programs(tmp_path: Path) -> None:
+    web = {"steps": [{"action": call_row("w", web_state_before={"url": "u"})}]}
+    candidates = [{"output": n, "session": {**web, "id": n}} for n in "ab"]
+    shown = candidates[0]["session"]
+    several = {"output": "a", "sel_cands": candidates, "sel_idx": 0, "session": shown}
+    ask = {"phase": "tool:ask_llm", **call_row("q", "a")}
+    action = call_row("t", observation=several, model_calls=[ask])
+    row = foreign("t", action, eval={"corr": "Correct"})
+    path = write(tmp_path / "r.jsonl", row)
+    rows = sft(tmp_path / "o.jsonl", "-i", path, "--failed-subs", "keep")
+    assert facts(rows, "agent_path", "phase", "reward", "model") == [
+        ("ck_agent", "action", 1.0, ""),
+        ("ck_agent", "tool:ask_llm", 1.0, ""),
+        ("ck_agent/web_agent", "action", 0.0, ""),
+    ]  # the candidates' equal calls are one
+
+
+def test_earlier_failed_tries_of_a_row_are_tries(tmp_path: Path) -> None:
+    row = foreign("t", call_row("p", "good"), eval={"corr": 1})
+    row["previous_failed_sessions"] = [foreign("t", call_row("p", "bad"))["session"]]
+    path = write(tmp_path / "r.jsonl", row)
+    assert facts(sft(tmp_path / "o.jsonl", "-i", path), "try", "reward") == [(0, 0.0), (1, 1.0)]
+    export("-f", "dpo", "-i", path, "-o", tmp_path / "d.jsonl")
+    (pair,) = read_lines(tmp_path / "d.jsonl")
+    said = pair["chosen"][0]["content"], pair["rejected"][0]["content"]
+    assert said == ("good", "bad")
+
+
+def test_images_stand_in_a_folder_once(samples: Samples, tmp_path: Path) -> None:
+    rows = sft(tmp_path / "o.jsonl", "-i", samples.good, samples.wrong, "--failed-subs", "keep")
+    named = {i for r in rows for i in r["images"]}
+    assert {(tmp_path / n).read_bytes() for n in named} == {png(1), png(2)}
+    assert len(list((tmp_path / "o_images").iterdir())) == 2
+    for row in rows:
+        parts = [p for m in row["prompt"] for p in m["content"]]
+        assert sum(p["type"] == "image" for p in parts) == len(row["images"])
+    assert len(rows[0]["images"]) == 1 or len(rows[1]["images"]) == 1
+    plain = sft(tmp_path / "p.jsonl", "-i", samples.good, "--images", "drop")
+    assert all(isinstance(m["content"], str) for r in plain for m in r["prompt"])
+    assert not (tmp_path / "p_images").exists()
+
+
+def test_reasoning(samples: Samples, tmp_path: Path) -> None:
+    args = ("-i", samples.plain, "--agent", "ck_agent")
+    field = sft(tmp_path / "o.jsonl", *args, "--reasoning", "field")
+    assert [r["completion"][0].get("reasoning_content") for r in field].count("I should look.") == 2
+    inline = sft(tmp_path / "o.jsonl", *args, "--reasoning", "inline")
+    assert inline[0]["completion"][0]["content"].startswith("<think>\nI should look.\n</think>")
+
+
+def test_columns_messages(samples: Samples, tmp_path: Path) -> None:
+    rows = sft(tmp_path / "o.jsonl", "-i", samples.plain, "--columns", "messages")
+    assert {r["messages"][-1]["role"] for r in rows} == {"assistant"}
+
+
+# --- preferences -------------------------------------------------------------------------------
+
+
+def test_pairs_come_from_several_tries(samples: Samples, tmp_path: Path) -> None:
+    export("-f", "dpo", "-i", samples.good, samples.wrong, "-o", tmp_path / "d.jsonl")
+    pairs = {r["metadata"]["task_id"]: r for r in read_lines(tmp_path / "d.jsonl")}
+    assert set(pairs) == {"capital", "sum"}
+    added = [pairs["sum"][k][0]["tool_calls"][0] for k in ("chosen", "rejected")]
+    assert [c["function"]["arguments"]["b"] for c in added] == [22, 23]
+    assert text(pairs["capital"]["chosen"][0]) == "Paris"
+    assert pairs["capital"]["metadata"]["chosen_reward"] == 1.0
+
+
+def test_labels_of_kto(samples: Samples, tmp_path: Path) -> None:
+    export("-f", "kto", "-i", samples.good, samples.wrong, "-o", tmp_path / "k.jsonl")
+    rows = read_lines(tmp_path / "k.jsonl")
+    said = {(text(r["completion"][0]), r["label"]) for r in rows}
+    assert ("Paris", True) in said and ("London", False) in said
+    # a failed sub-session in a good run is an example of what not to do
+    assert {r["label"] for r in rows if r["metadata"]["status"] == "problem"} == {False}
+
+
+def test_pairs_per_prompt(tmp_path: Path) -> None:
+    rows = [foreign("t", call_row("p", f"r{n}"), eval={"corr": n / 4}) for n in range(5)]
+    path = write(tmp_path / "r.jsonl", *rows)
+    for limit, good, expected in ((1, 1, [("r4", "r0")]), (9, 0.7, [("r4", "r0"), ("r3", "r1")])):
+        export("-f", "dpo", "-i", path, "-o", tmp_path / "d.jsonl", "--force",
+               "--max-pairs", limit, "--good-score", good)  # fmt: skip
+        pairs = read_lines(tmp_path / "d.jsonl")
+        assert [(p["chosen"][0]["content"], p["rejected"][0]["content"]) for p in pairs] == expected
+
+
+# --- filters -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "kept"),
+    [
+        (["--min-score", "1"], {"good"}),
+        (["--max-score", "0.5"], {"bad"}),
+        (["--status", "done"], {"good", "bad"}),
+        (["--status", "problem"], set()),
+        (["--where", "feedback~SLOW"], {"bad"}),
+        (["--where", "feedback!~slow"], {"good", "unscored"}),
+        (["--where", "_orig.Level>=2", "--where", "eval.corr==1"], {"good"}),
+        (["--where", "judge.vote==yes"], {"bad"}),
+        (["--score-from", "judge.vote", "--min-score", "1"], {"bad"}),
+        (["--best", "1"], {"good"}),
+        (["--best", "2"], {"good", "bad"}),
+        (["--min-chars", "100"], {"bad"}),
+        (["--max-chars", "99"], {"good", "unscored"}),
+        (["--max-tokens", "20"], {"good", "unscored"}),
+        (["--agent", "ck_agent"], {"good", "bad", "unscored"}),
+        (["--agent", "web_agent"], set()),
+        (["--phase", "plan"], set()),
+        (["--errors", "drop"], {"good", "bad"}),
+    ],
+)
+def test_filters(tmp_path: Path, args: list[str], kept: set[str]) -> None:
+    rows = [
+        foreign("t", call_row("p", "good"), eval={"corr": 1}, _orig={"Level": 2}),
+        foreign(
+            "t",
+            call_row("p" * 100, "bad"),
+            eval={"corr": 0},
+            feedback="too slow",
+            judge={"vote": "yes"},
+        ),
+        foreign("t", call_row("p", "unscored", error={"error": "NameError"})),
+    ]
+    rows[2]["session"]["info"] = {"status": "ambiguity"}
+    path = write(tmp_path / "r.jsonl", *rows)
+    found = sft(tmp_path / "o.jsonl", "-i", path, *args, code=0 if kept else 1)
+    assert {r["completion"][0]["content"] for r in found} == kept
+
+
+def test_the_best_of_several_tries_is_the_shortest_of_the_right_ones(tmp_path: Path) -> None:
+    long = foreign("t", call_row("p", "long"), call_row("p", "long 2"), eval={"corr": 1})
+    short = foreign("t", call_row("p", "short"), eval={"corr": 1})
+    other = foreign("other task", call_row("p", "other"), eval={"corr": 1})
+    paths = [write(tmp_path / "a.jsonl", long, other), write(tmp_path / "b.jsonl", short)]
+    rows = sft(tmp_path / "o.jsonl", "-i", *paths, "--best", 1)
+    assert [r["completion"][0]["content"] for r in rows] == ["other", "short"]
+
+
+def test_labels_of_steps(samples: Samples, tmp_path: Path) -> None:
+    labels = write(
+        tmp_path / "labels.jsonl",
+        {"label": "exclude", "id": "capital"},
+        {"label": "include", "id": "capital", "agent_path": "ck_agent", "step": 1},
+    )
+    args = ("-i", samples.plain, "--labels", labels)
+    rows = sft(tmp_path / "o.jsonl", *args)
+    assert set(facts(rows, "task_id", "step")) == {("sum", 0), ("capital", 1), ("sum", 1)}
+    rows = sft(tmp_path / "o.jsonl", *args, "--unlabelled", "drop")
+    assert facts(rows, "task_id", "step") == [("capital", 1)]
+
+
+def test_duplicates(samples: Samples, tmp_path: Path) -> None:
+    once = sft(tmp_path / "o.jsonl", "-i", samples.plain, samples.plain)
+    twice = sft(tmp_path / "o.jsonl", "-i", samples.plain, samples.plain, "--duplicates", "keep")
+    assert len(twice) == 2 * len(once)
+    for format_ in ("atif", "ckpro"):
+        out = tmp_path / "w.jsonl"
+        export("-f", format_, "-i", samples.plain, samples.plain, "-o", out, "--force")
+        assert len(read_lines(out)) == 2
+
+
+def test_calls_that_no_format_takes_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown(part: Any) -> dict[str, Any]:
+        return {**call_row(), "llm_input": [{"role": "user", "content": [part]}]}
+
+    svg = data_url(1).replace("image/png", "image/svg+xml")
+    actions = [
+        call_row("p", ""),
+        call_row(
+            "p", "x", llm_info={"tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}
+        ),
+        {**call_row(), "llm_input": [{"role": "wizard", "content": "x"}]},
+        shown({"type": "audio", "audio": "x"}),
+        shown({"type": "image_url", "image_url": {"url": "https://example.org/x.png"}}),
+        shown({"type": "image_url", "image_url": svg}),
+        shown({"type": "image_url", "image_url": "data:image/png;base64,***"}),
+        call_row("p", "fine"),
+    ]
+    rows = sft(tmp_path / "o.jsonl", "-i", write(tmp_path / "r.jsonl", foreign("t", *actions)))
+    assert [r["completion"][0]["content"] for r in rows] == [[{"type": "text", "text": "fine"}]]
+    table = capsys.readouterr().out
+    for reason in ("empty reply", "unreadable tool call", "unknown role", "neither text nor image",
+                   "not in the row itself", "do not load", "unreadable image"):  # fmt: skip
+        assert reason in table
+
+
+# --- bad input, exit codes ---------------------------------------------------------------------
+
+
+def test_broken_lines_are_said_and_the_rest_goes_on(
+    samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = samples.plain.read_bytes().splitlines(keepends=True)
+    path = tmp_path / "r.jsonl"
+    bad_step = json.dumps(foreign("t", call_row())).replace('"action"', '"action": 3, "x"', 1)
+    bad_score = json.dumps(foreign("t", call_row(), eval={"corr": [1]}))
+    lines = [b"\xef\xbb\xbf" + good[0][:-1] + b"\r\n", b"\n", b'{"id": 1\n', b"[]\n", b"\xff\n",
+             b"[" * 100_000 + b"\n", bad_step.encode() + b"\n", bad_score.encode() + b"\n",
+             good[1], good[0][:50]]  # fmt: skip
+    path.write_bytes(b"".join(lines))
+    rows = sft(tmp_path / "o.jsonl", "-i", path, code=3)
+    assert {r["metadata"]["task_id"] for r in rows} == {"capital", "sum"}
+    said = capsys.readouterr().err.splitlines()
+    assert [s.split(": ")[0].rpartition(" ")[2] for s in said] == [
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "10",
+    ]
+    assert said[1] == f"{path}, line 4: not an output row: it has no session with steps (left out)"
+    assert "eval.corr is [1]" in said[5] and "torn" in said[6]
+
+
+def test_unfinished_and_broken_journals(
+    samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = (samples.journals(samples.plain) / "sum" / "events.jsonl").read_bytes()
+    lines = events.splitlines(keepends=True)
+    made = {"whole": events, "cut": b"".join(lines[:6]) + lines[6][:9], "odd": b'{"kind": 1}\n',
+            "empty": b"", "other": b'{"kind":"x","data":{}}\n'}  # fmt: skip
+    for name, content in made.items():
+        (tmp_path / "run" / name).mkdir(parents=True)
+        (tmp_path / "run" / name / "events.jsonl").write_bytes(content)
+    rows = sft(tmp_path / "o.jsonl", "-i", tmp_path / "run", code=3)
+    assert len(rows) == 2
+    said = capsys.readouterr()
+    assert "unfinished runs, left out" in said.out
+    assert f"{tmp_path}/run/odd: events.jsonl, line 1: not an event (left out)" in said.err
+    assert f"{tmp_path}/run/other: not a journal of ours" in said.err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-f", "sft", "-o", "o.jsonl"], "give at least one --input"),
+        (["-f", "sft", "-i", "nowhere", "-o", "o.jsonl"], "cannot read nowhere"),
+        (["-f", "sft", "-i", "empty", "-o", "o.jsonl"], "no journal in it"),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "r.jsonl", "--force"], "is an input too"),
+        (["-f", "verl", "-i", "r.jsonl", "-o", "o.jsonl"], "name a file ....parquet"),
+        (["-f", "axolotl", "-i", "r.jsonl", "-o", "o.parquet"], "name a file ....jsonl"),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "embed"], "....parquet"),
+        (["-f", "parquet", "-i", "r.jsonl", "-o", "o.parquet", "--images", "folder"], "themselves"),
+        (["-f", "ckpro", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "drop"], "whole"),
+        (["-f", "dpo", "-i", "r.jsonl", "-o", "o.jsonl", "--columns", "messages"], "own columns"),
+        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--reasoning", "inline"], "own place"),
+        (["-f", "sharegpt", "-i", "r.jsonl", "-o", "o.jsonl", "--reasoning", "field"], "inline"),
+        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--phase", "plan"], "do not apply"),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--where", "x"], "no condition"),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--where", "x~("], "regular expression"),
+        (
+            ["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--labels", "l"],
+            "cannot read the labels",
+        ),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--labels", "r.jsonl"], "line 1: a label"),
+        (
+            ["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--labels", "odd"],
+            "'color' names no call",
+        ),
+        (["-f", "nope", "-i", "r.jsonl", "-o", "o.jsonl"], "'nope' is not one of"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    args: list[str], message: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "r.jsonl", foreign("t", call_row()))
+    write(tmp_path / "odd", {"label": "include", "color": "red"})
+    (tmp_path / "empty").mkdir()
+    before = sorted(tmp_path.iterdir())
+    assert main(args) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and message in said and said.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_is_there_stays_unless_forced(samples: Samples, tmp_path: Path) -> None:
+    out = tmp_path / "o.jsonl"
+    out.write_text("mine")
+    export("-f", "sft", "-i", samples.plain, "-o", out, code=4)
+    assert out.read_text() == "mine" and list(tmp_path.iterdir()) == [out]
+    folder = tmp_path / "o"
+    folder.mkdir()
+    (folder / "letter.txt").write_text("mine")
+    export("-f", "atif", "-i", samples.plain, "-o", folder, "--force", code=4)
+    assert (folder / "letter.txt").read_text() == "mine"
+    export("-f", "sft", "-i", samples.plain, "-o", out / "x.jsonl", code=4)
+
+
+def test_nothing_is_left_of_a_failed_export(
+    samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for format_, output in (("dpo", "o.jsonl"), ("parquet", "o.parquet"), ("atif", "o")):
+        for error, code in (
+            (OSError(28, "No space left on device"), 4),
+            (KeyboardInterrupt(), 130),
+        ):
+            with monkeypatch.context() as m:
+
+                def fail(self: Any, row: Any, error: BaseException = error) -> None:
+                    raise error
+
+                for name in ("JsonLinesWriter", "ParquetWriter", "JsonFolderWriter"):
+                    m.setattr(f"ck_pro.trajectory.writers.{name}._write", fail)
+                paths = (samples.plain, samples.wrong)
+                export("-f", format_, "-i", *paths, "-o", tmp_path / output, code=code)
+            assert [p.name for p in tmp_path.iterdir() if "_images" not in p.name] == []
+
+
+def test_shards(samples: Samples, tmp_path: Path) -> None:
+    args = ("-f", "sft", "-i", samples.plain, "-o", tmp_path / "o.jsonl", "--force")
+    whole = sft(tmp_path / "w.jsonl", "-i", samples.plain)
+    for size in (2, 4):
+        export(*args, "--shard-rows", size)
+        names = sorted(p.name for p in tmp_path.glob("o-*"))
+        assert names == [f"o-{n:05d}.jsonl" for n in range(-(-len(whole) // size))]
+        assert [r for n in names for r in read_lines(tmp_path / n)] == whole
+
+
+def test_an_export_of_nothing_is_an_empty_file_and_says_so(
+    samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "o.jsonl"
+    export("-f", "dpo", "-i", samples.plain, "-o", out, code=1)
+    assert out.read_text() == ""
+    assert "dpo needs tries of one task" in capsys.readouterr().out
+
+
+def test_missing_pyarrow_is_one_line(
+    samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    export("-f", "parquet", "-i", samples.plain, "-o", tmp_path / "o.parquet", code=2)
+    assert 'pip install "ck-pro[export]"' in capsys.readouterr().err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Exit codes:" in text and "rejection sampling" in text
