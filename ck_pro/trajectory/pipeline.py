@@ -193,15 +193,15 @@ class _Export:
         s = self.settings
         common: dict[str, Any] = {"shard_rows": s.shard_rows, "force": s.force}
         if s.parquet and layout is not None:
-            return ParquetWriter(s.output, lambda: self._schema(layout), **common)
+            return ParquetWriter(s.output, lambda: self._schemas(layout), **common)
         if s.format == "atif" and s.output.suffix != ".jsonl":
             return JsonFolderWriter(s.output, **common)
         return JsonLinesWriter(s.output, **common)
 
-    def _schema(self, layout: Layout) -> Any:
+    def _schemas(self, layout: Layout) -> tuple[Any, Any]:
         s = self.settings
         if s.format == "verl":
-            return schema.arrow_schema(schema.verl_features(layout))
+            return schema.arrow_schemas(schema.verl_features(layout))
         completion = ("chosen", "rejected") if s.format == "dpo" else ("completion",)
         parts = ("messages",) if s.columns == "messages" else ("prompt", *completion)
         features = schema.trl_features(
@@ -212,7 +212,7 @@ class _Export:
         )
         if s.format == "kto":
             features["label"] = {"dtype": "bool", "_type": "Value"}
-        return schema.arrow_schema(features)
+        return schema.arrow_schemas(features)
 
     def _write_calls(self, writer: Writer, layout: Layout) -> None:
         """Write the calls, one of each special kind first: readers guess the types of a file

@@ -79,23 +79,29 @@ def verl_features(layout: Layout) -> Any:
     return out
 
 
-def arrow_schema(features: dict[str, Any]) -> Any:
-    """The `pyarrow.Schema` of such columns, with the note for `datasets`."""
+def arrow_schemas(features: dict[str, Any]) -> tuple[Any, Any]:
+    """Two `pyarrow.Schema`s of such columns.
+
+    Returns:
+        That to build tables with, where JSON is text, and that to write, with the note for
+        `datasets`. (Arrow cannot build nested columns of its JSON type, but can cast to it.)
+    """
     pyarrow: Any = import_module("pyarrow")
-    fields = [pyarrow.field(name, _arrow_type(f)) for name, f in features.items()]
-    note = json.dumps({"info": {"features": features}})
-    return pyarrow.schema(fields, metadata={"huggingface": note})
+    note = {"huggingface": json.dumps({"info": {"features": features}})}
+    plain = [(name, _arrow_type(f, pyarrow.string())) for name, f in features.items()]
+    typed = [(name, _arrow_type(f, pyarrow.json_())) for name, f in features.items()]
+    return pyarrow.schema(plain), pyarrow.schema(typed, metadata=note)
 
 
-def _arrow_type(feature: Any) -> Any:
+def _arrow_type(feature: Any, json_type: Any) -> Any:
     pyarrow: Any = import_module("pyarrow")
     kind = feature.get("_type")
     if kind == "Value":
         return pyarrow.type_for_alias(feature["dtype"])
     if kind == "List":
-        return pyarrow.list_(_arrow_type(feature["feature"]))
+        return pyarrow.list_(_arrow_type(feature["feature"], json_type))
     if kind == "Image":
         return pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
     if kind == "Json":
-        return pyarrow.string()
-    return pyarrow.struct([(k, _arrow_type(v)) for k, v in feature.items()])
+        return json_type
+    return pyarrow.struct([(k, _arrow_type(v, json_type)) for k, v in feature.items()])

@@ -160,14 +160,14 @@ class ParquetWriter(Writer):
 
     Args:
         path: of the output.
-        schema: makes the `pyarrow.Schema`.
+        schemas: makes the `pyarrow.Schema` to build tables with, and that to cast them to.
         shard_rows, force: see `Writer`.
 
     Raises:
         InputError: pyarrow is not installed.
     """
 
-    def __init__(self, path: Path, schema: Callable[[], Any], **settings: Any):
+    def __init__(self, path: Path, schemas: Callable[[], tuple[Any, Any]], **settings: Any):
         try:
             self._arrow = import_module("pyarrow")
             self._parquet = import_module("pyarrow.parquet")
@@ -176,7 +176,7 @@ class ParquetWriter(Writer):
                 'Parquet needs pyarrow: pip install "ck-pro[export]", or give a .jsonl output'
             ) from None
         super().__init__(path, **settings)
-        self._schema = schema()
+        self._plain, self._schema = schemas()
         self._rows: list[Mapping[str, Any]] = []
         self._bytes = 0
         self._out: Any = None
@@ -193,7 +193,8 @@ class ParquetWriter(Writer):
     def _flush(self) -> None:
         if self._rows:
             rows = [_encodable(r) for r in self._rows]
-            self._out.write_table(self._arrow.Table.from_pylist(rows, schema=self._schema))
+            table = self._arrow.Table.from_pylist(rows, schema=self._plain)
+            self._out.write_table(table.cast(self._schema))
         self._rows, self._bytes = [], 0
 
     def _close(self) -> None:

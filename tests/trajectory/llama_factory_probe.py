@@ -1,0 +1,38 @@
+"""Run by a test in a process of its own: LLaMA-Factory's own parser and converter on an export.
+
+The package's `__init__` files import PyTorch, which neither of the two modules needs; so its
+packages are put into `sys.modules` bare, and the one thing they take of `peft` (names of files,
+unused here) is stood in for.
+"""
+
+import importlib.util
+import json
+import sys
+from types import ModuleType, SimpleNamespace
+
+folder, name = sys.argv[1:]
+spec = importlib.util.find_spec("llamafactory")
+assert spec is not None and spec.submodule_search_locations
+root = spec.submodule_search_locations[0]
+for package in ("", ".data", ".extras"):
+    module = ModuleType(f"llamafactory{package}")
+    module.__path__ = [root + package.replace(".", "/")]
+    sys.modules[module.__name__] = module
+peft = ModuleType("peft.utils")
+peft.SAFETENSORS_WEIGHTS_NAME = peft.WEIGHTS_NAME = "unused"  # type: ignore[attr-defined]
+sys.modules.update({"peft": ModuleType("peft"), "peft.utils": peft})
+misc = ModuleType("llamafactory.extras.misc")
+misc.use_modelscope = misc.use_openmind = lambda: False  # type: ignore[attr-defined]
+sys.modules["llamafactory.extras.misc"] = misc
+
+from datasets import load_dataset  # noqa: E402
+from llamafactory.data.converter import get_dataset_converter  # noqa: E402
+from llamafactory.data.parser import get_dataset_list  # noqa: E402
+
+(attributes,) = get_dataset_list([name], folder)
+path = f"{folder}/{attributes.dataset_name}"
+rows = load_dataset("json", data_files=path, split="train", cache_dir=f"{folder}/cache")
+convert = get_dataset_converter(
+    attributes.formatting, attributes, SimpleNamespace(media_dir=folder)
+)
+print(json.dumps([convert(row) for row in rows]))
