@@ -18,7 +18,7 @@ function hintsOf(element, role, inner, c, attributes) {
     if (!hints && element.hasAttribute('tabindex') && element.tabIndex >= 0
         && (role === 'generic' || role === 'gridcell') && !scrollPairs(element, inner.style).length) hints = ['focusable: true'];
   }
-  if (!hints && noted.hover.has(element) && !c.interactive && !holdsThePage(element)) {
+  if (!hints && !known && noted.hover.has(element) && !c.interactive && !holdsThePage(element)) {
     hints = ['hoverable: true'];
   }
   if (element.localName === 'body' && element.ownerDocument.designMode === 'on') {

@@ -263,6 +263,7 @@ function flagsFor(inner, interactive) {
 }
 
 function visitInteractive(element, role, rect, inner, c, hints) {
+  flushText();
   const index = walk.out.length;
   const editable = hints.includes('editable: true');
   const fromContent = takesText(element, role);
@@ -272,36 +273,38 @@ function visitInteractive(element, role, rect, inner, c, hints) {
     name = phraseName(element, role);
     mute = mute || name !== '';
   }
-  const focused = element === walk.focus;
-  const pairs = statesOf(element, role, name, focused);
-  if (!name && !TOGGLES.test(role)) {
-    if (!fromContent || !element.firstElementChild) pairs.push(...namelessPairs(element, role, inner.style));
+  const pairs = statesOf(element, role, name, element === walk.focus);
+  if (!name && !TOGGLES.test(role) && (!fromContent || !element.firstElementChild)) {
+    pairs.push(...namelessPairs(element, role, inner.style));
   }
   if (editable || (role === 'textbox' || role === 'combobox') && !('value' in element)) {
     const value = textOf(element, role);
-    if (value.length <= LONG_VALUE) {
-      if (value) pairs.push('value: ' + plain(value));
-      mute = true;
-    }
+    if (value && value.length <= LONG_VALUE) pairs.push('value: ' + plain(value));
+    mute = mute || value.length <= LONG_VALUE;
   }
   pairs.push(...hints, ...scrollPairs(element, inner.style));
   if (role === 'link' && !name) pairs.push('url: ' + plain(element.getAttribute('href') || '', 60));
-  if (inner.on && !(inner.faded && fromContent)) {
-    const cover = coveredBy(element, inner);
-    if (cover) pairs.push('covered by: ' + cover);
-  }
+  const cover = inner.on && !(inner.faded && fromContent) ? coveredBy(element, inner) : '';
+  if (cover) pairs.push('covered by: ' + cover);
   if (name.length > LONG_NAME && mute && !c.mute) {
     name = name.slice(0, LONG_NAME / 3) + '\u2026';
     mute = false;
   }
   if (c.row) c.row.stub(name);
-  const flags = flagsFor(inner, true);
-  if (flags & IN_VIEW || walk.full) put(c, element, role, flags, rect, name, pairs);
+  if (inner.on || walk.full) put(c, element, role, flagsFor(inner, true), rect, name, pairs);
   if (element.localName === 'textarea' || mute && !element.firstElementChild && !shadowOf(element)) return;
   visitChildren(element, { ...inner, depth: c.depth + 1, mute, row: null,
     interactive: INTERACTIVE_ROLES.has(role) || mute || c.interactive });
   flushText();
-  dropBareHint(index, hints, name, c);
+  const shown = inner.on || walk.full;
+  if (shown && !name && hints[0] === 'hoverable: true') loosen(index, c);
+}
+
+// That something around other things listens for the pointer says little: a group without a name
+// is shown only if nothing else tells its parts together.
+function loosen(index, c) {
+  const id = walk.out[index].split('\x1f', 2)[1];
+  walk.out[index] = record(c.depth, id, 'group', 0, '', '', []);
 }
 
 // Roles that take no name from their content get it from there when one can act on the element.
@@ -321,13 +324,6 @@ function phraseName(element, role) {
   }
   const name = textOf(element, role);
   return name.length <= LONG_NAME ? name : '';
-}
-
-// A pointer over everything, or a listener for what is inside: the weak hint goes when the things
-// inside say it better.
-function dropBareHint(index, hints, name, c) {
-  if (name || !hints.length || hints[0] !== 'hoverable: true') return;
-  if (walk.out.length === index + 1) walk.out.length = index;
 }
 
 function visitHeading(element, rect, inner, c) {

@@ -81,6 +81,9 @@ LINES = [
      ["button 'M' hasPopup: menu expanded: true", "menu ''", "menuitem 'Cut'", "StaticText 't'"]),
     ("<button aria-haspopup=true aria-expanded=true>M</button>",
      ["button 'M' hasPopup: menu open: true"]),
+    ("before <span id=h>in <a href=x>A</a> <a href=y>B</a></span>"
+     "<script>h.addEventListener('mouseenter', () => 0)</script>",
+     ["StaticText 'before'", "StaticText 'in'", "link 'A'", "link 'B'"]),
     ("<button>it's [4] button 'x'</button>", ["button 'it's [4] button \u2019x''"]),
 ]  # fmt: skip
 
