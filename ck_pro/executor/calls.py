@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import inspect
+import itertools
 import os
 import threading
 import time
@@ -19,6 +20,7 @@ from .worker.limits import MAX_TASKS
 
 Function = Callable[..., Any]
 _IDLE_SECONDS = 5.0
+_LONGEST = 100_000  # characters of an error's text
 
 
 class Line(Protocol):
@@ -84,14 +86,15 @@ class Handles:
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
+        self._numbers = itertools.count(1)
 
     def tag(self, value: Any) -> dict[str, Any] | None:
         """Give the `result` tag of an object with a method `to_worker`, else None."""
         if not callable(getattr(type(value), "to_worker", None)):
             return None
-        handle = f"r{len(self.objects) + 1}"
-        self.objects[handle] = value
         content = wire.encode(dict(value.to_worker()), self.tag)
+        handle = f"r{next(self._numbers)}"  # from any thread
+        self.objects[handle] = value
         return {"$": "result", "h": handle, "d": content, "s": str(value)}
 
     def restore(self, tagged: dict[str, Any]) -> Any:
@@ -299,8 +302,9 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     args = list(error.args)
     if isinstance(error, OSError) and error.filename is not None:
         args = [error.errno, error.strerror, error.filename]
-    plain = bases and bases[0] == name and all(type(arg) in (str, int) for arg in args)
-    return {"type": name, "bases": bases, "args": args if plain else None, "text": text}
+    plain = bases and bases[0] == name and len(text) <= _LONGEST
+    plain = plain and all(type(arg) in (str, int) for arg in args)
+    return {"type": name, "bases": bases, "args": args if plain else None, "text": text[:_LONGEST]}
 
 
 def describe_function(function: Function) -> dict[str, Any]:

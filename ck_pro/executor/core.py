@@ -142,7 +142,10 @@ class CodeExecutor:
             raise ConfigError(
                 f"CodeExecutor: workdir {os.fspath(given)!r} cannot be made: {error.strerror}"
             ) from error
-        return Path(given).resolve()
+        place = Path(given).resolve()
+        if place == Path(place.anchor):
+            raise ConfigError("CodeExecutor: workdir cannot be the root of the file system")
+        return place
 
     def _require(self, wanted: str | Collection[str]) -> None:
         names = {wanted} if isinstance(wanted, str) else set(wanted)
@@ -164,6 +167,9 @@ class CodeExecutor:
     @property
     def isolation(self) -> dict[str, Any]:
         """What isolates the worker: `{"active": [...], "missing": {layer: why}}`."""
+        worker = self._worker
+        if worker is not None and worker.owner == os.getpid():
+            return worker.isolation  # also while a step runs
         with self._lock:
             return self._ensure_worker().isolation
 
@@ -354,4 +360,9 @@ def _read_error(error: Any) -> CodeError:
         raise wire.WireError("a malformed error")
     if line is not None and type(line) is not int:
         raise wire.WireError("a malformed error")
-    return CodeError(kind[:200], message[:20_000], line, trace[:40_000])
+    return CodeError(_clean(kind[:200]), _clean(message[:20_000]), line, _clean(trace[:40_000]))
+
+
+def _clean(text: str) -> str:
+    """Make a text one that can be written as UTF-8, whatever the code put into it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

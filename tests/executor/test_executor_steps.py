@@ -395,6 +395,23 @@ def test_wrong_arguments_are_told():
     assert not executor.workdir.exists()
 
 
+def test_the_root_is_no_workdir():
+    with pytest.raises(ConfigError, match="root"):
+        CodeExecutor(workdir="/")
+
+
+def test_what_a_step_says_can_be_written(run):
+    result = run("raise ValueError('\\ud800')")
+    assert result.error.message.encode() == b"\\ud800"
+    assert run("'\\ud800'").value == "'\\ud800'"
+
+
+def test_a_function_may_look_at_the_executor(tmp_path):
+    with CodeExecutor(workdir=tmp_path) as executor:
+        executor.functions["layers"] = lambda: executor.isolation["active"]
+        assert "process" in executor.run("layers()").value
+
+
 def test_a_function_cannot_run_code_in_its_own_executor(tmp_path):
     with CodeExecutor(workdir=tmp_path) as executor:
         executor.functions["again"] = lambda: executor.run("1")

@@ -1,0 +1,254 @@
+"""The pure parts: code in replies, frames and values, output in pieces."""
+
+from __future__ import annotations
+
+import datetime
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ck_pro.executor import CodeExecutor
+from ck_pro.executor.calls import describe_error, describe_function
+from ck_pro.executor.output import OutputCollector
+from ck_pro.executor.worker import stubs, wire
+from ck_pro.executor.worker.printing import LENGTHS, make_mark
+
+extract = CodeExecutor.extract_code
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        ("Thought.\n```python\nprint(1)\n```\nDone.", "print(1)"),
+        ("```py\nx = 1\n```", "x = 1"),
+        ("```Python\nx = 1\n```", "x = 1"),
+        ("```\nx = 1\n```", "x = 1"),
+        ("~~~python\nx = 1\n~~~", "x = 1"),
+        ("```python\na = 1\n```\nthen\n```python\nb = 2\n```", "a = 1\n\nb = 2"),
+        ("```json\n{}\n```\n```python\nb = 2\n```", "b = 2"),
+        ("```json\n{}\n```", ""),
+        ("```text\nout\n```\n```\nx = 1\n```", "x = 1"),
+        ("```python\nx = 1", "x = 1"),
+        ("```python\nx = 1\nprint(x)```", "x = 1\nprint(x)"),
+        ("Code: ```python\nx = 1\n```", "x = 1"),
+        ("`````python\nx = '''\n```\n'''\n`````", "x = '''\n```\n'''"),
+        ('```python\nx = """\n```python\ny\n```\n"""\nz = 1\n```', None),
+        ("```python\ns = '```'\nt = 2\n```", "s = '```'\nt = 2"),
+        ("```python\n# a ``` comment\nt = 2\n```\nend", "# a ``` comment\nt = 2"),
+        ("```python\ns = '''never closed\n```\nIt's over.", "s = '''never closed"),
+        ("```x = 1```", "x = 1"),
+        ("```python x = 1```", "x = 1"),
+        ("1. Do it:\n   ```python\n   if x:\n       y()\n   ```", "if x:\n    y()"),
+        ("```python\r\nx = 1\r\ny = 2\r\n```", "x = 1\ny = 2"),
+        ("<|python_tag|>x = 1\nprint(x)<|eom_id|>", "x = 1\nprint(x)"),
+        ("<|python_tag|>```python\nx = 1\n```<|eot_id|>", "x = 1"),
+        ("print('no fence')", "print('no fence')"),
+        ("import os\nos.getcwd()", "import os\nos.getcwd()"),
+        ("The answer is 42.", ""),
+        ("Done", ""),
+        ("", ""),
+        ("```python\n```", ""),
+        ("Use `x` inline and ``` alone", ""),
+    ],
+)
+def test_code_in_replies(reply, code):
+    if code is None:
+        code = 'x = """\n```python\ny\n```\n"""\nz = 1'
+    assert extract(reply) == code
+
+
+lines = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="`~\r\n\"'#\x0b\x0c"))
+
+
+@given(st.text(), st.lists(lines, min_size=1), st.text())
+def test_what_is_in_a_fence_comes_out(before, code, after):
+    before, after = before.replace("`", "").replace("~", ""), after.replace("`", "")
+    before, after = before.replace("<|", ""), after.replace("<|", "").replace("~", "")
+    text = "\n".join(code)
+    found = extract(f"{before}\n```python\n{text}\n```\n{after}")
+    assert found == text.rstrip().strip("\n") or not text.strip()
+
+
+@given(st.text(alphabet="`~\n\"'# pyx=1<|python_tag|>"))
+@settings(max_examples=300)
+def test_any_reply_can_be_read(reply):
+    assert isinstance(extract(reply), str)
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=()))
+    | st.binary()
+    | st.complex_numbers(allow_nan=False)
+    | st.dates()
+    | st.datetimes(timezones=st.none() | st.just(datetime.timezone.utc))
+    | st.times(),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(st.text() | st.integers() | st.just("$"), inner)
+        | st.frozensets(st.integers() | st.text())
+        | st.sets(st.integers() | st.tuples(st.text()))
+    ),
+    max_leaves=20,
+)
+
+
+def no_results(tagged):
+    raise ValueError(f"no result here: {tagged}")
+
+
+@given(values, st.integers(min_value=1, max_value=7))
+def test_values_come_back_as_they_were(value, size):
+    data = wire.pack(["v", wire.encode(value, lambda _: None)]) * 2
+    reader = wire.FrameReader(no_results)
+    found = []
+    for at in range(0, len(data), size * 50):
+        reader.feed(data[at : at + size * 50])
+        while (message := reader.take()) is not None:
+            found.append(message)
+    assert found == [["v", value]] * 2
+    assert repr(found[0][1]) == repr(value) or isinstance(
+        value, (set, frozenset, dict, list, tuple)
+    )
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=500)
+def test_hostile_bytes_are_frames_or_errors(data):
+    reader = wire.FrameReader(no_results, limit=1000)
+    for stream in (data, struct.pack(">I", len(data)) + data):
+        reader.feed(stream)
+        try:
+            while reader.take() is not None:
+                pass
+        except wire.WireError:
+            return
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers(),
+        lambda i: (
+            st.lists(i)
+            | st.dictionaries(
+                st.sampled_from(["$", "v", "h", "d"]),
+                i | st.sampled_from(["set", "map", "int", "bytes"]),
+            )
+        ),
+    )
+)
+def test_hostile_tags_are_values_or_errors(value):
+    reader = wire.FrameReader(stubs.Result.make)
+    reader.feed(wire.pack(["x", value]))
+    try:
+        assert reader.take() is not None
+    except wire.WireError:
+        pass
+
+
+def test_frames_have_a_limit():
+    reader = wire.FrameReader(no_results, limit=10)
+    reader.feed(struct.pack(">I", 11))
+    with pytest.raises(wire.WireError, match="11 bytes"):
+        reader.take()
+    with pytest.raises(wire.TooLarge):
+        wire.pack(["x" * wire.MAX_FRAME])
+
+
+MARK = make_mark("0123456789abcdef")
+
+
+def printed(*args: str, handle: int | None = None) -> bytes:
+    spans, text = [], b""
+    for index, arg in enumerate(args):
+        piece = arg.encode()
+        end = ',"h"' if index == handle else ""
+        spans.append(f"[{len(text)},{len(piece)}{end}]")
+        text += piece + b" "
+    header = f"[{','.join(spans)}]".encode()
+    text = text[:-1] + b"\n"
+    return MARK + LENGTHS.pack(len(header), len(text)) + header + text
+
+
+pieces = st.lists(
+    st.tuples(st.just("print"), st.lists(st.text(st.characters(codec="utf-8")), min_size=1))
+    | st.tuples(st.just("raw"), st.text(st.characters(codec="utf-8", exclude_characters="\0"))),
+    max_size=8,
+)
+
+
+@given(pieces, st.integers(min_value=1, max_value=40))
+def test_output_in_any_pieces(parts, size):
+    data, text, entries = b"", "", []
+    for kind, what in parts:
+        if kind == "print":
+            data += printed(*what)
+            text += " ".join(what) + "\n"
+            entries += what
+        else:
+            data += what.encode()
+            text += what
+    collector = OutputCollector(MARK, 1 << 20, {})
+    for at in range(0, len(data), size):
+        collector.feed(data[at : at + size])
+    assert collector.finish() == (text, entries)
+
+
+@given(st.lists(st.sampled_from([MARK, MARK[:5], b"\xff" * 4, b"\0\0\0\3", b"[[0,9]]", b"x"])))
+@settings(max_examples=300)
+def test_hostile_output_is_text(parts):
+    collector = OutputCollector(MARK, 50, {})
+    for part in parts:
+        collector.feed(part)
+    output, entries = collector.finish()
+    assert len(output) < 200 and isinstance(entries, list)
+
+
+def test_output_has_a_limit_and_objects_survive_it():
+    thing = object()
+    collector = OutputCollector(MARK, 10, {"h": thing})
+    collector.feed(printed("abcdefgh", "ijklmnop"))
+    collector.feed(printed("later", "r", handle=1))
+    output, entries = collector.finish()
+    assert output.startswith("abcdefgh i\n[...") and "more bytes" in output
+    assert entries == ["abcdefgh", "i", thing]
+
+
+def test_functions_and_errors_are_described():
+    def tool(a: int, *rest: str, flag: bool = False, **more: object) -> list[str]:
+        """Do it."""
+
+    described = describe_function(tool)
+    stub = stubs.make_stub("tool", described, lambda name, args, kwargs: (name, args, kwargs))
+    assert stub(1, flag=True) == ("tool", (1,), {"flag": True})
+    import inspect
+
+    shown = str(inspect.signature(stub))
+    assert shown == "(a: int, *rest: str, flag: bool = False, **more: object) -> list[str]"
+    assert describe_function(print)["doc"]
+    for error in (ValueError("v"), KeyError("k"), OSError(2, "gone", "f"), UnicodeError("u")):
+        again = stubs.make_error(describe_error(error))
+        assert type(again) is type(error) and str(again) == str(error)
+
+
+def test_a_result_in_the_worker_is_a_mapping():
+    result = stubs.Result.make({"$": "result", "h": "r1", "d": {"output": 1}, "s": "shown"})
+    assert result["output"] == result.output == 1
+    assert repr(result) == str(result) == f"{result}" == "shown"
+    assert stubs.handle_of(result) == "r1" and stubs.handle_of({}) is None
+    import copy
+    import json
+
+    assert json.loads(json.dumps(result)) == {"output": 1} == copy.deepcopy(result)
+    with pytest.raises(AttributeError, match="output"):
+        _ = result.missing
+    result["more"] = 2
+    assert stubs.handle_of(result) is None and str(result) == "{'output': 1, 'more': 2}"
+    with pytest.raises(ValueError, match="none"):
+        stubs.Result.make({"$": "result", "h": 1})
