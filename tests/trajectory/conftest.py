@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import pytest
-from sample_runs import make_agent, run_tasks
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Files of rows; beside each the folder of its journals, of the same name without ending."""
-
-    good: Path
-    wrong: Path
-    plain: Path
-    """Without images."""
-
-    def journals(self, rows: Path) -> Path:
-        return rows.with_suffix("")
+from sample_runs import Samples, make_agent, run_tasks
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,17 @@ def run_tasks(agent: MultiStepAgent, output: Path, names: Iterator[str] | list[s
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The rows of a JSON lines file."""
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Files of rows; beside each the folder of its journals, of the same name without ending."""
+
+    good: Path
+    wrong: Path
+    plain: Path
+    """Without images."""
+
+    def journals(self, rows: Path) -> Path:
+        """The run directory of a file of rows."""
+        return rows.with_suffix("")

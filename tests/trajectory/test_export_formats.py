@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Samples
-from sample_runs import png, read_lines
+from sample_runs import Samples, png, read_lines
 
 from ck_pro.trajectory.export import main
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Samples
-from sample_runs import data_url, png, read_lines
+from sample_runs import Samples, data_url, png, read_lines
 
 from ck_pro.trajectory.export import main
 
@@ -459,7 +460,7 @@ def test_missing_pyarrow_is_one_line(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     export("-f", "parquet", "-i", samples.plain, "-o", tmp_path / "o.parquet", code=2)
     assert 'pip install "ck-pro[export]"' in capsys.readouterr().err
 
@@ -468,3 +469,12 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "Exit codes:" in text and "rejection sampling" in text
+
+
+def test_the_short_form_for_scripts(samples: Samples, tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "data" / "convert_sft.py"
+    out = tmp_path / "o.jsonl"
+    command = [sys.executable, str(script), "-i", str(samples.plain), "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert set(read_lines(out)[0]) == {"messages", "tools", "metadata"}
