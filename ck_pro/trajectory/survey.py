@@ -132,7 +132,8 @@ class Replies:
         v = call.value
         body = json.dumps([call.reply, call.reasoning])
         self._db.execute(
-            "INSERT INTO replies VALUES (?, ?, ?, 1, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            "INSERT INTO replies VALUES (?, ?, ?, 1, ?, ?, ?)"
+            " ON CONFLICT (prompt, reply) DO UPDATE SET"
             " total = total + excluded.total, n = n + 1,"
             " lowest = min(lowest, excluded.lowest), highest = max(highest, excluded.highest)",
             (call.prompt_key, call.reply_key, v, v, v, body),
