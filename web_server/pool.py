@@ -82,6 +82,7 @@ class Pool:
         self.expired = 0
         self._slots = Slots(options.max_browsers, options.max_waiting, options.queue_seconds)
         self._spare: Session | None = None
+        self._making_spare = False
         self._background: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._stopped = False
@@ -170,20 +171,22 @@ class Pool:
         spare, self._spare = self._spare, None
         if spare is not None and not spare.fits(request):
             spare, self._spare = None, spare
-        if self._spare is None:
+        if self._spare is None and not self._making_spare:
+            self._making_spare = True
             self._in_background(self._make_spare())
         return spare
 
     async def _make_spare(self) -> None:
         """Make a session ahead of its lease, so that the next caller need not wait for it."""
-        # The caller's own first page comes first.
-        await asyncio.sleep(_SPARE_SECONDS if self.leases else 0)
-        if self._spare is not None or self._stopped:
-            return
         try:
-            self._spare = await self._make_session(GetBrowser(), await self.engine.browser())
+            # The caller's own first page comes first.
+            await asyncio.sleep(_SPARE_SECONDS if self.leases else 0)
+            if not self._stopped:
+                self._spare = await self._make_session(GetBrowser(), await self.engine.browser())
         except (Error, Unavailable) as error:
             log.warning("no session could be made ahead: %s", error)
+        finally:
+            self._making_spare = False
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
