@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -267,6 +269,13 @@ def main(args: Sequence[str] | None = None) -> int:
         return _failed(str(e), ExitCode.INTERNAL)
     except (KeyboardInterrupt, click.Abort):
         return _failed("stopped; nothing was written", ExitCode.STOPPED)
+    except Exception as e:  # noqa: BLE001 - the process's outermost boundary
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="ck-export-", suffix=".log", delete=False
+        ) as f:
+            traceback.print_exc(file=f)
+        said = f"{type(e).__name__}: {e}; an error of ours, the full log is in {f.name}"
+        return _failed(said, ExitCode.INTERNAL)
 
 
 def _failed(message: str, code: ExitCode) -> int:

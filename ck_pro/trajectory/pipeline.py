@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -75,6 +76,8 @@ class _Export:
                 writer = self._writer(layout)
                 self._write_calls(writer, layout)
             writer.commit()
+        except sqlite3.Error as e:
+            raise OutputError(f"cannot write beside {self.settings.output}: {e}") from None
         finally:
             if writer is not None:
                 writer.abandon()

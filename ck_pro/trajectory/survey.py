@@ -111,12 +111,13 @@ class Replies:
     """Replies by prompt with their values, on disk.
 
     Args:
-        path: of the database, which should not exist; it is removed in the end.
+        path: of the database; one that a killed export left is replaced.
         good_score: the value from which on a reply counts as good.
     """
 
     def __init__(self, path: Path, good_score: float):
         self._path, self._good = path, good_score
+        path.unlink(missing_ok=True)
         self._db = sqlite3.connect(path)
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -435,6 +436,34 @@ def test_nothing_is_left_of_a_failed_export(
                 paths = (samples.plain, samples.wrong)
                 export("-f", format_, "-i", *paths, "-o", tmp_path / output, code=code)
             assert [p.name for p in tmp_path.iterdir() if "_images" not in p.name] == []
+
+
+def test_what_a_killed_export_left_is_no_hindrance(samples: Samples, tmp_path: Path) -> None:
+    for name in (".d.jsonl.replies", ".d.jsonl.partial"):
+        (tmp_path / name).write_text("torn")
+    export("-f", "dpo", "-i", samples.plain, samples.wrong, "-o", tmp_path / "d.jsonl")
+    assert [p.name for p in tmp_path.iterdir()] == ["d.jsonl"]
+
+
+def test_an_error_of_ours_is_one_line_and_a_log(
+    samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    errors = ZeroDivisionError("oh"), sqlite3.OperationalError("disk full")
+    for name, error, code in (("tokens_of", errors[0], 6), ("Replies.add", errors[1], 4)):
+
+        def fail(*args: Any, error: Exception = error) -> None:
+            raise error
+
+        with monkeypatch.context() as m:
+            m.setattr(f"ck_pro.trajectory.pipeline.{name}", fail)
+            paths = (samples.plain, samples.wrong)
+            export("-f", "dpo", "-i", *paths, "-o", tmp_path / "o.jsonl", code=code)
+        said = capsys.readouterr().err
+        assert str(error) in said and said.count("\n") == 1
+    (log,) = tmp_path.iterdir()
+    assert "ZeroDivisionError: oh" in log.read_text()
 
 
 def test_shards(samples: Samples, tmp_path: Path) -> None:
