@@ -182,6 +182,22 @@ def test_an_installation_inside_the_workdir_stays_read_only(tmp_path, isolation)
         assert executor.run(TRY + code).output == "OSError YES\n"
 
 
+def test_pseudo_terminals_and_processes_of_all_kinds_work(tmp_path):
+    code = """
+import multiprocessing, os, pty
+main, child = pty.openpty()
+os.write(child, b'x')
+print(os.read(main, 9))
+for kind in ('fork', 'spawn'):
+    process = multiprocessing.get_context(kind).Process(target=print, args=(kind,))
+    process.start()
+    process.join()
+print(attempt(open, '/dev/ptmx'))
+"""
+    expected = ["b'x'", "fork", "spawn", "YES"]
+    assert run_with(LAYERS, code, tmp_path) == expected
+
+
 def test_seccomp_alone(tmp_path, isolation):
     needs(isolation, "seccomp")
     code = """

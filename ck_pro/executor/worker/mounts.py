@@ -8,6 +8,7 @@ from typing import Any
 from . import kernel
 
 NODES = ("null", "zero", "full", "random", "urandom", "tty")
+PTYS = "/dev/pts"
 SCRATCH = tuple(os.path.realpath(path) for path in ("/tmp", "/var/tmp", "/dev/shm"))
 """The places beside the working directory that can be written: they are the worker's own."""
 
@@ -82,6 +83,12 @@ def _fill_dev(size: int, nodes: dict[str, int]) -> None:
     os.mkdir("/dev/shm")  # noqa: PTH102
     flags = kernel.MS_NOSUID | kernel.MS_NODEV
     kernel.mount("tmpfs", "/dev/shm", "tmpfs", flags, f"size={size}m,mode=1777,nr_inodes=50k")
+    try:
+        os.mkdir(PTYS)  # noqa: PTH102
+        kernel.mount("devpts", PTYS, "devpts", kernel.MS_NOSUID, "newinstance,ptmxmode=0666")
+        os.symlink("pts/ptmx", "/dev/ptmx")  # noqa: PTH211
+    except OSError:  # no pseudo-terminals, then
+        pass
 
 
 def _hide_files(null: int | None) -> None:

@@ -222,7 +222,7 @@ class Sandbox:
         config = self._config
         workdir = config["workdir"]
         with_mounts = "mounts" in self.active
-        writable = [workdir, *(mounts.SCRATCH if with_mounts else [])]
+        writable = [workdir, *((*mounts.SCRATCH, mounts.PTYS) if with_mounts else ())]
         writable += [f"/dev/{name}" for name in mounts.NODES]
         readable = [*landlock.all_but(hidden_places(config)), *config["show"]]
         landlock.restrict(
