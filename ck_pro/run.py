@@ -192,6 +192,7 @@ class Run:
             cancel=self.cancel,
             workdir=str(self.workdir),
         )
+        self.emit("model_started", phase=phase)
         try:
             reply = llm(list(prompt), context=context, **call_kwargs)
         except ModelError as e:
