@@ -126,8 +126,8 @@ def main(
     )
     try:
         server = Server(options, host, port, token)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, ValueError) as error:  # waitress: a name that does not resolve
+        reason = getattr(error, "strerror", None) or str(error)
         raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from None
     except ServerError as error:
         raise click.ClickException(error.message) from None
