@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import secrets
@@ -333,6 +334,14 @@ class WorkerProcess:
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
             self.kill()
+
+
+def _kill_all() -> None:
+    for worker in list(_living):
+        worker.kill()
+
+
+atexit.register(_kill_all)
 
 
 def _after_fork() -> None:

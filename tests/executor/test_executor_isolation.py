@@ -322,6 +322,28 @@ def test_no_worker_outlives_its_parent(tmp_path, mode):
                 pass
 
 
+def test_an_executor_that_is_never_closed_leaves_nothing(tmp_path):
+    code = """
+import sys
+from ck_pro.executor import CodeExecutor
+executor = CodeExecutor(workdir=sys.argv[1])
+executor.run("import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)")
+from ck_pro.executor.process import _living
+from pathlib import Path
+pid = next(iter(_living)).pid
+print(pid, Path(f"/proc/{pid}/task/{pid}/children").read_text())
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2 and all(gone(pid) for pid in pids)
+
+
 def descendants(pid: int) -> set[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return {int(child) for child in children}.union(*(descendants(int(c)) for c in children))

@@ -139,7 +139,7 @@ def _kill_children(pid: int) -> None:
     """Kill the worker and its descendants, without a pid namespace that would do it."""
     deadline = time.monotonic() + _END_SECONDS
     while time.monotonic() < deadline:
-        for child in {pid, *_children()}:
+        for child in {pid, *children()}:
             for kill in (os.killpg, os.kill):
                 try:
                     kill(child, signal.SIGKILL)
@@ -153,7 +153,8 @@ def _kill_children(pid: int) -> None:
         time.sleep(0.001)
 
 
-def _children() -> list[int]:
+def children() -> list[int]:
+    """Give the processes whose parent this one is now; Linux only."""
     # orphans become children of this process, so in the end all descendants are in this list
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123

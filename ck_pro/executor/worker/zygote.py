@@ -13,9 +13,12 @@ import os
 import signal
 import socket
 import sys
+import time
 from typing import Any
 
-from . import cgroup, sandbox, supervisor
+from . import cgroup, kernel, sandbox, supervisor
+
+_END_SECONDS = 2.0
 
 
 def main(descriptor: int, settings: str) -> None:
@@ -37,8 +40,7 @@ def main(descriptor: int, settings: str) -> None:
     while True:
         request = _receive(sock)
         if request is None:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _wait(0)  # they lose their parent at this very moment, too
+            _end()
             return
         config, descriptors = request
         sandbox.prepare(config)
@@ -56,6 +58,19 @@ def _load(name: str) -> bool:
     except ImportError:
         return False
     return True
+
+
+def _end() -> None:
+    """End all that was forked here; its supervisors take the rest with them."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    deadline = time.monotonic() + _END_SECONDS
+    while kernel.LINUX and supervisor.children() and time.monotonic() < deadline:
+        _wait(os.WNOHANG)  # the agent is gone: they see it as this process did, and clean up
+        time.sleep(0.005)
+    for pid in supervisor.children():
+        os.kill(pid, signal.SIGKILL)
+    if kernel.LINUX:  # elsewhere they end by themselves when the agent does
+        _wait(0)
 
 
 def _reap(*_: Any) -> None:
