@@ -14,8 +14,9 @@ from typing import Any
 
 from playwright.async_api import Error
 
-from web_server.actions import UNSETTLED, Doing, action_of
+from web_server.actions import UNSETTLED, action_of
 from web_server.contract import ObserveOptions, PerformAction
+from web_server.doing import Doing
 from web_server.errors import BadRequest, Busy, Conflict, NotFound, ServerError
 from web_server.looking import capture_all, observe, round_name
 from web_server.observe import ElementGone

@@ -171,3 +171,9 @@ def test_chords_are_named_as_the_browser_library_does(text: str, keys: str) -> N
     from web_server.hands import chord
 
     assert chord(text) == keys
+
+
+def test_every_action_of_the_contract_is_there() -> None:
+    from web_server.actions import ACTIONS, UNSETTLED
+
+    assert set(ACTIONS) == set(contract.ACTION_NAMES) >= UNSETTLED

@@ -1,0 +1,269 @@
+"""Actions by mouse and keyboard on elements and points."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable
+from pathlib import PurePosixPath
+from typing import Any
+
+from playwright.async_api import FilePayload
+
+from web_server import hands
+from web_server.contract import UploadFile
+from web_server.doing import Doing
+from web_server.errors import BadRequest, Conflict, NotFound
+from web_server.session import Session
+from web_server.view import one_line
+
+_UPLOAD_LIMIT = 50_000_000
+
+
+async def click(doing: Doing) -> str:
+    """Click an element; choose an `option`; focus a native select."""
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    if target.tag == "option" and (done := await hands.choose(target, [])):
+        return done
+    if target.tag == "select":
+        # A native menu opens outside of the page, where nothing can be seen or clicked.
+        await target.evaluate("(element) => element.focus()")
+        return f"focused {hands.describe(target)}: choose with the action select"
+    held = hands.modifiers(doing.request.keys)
+    await _holding(
+        doing, held, hands.click_at(doing.surface, target.x, target.y, doing.request.button)
+    )
+    return f"clicked {hands.describe(target)}"
+
+
+async def type_text_into(doing: Doing) -> str:
+    """Replace the content of a field; Enter follows if asked for."""
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    text = doing.request.actionValue or doing.request.text
+    await hands.fill(doing.surface, target, text)
+    said = f"typed '{one_line(text)[:80]}' into {hands.describe(target)}"
+    if doing.request.needEnter:
+        await doing.surface.page.keyboard.press("Enter")
+        said += " and pressed Enter"
+    return said
+
+
+async def clear(doing: Doing) -> str:
+    """Empty a field."""
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    await hands.fill(doing.surface, target, "")
+    return f"cleared {hands.describe(target)}"
+
+
+async def select(doing: Doing) -> str:
+    """Choose options by label or value, in native and in other lists."""
+    request = doing.request
+    wanted = request.values or ([request.actionValue] if request.actionValue else [])
+    target = await hands.find(doing.surface, request.targetId)
+    if not wanted and target.tag != "option":
+        raise BadRequest("select needs the option's label as actionValue (or several as values)")
+    if done := await hands.choose(target, wanted):
+        return f"{done} in {hands.describe(target)}"
+    if len(wanted) != 1:
+        raise Conflict(f"[{target.id}] {hands.describe(target)} is no native list: click its items")
+    return await _select_custom(doing, wanted[0])
+
+
+async def _select_custom(doing: Doing, label: str) -> str:
+    """Choose in a list made of other elements: open it, then click the item of that name."""
+    surface = doing.surface
+    for attempt in (1, 2):
+        target = await hands.reach(surface, doing.request.targetId)
+        if attempt == 2:
+            await hands.click_at(surface, target.x, target.y)
+            await surface.activity.settle()
+        observed = await surface.observer.observe(scope="page", elements=True)
+        item = _item_named(observed.elements, label)
+        if item is not None:
+            found = await hands.reach(surface, item)
+            await hands.click_at(surface, found.x, found.y)
+            return f"selected '{one_line(label)}' in {hands.describe(target)}"
+    raise Conflict(
+        f"[{doing.request.targetId}] {hands.describe(target)} shows no item '{one_line(label)}': "
+        "click it and choose from what appears"
+    )
+
+
+def _item_named(elements: dict[Any, Any], label: str) -> str | None:
+    """Id of the item of a list or menu with that name."""
+    roles = ("option", "menuitem", "menuitemradio", "menuitemcheckbox", "treeitem", "listitem")
+    wanted = one_line(label).lower()
+    for element_id, element in elements.items():
+        if element.get("role") in roles and one_line(element.get("name", "")).lower() == wanted:
+            return str(element_id)
+    return None
+
+
+async def check(doing: Doing) -> str:
+    """Switch a check box or its like on."""
+    return await _set_checked(doing, True)
+
+
+async def uncheck(doing: Doing) -> str:
+    """Switch a check box or its like off."""
+    return await _set_checked(doing, False)
+
+
+async def _set_checked(doing: Doing, wanted: bool) -> str:
+    word = "on" if wanted else "off"
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    state = await hands.checked(target)
+    if state is None:
+        raise Conflict(f"[{target.id}] {hands.describe(target)} cannot be switched on or off")
+    if state == wanted:
+        return f"{hands.describe(target)} is {word} already"
+    await hands.click_at(doing.surface, target.x, target.y)
+    if await hands.checked(target) == state:
+        raise Conflict(f"[{target.id}] {hands.describe(target)} did not switch {word} when clicked")
+    return f"switched {hands.describe(target)} {word}"
+
+
+async def hover(doing: Doing) -> str:
+    """Move the mouse over an element."""
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    await doing.surface.page.mouse.move(target.x, target.y)
+    return f"moved the mouse over {hands.describe(target)}"
+
+
+async def press(doing: Doing) -> str:
+    """Press chords, at the focus or on an element."""
+    request = doing.request
+    chords = request.keys or [request.actionValue or request.text]
+    if request.targetId.strip():
+        target = await hands.find(doing.surface, request.targetId)
+        await target.evaluate("(element) => element.focus()")
+    for keys in chords:
+        await hands.press(doing.surface, keys)
+    return f"pressed {', '.join(one_line(keys) or 'Space' for keys in chords)}"
+
+
+async def type_text(doing: Doing) -> str:
+    """Type at the focus."""
+    text = doing.request.text or doing.request.actionValue
+    await hands.type_keys(doing.surface, text)
+    if doing.request.needEnter:
+        await doing.surface.page.keyboard.press("Enter")
+    return f"typed '{one_line(text)[:80]}'"
+
+
+async def drag(doing: Doing) -> str:
+    """Drag an element onto another, or to a point."""
+    source = await hands.reach(doing.surface, doing.request.targetId)
+    if doing.request.toId.strip():
+        goal = await hands.find(doing.surface, doing.request.toId)
+        if not goal.in_viewport:
+            raise Conflict(f"[{goal.id}] {hands.describe(goal)} is out of view: scroll first")
+        end, where = (goal.x, goal.y), hands.describe(goal)
+    else:
+        end = doing.point()
+        where = f"({end[0]:g}, {end[1]:g})"
+    await _drag(doing, [(source.x, source.y), end])
+    return f"dragged {hands.describe(source)} to {where}"
+
+
+async def drag_path(doing: Doing) -> str:
+    """Drag the mouse along points."""
+    points = [(point.x, point.y) for point in doing.request.path]
+    if len(points) < 2:
+        raise BadRequest("drag_path needs `path`: at least two points {x, y}")
+    held = hands.modifiers(doing.request.keys)
+    await _holding(doing, held, _drag(doing, points))
+    return f"dragged along {len(points)} points"
+
+
+async def _drag(doing: Doing, points: list[tuple[float, float]]) -> None:
+    mouse = doing.surface.page.mouse
+    button: Any = doing.request.button
+    await mouse.move(*points[0])
+    await mouse.down(button=button)
+    try:
+        for x, y in points[1:]:
+            # Drag libraries want to see movement before they believe in a drag.
+            await mouse.move(x, y, steps=6 if len(points) == 2 else 2)
+    finally:
+        await mouse.up(button=button)
+
+
+async def click_at(doing: Doing) -> str:
+    """Click a point, or an element."""
+    return await _click_point(doing, 1)
+
+
+async def double_click_at(doing: Doing) -> str:
+    """Double-click a point, or an element."""
+    return await _click_point(doing, 2)
+
+
+async def _click_point(doing: Doing, count: int) -> str:
+    if doing.request.targetId.strip():
+        target = await hands.reach(doing.surface, doing.request.targetId)
+        x, y, where = target.x, target.y, hands.describe(target)
+    else:
+        x, y = doing.point()
+        where = f"({x:g}, {y:g})"
+    held = hands.modifiers(doing.request.keys)
+    clicking = hands.click_at(doing.surface, x, y, doing.request.button, count)
+    await _holding(doing, held, clicking)
+    return f"{'double-clicked' if count == 2 else 'clicked'} {where}"
+
+
+async def move(doing: Doing) -> str:
+    """Move the mouse to a point."""
+    x, y = doing.point()
+    await doing.surface.page.mouse.move(x, y)
+    return f"moved the mouse to ({x:g}, {y:g})"
+
+
+async def _holding(doing: Doing, keys: list[str], work: Awaitable[None]) -> None:
+    """Do something while modifier keys are held."""
+    keyboard = doing.surface.page.keyboard
+    for key in keys:
+        await keyboard.down(key)
+    try:
+        await work
+    finally:
+        for key in reversed(keys):
+            await keyboard.up(key)
+
+
+async def upload(doing: Doing) -> str:
+    """Give files to a file input, or to what opens one."""
+    files = [_payload(doing.session, file) for file in doing.request.files]
+    if sum(len(file["buffer"]) for file in files) > _UPLOAD_LIMIT:
+        raise BadRequest(f"an upload may have {_UPLOAD_LIMIT:,} bytes at most")
+    names = ", ".join(file["name"] for file in files) or "no file"
+    target = await hands.find(doing.surface, doing.request.targetId)
+    if target.tag == "input" and target.input_type == "file":
+        handle = await target.handle()
+        await handle.set_input_files(files)
+        return f"gave {names} to {hands.describe(target)}"
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    async with doing.surface.page.expect_file_chooser(timeout=3000) as waiting:
+        await hands.click_at(doing.surface, target.x, target.y)
+    chooser = await waiting.value
+    await chooser.set_files(files)
+    return f"clicked {hands.describe(target)} and gave it {names}"
+
+
+def _payload(session: Session, file: UploadFile | str) -> FilePayload:
+    """A file's content: sent along, or a download of this very browser."""
+    if isinstance(file, UploadFile):
+        try:
+            content = base64.b64decode(file.buffer, validate=True)
+        except (binascii.Error, ValueError):
+            raise BadRequest(f"the buffer of file '{file.name}' is not base64") from None
+        return {"name": file.name, "mimeType": file.mimeType, "buffer": content}
+    parts = PurePosixPath(file).parts
+    known = len(parts) == 3 and parts[1] == session.id
+    path = session.downloads.file(parts[2]) if known else None
+    if path is None:
+        raise NotFound(
+            "files are sent as {name, mimeType, buffer (base64)}, or named by a path of "
+            "downloaded_file_path; no other path is read"
+        )
+    return {"name": path.name, "mimeType": "application/octet-stream", "buffer": path.read_bytes()}
