@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import resource
@@ -42,12 +43,17 @@ def set_limits(memory_mb: int, own_user: bool) -> None:
         resource.setrlimit(kind, (value, value))
 
 
+@functools.lru_cache(maxsize=1)
+def _hard_memory() -> int:
+    return resource.getrlimit(resource.RLIMIT_AS)[1]  # set once, before the first step
+
+
 def grant_memory(share: float) -> None:
     """Grant a share of the headroom above the limit of memory: 0 for code, 1 for the runtime.
 
     Without it a worker whose memory is full could not even say so, or free any.
     """
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    hard = _hard_memory()
     if hard != resource.RLIM_INFINITY:
         soft = hard - int((1 - share) * _HEADROOM)
         resource.setrlimit(resource.RLIMIT_AS, (max(soft, _HEADROOM), hard))

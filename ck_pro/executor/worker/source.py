@@ -52,11 +52,12 @@ def compile_step(tree: ast.Module, name: str) -> tuple[CodeType | None, CodeType
     last = tree.body[-1] if tree.body else None
     if not isinstance(last, ast.Expr):
         return compile(tree, name, "exec", dont_inherit=True), None
-    body = ast.Module(tree.body[:-1], tree.type_ignores)
-    first = compile(body, name, "exec", dont_inherit=True)
-    futures = first.co_flags & _FUTURES
-    value = compile(ast.Expression(last.value), name, "eval", futures, dont_inherit=True)
-    return (first if body.body else None), value
+    first, futures = None, 0
+    if len(tree.body) > 1:
+        body = ast.Module(tree.body[:-1], tree.type_ignores)
+        first = compile(body, name, "exec", dont_inherit=True)
+        futures = first.co_flags & _FUTURES
+    return first, compile(ast.Expression(last.value), name, "eval", futures, dont_inherit=True)
 
 
 def _future_flags() -> int:
