@@ -11,7 +11,7 @@ from typing import Any
 
 from ck_pro import history
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.approval import Guard
+from ck_pro.approval import Guard, describe
 from ck_pro.events import Action, CodeAction, FinishAction, RejectAction, ToolCall
 from ck_pro.exceptions import (
     CKError,
@@ -19,6 +19,7 @@ from ck_pro.exceptions import (
     EnvironmentFailure,
     ExecutorError,
     GuardStopped,
+    InputError,
     JournalError,
     LimitReached,
     ManualAbort,
@@ -31,7 +32,7 @@ from ck_pro.journal import Journal
 from ck_pro.language import parse_literal, parse_thought_code
 from ck_pro.model import LLM, Budget, Reply
 from ck_pro.results import ActionResult, AgentResult, observed_value, result_value
-from ck_pro.run import EventSink, Run
+from ck_pro.run import EventSink, Run, jsonable
 from ck_pro.session import AgentSession, StopReason
 from ck_pro.task import parse_progress
 from ck_pro.tool import definition_text, parameters_schema, signature_text
@@ -87,8 +88,10 @@ class MultiStepAgent(AgentSettings):
         """
         self.check()
         session = session or AgentSession(task)
+        if session.steps or session.run is not None:
+            raise InputError("this session has been run; give a fresh one, or none")
         session.task, session.agent = task, self.name
-        session.info.update(info or {})
+        session.info.update(jsonable(dict(info or {})))
         session.run = Run(
             self,
             session,
@@ -110,8 +113,8 @@ class MultiStepAgent(AgentSettings):
         self, session: AgentSession, max_steps: int | None = None
     ) -> Iterator[dict[str, Any]]:
         """The main loop: yields each step when it is done. See `run`."""
-        run: Run = session.run
-        limit = max_steps or self.max_steps
+        run = self._live(session)
+        limit = self.max_steps if max_steps is None else max_steps
         reason, message = StopReason.INTERNAL_ERROR, ""
         if run.parent is not None:
             run.parent.record("sub_session", {"session": session.id, "name": self.name})
@@ -126,6 +129,9 @@ class MultiStepAgent(AgentSettings):
                 yield self.step(session, session.state)
             reason, message = self._ending(session, limit)
             self.finalize(session)
+        except LimitReached as e:
+            reason, message = StopReason(e.reason), str(e)
+            self._finalize_after_limit(session)
         except BaseException as e:
             reason, message = _reason_of(e), str(e)
             if isinstance(e, KeyboardInterrupt | GeneratorExit):
@@ -143,7 +149,7 @@ class MultiStepAgent(AgentSettings):
 
     def step(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
         """One step: observe, plan, decide, act; returns its row."""
-        run: Run = session.run
+        run = self._live(session)
         run.check()
         run.budget.check()
         run.budget.charge_step()
@@ -168,11 +174,15 @@ class MultiStepAgent(AgentSettings):
         self, session: AgentSession, kwargs: Mapping[str, Any] | None = None
     ) -> list[Action]:
         """Ask the model what to do: the first half of a step, without its effects."""
+        self._live(session)
         kwargs = self.step_prepare(session, session.state) if kwargs is None else kwargs
         extra = self.language.call_kwargs(self.functions())
         reply = self._call_model(session, "action", kwargs, **extra)
         session.run.record("action", self._parse_output(reply), phase="action")
         actions: list[Action] = self.language.parse(reply)
+        calls = [describe(a) for a in actions if isinstance(a, ToolCall)]
+        if calls:
+            session.run.record("action", {"code": "\n".join(calls)}, phase="action")
         return actions
 
     def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
@@ -187,11 +197,11 @@ class MultiStepAgent(AgentSettings):
         data: dict[str, Any] = {"final_results": {k: found[k] for k in ("output", "log")}}
         if self.templates.get("end") and (self.end_always or session.finish is None):
             kwargs = {**self.step_prepare(session, session.state), "final_results": found}
-            reply = self._call_model(session, "end", kwargs, model=self.end_model)
-            data = {**self._parse_output(reply), **data}
             try:
+                reply = self._call_model(session, "end", kwargs, model=self.end_model)
+                data = {**self._parse_output(reply), **data}
                 data["final_results"] = _end_result(reply)
-            except ParseError as e:
+            except (ParseError, ContentFiltered) as e:
                 _log.warning("%s: the end phase's reply is not used: %s", self.name, e)
         run.record("end", data, phase="end")
         return data["final_results"]  # type: ignore[no-any-return]
@@ -279,7 +289,7 @@ class MultiStepAgent(AgentSettings):
         self, session: AgentSession, state: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The values that every phase's template gets."""
-        run: Run = session.run
+        run = self._live(session)
         functions = self.functions()
         messages = history.messages(self, session)
         notices, run.notices = [*run.notices, *history.notices(session)], []
@@ -292,6 +302,8 @@ class MultiStepAgent(AgentSettings):
             "functions_short": "\n".join(f.get_function_definition(True) for f in functions),
             "functions_long": "\n\n".join(f.get_function_definition(False) for f in functions),
             **_state_values(state),
+            "plans": bool(self.templates.get("plan")),
+            "language": self.language,
             "history": messages,
             "recent_steps_str": "\n\n".join(m["content"] for m in messages),
             "notices": notices,
@@ -344,6 +356,23 @@ class MultiStepAgent(AgentSettings):
             return f"{type(e).__name__}: {e}"
         return result_value(result)
 
+    def _live(self, session: AgentSession) -> Run:
+        """The session's run; a plain one for a session that was made by hand."""
+        if session.run is None:
+            session.agent = session.agent or self.name
+            session.run = Run(self, session)
+        run: Run = session.run
+        return run
+
+    def _finalize_after_limit(self, session: AgentSession) -> None:
+        """Let the end phase tell what was found, if the limit that was reached allows the call."""
+        if not session.steps or not self.templates.get("end"):
+            return
+        try:
+            self.finalize(session)
+        except (LimitReached, ModelError, EnvironmentFailure) as e:
+            _log.info("%s: no end phase: %s", self.name, e)
+
     def _ending(self, session: AgentSession, limit: int) -> tuple[StopReason, str]:
         if session.finish is not None:
             rejected = session.finish.get("rejected")
@@ -361,6 +390,11 @@ class MultiStepAgent(AgentSettings):
             self.end_run(session)
         finally:
             run.close()
+            self._last_records(session, reason, message)
+
+    def _last_records(self, session: AgentSession, reason: StopReason, message: str) -> None:
+        run: Run = session.run
+        try:
             if not session.steps:
                 run.record("step", {})
             if session.final_results is None:
@@ -369,6 +403,7 @@ class MultiStepAgent(AgentSettings):
             facts = {"status": reason.status.value, "stop_reason": reason.value}
             run.record("status", {**facts, "message": message, "budget": run.budget.snapshot()})
             run.emit("run_ended", text=message, **facts)
+        finally:
             run.ended()
             session.run = None
 
@@ -395,7 +430,7 @@ def _state_values(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def _end_result(reply: str) -> dict[str, str]:
     value = parse_literal(reply)
-    if not isinstance(value, Mapping) or "output" not in value:
+    if not isinstance(value, Mapping) or value.get("output") is None:
         raise ParseError("the end result must be a dict with 'output' and 'log'")
     return {"output": str(value["output"]), "log": str(value.get("log", ""))}
 

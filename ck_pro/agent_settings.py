@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from ck_pro.exceptions import ConfigError
 from ck_pro.language import AgentLanguage, CodeLanguage
 from ck_pro.model import LLM
 from ck_pro.task import Goal
-from ck_pro.template import TemplatedString, get_template
+from ck_pro.template import TemplatedString, get_template, template_names
 from ck_pro.tool import Tool, tool_from_function
 
 
@@ -85,14 +86,16 @@ class AgentSettings(KwargsInitializable):
         self._function_tools: dict[Any, Tool] = {}
 
     def check(self) -> None:
-        """Find out whether the functions fit together, here and in all sub-agents.
+        """Find out whether functions and templates fit together, here and in all sub-agents.
 
         Not done when the object is made, since a subclass may add functions after
         `super().__init__`; a run begins with it.
 
         Raises:
-            ConfigError: two functions of one name, or an active function that does not exist.
+            ConfigError: two functions of one name, or an active function or a template that does
+                not exist.
         """
+        self._check_templates()
         functions = self._all_functions()
         known = [f.name for f in functions]
         twice = {n for n in known if known.count(n) > 1}
@@ -107,6 +110,14 @@ class AgentSettings(KwargsInitializable):
         for function in functions:
             if isinstance(function, AgentSettings):
                 function.check()
+
+    def _check_templates(self) -> None:
+        known = template_names()
+        for phase, named in self.templates.items():
+            if isinstance(named, str) and named and named not in known:
+                near = difflib.get_close_matches(named, known, n=1, cutoff=0.5)
+                hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
+                raise ConfigError(f"{self.name}.templates.{phase}: no template '{named}'; {hint}")
 
     def functions(self) -> list[Any]:
         """The active sub-agents and tools, in order."""

@@ -37,6 +37,8 @@ from ck_pro.exceptions import ConfigError
 
 _T = TypeVar("_T", bound="KwargsInitializable")
 _MISSING = object()
+_SECRET_KEY = re.compile(r"(key|token|secret|password|authorization|cookie)$", re.IGNORECASE)
+_USER_INFO = re.compile(r"(\w://)[^/\s@]+@")
 _ADAPTER_CONFIG = ConfigDict(arbitrary_types_allowed=True, coerce_numbers_to_str=True)
 
 
@@ -69,8 +71,12 @@ class KwargsInitializable:
 
     def __init__(self, **kwargs: Any) -> None:
         preset = {k: v for k, v in vars(self).items() if not k.startswith("_")}
-        self._preset_names = tuple(n for n in preset if n not in setting_types(type(self)))
+        declared = setting_types(type(self))
+        self._preset_names = tuple(n for n in preset if n not in declared)
         self.__dict__.update({**_class_defaults(type(self)), **preset})
+        for name in preset.keys() & declared.keys():
+            default = _class_defaults(type(self)).get(name)
+            setattr(self, name, self._converted(name, preset[name], default))
         known = self.setting_names()
         for name, value in kwargs.items():
             if name not in known:
@@ -105,10 +111,10 @@ class KwargsInitializable:
                 out[name] = value
         return out
 
-    def _converted(self, name: str, value: Any) -> Any:
-        """`value` made to fit the setting `name`, merged into what is set now."""
+    def _converted(self, name: str, value: Any, current: Any = _MISSING) -> Any:
+        """`value` made to fit the setting `name`, merged into `current` (what is set now)."""
         annotation = setting_types(type(self)).get(name, Any)
-        current = getattr(self, name, None)
+        current = getattr(self, name, None) if current is _MISSING else current
         try:
             return merge(annotation, current, value)
         except ConfigError as e:
@@ -199,9 +205,11 @@ def _class_defaults(cls: type) -> dict[str, Any]:
     types_ = setting_types(cls)
     out: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        for name, annotation in types_.items():
+        for name in types_:
             if name not in base.__dict__:
                 continue
+            # by the type that holds at that base: a subclass may narrow it with its own default
+            annotation = setting_types(base).get(name, types_[name])
             value = copy.deepcopy(base.__dict__[name])
             try:
                 out[name] = merge(annotation, out.get(name), value)
@@ -264,12 +272,17 @@ def _plain(value: Any) -> Any:
     """`value` as JSON-able data, or `_MISSING` for what is not configuration."""
     if isinstance(value, KwargsInitializable):
         return value.to_dict()
-    if value is None or isinstance(value, str | bool | int | float):
+    if isinstance(value, str):
+        return _USER_INFO.sub(r"\1***@", value)
+    if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
-        items = {str(k): _plain(v) for k, v in value.items()}
+        named = {str(k): v for k, v in value.items() if not _SECRET_KEY.search(str(k))}
+        items = {k: _plain(v) for k, v in named.items()}
         return {k: v for k, v in items.items() if v is not _MISSING}
     if isinstance(value, list | tuple | set | frozenset):
+        if any(isinstance(v, KwargsInitializable) for v in value):
+            return _MISSING  # objects made by code; a dict could not make them again
         plain = [_plain(v) for v in value]
         return [v for v in plain if v is not _MISSING]
     return _MISSING

@@ -81,15 +81,18 @@ def shortened(text: str, limit: int) -> str:
 
 
 def repeats(session: AgentSession) -> int:
-    """How many of the last finished steps are equal: same code, same world, same observation."""
-    done = [s["action"] for s in session.steps if s["action"]["observation"]]
+    """How often the last steps repeat: the same code, world and observation, in a cycle of up to
+    three steps; 1 when they do not, 0 when there are none."""
+    done = [_signature(s["action"]) for s in session.steps if s["action"]["observation"]]
     if not done:
         return 0
-    last = _signature(done[-1])
+    return max((_in_cycle(done, period) + period) // period for period in (1, 2, 3))
+
+
+def _in_cycle(done: Sequence[tuple[str, ...]], period: int) -> int:
+    """How many of the last entries equal the one `period` before them."""
     count = 0
-    for action in reversed(done):
-        if _signature(action) != last:
-            break
+    while count + period < len(done) and done[-1 - count] == done[-1 - count - period]:
         count += 1
     return count
 
@@ -106,15 +109,22 @@ def notices(session: AgentSession) -> list[str]:
     same = repeats(session)
     if same >= 2:
         out.append(
-            f"The last {same} steps did the same thing and saw the same result. "
+            f"You have done the same thing {same} times and seen the same result. "
             "Doing it again will not help: try something else, or stop and say why."
         )
+    elif _same_code(session) >= 4:
+        out.append(f"The last {_same_code(session)} steps ran the same code. Does it get further?")
     elif _failed_in_a_row(session) >= 3:
         out.append(
             f"The last {_failed_in_a_row(session)} steps all ended in an error. "
             "Take a smaller step, or another way."
         )
     return out
+
+
+def _same_code(session: AgentSession) -> int:
+    done = [(s["action"]["code"],) for s in session.steps if s["action"]["observation"]]
+    return _in_cycle(done, 1) + 1 if done and done[-1][0] else 0
 
 
 def _failed_in_a_row(session: AgentSession) -> int:

@@ -20,7 +20,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,7 +34,7 @@ MASK = "***"
 _SYNCED_KINDS = frozenset({"started", "observation", "status"})
 _DATA_URL = re.compile(r"data:image/([a-z0-9.+-]+);base64,(.+)", re.DOTALL)
 _BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
-_SECRET_NAME = re.compile(r"(API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 _MIN_SECRET = 8
 
 
@@ -75,8 +75,8 @@ class Journal:
         self._lock = threading.Lock()
         self._messages: set[str] = set()
         found = {*secrets, *secrets_of_environment()}
-        # longest first, so that a secret that holds another is masked as a whole
-        self._secrets = sorted((s for s in found if s), key=len, reverse=True)
+        self._secrets: list[str] = []
+        self.protect(found)
         self._fd: int | None = None
         if self.folder is not None:
             self._open(self.folder)
@@ -105,6 +105,12 @@ class Journal:
             with self._lock:
                 self._write(self._compact(event), sync=self._syncs(kind))
         return event
+
+    def protect(self, secrets: Iterable[str]) -> None:
+        """Mask these strings too, from now on."""
+        known = {*self._secrets, *(s for s in secrets if s)}
+        # longest first, so that a secret that holds another is masked as a whole
+        self._secrets = sorted(known, key=len, reverse=True)
 
     def put_blob(self, content: bytes, ext: str) -> str:
         """Store bytes once under their hash; returns `<sha256>.<ext>`."""

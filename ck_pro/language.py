@@ -147,6 +147,8 @@ class CodeLanguage(AgentLanguage):
         """The step's thought and code as the model's turn, the observation as the user's."""
         action = step["action"]
         reply = f"Thought: {action['thought']}\n```python\n{action['code']}\n```"
+        if not action["code"]:  # a reply without code is shown as it was
+            reply = action["thought"]
         seen = f"Observation of step {step['step_idx']}:\n{observation}"
         return [{"role": "assistant", "content": reply}, {"role": "user", "content": seen}]
 
@@ -186,7 +188,7 @@ class FunctionCallingLanguage(AgentLanguage):
 
     def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
         """The step's calls as text; native tool turns would tie the log to one provider."""
-        said = step["action"]["thought"] or step["action"]["code"]
+        said = "\n".join(t for t in (step["action"]["thought"], step["action"]["code"]) if t)
         return [
             {"role": "assistant", "content": said},
             {"role": "user", "content": f"Observation of step {step['step_idx']}:\n{observation}"},
@@ -195,18 +197,37 @@ class FunctionCallingLanguage(AgentLanguage):
 
 # --- pure parsing ----------------------------------------------------------------------------
 
-_THOUGHT = re.compile(r"\A\s*(?:#+\s*|\*\*)?thoughts?\s*(?:\*\*)?:?\s*(?:\*\*)?\s*", re.I)
-_CODE_LABEL = re.compile(r"\n?\s*(?:#+\s*|\*\*)?code\s*(?:\*\*)?:?\s*(?:\*\*)?\s*\Z", re.I)
-_FENCE = re.compile(r"(?:`{3,}|~{3,})[^\n]*\s*\Z|<\|python_tag\|>\s*\Z")
+_THOUGHT = re.compile(
+    r"\A\s*(?:#{1,6}[ \t]*|\*\*)?thoughts?(?:\*\*)?(?:[ \t]*:(?:\*\*)?|[ \t]*(?=\n))", re.I
+)
+_CODE_LABEL = re.compile(r"(?:#{1,6}[ \t]*|\*\*)?code(?:\*\*)?[ \t]*:?(?:\*\*)?", re.I)
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
+_FENCE_HEAD = re.compile(r"[^\n]{0,80}\n\s*")
+_PYTHON_TAG = "<|python_tag|>"
 
 
 def parse_thought_code(reply: str) -> dict[str, str]:
     """Split a reply into `thought` (the prose before the code) and `code` (see `extract_code`)."""
     code = extract_code(reply)
+    prose = _before_code(reply, code).rstrip()
+    before, _, last = prose.rpartition("\n")
+    if code and _CODE_LABEL.fullmatch(last.strip()):
+        prose = before
+    return {"thought": _THOUGHT.sub("", prose).strip(), "code": code}
+
+
+def _before_code(reply: str, code: str) -> str:
+    """The reply up to the fence, or the tag, that opens its code."""
+    if not code.strip():
+        return reply
+    if _PYTHON_TAG in reply:
+        return reply.partition(_PYTHON_TAG)[0]
     first_line = code.strip().partition("\n")[0].strip()
-    prose = reply.partition(first_line)[0] if first_line else reply
-    thought = _CODE_LABEL.sub("", _FENCE.sub("", prose))
-    return {"thought": _THOUGHT.sub("", thought).strip(), "code": code}
+    for fence in _FENCE.finditer(reply):
+        head = _FENCE_HEAD.match(reply, fence.end())
+        if head is not None and reply.startswith(first_line, head.end()):
+            return reply[: fence.start()]
+    return reply.partition("```")[0] if "```" in reply else ""
 
 
 def parse_literal(text: str) -> Any:

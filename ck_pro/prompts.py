@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ck_pro.language import Prompt, compose_prompt
+from ck_pro.language import FunctionCallingLanguage, Prompt, compose_prompt
 from ck_pro.template import register_template
 
 CODE_RULES = """\
@@ -20,11 +20,14 @@ CODE_RULES = """\
 - Files are read and written in the working directory; the code has no network of its own.
 - Do not guess what a function would return: call it, print it, and go on in the next step."""
 
-PLAN_INSTRUCTION = """\
-Now plan. Reply with a short thought, then one block of Python that holds a single dict with the
-keys 'completed_list' (sub-tasks that are done), 'todo_list' (sub-tasks that are left, in order),
-'experience' (what was learned about how to do things, also what failed) and 'information' (facts
-found so far, with where they come from). All four are lists of short strings. No other code."""
+PLAN_FORM = """\
+When asked to plan, reply with a short thought, then one block of Python that holds a single dict
+with the keys 'completed_list' (sub-tasks that are done), 'todo_list' (sub-tasks that are left, in
+order), 'experience' (what was learned about how to do things, also what failed) and 'information'
+(facts found so far, with where they come from). All four are lists of short strings. No other code.
+When asked to act, reply with the next step."""
+
+PLAN_INSTRUCTION = "Now plan: a short thought, then the dict in one block of Python."
 
 ACTION_INSTRUCTION = "Now act: a short thought, then one block of Python for the next step."
 
@@ -67,6 +70,8 @@ class PromptParts:
             parts.insert(1, "# Goals\n" + "\n".join(goals))
         if values["functions_long"]:
             parts.append(f"# Functions you can call in the code\n{values['functions_long']}")
+        if values["plans"]:
+            parts.append(f"# Planning and acting\n{PLAN_FORM}")
         parts.append(f"# Example of a reply\n{self.example}")
         # the world first: it is long, and the same in the plan and the action of one step, while
         # the plan changes the progress
@@ -100,20 +105,36 @@ print(total)
 
 _PARTS = PromptParts(_ROLE, CODE_RULES, _EXAMPLE)
 
+_CALLING_PARTS = PromptParts(
+    "You are an agent that solves a task step by step by calling functions.",
+    """\
+- Call the functions that you are given; you see what they return in the next step.
+- Several calls that do not depend on each other may stand in one reply.
+- Do not guess what a function would return.
+- A reply without a call ends the work: it is the answer.""",
+    "The sum of two numbers is wanted: a call of the function that adds them.",
+)
+_CALLING_INSTRUCTION = "Now act: call functions, or reply with the answer alone."
+
 
 def agent_plan(**values: Any) -> Prompt:
     """The plan phase of a plain agent."""
-    return _PARTS.prompt(values, PLAN_INSTRUCTION)
+    return _parts(values).prompt(values, PLAN_INSTRUCTION)
 
 
 def agent_action(**values: Any) -> Prompt:
-    """The action phase of a plain agent."""
-    return _PARTS.prompt(values, ACTION_INSTRUCTION)
+    """The action phase of a plain agent, in the form of its language."""
+    calling = isinstance(values["language"], FunctionCallingLanguage)
+    return _parts(values).prompt(values, _CALLING_INSTRUCTION if calling else ACTION_INSTRUCTION)
+
+
+def _parts(values: Mapping[str, Any]) -> PromptParts:
+    return _CALLING_PARTS if isinstance(values["language"], FunctionCallingLanguage) else _PARTS
 
 
 def agent_end(**values: Any) -> Prompt:
     """The end phase of a plain agent."""
-    return _PARTS.prompt(values, END_INSTRUCTION)
+    return _parts(values).prompt(values, END_INSTRUCTION)
 
 
 register_template({"agent_plan": agent_plan, "agent_action": agent_action, "agent_end": agent_end})

@@ -6,6 +6,7 @@ import functools
 import inspect
 import json
 import logging
+import os
 import shutil
 import tempfile
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.approval import Approver, AutoApprover, require_approval
+from ck_pro.config import KwargsInitializable
 from ck_pro.environment import Environment
 from ck_pro.events import ToolCall
 from ck_pro.exceptions import Cancelled, ModelError
@@ -27,7 +29,7 @@ from ck_pro.session import AgentSession
 _log = logging.getLogger(__name__)
 EventSink = Callable[[dict[str, Any]], None]
 _SHOWN = 2000
-_REMEMBERED_PROMPTS = 4
+_REMEMBERED_PROMPTS = 8
 _POLL = 0.05
 _CHILD_SECONDS = 30.0
 
@@ -101,7 +103,9 @@ class Run:
         if parent is not None:
             with self._lock:
                 parent._children.append(self)
-        self._prompts: list[str] = []
+        self._prompts: dict[tuple[str, ...], list[str]] = parent._prompts if parent else {}
+        if parent is None:
+            self.journal.protect(_model_keys(agent))
 
     @property
     def workdir(self) -> Path:
@@ -148,7 +152,11 @@ class Run:
         used = root.budget.snapshot()
         event: dict[str, Any] = {"kind": kind, "path": list(self.path), "sid": self.session.id}
         event.update(step=len(self.session.steps) - 1, tokens=used["tokens"], money=used["money"])
-        self.on_event({**event, **facts})
+        try:
+            self.on_event({**event, **facts})
+        except Exception:  # noqa: BLE001 - a display's fault must not end a run
+            _log.exception("the display of this run failed and is not told any more")
+            self.on_event = None
 
     # --- limits ----------------------------------------------------------------------------
 
@@ -204,7 +212,7 @@ class Run:
     def _log_call(self, reply: Reply, phase: str) -> None:
         data: dict[str, Any] = {
             "model": reply.model,
-            "params": _jsonable(reply.params),
+            "params": jsonable(reply.params),
             "usage": {**reply.usage.to_dict(), "total_tokens": reply.usage.total_tokens},
             "attempts": reply.attempts,
             "finish_reason": reply.finish_reason,
@@ -220,11 +228,13 @@ class Run:
         self.emit("model_call", phase=phase)
 
     def _prefix_share(self, messages: Sequence[dict[str, Any]]) -> float:
-        """Share of the prompt's text that is a prefix of an earlier prompt of this run."""
+        """Share of the prompt's text that is a prefix of an earlier prompt of this agent, here or
+        in another run of it within the tree: what a prefix cache can save."""
         text = "\x00".join(f"{m.get('role')}:{text_of(m.get('content'))}" for m in messages)
         with self._lock:
-            best = max((_common_prefix(text, p) for p in self._prompts), default=0)
-            self._prompts = [*self._prompts[1 - _REMEMBERED_PROMPTS :], text]
+            earlier = self._prompts.get(self.path, [])
+            best = max((_common_prefix(text, p) for p in earlier), default=0)
+            self._prompts[self.path] = [*earlier[1 - _REMEMBERED_PROMPTS :], text]
         return best / max(1, len(text))
 
     # --- code and its functions ------------------------------------------------------------
@@ -262,7 +272,7 @@ class Run:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             bound = signature.bind(*args, **kwargs)
-            arguments = {k: _jsonable(v) for k, v in bound.arguments.items()}
+            arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
             self.check()
             require_approval(self.approver, ToolCall(name=name, arguments=arguments))
             self.record("started", {"name": name, "arguments": arguments})
@@ -307,20 +317,21 @@ class Run:
         self._ended.set()
 
     def close(self) -> None:
-        """Release the worker, the environment and a temporary folder; harmless when repeated."""
+        """Release the worker, the environment and a temporary folder; harmless when repeated.
+
+        What cannot be released is logged: it must not cost the run its result.
+        """
         self.end_children()
-        try:
-            if self._executor is not None:
-                self._executor.close()
-                self._executor = None
-        finally:
-            try:
-                if self.environment is not None:
-                    self.environment.close()
-                    self.environment = None
-            finally:
-                if self._temporary is not None:
-                    shutil.rmtree(self._temporary, ignore_errors=True)
+        executor, self._executor = self._executor, None
+        environment, self.environment = self.environment, None
+        for part in (executor, environment):
+            if part is not None:
+                try:
+                    part.close()
+                except Exception:  # noqa: BLE001 - see above
+                    _log.exception("%s: %s did not close", "/".join(self.path), type(part).__name__)
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 def _final(result: Any) -> dict[str, str]:
@@ -330,7 +341,19 @@ def _final(result: Any) -> dict[str, str]:
     return {"output": "" if result is None else str(result), "log": ""}
 
 
-def _jsonable(value: Any) -> Any:
+def _model_keys(agent: KwargsInitializable) -> list[str]:
+    """The keys of all models below an agent, wherever in the environment they are."""
+    keys = []
+    for name in agent.setting_names():
+        value = getattr(agent, name)
+        if isinstance(value, LLM):
+            keys.append(os.environ.get(value.api_key_env, ""))
+        if isinstance(value, KwargsInitializable):
+            keys.extend(_model_keys(value))
+    return keys
+
+
+def jsonable(value: Any) -> Any:
     """`value` if it is JSON data, else what reading it back from JSON text gives."""
     return json.loads(json.dumps(value, default=str))
 

@@ -154,11 +154,17 @@ class AgentSession:
         counted["llm_call"] += 1
         for key in COUNTERS[1:]:
             counted[key] += usage.get(key, 0)
-        if phase in PHASES and self.steps and "messages" in data:
-            part = self._last.setdefault(phase, {"thought": "", "code": ""})
-            part["llm_input"] = data["messages"]
-            part["llm_output"] = data.get("output", "")
-            part["llm_info"] = {k: data[k] for k in _CALL_FACTS if data.get(k)}
+        if not self.steps or "messages" not in data:
+            return
+        call = {
+            "llm_input": data["messages"],
+            "llm_output": data.get("output", ""),
+            "llm_info": {k: data[k] for k in _CALL_FACTS if data.get(k)},
+        }
+        if phase in PHASES:
+            self._last.setdefault(phase, {"thought": "", "code": ""}).update(call)
+        else:  # a tool's own call, such as ask_llm's
+            self._last["action"].setdefault("model_calls", []).append({"phase": phase, **call})
 
     def _on_plan(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self._last["plan"].update(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -104,4 +105,10 @@ def parse_progress(value: Any) -> dict[str, Any]:
             state[key] = list(entry)
         elif not isinstance(entry, list):
             raise ParseError(f"'{key}' must be a list, not {type(entry).__name__}")
-    return state
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(state, allow_nan=False))
+    except (TypeError, ValueError) as e:
+        raise ParseError(
+            f"the progress state must hold texts, numbers and lists only: {e}"
+        ) from None
+    return plain

@@ -61,7 +61,9 @@ class TemplatedString:
     def _check(self, text: str) -> None:
         formatter = _Formatter(self.name)
         try:
-            for _, field, spec, _ in formatter.parse(text):
+            for _, field, spec, conversion in formatter.parse(text):
+                if conversion and conversion not in "rsa":
+                    raise TemplateError(f"template '{self.name}': no conversion '!{conversion}'")
                 if field is not None:
                     formatter.tree(field)
                     self._check(spec or "")
@@ -145,6 +147,11 @@ def register_template(
         if value is None:
             raise TemplateError(f"template '{key}': nothing to register")
         _REGISTRY[key] = TemplatedString(value, name=key)
+
+
+def template_names() -> list[str]:
+    """The names of all registered templates, sorted."""
+    return sorted(_REGISTRY)
 
 
 def get_template(name: str | Callable[..., Any] | TemplatedString) -> TemplatedString:

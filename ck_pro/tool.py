@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import textwrap
 import typing
 from collections.abc import Callable, Iterable, Iterator
@@ -33,10 +34,18 @@ class Tool(KwargsInitializable):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.name = self.name or type(self).__name__.lower()
-        if not self.name.isidentifier():
+        if not self.name.isidentifier() or keyword.iskeyword(self.name):
             raise ConfigError(f"tool name {self.name!r} is not a Python name")
-        self.description = self.description or inspect.getdoc(self.execute) or ""
-        self.parameters = self.parameters or parameters_schema(self.execute)
+        self.description = self.description or inspect.getdoc(self._implementation) or ""
+        self.parameters = self.parameters or parameters_schema(self._implementation)
+
+    @property
+    def _implementation(self) -> Callable[..., Any]:
+        """`execute`, or `__call__` of a tool that defines that alone."""
+        own = type(self)
+        if own.execute is Tool.execute and own.__call__ is not Tool.__call__:
+            return self.__call__
+        return self.execute
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
         """What the tool does. Raises `ToolError` for what the model should read."""
@@ -51,11 +60,11 @@ class Tool(KwargsInitializable):
         Args:
             run: the `ck_pro.agent.Run`: model calls, working directory, environment.
         """
-        return self.execute
+        return self._implementation
 
     def get_function_definition(self, short: bool) -> str:
         """The tool as prompts show it: one line when `short`, else with its description."""
-        head = f"{self.name}{signature_text(self.execute, returns=not self.terminal)}"
+        head = f"{self.name}{signature_text(self._implementation, returns=not self.terminal)}"
         return definition_text(head, self.description, short)
 
 
@@ -72,7 +81,7 @@ class StopTool(Tool):
             output: the final answer, exactly in the form that the task asks for.
             log: how the answer was found, or what prevented one.
         """
-        return {"output": str(output), "log": str(log)}
+        return {"output": "" if output is None else str(output), "log": str(log or "")}
 
 
 class FunctionTool(Tool):
@@ -80,7 +89,7 @@ class FunctionTool(Tool):
 
     def __init__(self, function: Callable[..., Any], **kwargs: Any) -> None:
         self._function = function
-        super().__init__(**{"name": function.__name__, **kwargs})
+        super().__init__(**{"name": getattr(function, "__name__", ""), **kwargs})
 
     def __getattribute__(self, name: str) -> Any:
         # the function itself, so that its signature and docstring are what everyone sees

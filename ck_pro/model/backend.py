@@ -99,7 +99,9 @@ def parse_completion(target: str, status: int, body: str, headers: Mapping[str, 
 
 
 def _choice(target: str, choice: dict[str, Any], data: dict[str, Any]) -> RawReply:
-    message = choice.get("message") or {}
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise Transient(f"{target}: the reply's choice holds no message")
     finish = str(choice.get("finish_reason") or "stop")
     refusal = message.get("refusal")
     if finish == "content_filter" or (refusal and not message.get("content")):
@@ -134,7 +136,9 @@ def _text(content: Any) -> str:
 def _usage(data: dict[str, Any]) -> Usage | None:
     """The `usage` object, also with DeepSeek's name for cached tokens; None when there is none."""
     raw = data.get("usage")
-    if not isinstance(raw, dict) or not _count(raw, "prompt_tokens"):
+    if not isinstance(raw, dict):
+        return None
+    if not _count(raw, "prompt_tokens") and not _count(raw, "completion_tokens"):
         return None
     prompt, completion = raw.get("prompt_tokens_details"), raw.get("completion_tokens_details")
     cached = _count(prompt, "cached_tokens") or _count(raw, "prompt_cache_hit_tokens")
@@ -148,7 +152,10 @@ def _usage(data: dict[str, Any]) -> Usage | None:
 
 def _count(raw: Any, name: str) -> int:
     value = raw.get(name) if isinstance(raw, dict) else None
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+    try:
+        return max(0, int(float(value or 0)))  # some services send numbers as text
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 class _Outcome(Generic[_T]):

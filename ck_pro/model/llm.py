@@ -62,10 +62,12 @@ class LLM(KwargsInitializable):
                 raise ConfigError(f"{name}: must not be negative")
         if self.request_timeout <= 0:
             raise ConfigError("request_timeout: must be more than 0 seconds")
+        if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
+            raise ConfigError("max_prompt_tokens: must be at least 1")
 
     def __call__(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[Message] | str,
         *,
         context: CallContext | None = None,
         **call_kwargs: Any,
@@ -73,7 +75,7 @@ class LLM(KwargsInitializable):
         """Ask the model.
 
         Args:
-            messages: chat messages; images as `image_url` parts.
+            messages: chat messages, images as `image_url` parts; a text is one user message.
             context: who asks, and the limits; its budget is charged here, by nobody else.
             call_kwargs: parameters of this call, over `self.call_kwargs`.
 
@@ -83,6 +85,8 @@ class LLM(KwargsInitializable):
             Cancelled: the context's `cancel` was set.
         """
         context = context or CallContext()
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
         start = time.monotonic()
         params = {**self.call_kwargs, **call_kwargs}
         sent, shortened = fit(messages, self.max_prompt_tokens)

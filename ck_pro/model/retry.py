@@ -92,7 +92,7 @@ def call_with_retries(
 
     def sleep(seconds: float) -> None:
         context.check()
-        wait(seconds, context.cancel)
+        wait(context.seconds_left(seconds), context.cancel)
         context.check()
 
     def too_late(state: tenacity.RetryCallState) -> bool:

@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
-from ck_pro import AgentResult, AgentSession, Budget, Journal, MultiStepAgent, StopTool
+from ck_pro import AgentResult, AgentSession, AskLLMTool, Budget, Journal, MultiStepAgent, StopTool
 from ck_pro.agent import history
 from ck_pro.approval import RuleApprover
-from ck_pro.exceptions import ConfigError, ContentFiltered, ModelUnavailable, ReplayError
+from ck_pro.environment import Environment
+from ck_pro.events import Observation
+from ck_pro.exceptions import (
+    ConfigError,
+    ContentFiltered,
+    InputError,
+    ModelUnavailable,
+    ReplayError,
+)
 from ck_pro.journal import read_events
 from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import Reply
@@ -158,6 +166,20 @@ def test_ten_threads_on_one_agent_share_nothing() -> None:
     assert len({s.id for s in found.values()}) == 10
 
 
+def test_calls_of_tools_are_in_the_row_and_counted() -> None:
+    a = agent(
+        code("print(ask_llm('why?'))"),
+        "because",
+        code("stop(1)"),
+        tools=[AskLLMTool(), StopTool()],
+    )
+    row = a.run("t").to_dict()
+    (call,) = row["steps"][0]["action"]["model_calls"]
+    assert (call["phase"], call["llm_output"]) == ("tool:ask_llm", "because")
+    assert row["info"]["call_stat"]["ask_llm"]["__ALL__"]["llm_call"] == 1
+    assert row["info"]["call_stat"]["__ALL__"]["llm_call"] == 3
+
+
 # --- faults of the model ---------------------------------------------------------------------
 
 
@@ -182,8 +204,37 @@ def test_repeated_steps_are_told_and_then_end_the_run() -> None:
     session = a.run("t")
     assert (session.status, session.stop_reason) == (Status.PROBLEM, StopReason.STUCK)
     assert len(session.steps) == 4
-    assert "did the same thing" in prompts(a)[2]
-    assert "did the same thing" not in prompts(a)[1]
+    assert "done the same thing 2 times" in prompts(a)[2]
+    assert "the same thing" not in prompts(a)[1]
+
+
+def test_cycles_are_repeats_too_and_equal_code_is_mentioned() -> None:
+    a = agent(
+        lambda messages, context: code(f"print('{'ab'[context.step % 2]}')"),
+        stuck_limit=3,
+        max_steps=20,
+    )
+    session = a.run("t")
+    assert (session.stop_reason, len(session.steps)) == (StopReason.STUCK, 6)
+    a = agent(lambda messages, context: code("import time\nprint(time.time_ns())"), max_steps=6)
+    assert a.run("t").stop_reason is StopReason.STEPS
+    assert "ran the same code" in prompts(a)[4] and "ran the same code" not in prompts(a)[3]
+
+
+def test_equal_calls_with_other_arguments_are_no_repeats() -> None:
+    def click(id: int) -> str:
+        return "ok"
+
+    def reply(messages: Any, context: Any) -> Reply:
+        arguments = json.dumps({"id": context.step})
+        return Reply("", tool_calls=[{"function": {"name": "click", "arguments": arguments}}])
+
+    language = FunctionCallingLanguage()
+    a = agent(reply, tools=[click], language=language, stuck_limit=3, max_steps=5)
+    session = a.run("t")
+    assert session.stop_reason is StopReason.STEPS
+    assert session.steps[1]["action"]["code"] == "click(id=1)"
+    assert "click(id=0)" in prompts(a)[1] and "Python" not in prompts(a)[1]
 
 
 def test_plans_update_the_progress_state_and_bad_plans_do_not() -> None:
@@ -206,6 +257,32 @@ def test_the_end_template_writes_the_result() -> None:
     session = a.run("t")
     assert session.final_results == {"output": "formatted", "log": "l"}
     assert session.to_dict()["steps"][-1]["end"]["llm_output"] == reply
+
+
+def test_a_refused_end_phase_and_an_empty_one_do_not_cost_the_answer() -> None:
+    for fault in (ContentFiltered("no"), "```python\n{'output': None}\n```", "no dict"):
+        a = agent(code("stop('raw')"), fault, templates={"end": "agent_end"})
+        session = a.run("t")
+        assert (session.status, session.final_results["output"]) == (Status.DONE, "raw")
+
+
+def test_the_end_phase_tells_what_was_found_when_a_limit_ends_the_run() -> None:
+    def reply(messages: Any, context: Any) -> str:
+        found = "```python\n{'output': 'partial', 'log': 'l'}\n```"
+        return found if context.phase == "end" else code("print('again')")
+
+    a = agent(reply, templates={"end": "agent_end"}, stuck_limit=2)
+    session = a.run("t")
+    assert session.stop_reason is StopReason.STUCK
+    assert session.final_results["output"] == "partial"
+
+
+def test_plans_that_json_cannot_hold_are_refused() -> None:
+    for bad in ("{'information': [b'raw']}", "{'n': 1e999}", "{'s': [{1, 2}]}"):
+        a = agent(f"```python\n{bad}\n```", code("stop(1)"), templates={"plan": "agent_plan"})
+        session = a.run("t", info={"path": Path("x")})
+        assert session.steps[0]["plan"]["state"] == {}
+        json.dumps(session.to_dict(), allow_nan=False)
 
 
 # --- limits and endings ----------------------------------------------------------------------
@@ -277,6 +354,45 @@ def test_a_recording_that_does_not_fit_a_sub_agent_ends_the_whole_run() -> None:
     assert (session.status, session.stop_reason) == (Status.PROBLEM, StopReason.MODEL_FAILURE)
     assert session.message == "no reply"
     assert [c.stop_reason for c in session.children.values()] == [StopReason.MODEL_FAILURE]
+
+
+class Fragile(Environment):
+    def observe(self) -> Observation:
+        return Observation()
+
+    def execute(self, action: Any) -> Observation:
+        return Observation()
+
+    def close(self) -> None:
+        raise RuntimeError("cannot close")
+
+
+def test_what_cannot_be_closed_or_shown_does_not_cost_the_result(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class InFragile(MultiStepAgent):
+        def init_run(self, session: AgentSession) -> None:
+            session.run.environment = Fragile()
+
+    def display(event: dict[str, Any]) -> None:
+        raise ValueError("display broken")
+
+    a = InFragile(model=ScriptedLLM([code("stop('kept')")]), tools=[StopTool()])
+    session = a.run("t", on_event=display)
+    assert (session.status, session.final_results["output"]) == (Status.DONE, "kept")
+    assert "cannot close" in caplog.text and caplog.text.count("any more") == 1
+
+
+def test_a_session_is_run_once_and_may_be_driven_by_hand() -> None:
+    a = agent(code("stop(1)"), code("stop(2)"))
+    session = AgentSession("t")
+    assert [s["step_idx"] for s in a.yield_session_run(session)] == [0]
+    with pytest.raises(InputError, match="fresh"):
+        a.run("u", session=session)
+    by_hand = AgentSession("t")
+    assert a.step(by_hand, {})["action"]["code"] == "stop(2)"
+    assert by_hand.finish == {"output": "2", "log": ""}
+    by_hand.run.close()
 
 
 def test_ctrl_c_is_recorded_and_passed_on(tmp_path: Path) -> None:

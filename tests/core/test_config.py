@@ -136,6 +136,37 @@ def test_a_required_setting_must_be_given() -> None:
     assert Needs(path="p").path == "p"
 
 
+def test_a_subclass_may_narrow_a_type_with_its_own_default() -> None:
+    class Wide(KwargsInitializable):
+        n: int | None = None
+
+    class Narrow(Wide):
+        n: int = 5
+
+    assert Narrow().n == 5
+    with pytest.raises(ConfigError):
+        Narrow(n=None)
+
+
+def test_attributes_before_super_are_converted() -> None:
+    class Preset(Agent):
+        def __init__(self, **kwargs: Any) -> None:
+            self.model = "gpt:pre"
+            self.flag = "False"
+            super().__init__(**kwargs)
+
+    made = Preset(model={"retries": 2})
+    assert (made.model.call_target, made.model.retries, made.flag) == ("gpt:pre", 2, False)
+
+
+def test_secrets_in_plain_settings_are_not_written() -> None:
+    kwargs = {"api_key": "hush1", "url": "http://bob:hush2@host/x", "Authorization": "hush3"}
+    assert Agent(model={"call_kwargs": kwargs}).to_dict()["model"]["call_kwargs"] == {
+        "temperature": 0,
+        "url": "http://***@host/x",
+    }
+
+
 def test_classes_made_inside_functions_may_name_each_other() -> None:
     class Inner(KwargsInitializable):
         n: int = 1

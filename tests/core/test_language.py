@@ -39,6 +39,26 @@ def test_thought_and_code(reply: str, thought: str, code: str) -> None:
     assert parse_thought_code(reply) == {"thought": thought, "code": code}
 
 
+@pytest.mark.parametrize(
+    ("reply", "thought"),
+    [
+        ("Now I run the code\n```python\nx\n```", "Now I run the code"),
+        ("Thoughtful reading\n```\nx = 1\n```", "Thoughtful reading"),
+        ("I call print(1) now\n```python\nprint(1)\n```", "I call print(1) now"),
+        ("Thought\nhm\n```py\nx\n```", "hm"),
+    ],
+)
+def test_thoughts_are_not_cut_at_words_that_look_like_labels(reply: str, thought: str) -> None:
+    assert parse_thought_code(reply)["thought"] == thought
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("filler", [" ", "\n", "`", "#", "* ", "\t\n", "'", '"""', "```\n"])
+def test_no_reply_freezes_the_parser(filler: str) -> None:
+    for text in ("x" + filler * 20_000 + "y", "Thought:" + filler * 20_000, filler * 20_000):
+        parse_thought_code(text)
+
+
 def test_no_code_is_a_fault_that_the_model_can_mend() -> None:
     with pytest.raises(ParseError, match="```python"):
         CodeLanguage().parse("I would rather talk.")
