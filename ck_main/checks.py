@@ -1,4 +1,4 @@
-"""What can be found out before the first task: settings, models, the browser server."""
+"""What can be found out before the first task, or after a failed one: settings, services."""
 
 from __future__ import annotations
 
@@ -12,26 +12,51 @@ import requests
 
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.config import KwargsInitializable
-from ck_pro.exceptions import ModelUnavailable
+from ck_pro.exceptions import ConfigError, ContentFiltered, ModelUnavailable
 from ck_pro.model import LLM
-from ck_pro.model.targets import split_target
+from ck_pro.model.prices import price_of
+from ck_pro.model.targets import open_target, split_target
+from ck_pro.tool import Tool
 from ck_web.client import BrowserClient, RequestRefused
 from ck_web.config import WebEnvConfig
+from ck_web.sandbox import acquire_server, check_chromium, release_server
 
 _CONNECT_SECONDS = 5.0
+_PROBE_TRIES = 2
+_PROBE_SECONDS = 60.0
 _T = TypeVar("_T", bound=KwargsInitializable)
 
 
 def parts_of(
-    part: KwargsInitializable, kind: type[_T], path: tuple[str, ...] = ()
+    part: KwargsInitializable,
+    kind: type[_T],
+    path: tuple[str, ...] = (),
+    *,
+    active: bool = False,
 ) -> Iterator[tuple[tuple[str, ...], _T]]:
-    """(names that lead to it, object) of every setting of a class, however deep."""
+    """(names that lead to it, object) of every setting of a class, however deep.
+
+    Args:
+        part: where to look.
+        kind: the class.
+        path: names that lead to `part`.
+        active: leave out sub-agents and tools that an agent's code cannot call.
+    """
     for name in part.setting_names():
         value = getattr(part, name)
+        if active and _idle(part, value):
+            continue
         if isinstance(value, kind):
             yield (*path, name), value
         if isinstance(value, KwargsInitializable):
-            yield from parts_of(value, kind, (*path, name))
+            yield from parts_of(value, kind, (*path, name), active=active)
+
+
+def _idle(part: KwargsInitializable, value: Any) -> bool:
+    """Whether a setting is a function that the agent `part` does not offer to its code."""
+    if not isinstance(part, AgentSettings) or not isinstance(value, AgentSettings | Tool):
+        return False
+    return all(value is not function for function in part.functions())
 
 
 def model_settings(agent: KwargsInitializable, target: str) -> dict[str, Any]:
@@ -50,30 +75,63 @@ def asks_a_person(agent: KwargsInitializable) -> bool:
     return any(_ends_manual(llm.call_target) for _, llm in parts_of(agent, LLM))
 
 
-def check_services(agent: KwargsInitializable) -> None:
+def check_services(agent: KwargsInitializable, *, money_limit: bool = False) -> None:
     """Find out whether everything that the agent's settings name can be used and reached.
+
+    Args:
+        agent: with everything below it.
+        money_limit: the tasks have a limit of money, so the price of every model must be known.
 
     Raises:
         ModelError: a model: its key, recording or package is missing, or nothing listens.
-        BrowserServerError: the given browser server does not answer.
-        ConfigError: the browser server's address is not one.
+        BrowserServerError: the given browser server does not answer, or there is no Chromium.
+        ConfigError: functions or templates do not fit together; the price of a model is missing.
     """
     if isinstance(agent, AgentSettings):
         agent.check()
     seen: set[str] = set()
-    for _, llm in parts_of(agent, LLM):
-        if llm.call_target in seen or llm.backend is not None:
+    for path, llm in parts_of(agent, LLM, active=True):
+        if llm.backend is not None:
             continue
-        seen.add(llm.call_target)
-        llm.check()
-        url = service_url(llm.call_target)
-        if url:
-            _connect(url, llm.call_target)
-    for _, config in parts_of(agent, WebEnvConfig):
-        server = config.given_server()
-        if server and server not in seen:
-            seen.add(server)
+        if llm.call_target not in seen:
+            seen.add(llm.call_target)
+            llm.check()
+            url = service_url(llm.call_target)
+            if url:
+                _connect(url, llm.call_target)
+        if money_limit:
+            _check_price(".".join(path), llm)
+    for _, config in parts_of(agent, WebEnvConfig, active=True):
+        server = config.given_server() or f"chromium {config.chromium}"
+        if server in seen:
+            continue
+        seen.add(server)
+        if config.given_server():
             _check_browser_server(config, server)
+        else:
+            check_chromium(config.chromium)
+
+
+def probe_services(agent: KwargsInitializable, *, money_limit: bool = False) -> None:
+    """After a failure: `check_services`, and whether each service does what it is for.
+
+    Every model is asked for one short reply (a person or a recording is not), and a browser
+    server of our own is started if it does not run.
+
+    Raises:
+        CKError: as `check_services`; a model refuses, or the server cannot be started.
+    """
+    check_services(agent, money_limit=money_limit)
+    asked: set[tuple[str, str]] = set()
+    for _, llm in parts_of(agent, LLM, active=True):
+        key = (llm.call_target, repr(llm.call_kwargs))
+        if llm.backend is None and key not in asked:
+            asked.add(key)
+            _ask(llm)
+    for _, config in parts_of(agent, WebEnvConfig, active=True):
+        if not config.given_server():
+            server = acquire_server(config.server_options())
+            release_server(server, config.keep_server_seconds)
 
 
 def service_url(target: str, environ: Mapping[str, str] | None = None) -> str | None:
@@ -86,6 +144,43 @@ def service_url(target: str, environ: Mapping[str, str] | None = None) -> str | 
     if not url or requests.utils.select_proxy(url, requests.utils.get_environ_proxies(url)):
         return None
     return url
+
+
+def _answering(target: str) -> str:
+    """The target that answers: what a recording wraps, else the target itself."""
+    kind, rest = split_target(target)
+    return _answering(rest.partition(":")[2]) if kind == "record" else target
+
+
+def _ask(llm: LLM) -> None:
+    target = _answering(llm.call_target)
+    if split_target(target)[0] in ("manual", "replay"):
+        return
+    bounds = {
+        "max_retry_times": min(llm.max_retry_times, _PROBE_TRIES),
+        "max_retry_seconds": min(llm.max_retry_seconds, _PROBE_SECONDS),
+        "request_timeout": min(llm.request_timeout, _PROBE_SECONDS),
+    }
+    probe = llm.updated({"call_target": target, **bounds})
+    try:
+        probe([{"role": "user", "content": "Reply with the word OK."}])
+    except ContentFiltered:
+        pass  # it is there, and it answers
+
+
+def _check_price(where: str, llm: LLM) -> None:
+    if llm.price:
+        return
+    target = _answering(llm.call_target)
+    backend = open_target(target, api_key_env=llm.api_key_env, headers=llm.headers)
+    if backend.free:
+        return
+    name = backend.model_name(llm.call_kwargs)
+    if price_of(name) is None:
+        raise ConfigError(
+            f"there is a money limit, but the price of '{name}' is not known: set {where}.price="
+            "\"{'prompt': ..., 'completion': ...}\", in USD per million tokens"
+        )
 
 
 def _connect(url: str, target: str) -> None:
@@ -114,5 +209,4 @@ def _check_browser_server(config: WebEnvConfig, server: str) -> None:
 
 
 def _ends_manual(target: str) -> bool:
-    kind, rest = split_target(target)
-    return kind == "manual" or (kind == "record" and _ends_manual(rest.partition(":")[2]))
+    return split_target(_answering(target))[0] == "manual"

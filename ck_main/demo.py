@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.panel import Panel
 
 from ck_main.agent import CKAgent
-from ck_main.checks import check_services, model_settings
+from ck_main.checks import model_settings, probe_services
 from ck_main.demo_site import DemoSite
 from ck_main.job import Job, run_job
 from ck_main.main import run_command, split_ids
@@ -74,7 +74,7 @@ def cli(
             input=write_tasks(data / "tasks.jsonl", output, site.origin),
             files_dir=data,
             ids=split_ids(ids),
-            options=RunOptions(workers=workers, probe=lambda: check_services(agent)),
+            options=RunOptions(workers=workers, probe=lambda: probe_services(agent)),
             plain=plain,
             steps=steps,
         )

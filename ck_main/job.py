@@ -84,7 +84,7 @@ def run_job(
     """
     ids, problems = survey(job)
     for problem in problems[:_SHOWN_PROBLEMS]:
-        screen.print(str(problem), style="yellow", markup=False, soft_wrap=True)
+        screen.print(f"error: {problem}", style="yellow", markup=False, soft_wrap=True)
     if len(problems) > _SHOWN_PROBLEMS:
         more = len(problems) - _SHOWN_PROBLEMS
         screen.print(f"... and {more} more unusable lines", style="yellow")
@@ -148,7 +148,7 @@ def run_tasks(
     person = asks_a_person(agent)
     display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
     runner = TaskRunner(agent, rows, job.options, display, stop)
-    check_services(agent)
+    check_services(agent, money_limit=job.options.max_money is not None)
     if rows.repaired:
         display.note(
             f"{rows.path}: the last line was torn ({rows.repaired} bytes); it is now in "
@@ -162,7 +162,7 @@ def run_tasks(
         except KeyboardInterrupt:
             code = ExitCode.STOPPED
         except CKError as e:
-            display.note(f"stopped: {e}")
+            display.note(f"error: {e}")
             code = exit_code_of(e)
         if code is ExitCode.DONE and stop.is_set():
             code = ExitCode.STOPPED

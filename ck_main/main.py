@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from ck_main.agent import CKAgent
-from ck_main.checks import check_services, model_settings
+from ck_main.checks import model_settings, probe_services
 from ck_main.dataset import Task, safe_name
 from ck_main.display import is_done
 from ck_main.job import Job, exit_code_of, run_job, run_tasks
@@ -166,13 +166,14 @@ def cli(
         raise click.UsageError("--task is empty")
     screen, out = Console(stderr=True), Console()
     agent = build_agent(config, updates, model)
+    money_limit = limits["max_money"] is not None
     job = Job(
         output=output or DEFAULT_OUTPUT,
         input=input_,
         files_dir=files_dir,
         ids=split_ids(ids),
         limit=limit,
-        options=RunOptions(**limits, probe=lambda: check_services(agent)),
+        options=RunOptions(**limits, probe=lambda: probe_services(agent, money_limit=money_limit)),
         plain=plain,
     )
     if input_ is not None:
@@ -214,7 +215,6 @@ def _one_by_one(agent: CKAgent, job: Job, screen: Console, questions: Iterator[s
     """Run questions as they come; answers go to standard output."""
     code = ExitCode.DONE
     with RowFile(job.output) as rows:
-        check_services(agent)
         for question in questions:
             name = _free_id(rows)
             task = Task(name, question, safe_name(name), original={"question": question})

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from ck_main.dataset import Task
 from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile, build_row, task_facts
-from ck_pro.exceptions import CKError, JournalError
+from ck_pro.exceptions import CKError, ContentFiltered, JournalError, ManualAbort, ReplayError
 from ck_pro.journal import BLOBS_FOLDER, EVENTS_FILE, Journal
 from ck_pro.model import Budget
 from ck_pro.session import AgentSession, Status, StopReason
@@ -32,7 +32,8 @@ _log = logging.getLogger(__name__)
 WORK_FOLDER = "work"
 _LOCK_FILE = "lock"
 _GRACE_SECONDS = 2.0
-_OUTAGES = (StopReason.MODEL_FAILURE, StopReason.ENVIRONMENT_FAILURE)
+# faults of one task, and of no service: a recording that does not fit it, a filtered prompt
+_OWN_FAULTS = frozenset(e.__name__ for e in (ReplayError, ContentFiltered))
 
 
 class ExitCode(IntEnum):
@@ -91,9 +92,9 @@ class RunOptions:
         workers: tasks at once.
         max_steps, max_seconds, max_tokens, max_money: limits of one task, over all its agents;
             None means no limit. Seconds of wall time, USD.
-        probe: raises a `CKError` while a service that all tasks need cannot be reached. Asked
-            after a task that failed for such a reason, so that an outage does not use up the
-            other tasks.
+        probe: raises a `CKError` while a service that all tasks need cannot be reached, or
+            refuses. Asked after a task in which a service failed, at any depth, before its row is
+            written: an outage must not use up this task, nor the others.
     """
 
     workers: int = 1
@@ -133,7 +134,7 @@ class TaskRunner:
         """Of the tasks that this runner ended, by id."""
         self.failure: CKError | None = None
         """What stopped the whole run, if something did."""
-        self._lock = threading.Lock()
+        self._lock, self._probing = threading.Lock(), threading.Lock()
         try:
             rows.folder.mkdir(exist_ok=True)
             if not os.access(rows.folder, os.W_OK | os.X_OK):
@@ -209,7 +210,7 @@ class TaskRunner:
             shutil.copyfile(task.file, work / task.file.name)
         self.watcher.started(task)
         budget = self.options.budget()
-        with Journal(folder) as journal:
+        with _TaskJournal(folder) as journal:
             session = AgentSession(task.question, agent=self.agent.name)
             # the masked form: no secret reaches the row either
             facts = journal.append(TASK_EVENT, sid=session.id, data=task_facts(task))["data"]
@@ -218,17 +219,37 @@ class TaskRunner:
                 said = f"{task.id}: stopped before its end; the same command runs it again"
                 self.watcher.note(said)
                 return
+            outage = self._outage(session, journal)
+            if outage is not None:
+                self.watcher.note(f"{task.id}: a service was lost; the same command runs it again")
+                self._fail(outage)
+                return
             row = build_row(facts, session)
             journal.append("eval", sid=session.id, data=row["eval"])
         self.rows.append(row)
         outcome = Outcome.of_row(row, money=budget.snapshot()["money"])
         self.outcomes[task.id] = outcome
         self.watcher.ended(outcome)
-        if session.stop_reason in _OUTAGES and self.options.probe is not None:
+
+    def _outage(self, session: AgentSession, journal: _TaskJournal) -> CKError | None:
+        """What no task can do without, if that failed in this one and is still gone."""
+        names = {name for name, _ in journal.failures}
+        if ManualAbort.__name__ in names:  # the person has gone, there is nobody to ask
+            return ManualAbort(next(s for n, s in journal.failures if n == ManualAbort.__name__))
+        reasons = set(_reasons(session))
+        unclear = StopReason.MODEL_FAILURE in reasons and not names
+        lost = StopReason.ENVIRONMENT_FAILURE in reasons or unclear or bool(names - _OWN_FAULTS)
+        if self.options.probe is None or not lost:
+            return None
+        with self._probing:
+            if self.failure is not None:
+                return self.failure
             try:
                 self.options.probe()
             except CKError as e:
                 self._fail(e)
+                return e
+        return None
 
     def _run_agent(
         self, task: Task, session: AgentSession, work: Path, journal: Journal, budget: Budget
@@ -248,6 +269,30 @@ class TaskRunner:
         except Exception as e:  # noqa: BLE001 - one task's fault must not end the others
             _log.exception("task %s: the agent raised", task.id)
             _end_broken(session, journal, e)
+
+
+class _TaskJournal(Journal):
+    """A journal that remembers the model calls that failed for good."""
+
+    def __init__(self, folder: Path):
+        super().__init__(folder)
+        self.failures: list[tuple[str, str]] = []
+        """Name of the error's class, and what it said."""
+
+    def append(self, kind: str, **facts: Any) -> dict[str, Any]:
+        """See `Journal.append`."""
+        event = super().append(kind, **facts)
+        if kind == "model_failed":
+            name, _, said = event["data"]["error"].partition(": ")
+            self.failures.append((name, said))
+        return event
+
+
+def _reasons(session: AgentSession) -> Iterator[StopReason | None]:
+    """Why a session, and each one below it, ended."""
+    yield session.stop_reason
+    for child in session.children.values():
+        yield from _reasons(child)
 
 
 @contextmanager

@@ -27,6 +27,17 @@ _SECRET_NAME = re.compile(r"key|secret|token|password|credential", re.IGNORECASE
 _START_TIMEOUT = 90.0
 _STOP_TIMEOUT = 15.0
 _LINES_KEPT = 200
+_CHECK = """
+import importlib.util, sys
+for name in ("flask", "playwright"):
+    if importlib.util.find_spec(name) is None:
+        sys.exit(f'the package {name} is missing: pip install "ck-pro[web]"')
+from web_server.chromium import ChromiumNotFound, find_chromium
+try:
+    find_chromium(sys.argv[1])
+except ChromiumNotFound as e:
+    sys.exit(str(e))
+"""
 
 
 @dataclass(frozen=True)
@@ -172,6 +183,35 @@ class _Shared:
     server: BrowserServer
     holders: int = 0
     timer: threading.Timer | None = field(default=None)
+
+
+def check_chromium(chromium: str = "") -> None:
+    """Find out, without starting a server, whether one could: its packages and its browser.
+
+    It is asked in a process of its own, as the server itself is none of our modules.
+
+    Args:
+        chromium: path of the browser; found by itself when empty.
+
+    Raises:
+        BrowserServerError: something is missing; the message says what to do.
+    """
+    command = [sys.executable, "-c", _CHECK, chromium]
+    try:
+        done = subprocess.run(
+            command,
+            env=_child_environment(""),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_START_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        return  # a machine too busy to tell: the first task will
+    if done.returncode != 0:
+        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise BrowserServerError(f"no browser can be started here: {said}")
 
 
 _lock = threading.Lock()

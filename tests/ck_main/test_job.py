@@ -155,7 +155,7 @@ def test_a_lost_output_has_its_exit_code(tmp_path: Path, agent: FakeAgent) -> No
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "task0001").write_text("in the way")
     assert desk.run(agent) is ExitCode.OUTPUT
-    assert desk.ids() == ["task0000"] and "stopped: cannot write a task's folder" in desk.said()
+    assert desk.ids() == ["task0000"] and "error: cannot write a task's folder" in desk.said()
 
 
 def test_exit_codes_of_errors() -> None:
