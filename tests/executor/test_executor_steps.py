@@ -69,6 +69,7 @@ def test_a_syntax_error_is_an_error(run):
     result = run("a = 1\nb = = 2")
     assert (result.error.type, result.error.line) == ("SyntaxError", 2)
     assert "b = = 2" in result.error.traceback
+    assert "ast.py" not in result.error.traceback
 
 
 def test_the_line_is_that_of_this_step(run):

@@ -145,7 +145,9 @@ class Worker:
         value = None
         try:
             self._book.add(name, code)
-            tree = ast.parse(code, name)
+            # not ast.parse, whose frame would stand in the traceback of a syntax error
+            tree = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+            assert isinstance(tree, ast.Module)
             if "class " in code:
                 self._book.add_classes(name, tree)
             body, last = compile_step(tree, name)
