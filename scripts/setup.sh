@@ -78,4 +78,11 @@ if ! "$venv/bin/python" -m pip install --disable-pip-version-check --editable ".
     tail -n 5 "$log" >&2
     fail "pip could not install the packages (the whole log: $log); is there a network?"
 fi
+case ",$extras," in
+*,test,*)
+    # loaders that the export is tested with; without their dependencies, which would bring torch
+    "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps trl llamafactory \
+        >>"$log" 2>&1 || say "trl and llamafactory are not to be had; their tests are left out"
+    ;;
+esac
 say "done: $venv/bin/python"
