@@ -5,7 +5,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 SOURCES := pyproject.toml setup.py scripts/setup.sh
-EXTRAS := web,openai,search
+EXTRAS := all
 DEMO_ARGS := $(if $(MODEL),--model '$(MODEL)') $(ARGS)
 export VENV
 
