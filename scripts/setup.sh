@@ -3,7 +3,7 @@
 # Works with Python 3.10 or later, with or without ensurepip, as root or not. PYTHON=... chooses.
 set -eu
 cd "$(dirname "$0")/.."
-extras=${1:-web,openai,search}
+extras=${1:-all}
 venv=${VENV:-.venv}
 log=$venv/setup.log
 
