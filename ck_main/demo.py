@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,17 @@ from rich.console import Console
 from rich.panel import Panel
 
 from ck_main.agent import CKAgent
-from ck_main.checks import model_settings, probe_services
+from ck_main.checks import check_services, model_settings, probe_services
 from ck_main.demo_site import DemoSite
-from ck_main.job import Job, run_job
+from ck_main.job import Job, run_job, survey
 from ck_main.main import run_command, split_ids
-from ck_main.rows import OutputError
+from ck_main.rows import OutputError, check_output, folder_of, what_to_do
 from ck_main.runner import ExitCode, RunOptions
 from ck_pro.exceptions import InputError
 from ck_pro.settings import merge_settings, read_config
 
 DEMO = Path(__file__).resolve().parent.parent / "data" / "demo"
-RECORDING = "replies.jsonl"
+RECORDING, TASKS = "replies.jsonl", "tasks.jsonl"
 DEFAULT_OUTPUT = Path("runs/demo.jsonl")
 _FILE = click.Path(path_type=Path)
 
@@ -64,20 +65,25 @@ def cli(
     """
     screen, out = Console(stderr=True), Console()
     out.print(notice(model, data))
+    check_output(output)
     with DemoSite(data / "site") as site:
         agent = demo_agent(site.origin, data, model, record)
-        earlier = set_aside(output)
-        if earlier is not None:
-            screen.print(f"The earlier demo's rows are now in {earlier}.", highlight=False)
         job = Job(
             output=output,
-            input=write_tasks(data / "tasks.jsonl", output, site.origin),
+            input=folder_of(output) / TASKS,
             files_dir=data,
             ids=split_ids(ids),
             options=RunOptions(workers=workers, probe=lambda: probe_services(agent)),
             plain=plain,
             steps=steps,
         )
+        # an earlier demo's rows stay where they are until all is known to be well
+        survey(replace(job, input=data / TASKS))
+        check_services(agent)
+        earlier = set_aside(output)
+        if earlier is not None:
+            screen.print(f"The earlier demo's rows are now in {earlier}.", highlight=False)
+        write_tasks(data / TASKS, job.input, site.origin)
         code, outcomes = run_job(agent, job, screen, out)
     if code not in (ExitCode.DONE, ExitCode.PROBLEM):
         return code
@@ -119,8 +125,8 @@ def filled(value: Any, names: Mapping[str, str]) -> Any:
     return [filled(v, names) for v in value] if isinstance(value, list) else value
 
 
-def write_tasks(source: Path, output: Path, origin: str) -> Path:
-    """The demo's tasks with the site's address in them, in a file beside the output.
+def write_tasks(source: Path, path: Path, origin: str) -> None:
+    """Write the demo's tasks with the site's address in them to `path`.
 
     Raises:
         InputError: the demo's tasks cannot be read. OutputError: the file cannot be written.
@@ -128,33 +134,30 @@ def write_tasks(source: Path, output: Path, origin: str) -> Path:
     try:
         text = source.read_text(encoding="utf-8").replace("{site}", origin)
     except OSError as e:
-        raise InputError(
-            f"cannot read the demo's tasks {source}: {e.strerror}; run the demo from a clone of "
-            "the repository"
-        ) from None
-    path = output.with_name(f"{output.stem}.tasks.jsonl")
+        raise InputError(f"cannot read the demo's tasks {source}: {e.strerror}") from None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as e:
-        raise OutputError(f"cannot write {path}: {e.strerror}; name another --output") from None
-    return path
+        raise OutputError(f"cannot write {path}: {e.strerror}; {what_to_do(e)}") from None
 
 
 def set_aside(output: Path) -> Path | None:
-    """Move what an earlier demo wrote to `<output>.old.jsonl` and `<output>.old/`.
+    """Move what an earlier demo wrote to `<output>.old.jsonl` and its folder.
+
+    An output without rows is left where it is, so that it never takes the place of one with rows.
 
     Returns:
         The new name of its rows; None if there were none. What was there before is removed.
     """
-    folder, old = output.with_suffix(""), output.with_name(f"{output.stem}.old{output.suffix}")
-    if not output.is_file():
-        return None
+    old = output.with_name(f"{output.stem}.old{output.suffix}")
+    folder, old_folder = folder_of(output), folder_of(old)
     try:
-        old_folder = old.with_suffix("")
+        if not output.is_file() or output.stat().st_size == 0:
+            return None
         if old_folder.is_dir():
             shutil.rmtree(old_folder)
-        if folder.is_dir() and folder != output:
+        if folder.is_dir():
             folder.rename(old_folder)
         return output.replace(old)
     except OSError as e:

@@ -7,6 +7,7 @@ that it can be made again from the journal alone, to the byte: see `row_from_eve
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -27,6 +28,31 @@ TASK_EVENT = "task"
 
 class OutputError(InputError):
     """The output cannot be written, or is no file of rows. The message says what to do."""
+
+
+def folder_of(output: Path) -> Path:
+    """Where the folders of an output's tasks are: beside it, its name without the ending."""
+    stem = output.with_suffix("")
+    return stem if stem != output else output.with_name(output.name + ".d")
+
+
+def check_output(path: Path) -> None:
+    """Find out whether a file can be an output, as far as is known without opening it.
+
+    Raises:
+        OutputError: it cannot; the message says why, and what to do.
+    """
+    blocked = next((p for p in path.parents if p.exists() and not p.is_dir()), None)
+    if blocked is not None:
+        raise OutputError(f"--output {path}: {blocked} is a file, not a folder; name another")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"--output {path} is not a regular file; name another")
+    folder = folder_of(path)
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(
+            f"--output {path}: the tasks' files go into the folder {folder}, but a file of that "
+            "name is there; move it, or name another --output"
+        )
 
 
 def task_facts(task: Task) -> dict[str, Any]:
@@ -156,9 +182,8 @@ class RowFile:
         self._read_to, self._lines = 0, 0
         self._lock = threading.Lock()
         try:
+            check_output(path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists() and not path.is_file():
-                raise OutputError(f"--output {path} is not a regular file; name another")
             self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as e:
             raise self._unwritable(e) from None
@@ -173,8 +198,7 @@ class RowFile:
     @property
     def folder(self) -> Path:
         """Where the tasks' own folders are: the file's name without its ending."""
-        stem = self.path.with_suffix("")
-        return stem if stem != self.path else self.path.with_name(self.path.name + ".d")
+        return folder_of(self.path)
 
     def has(self, task_id: str) -> bool:
         """Whether the file has this task's row by now, written by whomever."""
@@ -278,9 +302,16 @@ class RowFile:
 
     def _unwritable(self, error: OSError) -> OutputError:
         return OutputError(
-            f"cannot write the output {self.path}: {error.strerror}; what is in it stays, "
-            "make room or name another --output"
+            f"cannot write the output {self.path}: {error.strerror}; what is in it stays: "
+            + what_to_do(error)
         )
+
+
+def what_to_do(error: OSError) -> str:
+    """What a person can do about a file that cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "make room, the same command continues"
+    return "correct that (the same command continues), or name another --output"
 
 
 def _is_row(line: bytes) -> bool:

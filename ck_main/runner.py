@@ -22,7 +22,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ck_main.dataset import Task
-from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile, build_row, task_facts
+from ck_main.rows import (
+    TASK_EVENT,
+    Outcome,
+    OutputError,
+    RowFile,
+    build_row,
+    task_facts,
+    what_to_do,
+)
 from ck_pro.exceptions import CKError, ContentFiltered, JournalError, ManualAbort, ReplayError
 from ck_pro.journal import BLOBS_FOLDER, EVENTS_FILE, Journal
 from ck_pro.model import Budget
@@ -142,7 +150,7 @@ class TaskRunner:
         except OSError as e:
             raise OutputError(
                 f"cannot write the folder {rows.folder} for the tasks' files: {e.strerror}; "
-                "name another --output"
+                + what_to_do(e)
             ) from None
 
     def run(self, tasks: Iterable[Task]) -> None:
@@ -342,4 +350,4 @@ def _end_broken(session: AgentSession, journal: Journal, error: Exception) -> No
 
 def _said(error: OSError) -> str:
     name = f" {error.filename}" if error.filename else ""
-    return f"cannot write a task's folder:{name}: {error.strerror}; make room, then run it again"
+    return f"cannot write a task's folder:{name}: {error.strerror}; {what_to_do(error)}"

@@ -70,9 +70,14 @@ def test_the_exit_code_is_the_score(
     write_lines(replies, [reply(question, "plan", PLAN), code_reply(question, f"stop({answer!r})")])
     _normalised(replies)
     output = tmp_path / "runs" / "demo.jsonl"
+    mine = tmp_path / "runs" / "demo.tasks.jsonl"
+    mine.parent.mkdir()
+    mine.write_text("mine")
     args = ["--data", data, "-o", output, "-m", f"replay:{replies}?check=off"]
     assert run_command(cli, [str(a) for a in args]) == code, capsys.readouterr().err
     (row,) = map(json.loads, output.read_text().splitlines())
+    assert mine.read_text() == "mine"
+    assert (tmp_path / "runs" / "demo" / "tasks.jsonl").is_file()
     assert row["eval"]["corr"] == 1 - code and "{site}" not in row["task"]
     assert "scored ones right" in capsys.readouterr().out
 
@@ -90,3 +95,29 @@ def test_a_missing_demo_folder_is_one_line(
 ) -> None:
     assert run_command(cli, ["--data", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_nothing_is_moved_or_written_before_all_is_checked(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "runs" / "demo.jsonl"
+    output.parent.mkdir()
+    output.write_text("earlier")
+    write_lines(tmp_path / "r.jsonl", [])
+    good = ["--data", str(data), "-o", str(output)]
+    for wrong in (["-m", "gtp:x"], ["--ids", "none"], ["-m", "replay:/nope"]):
+        assert run_command(cli, [*good, "-m", f"replay:{tmp_path / 'r.jsonl'}", *wrong]) != 0
+        assert [p.name for p in output.parent.iterdir()] == ["demo.jsonl"]
+    folder = tmp_path / "some"
+    folder.mkdir()
+    assert run_command(cli, ["--data", str(data), "-o", str(folder)]) == 4
+    assert "not a regular file" in capsys.readouterr().err
+    assert list(folder.iterdir()) == [] and not (tmp_path / "some.tasks.jsonl").exists()
+
+
+def test_an_output_without_rows_never_replaces_one_with_rows(tmp_path: Path) -> None:
+    output, old = tmp_path / "demo.jsonl", tmp_path / "demo.old.jsonl"
+    output.write_text("")
+    old.write_text("rows")
+    assert set_aside(output) is None
+    assert old.read_text() == "rows"

@@ -52,6 +52,11 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, st
         (["-t", "x", "-u", "max_steps=abc"], 2, "--updates max_steps=abc: CKAgent.max_steps"),
         (["-t", "x", "-c", "/nope.yaml"], 2, "config /nope.yaml: cannot be read"),
         (["-i", "/nope", "-o", "{tmp}/o", "-m", "replay:x"], 2, "cannot read the task file /nope"),
+        (
+            ["-t", "x", "-o", "/proc/version/o", "-m", "replay:x"],
+            4,
+            "/proc/version is a file, not a folder; name another",
+        ),
         (["-t", "x", "-o", "/proc/nope/o", "-m", "replay:x"], 4, "cannot write the output"),
         (["-t", "x", "-o", "{tmp}/o", "-m", "replay:/nope"], 5, "cannot read the recording /nope"),
     ],

@@ -207,5 +207,5 @@ def test_every_task_has_a_budget_of_its_own(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_found_at_once(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("in the way")
-    with pytest.raises(OutputError, match="cannot write the folder"):
+    with pytest.raises(OutputError, match="a file of that name is there; move it"):
         Bench(tmp_path)
