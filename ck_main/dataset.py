@@ -7,6 +7,7 @@ What a line may hold (all of it also inside an `info` object):
 - `file_name`: a file that belongs to the task, beside the task file;
 - the right answer: the first of `Final answer, answer, true_answer`; `null`, an empty text and `?`
   (the placeholder of test sets whose answers are withheld) mean that it is not known;
+- `target_url`: the page that a web agent begins with;
 - `id` or `task_id`; without one the task is `task0000`, `task0001`, ... by its place in the file.
 
 A line that cannot be used becomes a `LineProblem`; the lines after it are read all the same.
@@ -57,6 +58,7 @@ class Task:
         file_name: the name of the task's file as the line gives it; None without a file.
         file: where that file is.
         original: the line's object, unchanged.
+        target_url: the page to begin with; None if the line names none.
     """
 
     id: str
@@ -66,6 +68,7 @@ class Task:
     file_name: str | None = None
     file: Path | None = None
     original: dict[str, Any] = field(default_factory=dict)
+    target_url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,7 @@ def parse_task(item: Any, index: int, root: Path, taken: set[str]) -> Task:
         file_name=file_name,
         file=file,
         original=item,
+        target_url=_target_url(item),
     )
 
 
@@ -202,6 +206,13 @@ def _task_id(item: dict[str, Any], index: int) -> str:
     if len(text) > MAX_ID_CHARS:
         raise UnusableItem(name, f"has {len(text)} characters; at most {MAX_ID_CHARS} are allowed")
     return text
+
+
+def _target_url(item: dict[str, Any]) -> str | None:
+    name, value = _first(item, ("target_url",))
+    if value is not None and not isinstance(value, str):
+        raise UnusableItem(name, f"is {_kind(value)}; it must be the address of a page")
+    return (value or "").strip() or None
 
 
 def _file(item: dict[str, Any], root: Path) -> tuple[str | None, Path | None]:

@@ -37,6 +37,7 @@ class Job:
         options: see `RunOptions`.
         plain: no live table.
         steps: follow the agents step by step.
+        target_url: the page that a web agent begins with, for tasks that name none.
     """
 
     output: Path
@@ -47,6 +48,7 @@ class Job:
     options: RunOptions = field(default_factory=RunOptions)
     plain: bool = False
     steps: bool = False
+    target_url: str | None = None
 
     def tasks(self) -> Iterator[Task]:
         """The selected tasks, read as they are wanted."""
@@ -147,7 +149,7 @@ def run_tasks(
     stop = threading.Event()
     person = asks_a_person(agent)
     display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
-    runner = TaskRunner(agent, rows, job.options, display, stop)
+    runner = TaskRunner(agent, rows, job.options, display, stop, target_url=job.target_url)
     check_services(agent, money_limit=job.options.max_money is not None)
     if rows.repaired:
         display.note(

@@ -14,7 +14,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -72,6 +72,7 @@ class Agent(Protocol):
         budget: Budget,
         cancel: threading.Event,
         on_event: Callable[[dict[str, Any]], None],
+        info: Mapping[str, Any],
     ) -> Any:
         """Work on a task to its end, in the given session."""
 
@@ -126,6 +127,7 @@ class TaskRunner:
         options: see `RunOptions`.
         watcher: told of everything that happens.
         stop: set it, from any thread, to stop: tasks under way end without a row.
+        target_url: the page to begin with, for tasks that name none.
     """
 
     def __init__(
@@ -135,7 +137,10 @@ class TaskRunner:
         options: RunOptions,
         watcher: Watcher,
         stop: threading.Event | None = None,
+        *,
+        target_url: str | None = None,
     ):
+        self.target_url = target_url
         self.agent, self.rows, self.options, self.watcher = agent, rows, options, watcher
         self.stop = stop or threading.Event()
         self.outcomes: dict[str, Outcome] = {}
@@ -262,6 +267,7 @@ class TaskRunner:
     def _run_agent(
         self, task: Task, session: AgentSession, work: Path, journal: Journal, budget: Budget
     ) -> None:
+        target_url = task.target_url or self.target_url
         try:
             self.agent.run(
                 task.question,
@@ -271,6 +277,7 @@ class TaskRunner:
                 budget=budget,
                 cancel=self.stop,
                 on_event=lambda event: self.watcher.event(task.id, event),
+                info={"target_url": target_url} if target_url else {},
             )
         except JournalError:
             raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ _CONNECT_TIMEOUT = 10.0
 _QUEUE_TIMEOUT = 330.0  # the server lets a caller wait up to 300 s for a free browser
 _ATTEMPTS = 3
 _PASSING = frozenset({429, 502, 503, 504})
+_HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+(%\w+)?")  # a name, or an address of either version
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -59,7 +61,8 @@ def server_address(text: str) -> str:
         url = f"http://{url}"
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        named = _HOST.fullmatch(parts.hostname or "") is not None
+        usable = parts.scheme in ("http", "https") and named and parts.port != 0
     except ValueError:
         usable = False
     if not usable:

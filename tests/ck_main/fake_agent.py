@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,11 @@ class Call:
         budget: Budget,
         cancel: threading.Event,
         on_event: Callable[[dict[str, Any]], None],
+        info: Mapping[str, Any],
     ):
         self.task, self.session, self.workdir, self.journal = task, session, workdir, journal
         self.budget, self.cancel, self.on_event = budget, cancel, on_event
+        self.info = info
 
     def record(self, kind: str, data: dict[str, Any], phase: str | None = None) -> None:
         """Journal an event and apply it, as a run does."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from test_main import PLAN, code_reply, reply, write_lines
 
+from ck_main.command import run_command
 from ck_main.demo import DEMO, cli, demo_agent, filled, notice, set_aside
-from ck_main.main import run_command
 
 
 @pytest.fixture

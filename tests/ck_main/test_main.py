@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from ck_main.main import build_agent, cli, run_command
+from ck_main.agent import CKAgent
+from ck_main.command import build_agent, run_command
+from ck_main.main import cli
 from ck_pro.exceptions import ConfigError
 
 PLAN = '{"completed_list": [], "todo_list": ["compute"], "experience": [], "information": []}'
@@ -79,12 +81,12 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_error_in_a_config_says_the_line(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("max_steps: 3\nweb_agent:\n  model:\n    cal_target: x\n")
     with pytest.raises(ConfigError, match=r"c\.yaml, line 4: .*did you mean 'call_target'"):
-        build_agent(tmp_path / "c.yaml", [])
+        build_agent(CKAgent, tmp_path / "c.yaml", [])
 
 
 def test_config_model_and_updates_in_this_order(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("model:\n  call_target: gpt:a\n  call_kwargs: {t: 1}\n")
-    agent = build_agent(tmp_path / "c.yaml", ["web_agent.model=gpt:c"], model="gpt:b")
+    agent = build_agent(CKAgent, tmp_path / "c.yaml", ["web_agent.model=gpt:c"], model="gpt:b")
     assert agent.model.call_target == "gpt:b" and agent.model.call_kwargs == {"t": 1}
     assert agent.web_agent.model.call_target == "gpt:c"
 

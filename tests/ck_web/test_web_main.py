@@ -1,8 +1,9 @@
-"""`python -m ck_web.main`: rows, continuing, and one clear line for every bad input."""
+"""`python -m ck_web.main`: the web agent alone, with the command line of the main agent."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,16 @@ import pytest
 from fake_wire import FakeWire
 from scripted import NOTHING_YET, code
 
-from ck_pro.exceptions import TaskFileError
+from ck_main.command import run_command
 from ck_pro.testing import FakeChatServer
 from ck_pro.testing.chat_server import ChatCall
-from ck_web.main import main, read_web_tasks
+from ck_web.main import cli
 
 STOP = code("stop('42', 'seen')")
+
+
+def main(*args: object) -> int:
+    return run_command(cli, [str(a) for a in args])
 
 
 def _answer(call: ChatCall) -> str:
@@ -31,51 +36,52 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 def test_a_task_file(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     tasks, output = tmp_path / "tasks.jsonl", tmp_path / "runs" / "web.jsonl"
     tasks.write_bytes(
-        b'\xef\xbb\xbf{"task": "count", "id": "../a", "target_url": "http://shop.test/lamps"}\r\n'
-        b'{"question": "sum", "answer": 7}\n{"task": 3}\nnot json\n'
+        b'\xef\xbb\xbf{"task": "count", "id": "a/b", "target_url": "http://shop.test/lamps"}\r\n'
+        b'{"question": "sum", "answer": 42}\n{"task": "x", "target_url": 3}\nnot json\n'
     )
     with FakeChatServer(_answer) as chat:
-        args = ["-i", str(tasks), "-o", str(output), "-m", chat.url]
+        args = ["-i", tasks, "-o", output, "-m", chat.url, "-w", 2]
         args += ["-u", f"web_env.server_url={wire.url}", "--target-url", "http://shop.test/"]
-        assert main(args) == 3
-        first, second = _rows(output)
+        assert main(*args) == 3
         with output.open("ab") as file:
             file.write(b'{"id": "cut o')
-        assert main(args) == 3
-    assert output.read_bytes().endswith(b'\n{"id": "cut o\n')
-    assert (first["id"], second["id"], second["answer"]) == ("../a", "task0001", 7)
-    states = [r["session"]["steps"][0]["action"]["web_state_before"] for r in (first, second)]
-    assert [s["target_url"] for s in states] == ["http://shop.test/lamps", "http://shop.test/"]
-    assert (tmp_path / "runs" / "web" / "a" / "events.jsonl").is_file()
+        assert main(*args) == 3
+    rows = {r["id"]: r for r in _rows(output)}
+    assert sorted(rows) == ["a/b", "task0001"] and rows["task0001"]["eval"]["corr"] == 1
+    starts = {i: r["session"]["info"]["target_url"] for i, r in rows.items()}
+    assert starts == {"a/b": "http://shop.test/lamps", "task0001": "http://shop.test/"}
+    for name, row in rows.items():
+        state = row["session"]["steps"][0]["action"]["web_state_before"]
+        assert state["target_url"] == starts[name]
     said = capfd.readouterr()
-    assert said.out.split() == ["42", "42"]
-    assert f"error: {tasks}, line 3: field 'task' is missing" in said.err
-    assert f"error: {tasks}, line 4: not JSON" in said.err
+    assert "2 of them from before" in said.out
+    assert f"error: {tasks}, line 3, field 'target_url': is a number" in said.err
+    assert f"error: {tasks}, line 4: is not JSON" in said.err
     assert not wire.browsers
 
 
 @pytest.mark.worker
-def test_one_task(wire: FakeWire, capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_task(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with FakeChatServer(_answer) as chat:
-        assert main(["-t", "count", "-m", chat.url, "-u", f"web_env={wire.url}"]) == 0
+        args = ["-t", "count", "-m", chat.url, "-u", f"web_env={wire.url}"]
+        assert main(*args, "-o", tmp_path / "o.jsonl") == 0
     assert capfd.readouterr().out == "42\n"
-
-
-def test_a_run_that_fails(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["-t", "count", "-u", "web_env.server_url=127.0.0.1:9"]) == 1
-    assert "nothing listens there; start one with" in capfd.readouterr().err
+    (row,) = _rows(tmp_path / "o.jsonl")
+    assert "target_url" not in row["session"]["info"]
 
 
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
-        ([], 2, "give --input or --task"),
         (["-i", "x.jsonl"], 2, "--input needs --output"),
-        (["-i", "missing.jsonl", "-o", "o.jsonl"], 2, "missing.jsonl: cannot be read"),
+        (["-i", "missing.jsonl", "-o", "o.jsonl"], 2, "cannot read the task file missing.jsonl"),
+        (["-i", "here.jsonl", "-o", "here.jsonl"], 2, "is the task file itself"),
         (["-t", "x", "-u", "web_env.servr_url=x"], 2, "did you mean 'server_url'"),
         (["-t", "x", "-c", "missing.yaml"], 2, "missing.yaml: cannot be read"),
         (["-t", "x", "--fast"], 2, "--fast"),
-        (["-t", "x", "-o", "/dev/null/x.jsonl"], 4, "x.jsonl: cannot be"),
+        (["-t", "x", "-o", "/dev/null/x.jsonl"], 4, "/dev/null is a file, not a folder"),
+        (["-t", "x", "-u", "web_env=127.0.0.1:9"], 5, "nothing listens there; start one with"),
+        (["-t", "x", "-u", "web_env=not a url"], 2, "browser server address 'not a url'"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -87,15 +93,8 @@ def test_bad_input_is_one_line(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(args) == code
+    monkeypatch.setenv("CK_CHROMIUM", sys.executable)
+    Path("here.jsonl").write_text('{"task": "x"}\n')
+    assert main(*args) == code
     err = capfd.readouterr().err.strip()
     assert said in err and "\n" not in err and err.startswith("error: ")
-
-
-def test_ids_are_unique_and_given_ones_kept(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"task": "a", "id": 1}\n\n{"task": "b"}\n{"task": "c", "id": "1"}\n[1]\n')
-    found = list(read_web_tasks(path))
-    assert [t if isinstance(t, TaskFileError) else t.id for t in found][:2] == ["1", "task0001"]
-    assert "line 4: the id '1' is there twice" in str(found[2])
-    assert "line 5: not an object" in str(found[3])

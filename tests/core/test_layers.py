@@ -17,6 +17,8 @@ MAY_IMPORT = {
     "ck_web": {"ck_web", "ck_pro", "web_server.contract"},
     "ck_main": {"ck_main", "ck_pro", "ck_web"},
 }
+# An entry point wires rooms together, also those above its own.
+ENTRY_POINTS = {"ck_web/main.py": {"ck_main"}}
 # Inside ck_pro a module imports only those before it.
 ORDER = [
     "exceptions",
@@ -72,13 +74,20 @@ def _imports(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("package", OURS)
 def test_packages_import_one_way(package: str) -> None:
-    wrong = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in _sources(package)
-        for name in _imports(path)
-        if not any(name == ok or name.startswith(ok + ".") for ok in MAY_IMPORT[package])
-    ]
+    wrong = []
+    for path in _sources(package):
+        where = path.relative_to(ROOT).as_posix()
+        allowed = MAY_IMPORT[package] | ENTRY_POINTS.get(where, set())
+        for name in _imports(path):
+            if not any(name == ok or name.startswith(ok + ".") for ok in allowed):
+                wrong.append(f"{where} imports {name}")
     assert wrong == []
+
+
+def test_nothing_imports_an_entry_point_that_reaches_upward() -> None:
+    names = [e.removesuffix(".py").replace("/", ".") for e in ENTRY_POINTS]
+    sources = [path for package in OURS for path in _sources(package)]
+    assert [p for p in sources if any(n.startswith(tuple(names)) for n in _imports(p))] == []
 
 
 def test_the_core_is_in_layers() -> None:

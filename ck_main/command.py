@@ -1,0 +1,305 @@
+"""What the commands that run tasks have in common: options, settings, errors, exit codes."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from ck_main.checks import model_settings, probe_services
+from ck_main.dataset import Task, safe_name
+from ck_main.display import is_done
+from ck_main.job import Job, exit_code_of, run_job, run_tasks
+from ck_main.logs import write_crash
+from ck_main.rows import RowFile
+from ck_main.runner import ExitCode, RunOptions
+from ck_pro.agent import MultiStepAgent
+from ck_pro.exceptions import CKError, ConfigError
+from ck_pro.settings import leaves, line_of, load_settings, merge_settings, parse_update
+
+_Agent = TypeVar("_Agent", bound=MultiStepAgent)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_FILE = click.Path(path_type=Path)
+HELP = """\
+\b
+The same command again continues: tasks whose row is in the output are not run
+again, and nothing in the output is ever overwritten. Beside OUTPUT.jsonl the
+folder OUTPUT/ has one folder per task (journal, files) and run.log.
+
+\b
+Models: manual | gpt:NAME | http(s)://HOST/v1 | replay:FILE | record:FILE:MODEL
+
+\b
+Exit codes:
+  0    all tasks ended by their own decision (right or wrong: see the score)
+  1    some tasks ended with a problem: a limit, an error, a question
+  2    the command line, the configuration or the task file cannot be used
+  3    some lines of the task file cannot be used; all other tasks were run
+  4    the output cannot be written; what was written stays
+  5    a model or the browser server cannot be reached or refuses
+  6    an error of ours; the message says where the full log is
+  130  stopped by Ctrl-C or SIGTERM; the same command continues
+
+\b
+Environment:
+  OPENAI_API_KEY, OPENAI_BASE_URL, AZURE_OPENAI_ENDPOINT   for gpt:NAME
+  CK_API_KEY        key for an http(s) model that wants one
+  CK_WEB_TOKEN      token of a browser server that wants one
+  CK_CHROMIUM       the Chromium to use
+  NO_COLOR          plain text on a terminal
+"""
+"""The end of every command's `--help`."""
+
+
+class Finite(click.FloatRange):
+    """A number within a range that is one: neither `nan` nor `inf`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.FloatRange.convert`."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a number of finite size.", param, ctx)
+        return number
+
+
+def build_agent(
+    kind: type[_Agent], config: Path | None, updates: Sequence[str], model: str | None = None
+) -> _Agent:
+    """An agent from a configuration file, a model for all agents, and updates, in order.
+
+    Args:
+        kind: the agent's class.
+        config: the file; None for none.
+        updates: settings as `--updates` has them.
+        model: the `call_target` of every model, laid over the file's.
+
+    Raises:
+        ConfigError: a file, a name or a value is wrong; the message says where it stands.
+    """
+    settings = load_settings(config)
+    agent = _built(
+        kind, settings, settings, lambda names: f"config {config}{_line(config, names)}: "
+    )
+    if model is not None:
+        everywhere = model_settings(agent, model)
+        settings = merge_settings(settings, everywhere)
+        _built(kind, settings, everywhere, lambda names: "--model: ")
+    for text in updates:
+        update = parse_update(text)
+        settings = merge_settings(settings, update)
+        said = f"--updates {shlex.quote(text)}: "
+        _built(kind, settings, update, lambda names, said=said: said)  # type: ignore[misc]
+    return kind(**settings)
+
+
+def _built(
+    kind: type[_Agent],
+    settings: dict[str, Any],
+    news: dict[str, Any],
+    where: Callable[[Sequence[str]], str],
+) -> _Agent:
+    """The agent of some settings; an error says where, among the `news`, it comes from."""
+    try:
+        return kind(**settings)
+    except ConfigError as e:
+        wrong = next((n for n, value in leaves(news) if not _usable(kind, n, value)), ())
+        raise ConfigError(f"{where(wrong)}{e}") from None
+
+
+def _usable(kind: type[MultiStepAgent], names: Sequence[str], value: Any) -> bool:
+    """Whether one setting on its own is accepted."""
+    for name in reversed(names):
+        value = {name: value}
+    try:
+        kind(**value)
+    except ConfigError:
+        return False
+    return True
+
+
+def _line(config: Path | None, names: Sequence[str]) -> str:
+    line = line_of(config, names) if config is not None and names else None
+    return f", line {line}" if line else ""
+
+
+_OPTIONS = (
+    click.option(
+        "-i", "--input", "input_", type=_FILE, help="Task file: JSON lines or a JSON list."
+    ),
+    click.option("-o", "--output", type=_FILE, help="File that rows are appended to."),
+    click.option("-c", "--config", type=_FILE, help="Settings: YAML, JSON or a Python dict."),
+    click.option(
+        "-u",
+        "--updates",
+        multiple=True,
+        metavar="DICT|NAME=VALUE",
+        help="Settings over those of the file; may be repeated, the last wins.",
+    ),
+    click.option("-m", "--model", metavar="MODEL", help="The model of every agent; see below."),
+    click.option("-t", "--task", help="One task on the command line; its answer goes to stdout."),
+    click.option("--ids", metavar="ID,...", help="Only these tasks of the file."),
+    click.option("--limit", type=click.IntRange(min=1), help="Only the first N of them."),
+    click.option("--files-dir", type=_FILE, help="Where file_name is looked up.  [beside --input]"),
+    click.option(
+        "-w",
+        "--workers",
+        type=click.IntRange(1, 256),
+        default=1,
+        show_default=True,
+        help="Tasks at once.",
+    ),
+    click.option("--max-steps", type=click.IntRange(min=1), help="Steps per task, of all agents."),
+    click.option("--max-seconds", type=Finite(min=0, min_open=True), help="Wall time per task."),
+    click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens per task."),
+    click.option("--max-money", type=Finite(min=0), help="USD per task."),
+    click.option("--plain", is_flag=True, help="One line per finished task, no live table."),
+)
+
+
+def task_options(function: _Function) -> _Function:
+    """Give a command the options of every command that runs tasks."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def run_agent(
+    kind: type[MultiStepAgent],
+    *,
+    input_: Path | None,
+    output: Path | None,
+    config: Path | None,
+    updates: tuple[str, ...],
+    model: str | None,
+    task: str | None,
+    ids: str | None,
+    limit: int | None,
+    files_dir: Path | None,
+    plain: bool,
+    default_output: Path,
+    target_url: str | None = None,
+    **limits: Any,
+) -> ExitCode:
+    """Do what a command with `task_options` was told.
+
+    Args:
+        kind: the class of the agent.
+        default_output: where rows go when no output is named.
+        target_url: the page to begin with, for tasks that name none.
+        limits: of each task, see `RunOptions`; `workers`.
+        input_, output, config, updates, model, task, ids, limit, files_dir, plain: the options.
+
+    Raises:
+        click.UsageError: options that do not go together.
+        CKError: see `run_job`.
+    """
+    if input_ is not None and task is not None:
+        raise click.UsageError("give --input or --task, not both")
+    if input_ is not None and output is None:
+        raise click.UsageError("--input needs --output FILE, where the rows go")
+    if input_ is None and (ids or limit or files_dir):
+        raise click.UsageError("--ids, --limit and --files-dir need --input")
+    if task is not None and not task.strip():
+        raise click.UsageError("--task is empty")
+    if files_dir is not None and not files_dir.is_dir():
+        raise click.UsageError(f"--files-dir {files_dir}: there is no such folder")
+    screen, out = Console(stderr=True), Console()
+    agent = build_agent(kind, config, updates, model)
+    money_limit = limits["max_money"] is not None
+    probe = lambda: probe_services(agent, money_limit=money_limit)  # noqa: E731
+    job = Job(
+        output=output or default_output,
+        input=input_,
+        files_dir=files_dir,
+        ids=split_ids(ids),
+        limit=limit,
+        options=RunOptions(**limits, probe=probe),
+        plain=plain,
+        target_url=target_url,
+    )
+    if input_ is not None:
+        return run_job(agent, job, screen, out)[0]
+    job = replace(job, steps=True)
+    return _one_by_one(agent, job, screen, iter([task]) if task is not None else _typed(screen))
+
+
+def split_ids(text: str | None) -> tuple[str, ...]:
+    """Comma-separated ids as a tuple."""
+    return tuple(i.strip() for i in (text or "").split(",") if i.strip())
+
+
+def run_command(command: click.Command, args: Sequence[str] | None = None) -> int:
+    """Run a command of ours; errors become one line on standard error and an exit code.
+
+    Returns:
+        The exit code, see `ExitCode`.
+    """
+    try:
+        code = command.main(args, standalone_mode=False)
+        return int(code) if isinstance(code, int) else 0
+    except click.ClickException as e:
+        click.echo(f"error: {e.format_message()} (see --help)", err=True)
+        return ExitCode.USAGE
+    except CKError as e:
+        click.echo(f"error: {' '.join(str(e).splitlines())}", err=True)
+        return exit_code_of(e)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("stopped", err=True)
+        return ExitCode.STOPPED
+    except Exception as e:  # noqa: BLE001 - the process's outermost boundary
+        said = " ".join(f"{type(e).__name__}: {e}".split())
+        click.echo(f"error of ours: {said}; the full log is in {write_crash(e)}", err=True)
+        return ExitCode.INTERNAL
+
+
+def _one_by_one(
+    agent: MultiStepAgent, job: Job, screen: Console, questions: Iterator[str]
+) -> ExitCode:
+    """Run questions as they come; answers go to standard output."""
+    code = ExitCode.DONE
+    with RowFile(job.output) as rows:
+        for question in questions:
+            name = _free_id(rows)
+            original = {"question": question}
+            task = Task(name, question, safe_name(name), original=original)
+            ended, outcomes = run_tasks(agent, [task], job, rows, screen)
+            if name in outcomes:
+                click.echo(outcomes[name].answer)
+                if not is_done(outcomes[name]):
+                    code = ExitCode.PROBLEM
+            if ended is not ExitCode.DONE:
+                return ended
+    return code
+
+
+def _typed(screen: Console) -> Iterator[str]:
+    """Questions from standard input, until its end."""
+    person = sys.stdin.isatty()
+    if person:
+        screen.print("Type a task, one line; Ctrl-D ends.")
+    while True:
+        if person:
+            screen.print("task> ", end="")
+        line = sys.stdin.readline()
+        if not line:
+            return
+        if line.strip():
+            yield line.strip()
+
+
+def _free_id(rows: RowFile) -> str:
+    """An id for a task that has none: the local time, and a number where that is taken."""
+    base = time.strftime("task-%Y%m%d-%H%M%S")
+    number, name = 1, base
+    while name in rows.done or (rows.folder / name).exists():
+        number += 1
+        name = f"{base}-{number}"
+    return name
