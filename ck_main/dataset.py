@@ -246,6 +246,11 @@ def _items(path: Path) -> Iterator[tuple[int, Any]]:
             start = file.tell()
             listed = _is_list(file)
             file.seek(start)
+            spread = not listed and _is_spread_out(file)
+            file.seek(start)
+            if spread:
+                yield 1, UnusableItem("", "is one object over several lines; write one per line")
+                return
             yield from _list_items(file.read()) if listed else _line_items(file)
     except OSError as e:
         raise TaskFileError(f"cannot read the task file {path}: {e.strerror}") from None
@@ -262,6 +267,17 @@ def _is_list(file: BinaryIO) -> bool:
     except (ValueError, RecursionError):
         return True
     return all(not rest.strip() for rest in iter(lambda: file.readline(MAX_LINE_BYTES), b""))
+
+
+def _is_spread_out(file: BinaryIO) -> bool:
+    """Whether the file is one JSON object that was written over several lines."""
+    line = file.readline(MAX_LINE_BYTES)
+    while line and not line.strip():
+        line = file.readline(MAX_LINE_BYTES)
+    if not line.lstrip().startswith(b"{") or isinstance(_decoded(line), dict):
+        return False
+    rest = file.read(MAX_LINE_BYTES)
+    return not file.read(1) and isinstance(_decoded(line + rest), dict)
 
 
 def _line_items(file: BinaryIO) -> Iterator[tuple[int, Any]]:

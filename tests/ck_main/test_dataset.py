@@ -222,3 +222,12 @@ def test_any_bytes_are_read(tmp_path_factory: Any, content: bytes) -> None:
     path.write_bytes(content)
     for found in read_tasks(path):
         assert "\n" not in str(found) or isinstance(found, Task)
+
+
+def test_one_object_over_several_lines_is_said_once(tmp_path: Path) -> None:
+    row = {"question": "a", "info": {"b": [1, 2]}}
+    (problem,) = read(tmp_path, "\n" + json.dumps(row, indent=2) + "\n")
+    assert "is one object over several lines; write one per line" in str(problem)
+    broken = json.dumps(row, indent=2).replace(",", "")
+    assert len(read(tmp_path, broken)) > 1
+    assert isinstance(read(tmp_path, '{"question": \n{"question": "b"}\n')[1], Task)
