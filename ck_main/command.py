@@ -16,7 +16,7 @@ from rich.console import Console
 
 from ck_main.checks import model_settings, probe_services
 from ck_main.dataset import Task, safe_name
-from ck_main.display import is_done
+from ck_main.display import is_done, printable
 from ck_main.job import Job, exit_code_of, run_job, run_tasks
 from ck_main.logs import write_crash
 from ck_main.rows import RowFile
@@ -246,17 +246,17 @@ def run_command(command: click.Command, args: Sequence[str] | None = None) -> in
         code = command.main(args, standalone_mode=False)
         return int(code) if isinstance(code, int) else 0
     except click.ClickException as e:
-        click.echo(f"error: {e.format_message()} (see --help)", err=True)
+        click.echo(f"error: {printable(e.format_message())} (see --help)", err=True)
         return ExitCode.USAGE
     except CKError as e:
-        click.echo(f"error: {' '.join(str(e).splitlines())}", err=True)
+        click.echo(f"error: {' '.join(printable(str(e)).split())}", err=True)
         return exit_code_of(e)
     except (KeyboardInterrupt, click.Abort):
         click.echo("stopped", err=True)
         return ExitCode.STOPPED
     except Exception as e:  # noqa: BLE001 - the process's outermost boundary
-        said = " ".join(f"{type(e).__name__}: {e}".split())
-        click.echo(f"error of ours: {said}; the full log is in {write_crash(e)}", err=True)
+        said = " ".join(printable(f"{type(e).__name__}: {e}").split())
+        click.echo(f"error: one of ours: {said}; the full log is in {write_crash(e)}", err=True)
         return ExitCode.INTERNAL
 
 
@@ -272,12 +272,19 @@ def _one_by_one(
             task = Task(name, question, safe_name(name), original=original)
             ended, outcomes = run_tasks(agent, [task], job, rows, screen)
             if name in outcomes:
-                click.echo(outcomes[name].answer)
+                click.echo(answer_text(outcomes[name].answer, to_terminal=sys.stdout.isatty()))
                 if not is_done(outcomes[name]):
                     code = ExitCode.PROBLEM
             if ended is not ExitCode.DONE:
                 return ended
     return code
+
+
+def answer_text(answer: str, *, to_terminal: bool) -> str:
+    """An answer as standard output gets it: whole, but nothing that steers a terminal."""
+    if to_terminal:
+        return printable(answer, kept="\n\t")
+    return answer.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
 
 
 def _typed(screen: Console) -> Iterator[str]:

@@ -19,6 +19,7 @@ from ck_main.dataset import Task
 from ck_main.rows import Outcome
 
 _SHOWN_RUNNING = 20
+_STEERING = (*range(0x20), *range(0x7F, 0xA0))
 
 
 @dataclass
@@ -36,7 +37,10 @@ class _Running:
     def take(self, event: dict[str, Any]) -> None:
         self.path, self.step = tuple(event["path"]), max(0, event["step"])
         self.tokens, self.money = event["tokens"], event["money"]
-        self.doing = " ".join(str(event.get("text") or event.get("phase") or "").split())
+        if event["kind"] == "model_started":
+            self.doing = f"asks the model ({event['phase']})"
+        else:
+            self.doing = " ".join(str(event.get("text") or event.get("phase") or "").split())
 
 
 class PlainDisplay:
@@ -64,7 +68,7 @@ class PlainDisplay:
     def started(self, task: Task) -> None:
         """A task begins."""
         if self.steps:
-            self._line(Text(f"{task.id}: {_cut(task.question, 200)}", style="bold"))
+            self._line(Text(f"{printable(task.id)}: {_cut(task.question, 200)}", style="bold"))
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
         """Something happened in a task."""
@@ -80,7 +84,7 @@ class PlainDisplay:
 
     def note(self, text: str) -> None:
         """One line for a person."""
-        self._line(Text(text, style="yellow"))
+        self._line(Text(printable(text), style="yellow"))
 
     def _line(self, text: Text) -> None:
         self.console.print(text, soft_wrap=True)
@@ -142,7 +146,7 @@ class LiveDisplay(PlainDisplay):
         for task_id, task in running[:_SHOWN_RUNNING]:
             table.add_row(
                 escape(_cut(task_id, 24)),
-                escape(" > ".join(task.path)),
+                escape(printable(" > ".join(task.path))),
                 str(task.step),
                 f"{task.tokens:,}",
                 f"{task.money:.3f}",
@@ -166,14 +170,14 @@ def make_display(
 def step_line(event: dict[str, Any]) -> Text:
     """One line for an agent's event, indented by its depth."""
     path = event["path"]
-    said = " ".join(str(event.get("text") or "").split())
+    said = _cut(str(event.get("text") or ""), 160)
     indent = "  " * len(path)
     if event["kind"] == "step_started":
         used = f"{event['tokens']:,} tokens"
-        return Text(f"{indent}{path[-1]} step {event['step']} ({used})", style="cyan")
+        return Text(f"{indent}{printable(path[-1])} step {event['step']} ({used})", style="cyan")
     if event["kind"] == "call_started":
         return Text(f"{indent}  calls {said}")
-    return Text(f"{indent}  {_cut(said, 160)}")
+    return Text(f"{indent}  {said}")
 
 
 def outcome_line(outcome: Outcome) -> str:
@@ -182,7 +186,7 @@ def outcome_line(outcome: Outcome) -> str:
     used = f"{outcome.steps} steps, {outcome.seconds:.1f} s, {outcome.tokens:,} tokens"
     said = f": {_cut(outcome.message, 160)}" if outcome.message and not is_done(outcome) else ""
     answer = _cut(outcome.answer, 80)
-    return f"{outcome.id}: {answer!r} ({score}; {used}; {_status(outcome)}{said})"
+    return f"{printable(outcome.id)}: {answer!r} ({score}; {used}; {_status(outcome)}{said})"
 
 
 def summary_table(outcomes: Sequence[Outcome]) -> Table:
@@ -198,7 +202,7 @@ def summary_table(outcomes: Sequence[Outcome]) -> Table:
         style = {1: "green", 0: "red", None: ""}[outcome.corr]
         shown = {1: "1", 0: "0", None: "-"}[outcome.corr]
         table.add_row(
-            escape(outcome.id),
+            escape(printable(outcome.id)),
             escape(_cut(outcome.answer, 120)),
             Text(shown, style=style),
             str(outcome.steps),
@@ -209,14 +213,22 @@ def summary_table(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
-def totals_line(outcomes: Sequence[Outcome]) -> str:
-    """One line: how many tasks, how many right, how many did not end well, what was used."""
+def totals_line(outcomes: Sequence[Outcome], total: int | None = None) -> str:
+    """One line: how many tasks, how many right, how many did not end well, what was used.
+
+    Args:
+        outcomes: of the tasks that have a row.
+        total: how many there should be; as many as there are if None.
+    """
+    missing = (total or 0) - len(outcomes)
     scored = [o for o in outcomes if o.corr is not None]
     bad = sum(not is_done(o) for o in outcomes)
     earlier = sum(o.earlier for o in outcomes)
     money = sum(o.money or 0.0 for o in outcomes)
     parts = [
-        f"{len(outcomes)} tasks",
+        f"{len(outcomes)} of {total} tasks, {missing} not run"
+        if missing > 0
+        else f"{len(outcomes)} tasks",
         f"{earlier} of them from before" if earlier else "",
         f"{sum(o.corr == 1 for o in scored)} of {len(scored)} scored ones right" if scored else "",
         f"{bad} did not end well" if bad else "",
@@ -239,9 +251,23 @@ def clock_text(seconds: float) -> str:
 
 
 def _status(outcome: Outcome) -> str:
-    return outcome.status if is_done(outcome) else f"{outcome.status} ({outcome.stop_reason})"
+    bad = f"{outcome.status} ({outcome.stop_reason})"
+    return outcome.status if is_done(outcome) else printable(bad)
+
+
+def printable(text: str, kept: str = "") -> str:
+    """`text` as a terminal may show it: what steers one (C0, C1, DEL) becomes a space.
+
+    Half surrogate pairs, which no terminal can be sent, become the replacement character.
+
+    Args:
+        text: from a model, a page or a file.
+        kept: control characters that stay, such as newlines.
+    """
+    table = {code: " " for code in _STEERING if chr(code) not in kept}
+    return text.translate(table).encode("utf-8", "replace").decode()
 
 
 def _cut(text: str, length: int) -> str:
-    text = " ".join(text.split())
+    text = " ".join(printable(text).split())
     return text if len(text) <= length else text[: length - 3] + "..."

@@ -29,7 +29,7 @@ class Call:
         budget: Budget,
         cancel: threading.Event,
         on_event: Callable[[dict[str, Any]], None],
-        info: Mapping[str, Any],
+        info: Mapping[str, Any] | None = None,
     ):
         self.task, self.session, self.workdir, self.journal = task, session, workdir, journal
         self.budget, self.cancel, self.on_event = budget, cancel, on_event

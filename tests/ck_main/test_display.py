@@ -7,6 +7,7 @@ import pytest
 from fake_agent import make_task
 from rich.console import Console
 
+from ck_main.command import answer_text
 from ck_main.display import (
     LiveDisplay,
     PlainDisplay,
@@ -135,6 +136,45 @@ def test_the_totals() -> None:
         "3,702 tokens, 1.5000 USD"
     )
     assert totals_line([]) == "0 tasks, 0 tokens"
+    assert totals_line(rows[:1], 4).startswith("1 of 4 tasks, 3 not run, ")
+
+
+EVIL = "a\x1b[2J\x1b]0;title\x07\rb\x9b31m\x7f\ud800"
+
+
+def test_nothing_from_a_model_or_a_page_steers_the_terminal() -> None:
+    console, table = screen(), screen()
+    display = make_display(console, steps=True)
+    task = EVIL.removesuffix("\ud800")  # no task file can hold half a pair
+    display.started(make_task(task, EVIL))
+    for kind in ("step_started", "call_started", "step_ended"):
+        display.event(task, make_event(kind, text=EVIL, path=[EVIL]))
+    display.note(EVIL)
+    evil = make_outcome(id=EVIL, answer=EVIL, message=EVIL, status="problem", stop_reason=EVIL)
+    display.ended(evil)
+    table.print(summary_table([evil]), totals_line([evil], 2))
+    live = LiveDisplay(screen(terminal=True))
+    live.started(make_task(task))
+    live.event(task, make_event("call_started", text=EVIL, path=[EVIL]))
+    table.print(live.render())
+    text = shown(console) + shown(table)
+    assert text.count("[2J") >= 8
+    assert not [c for c in text if (ord(c) < 32 or 127 <= ord(c) < 160) and c != "\n"]
+    text.encode()
+
+
+def test_an_answer_for_a_terminal_and_for_a_pipe() -> None:
+    assert answer_text("a\x1bb\n\tc", to_terminal=True) == "a b\n\tc"
+    assert answer_text("a\x1bb\n\ud800", to_terminal=False) == "a\x1bb\n?"
+
+
+def test_the_live_table_tells_when_the_model_is_asked() -> None:
+    display = LiveDisplay(screen(terminal=True))
+    display.started(make_task("a"))
+    display.event("a", make_event("model_started", phase="plan"))
+    plain = screen()
+    plain.print(display.render())
+    assert "asks the model (plan)" in shown(plain)
 
 
 def test_small_things() -> None:

@@ -43,6 +43,10 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, st
         (["-t", "x", "-i", "y"], 2, "give --input or --task, not both"),
         (["-i", "y"], 2, "--input needs --output"),
         (["--ids", "y"], 2, "need --input"),
+        (["-t", "x", "--max-seconds", "nan"], 2, "nan is not a number of finite size"),
+        (["-t", "x", "--max-seconds", "inf"], 2, "not a number of finite size"),
+        (["-t", "x", "--max-money", "nan"], 2, "not a number of finite size"),
+        (["-i", "y", "-o", "z", "--files-dir", "/nope"], 2, "/nope: there is no such folder"),
         (["-t", " "], 2, "--task is empty"),
         (["-w", "0", "-t", "x"], 2, "--workers"),
         (["-t", "x", "-m", "gtp:x"], 2, "--model: CKAgent.model: call_target 'gtp:x'"),
@@ -104,7 +108,7 @@ def test_an_unexpected_error_is_one_line_and_a_log(
 
     assert run_command(broken, []) == 6
     err = capsys.readouterr().err
-    assert err.startswith("error of ours: RuntimeError: not expected; the full log is in")
+    assert err.startswith("error: one of ours: RuntimeError: not expected; the full log is in")
     (log,) = tmp_path.glob("ck-pro-error-*.log")
     assert str(log) in err and "Traceback" in log.read_text()
 
