@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,16 +11,25 @@ from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from ck_main.checks import asks_a_person, check_services
 from ck_main.dataset import LineProblem, Task, read_tasks
-from ck_main.display import is_done, make_display, summary_table, totals_line
+from ck_main.display import is_done, make_display, printable, summary_table, totals_line
 from ck_main.logs import LOG_NAME, logging_to
-from ck_main.rows import Outcome, OutputError, RowFile
+from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile
 from ck_main.runner import ExitCode, RunOptions, TaskRunner
 from ck_main.signals import StopSignals
 from ck_pro.agent import MultiStepAgent
-from ck_pro.exceptions import CKError, ConfigError, EnvironmentFailure, JournalError, ModelError
+from ck_pro.exceptions import (
+    CKError,
+    ConfigError,
+    EnvironmentFailure,
+    JournalError,
+    ModelError,
+    TaskFileError,
+)
+from ck_pro.journal import Journal
 
 _SHOWN_PROBLEMS = 20
 _SHOWN_ROWS = 60
@@ -85,25 +96,42 @@ def run_job(
         CKError: before the first task: nothing was run. `exit_code_of` has its exit code.
     """
     ids, problems = survey(job)
-    for problem in problems[:_SHOWN_PROBLEMS]:
-        screen.print(f"error: {problem}", style="yellow", markup=False, soft_wrap=True)
-    if len(problems) > _SHOWN_PROBLEMS:
-        more = len(problems) - _SHOWN_PROBLEMS
-        screen.print(f"... and {more} more unusable lines", style="yellow")
+    _show_problems(problems, screen)
+    if not ids and not problems:
+        raise TaskFileError(f'{job.input}: holds no task; write {{"question": ...}}, one per line')
     if not ids:
-        screen.print(f"{job.input}: no usable task; nothing to do", style="yellow", markup=False)
-        return (ExitCode.LINES if problems else ExitCode.DONE), []
+        _say_error(screen, f"{job.input}: no usable task; nothing to do")
+        return ExitCode.LINES, []
     with RowFile(job.output) as rows:
-        code, outcomes = run_tasks(agent, job.tasks(), job, rows, screen, total=len(ids))
-    shown = [outcomes[i] for i in ids if i in outcomes]
-    show_summary(shown, job, out)
+        changed = {i for i in ids if i in rows.done and fingerprint(rows.done[i]) != ids[i]}
+        for name in sorted(changed):
+            _say_error(
+                screen,
+                f"{job.input}, task {name!r}: its question is not the one that the row in "
+                f"{job.output} answers; give it another id, remove that row, or name another "
+                "--output",
+            )
+        wanted = (t for t in job.tasks() if t.id not in changed)
+        code, outcomes = run_tasks(agent, wanted, job, rows, screen, total=len(ids))
+    shown = [outcomes[i] for i in ids if i in outcomes and i not in changed]
+    show_summary(shown, job, out, total=len(ids))
     if code is ExitCode.DONE:
-        code = ExitCode.LINES if problems else _verdict(shown)
+        code = ExitCode.LINES if problems or changed else _verdict(shown)
     return code, shown
 
 
-def survey(job: Job) -> tuple[list[str], list[LineProblem]]:
-    """Read the whole task file once: ids of the selected tasks, and the unusable lines.
+def fingerprint(task: Task | Outcome) -> str:
+    """A hash that tells questions apart, as a row has them: with secrets masked."""
+    event = Journal().append(TASK_EVENT, sid="", data={"question": task.question})
+    return hashlib.sha256(json.dumps(event["data"]).encode()).hexdigest()
+
+
+def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:
+    """Read the whole task file once.
+
+    Returns:
+        Ids of the selected tasks, in order, with the fingerprints of their questions; and the
+        unusable lines.
 
     Raises:
         TaskFileError: it cannot be read.
@@ -113,19 +141,19 @@ def survey(job: Job) -> tuple[list[str], list[LineProblem]]:
     if job.output.exists() and job.input.exists() and job.output.samefile(job.input):
         raise ConfigError(f"--output {job.output} is the task file itself; name another file")
     known: set[str] = set()
-    ids: list[str] = []
+    ids: dict[str, str] = {}
     problems: list[LineProblem] = []
     for found in read_tasks(job.input, job.files_dir):
         if isinstance(found, LineProblem):
             problems.append(found)
-        else:
-            known.add(found.id)
-            if not job.ids or found.id in job.ids:
-                ids.append(found.id)
+            continue
+        known.add(found.id)
+        if (not job.ids or found.id in job.ids) and len(ids) != job.limit:
+            ids[found.id] = fingerprint(found)
     missing = [i for i in job.ids if i not in known]
     if missing:
         raise ConfigError(f"--ids {','.join(missing)}: {job.input} has no usable task of that id")
-    return ids[: job.limit], problems
+    return ids, problems
 
 
 def run_tasks(
@@ -172,13 +200,27 @@ def run_tasks(
     return code, {**rows.done, **runner.outcomes}
 
 
-def show_summary(outcomes: Sequence[Outcome], job: Job, out: Console) -> None:
-    """The table, the totals and where everything is."""
+def show_summary(outcomes: Sequence[Outcome], job: Job, out: Console, *, total: int) -> None:
+    """The table, the totals (of `total` selected tasks) and where everything is."""
     out.print(summary_table(outcomes[:_SHOWN_ROWS]))
     if len(outcomes) > _SHOWN_ROWS:
         out.print(f"... and {len(outcomes) - _SHOWN_ROWS} more rows")
-    out.print(totals_line(outcomes), markup=False, highlight=False, soft_wrap=True)
+    said = totals_line(outcomes, total)
+    out.print(said, markup=False, highlight=False, soft_wrap=True)
     out.print(f"rows: {job.output}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _show_problems(problems: Sequence[LineProblem], screen: Console) -> None:
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        _say_error(screen, str(problem))
+    if len(problems) > _SHOWN_PROBLEMS:
+        more = len(problems) - _SHOWN_PROBLEMS
+        _say_error(screen, f"... and {more} more unusable lines")
+
+
+def _say_error(screen: Console, text: str) -> None:
+    line = Text(f"error: {printable(text)}", style="yellow")
+    screen.print(line, soft_wrap=True)
 
 
 def _verdict(outcomes: Sequence[Outcome]) -> ExitCode:

@@ -28,6 +28,7 @@ from ck_pro.exceptions import (
     TaskFileError,
 )
 from ck_pro.model import LLM
+from ck_pro.session import StopReason
 from ck_web.config import WebEnvConfig
 
 GOOD = [{"question": "a", "answer": "A"}, {"question": "b", "answer": "x"}, {"question": "c"}]
@@ -92,13 +93,42 @@ def test_unusable_lines_are_said_and_the_others_run(tmp_path: Path, agent: FakeA
     assert "... and 12 more unusable lines" in desk.said()
 
 
-@pytest.mark.parametrize(("rows", "code"), [([], ExitCode.DONE), (["x\n"], ExitCode.LINES)])
-def test_a_file_without_tasks(
-    tmp_path: Path, agent: FakeAgent, rows: list[str], code: ExitCode
-) -> None:
-    desk = Desk(tmp_path, rows)
-    assert desk.run(agent) is code and "no usable task" in desk.said()
+def test_a_file_without_tasks(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, ["x\n"])
+    assert desk.run(agent) is ExitCode.LINES
+    first, second = desk.said().splitlines()
+    assert first.startswith("error: ") and "error: " in second and "no usable task" in second
+    with pytest.raises(TaskFileError, match="holds no task"):
+        Desk(tmp_path, ["\n\n"]).run(agent)
     assert not desk.output.exists()
+
+
+def test_a_question_that_changed_is_neither_run_nor_counted(
+    tmp_path: Path, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CK_TEST_API_KEY", "very-secret-key")
+    tasks = [{"id": n, "question": f"{n} very-secret-key"} for n in "abc"]
+    Desk(tmp_path, tasks).run(agent, limit=2)
+    desk = Desk(tmp_path, [{**tasks[0], "question": "another"}, *tasks[1:]])
+    before = desk.output.read_text()
+    assert desk.run(agent) is ExitCode.LINES
+    assert desk.output.read_text().startswith(before) and desk.ids() == ["a", "b", "c"]
+    (line,) = [x for x in desk.said().splitlines() if "error: " in x]
+    assert "task 'a': its question is not the one that the row in" in line
+    assert "2 of 3 tasks, 1 not run" in desk.table()
+
+
+def test_what_was_not_run_is_said(tmp_path: Path, agent: FakeAgent) -> None:
+    def behaviour(call: Call) -> Any:
+        if call.task == "b":
+            os.kill(os.getpid(), signal.SIGTERM)
+            return StopReason.CANCELLED
+        return "x"
+
+    agent.behaviour = behaviour
+    desk = Desk(tmp_path, GOOD)
+    assert desk.run(agent) is ExitCode.STOPPED
+    assert "1 of 3 tasks, 2 not run" in desk.table()
 
 
 def test_problems_are_in_the_exit_code_also_the_next_time(tmp_path: Path, agent: FakeAgent) -> None:
