@@ -192,7 +192,8 @@ def run_tasks(
         except KeyboardInterrupt:
             code = ExitCode.STOPPED
         except CKError as e:
-            display.note(f"error: {e}")
+            hint = "; make room or mend that, the same command continues"
+            display.note(f"error: {e}{hint if isinstance(e, JournalError) else ''}")
             code = exit_code_of(e)
         if code is ExitCode.DONE and stop.is_set():
             code = ExitCode.STOPPED
@@ -202,7 +203,8 @@ def run_tasks(
 
 def show_summary(outcomes: Sequence[Outcome], job: Job, out: Console, *, total: int) -> None:
     """The table, the totals (of `total` selected tasks) and where everything is."""
-    out.print(summary_table(outcomes[:_SHOWN_ROWS]))
+    if outcomes:
+        out.print(summary_table(outcomes[:_SHOWN_ROWS]))
     if len(outcomes) > _SHOWN_ROWS:
         out.print(f"... and {len(outcomes) - _SHOWN_ROWS} more rows")
     said = totals_line(outcomes, total)

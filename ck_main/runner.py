@@ -234,7 +234,7 @@ class TaskRunner:
                 return
             outage = self._outage(session, journal)
             if outage is not None:
-                self.watcher.note(f"{task.id}: a service was lost; the same command runs it again")
+                self.watcher.note(f"{task.id}: not counted, no row; the same command runs it again")
                 self._fail(outage)
                 return
             row = build_row(facts, session)

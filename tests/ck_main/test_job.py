@@ -23,6 +23,7 @@ from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import (
     BrowserServerError,
     ConfigError,
+    JournalError,
     ModelUnavailable,
     ReplayError,
     TaskFileError,
@@ -186,6 +187,17 @@ def test_a_lost_output_has_its_exit_code(tmp_path: Path, agent: FakeAgent) -> No
     (tmp_path / "out" / "task0001").write_text("in the way")
     assert desk.run(agent) is ExitCode.OUTPUT
     assert desk.ids() == ["task0000"] and "error: cannot write a task's folder" in desk.said()
+
+
+def test_a_journal_that_cannot_be_written_says_what_to_do(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, GOOD)
+
+    def behaviour(call: Call) -> Any:
+        raise JournalError("cannot write the journal: No space left on device")
+
+    agent.behaviour = behaviour
+    assert desk.run(agent) is ExitCode.OUTPUT
+    assert "device; make room or mend that, the same command continues" in desk.said()
 
 
 def test_exit_codes_of_errors() -> None:

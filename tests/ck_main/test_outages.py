@@ -19,8 +19,7 @@ from ck_pro.testing.chat_server import ChatCall, Fault
 
 
 def answers(call: ChatCall) -> str:
-    text = str(call.messages[-1])
-    return PLAN if "plan" in text.casefold() and "python" not in text else STOP
+    return PLAN if "Now plan" in str(call.messages[-1]) else STOP
 
 
 STOP = "Thought: done.\n```python\nstop('42')\n```"

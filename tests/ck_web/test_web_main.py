@@ -12,6 +12,7 @@ from fake_wire import FakeWire
 from scripted import NOTHING_YET, code
 
 from ck_main.command import run_command
+from ck_main.main import cli as main_cli
 from ck_pro.testing import FakeChatServer
 from ck_pro.testing.chat_server import ChatCall
 from ck_web.main import cli
@@ -25,7 +26,7 @@ def main(*args: object) -> int:
 
 def _answer(call: ChatCall) -> str:
     """A plan, then an action that stops at once."""
-    return code(NOTHING_YET) if "Now plan." in str(call.messages[-1]) else STOP
+    return code(NOTHING_YET) if "Now plan" in str(call.messages[-1]) else STOP
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -98,3 +99,29 @@ def test_bad_input_is_one_line(
     assert main(*args) == code
     err = capfd.readouterr().err.strip()
     assert said in err and "\n" not in err and err.startswith("error: ")
+
+
+@pytest.mark.worker
+def test_a_server_lost_below_the_main_agent_uses_up_no_task(
+    wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tasks, output = tmp_path / "tasks.jsonl", tmp_path / "out.jsonl"
+    tasks.write_text("".join(f'{{"id": "t{n}", "task": "task {n}"}}\n' for n in range(3)))
+    delegated: list[int] = []
+
+    def answer(call: ChatCall) -> str:
+        if "Now plan" in str(call.messages[-1]):
+            return code(NOTHING_YET)
+        if "ask_llm" not in str(call.messages):
+            return STOP
+        delegated.append(1)
+        if len(delegated) == 2:
+            wire.__exit__()
+        return code("found = web_agent('look')\nstop(found['output'] or 'a guess')")
+
+    with FakeChatServer(answer) as chat:
+        args = ["-i", tasks, "-o", output, "-m", chat.url, "-u", f"web_agent.web_env={wire.url}"]
+        assert run_command(main_cli, [str(a) for a in args]) == 5
+    assert [r["id"] for r in _rows(output)] == ["t0"]
+    said = capfd.readouterr()
+    assert "1 of 3 tasks, 2 not run" in said.out and "nothing listens there" in said.err
