@@ -42,7 +42,7 @@ Exit codes:
   0    all tasks ended by their own decision (right or wrong: see the score)
   1    some tasks ended with a problem: a limit, an error, a question
   2    the command line, the configuration or the task file cannot be used
-  3    some lines of the task file cannot be used; all other tasks were run
+  3    some lines of the task file cannot be used, or changed; all others were run
   4    the output cannot be written; what was written stays
   5    a model or the browser server cannot be reached or refuses
   6    an error of ours; the message says where the full log is
