@@ -8,19 +8,18 @@ is not run again.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from ck_main.attempt import WORK_FOLDER, TaskJournal, claimed, end_broken, set_aside, stop_reasons
 from ck_main.dataset import Task
 from ck_main.rows import (
     TASK_EVENT,
@@ -32,13 +31,11 @@ from ck_main.rows import (
     what_to_do,
 )
 from ck_pro.exceptions import CKError, ContentFiltered, JournalError, ManualAbort, ReplayError
-from ck_pro.journal import BLOBS_FOLDER, EVENTS_FILE, Journal
+from ck_pro.journal import Journal
 from ck_pro.model import Budget
 from ck_pro.session import AgentSession, Status, StopReason
 
 _log = logging.getLogger(__name__)
-WORK_FOLDER = "work"
-_LOCK_FILE = "lock"
 _GRACE_SECONDS = 2.0
 # faults of one task, and of no service: a recording that does not fit it, a filtered prompt
 _OWN_FAULTS = frozenset(e.__name__ for e in (ReplayError, ContentFiltered))
@@ -209,21 +206,21 @@ class TaskRunner:
 
     def _run_claimed(self, task: Task) -> None:
         folder = self.rows.folder / task.folder
-        with _claimed(folder) as ours:
+        with claimed(folder) as ours:
             if not ours:
                 self.watcher.note(f"{task.id}: another run is at it; left to that")
             elif not self.rows.has(task.id):
                 self._run_task(task, folder)
 
     def _run_task(self, task: Task, folder: Path) -> None:
-        _set_aside(folder)
+        set_aside(folder)
         work = folder / WORK_FOLDER
         work.mkdir()
         if task.file is not None:
             shutil.copyfile(task.file, work / task.file.name)
         self.watcher.started(task)
         budget = self.options.budget()
-        with _TaskJournal(folder) as journal:
+        with TaskJournal(folder) as journal:
             session = AgentSession(task.question, agent=self.agent.name)
             # the masked form: no secret reaches the row either
             facts = journal.append(TASK_EVENT, sid=session.id, data=task_facts(task))["data"]
@@ -244,12 +241,12 @@ class TaskRunner:
         self.outcomes[task.id] = outcome
         self.watcher.ended(outcome)
 
-    def _outage(self, session: AgentSession, journal: _TaskJournal) -> CKError | None:
+    def _outage(self, session: AgentSession, journal: TaskJournal) -> CKError | None:
         """What no task can do without, if that failed in this one and is still gone."""
         names = {name for name, _ in journal.failures}
         if ManualAbort.__name__ in names:  # the person has gone, there is nobody to ask
             return ManualAbort(next(s for n, s in journal.failures if n == ManualAbort.__name__))
-        reasons = set(_reasons(session))
+        reasons = set(stop_reasons(session))
         unclear = StopReason.MODEL_FAILURE in reasons and not names
         lost = StopReason.ENVIRONMENT_FAILURE in reasons or unclear or bool(names - _OWN_FAULTS)
         if self.options.probe is None or not lost:
@@ -283,76 +280,7 @@ class TaskRunner:
             raise
         except Exception as e:  # noqa: BLE001 - one task's fault must not end the others
             _log.exception("task %s: the agent raised", task.id)
-            _end_broken(session, journal, e)
-
-
-class _TaskJournal(Journal):
-    """A journal that remembers the model calls that failed for good."""
-
-    def __init__(self, folder: Path):
-        super().__init__(folder)
-        self.failures: list[tuple[str, str]] = []
-        """Name of the error's class, and what it said."""
-
-    def append(self, kind: str, **facts: Any) -> dict[str, Any]:
-        """See `Journal.append`."""
-        event = super().append(kind, **facts)
-        if kind == "model_failed":
-            name, _, said = event["data"]["error"].partition(": ")
-            self.failures.append((name, said))
-        return event
-
-
-def _reasons(session: AgentSession) -> Iterator[StopReason | None]:
-    """Why a session, and each one below it, ended."""
-    yield session.stop_reason
-    for child in session.children.values():
-        yield from _reasons(child)
-
-
-@contextmanager
-def _claimed(folder: Path) -> Iterator[bool]:
-    """Hold a task's folder against other processes; False if one has it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    fd = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(fd)
-
-
-def _set_aside(folder: Path) -> None:
-    """Move what an interrupted attempt left to the next free `attempt-N`."""
-    left = [n for n in (EVENTS_FILE, BLOBS_FOLDER, WORK_FOLDER) if (folder / n).exists()]
-    if not left:
-        return
-    number = 1
-    while (folder / f"attempt-{number}").exists():
-        number += 1
-    (folder / f"attempt-{number}").mkdir()
-    for name in left:
-        (folder / name).rename(folder / f"attempt-{number}" / name)
-
-
-def _end_broken(session: AgentSession, journal: Journal, error: Exception) -> None:
-    """Give a session that an error of ours cut off what every row has: a step and an end."""
-    said = f"{type(error).__name__}: {error}"
-    reason = StopReason.INTERNAL_ERROR
-    ending: list[tuple[str, dict[str, Any]]] = []
-    if "start_time" not in session.info:
-        ending.append(("session", {"task": session.task, "agent": session.agent}))
-    if not session.steps:
-        ending.append(("step", {}))
-    if session.final_results is None:
-        ending.append(("end", {"final_results": {"output": "", "log": said}}))
-    status = {"status": reason.status.value, "stop_reason": reason.value, "message": said}
-    for kind, data in [*ending, ("status", status)]:
-        session.apply(journal.append(kind, sid=session.id, data=data))
+            end_broken(session, journal, e)
 
 
 def _said(error: OSError) -> str:
