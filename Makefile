@@ -1,5 +1,6 @@
 # make demo     the demo: no key, no network; MODEL=gpt:NAME or MODEL=http://... for a real model
 # make test     all tests; ARGS="-m 'not browser'" chooses
+# make unit     the tests that need no browser and no worker process, in a few seconds
 # make setup    .venv with the package in it; PYTHON=python3.12 chooses the Python
 # make lint     ruff and mypy
 VENV := .venv
@@ -10,7 +11,7 @@ DEMO_ARGS := $(if $(MODEL),--model '$(MODEL)') $(ARGS)
 export VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint chromium chromium-test clean
+.PHONY: help setup demo test unit lint chromium chromium-test clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -37,6 +38,9 @@ demo: chromium
 
 test: chromium-test
 	@sh scripts/test.sh $(ARGS)
+
+unit: $(VENV)/.stamp-test
+	@$(PY) -m pytest -q -n auto -m "not browser and not worker and not slow" $(ARGS)
 
 lint: $(VENV)/.stamp-test
 	@$(PY) -m ruff check

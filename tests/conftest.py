@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "quick",
-    max_examples=40,
+    max_examples=25,
     deadline=None,  # a timing never decides a test
     derandomize=True,
     database=None,

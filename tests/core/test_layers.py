@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,7 @@ ORDER = [
     "model",
     "tools",
     "executor",
+    "workspace",
     "language",
     "environment",
     "prompts",
@@ -51,17 +54,11 @@ def _sources(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
-def _imports(path: Path) -> set[str]:
+@functools.cache
+def _imports(path: Path) -> frozenset[str]:
     """Absolute dotted names imported at runtime (not under TYPE_CHECKING)."""
     found: set[str] = set()
-    tree = ast.parse(path.read_text())
-    skipped: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            skipped.update(n for child in node.body for n in ast.walk(child))
-    for node in ast.walk(tree):
-        if node in skipped:
-            continue
+    for node in _runtime_nodes(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found.update(a.name for a in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -69,7 +66,18 @@ def _imports(path: Path) -> set[str]:
             base = package[: len(package) - node.level] if node.level else ()
             module = ".".join((*base, node.module or "")).strip(".")
             found.update(f"{module}.{a.name}" for a in node.names)
-    return {f for f in found if f.split(".")[0] in (*OURS, "tests", "benchmarks", "examples")}
+    ours = (*OURS, "tests", "benchmarks", "examples")
+    return frozenset(f for f in found if f.split(".")[0] in ours)
+
+
+def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements but those under `if TYPE_CHECKING`; imports are never inside expressions."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+            yield node
+            yield from _runtime_nodes(node)
 
 
 @pytest.mark.parametrize("package", OURS)
