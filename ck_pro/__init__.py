@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ck_pro.template import TemplatedString, get_template, register_template
     from ck_pro.tool import StopTool, Tool, ToolRegistry
     from ck_pro.tools import AskLLMTool, SimpleSearchTool
+    from ck_pro.workspace import workspace_tools
 
 _HOME = {
     "agent": ("ActionResult", "AgentResult", "MultiStepAgent"),
@@ -33,6 +34,7 @@ _HOME = {
     "template": ("TemplatedString", "get_template", "register_template"),
     "tool": ("StopTool", "Tool", "ToolRegistry"),
     "tools": ("AskLLMTool", "SimpleSearchTool"),
+    "workspace": ("workspace_tools",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -59,6 +61,7 @@ __all__ = [
     "ToolRegistry",
     "get_template",
     "register_template",
+    "workspace_tools",
 ]
 
 

@@ -28,6 +28,7 @@ from ck_pro.exceptions import (
     ReplayError,
     RunEnding,
 )
+from ck_pro.executor import LocalCall
 from ck_pro.journal import Journal
 from ck_pro.language import parse_literal, parse_thought_code
 from ck_pro.model import LLM, Budget, Reply
@@ -350,6 +351,8 @@ class MultiStepAgent(AgentSettings):
             return f"Error: no function {name!r}; known are: {', '.join(functions)}"
         try:
             result = functions[name](**arguments)
+            if isinstance(result, LocalCall):
+                result = run.do_locally(result)
         except (RunEnding, EnvironmentFailure):
             raise
         except (CKError, TypeError, ValueError, LookupError, OSError) as e:

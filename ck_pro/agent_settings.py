@@ -15,6 +15,7 @@ from ck_pro.model import LLM
 from ck_pro.task import Goal
 from ck_pro.template import TemplatedString, get_template, template_names
 from ck_pro.tool import Tool, tool_from_function
+from ck_pro.workspace import workspace_tools
 
 
 class ExecutorSettings(KwargsInitializable):
@@ -30,6 +31,8 @@ class ExecutorSettings(KwargsInitializable):
     """Bytes of output that are kept of one step."""
     stateful: bool = True
     require_isolation: str | None = None
+    preload: list[str] = []
+    """Modules (say "numpy") that are loaded once, for the code of all runs of this process."""
 
 
 class AgentSettings(KwargsInitializable):
@@ -50,7 +53,8 @@ class AgentSettings(KwargsInitializable):
     sub_agents: list[Any] = []
     """Agents that the code may call: names of attributes of this object, or agents."""
     tools: list[Any] = []
-    """Tools that the code may call: `Tool` objects, names of attributes, or plain functions."""
+    """Tools that the code may call: `Tool` objects, plain functions, or names: of attributes, or of
+    the tools of `ck_pro.workspace` ("run_command", ...)."""
     active_functions: list[str] | None = None
     """Names of the sub-agents and tools that exist for the model; all when None."""
     end_always: bool = True
@@ -144,9 +148,20 @@ class AgentSettings(KwargsInitializable):
     def _function(self, named: Any) -> Any:
         """A sub-agent or tool from what the settings say: itself, its attribute, a function."""
         if isinstance(named, str):
-            named = getattr(self, named)
+            named = getattr(self, named) if hasattr(self, named) else self._workspace_tool(named)
         if isinstance(named, Tool | AgentSettings):
             return named
         if named not in self._function_tools:  # making a tool is not cheap
             self._function_tools[named] = tool_from_function(named)
         return self._function_tools[named]
+
+    def _workspace_tool(self, name: str) -> Tool:
+        if name not in self._function_tools:
+            tools = {tool.name: tool for tool in workspace_tools()}
+            if name not in tools:
+                raise ConfigError(
+                    f"{self.name}: no attribute or tool {name!r}; "
+                    f"the tools of the workspace are: {', '.join(tools)}"
+                )
+            self._function_tools[name] = tools[name]
+        return self._function_tools[name]

@@ -106,5 +106,6 @@ def _tail(result: CodeResult) -> str:
     if result.ended_by is not None and not result.output:
         lines.append(f"({result.ended_by} was called: the work on this task has ended.)")
     if result.state_lost:
-        lines.append("The worker was replaced: all variables are lost.")
+        gone = ", and all commands in the background have ended" if result.commands_lost else ""
+        lines.append(f"The worker was replaced: all variables are lost{gone}.")
     return "\n".join(lines)

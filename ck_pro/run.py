@@ -20,7 +20,7 @@ from ck_pro.config import KwargsInitializable
 from ck_pro.environment import Environment
 from ck_pro.events import ToolCall
 from ck_pro.exceptions import Cancelled, ModelError
-from ck_pro.executor import CodeExecutor
+from ck_pro.executor import CodeExecutor, LocalCall
 from ck_pro.journal import Journal
 from ck_pro.language import Prompt, text_of
 from ck_pro.model import LLM, Budget, CallContext, Reply
@@ -263,6 +263,31 @@ class Run:
             if ends:
                 terminal.add(callee.name)
         return functions, terminal
+
+    def do_locally(self, call: LocalCall) -> str:
+        """Have the worker do a call that belongs there: for an agent that writes no code.
+
+        Args:
+            call: what the function gave back; it has been approved and logged.
+
+        Returns:
+            What the model reads of it.
+        """
+        executor = self.executor
+        functions = executor.functions
+        executor.functions = {call.name: lambda: call}
+        executor.wall_timeout = self.budget.remaining_seconds()
+        try:
+            result = executor.run(f"print({call.name}())", cancel=self.cancel)
+        finally:
+            executor.functions = functions
+        lines = [result.output.rstrip("\n")]
+        if result.error is not None:
+            self.record("error", {"error": result.error.type})
+            lines.append(f"{result.error.type}: {result.error.message}")
+        if result.commands_lost:
+            lines.append("All commands in the background have ended.")
+        return "\n".join(line for line in lines if line)
 
     def _logged(
         self, name: str, function: Callable[..., Any], terminal: bool

@@ -9,6 +9,6 @@ with CodeExecutor(functions={"search": search, "stop": stop}, terminal={"stop"})
 """
 
 from .core import CodeExecutor
-from .results import CodeError, CodeResult
+from .results import CodeError, CodeResult, LocalCall
 
-__all__ = ["CodeError", "CodeExecutor", "CodeResult"]
+__all__ = ["CodeError", "CodeExecutor", "CodeResult", "LocalCall"]

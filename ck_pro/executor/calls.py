@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ck_pro.exceptions import RunEnding
 
 from .lead import Lead
+from .results import LocalCall
 from .worker import wire
 from .worker.limits import MAX_TASKS
 
@@ -145,6 +146,7 @@ class StepCalls:
         self.ended_by: str | None = None
         self.ended_with: dict[str, Any] | None = None
         self.fatal: BaseException | None = None
+        self.leaves_something = False  # in the worker: commands in the background
 
     def begin(self, message: list[Any], may_lead: bool) -> None:
         """Start a call on a thread of its own.
@@ -213,14 +215,19 @@ class StepCalls:
                 raise NameError(f"there is no function {name!r} now")
             if name in self._terminal:
                 ended_with = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
-            value = function(*args, **kwargs)
-            reply = ["ret", number, wire.encode(value, self._handles.tag)]
+            reply = self._reply(number, function(*args, **kwargs))
         except (RunEnding, KeyboardInterrupt) as error:
             self._abort(error)
             return
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the code's to see
             reply, ended_with = ["exc", number, describe_error(error)], None
         self._finish(number, name, reply, ended_with)
+
+    def _reply(self, number: int, value: Any) -> list[Any]:
+        if isinstance(value, LocalCall):
+            self.leaves_something |= value.stays
+            return ["do", number, value.name, wire.encode(value.kwargs, self._handles.tag)]
+        return ["ret", number, wire.encode(value, self._handles.tag)]
 
     def _abort(self, error: BaseException) -> None:
         with self._lock:

@@ -109,6 +109,7 @@ class CodeExecutor:
         self._sent: dict[str, Function] | None = None
         self._step = 0
         self._closed = False
+        self._has_commands = False
         if require_isolation is not None:
             self._require(require_isolation)
 
@@ -228,8 +229,9 @@ class CodeExecutor:
         finally:
             result.call_duration = calls.close()
             result.duration = max(0.0, clock.elapsed() - result.call_duration)
+            self._has_commands |= calls.leaves_something
             if not alive:
-                result.state_lost = True
+                result.state_lost, result.commands_lost = True, self._has_commands
                 output.feed(self._drop_worker())
         if calls.fatal is not None:
             raise calls.fatal
@@ -309,6 +311,7 @@ class CodeExecutor:
         if self._worker is None:
             self._handles = Handles()
             self._sent = None
+            self._has_commands = False
             self._worker = WorkerProcess(self._config(), self.preload, self._restore)
         return self._worker
 

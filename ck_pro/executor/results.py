@@ -45,6 +45,7 @@ class CodeResult:
         duration: seconds of the code's own time.
         call_duration: seconds in which at least one function of the parent was at work.
         state_lost: the worker had to go; the next step begins without variables.
+        commands_lost: commands that it had started in the background went with it.
     """
 
     output: str = ""
@@ -56,3 +57,24 @@ class CodeResult:
     duration: float = 0.0
     call_duration: float = 0.0
     state_lost: bool = False
+    commands_lost: bool = False
+
+
+@dataclass(frozen=True)
+class LocalCall:
+    """What a function gives back to have the worker do the call itself, inside the sandbox.
+
+    The code gets what the worker's own function of that name gives (`worker/workspace.py`).
+
+    Attributes:
+        name: of that function.
+        kwargs: its arguments, plain data.
+        stays: it leaves something behind that ends with the worker.
+    """
+
+    name: str
+    kwargs: dict[str, Any]
+    stays: bool = False
+
+    def __str__(self) -> str:
+        return "(done in the workspace)"

@@ -1,7 +1,8 @@
 """The worker: takes steps from the parent, runs them, and calls back for the parent's functions.
 
 Frames that it takes: `["run", step, code, timeout, functions | null, fresh]`, `["ret", id, value]`,
-`["exc", id, error]`, `["end", id]` (the terminal function was accepted) and `["bye"]`.
+`["exc", id, error]`, `["end", id]` (the terminal function was accepted), `["do", id, name, kwargs]`
+(do it yourself: `workspace.py`) and `["bye"]`.
 Frames that it gives: `["ready", isolation]`, `["call", step, id, name, args, kwargs]` and
 `["done", step, value, error, threads_left]`.
 
@@ -27,6 +28,7 @@ from typing import Any
 from . import limits, stubs, wire
 from .printing import Streams, leave, make_mark, no_input
 from .source import SourceBook, compile_step, describe
+from .workspace import Workspace
 
 END_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2) + 9 if sys.platform == "linux" else 31
 
@@ -83,6 +85,8 @@ class Worker:
         self._builtins = {**vars(builtins), **self._builtins}
         self._all_builtins = vars(builtins)
         self._out_of_memory = False
+        workdir = config["workdir"]
+        self._workspace = Workspace(workdir, os.environ.get("TMPDIR", workdir))
         self._module = self._new_module()
         signal.signal(END_SIGNAL, self._end_here)
         os.register_at_fork(after_in_child=self._streams.after_fork)
@@ -227,6 +231,8 @@ class Worker:
         try:
             self.send(["call", step, number, name, *given])
             reply = self._await(waiting)
+            if reply[0] == "do":  # inside of the `try`: the end of the step waits for it
+                return self._workspace.do(reply[2], reply[3])
         finally:
             with self._state:
                 self._pending.pop(number, None)
@@ -277,6 +283,7 @@ class Worker:
         if os.getpid() != self._pid or self._step is None:
             return
         limits.grant_memory(1.0)
+        self._workspace.kill_foreground()
         flush_files()
         loops = sys.modules.get("asyncio.events")
         if loops is not None:
