@@ -449,6 +449,32 @@ def test_commands_are_contained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not (tmp_path / "y").exists() and (home / ".netrc").read_text() == SECRET
 
 
+class Bare(CodeExecutor):
+    """An executor without any layer but the process, as on other systems."""
+
+    layers = ("process",)
+
+
+def test_without_layers_paths_are_refused_and_commands_end(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    with Bare(functions(), {"stop"}, workdir=work) as executor:
+        run = executor.run
+        (tmp_path / "secret").write_text(SECRET)
+        (work / "link").symlink_to(tmp_path)
+        for call in (
+            "read_file('../secret')",
+            "write_file('../new', '')",
+            "read_file('link/secret')",
+        ):
+            assert "outside the working directory" in str(run(call).error)
+        assert said(run(command("echo 1; sleep 7014 &"))).startswith("1\n[exit code 0")
+        said(run("run_command('sleep 7014', background=True)"))
+        result = run(command("sleep 7014"), timeout=0.3)
+        assert result.state_lost and result.commands_lost and gone("7014")
+        assert said(run(command("echo 2"))) == "2\n[exit code 0]\n"
+    assert not (tmp_path / "new").exists()
+
+
 @linux
 @pytest.mark.parametrize(
     "bomb",
