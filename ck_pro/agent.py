@@ -351,12 +351,12 @@ class MultiStepAgent(AgentSettings):
             return f"Error: no function {name!r}; known are: {', '.join(functions)}"
         try:
             result = functions[name](**arguments)
-            if isinstance(result, LocalCall):
-                result = run.do_locally(result)
         except (RunEnding, EnvironmentFailure):
             raise
         except (CKError, TypeError, ValueError, LookupError, OSError) as e:
             return f"{type(e).__name__}: {e}"
+        if isinstance(result, LocalCall):
+            return run.do_locally(result)
         return result_value(result)
 
     def _live(self, session: AgentSession) -> Run:
