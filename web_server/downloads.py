@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ class Downloads:
         self._max_bytes = max_bytes
         self._note = note
         self._active: dict[str, str] = {}
+        self._last_begun = 0.0
+        self._begun = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._cdp: CDPSession | None = None
@@ -82,6 +85,16 @@ class Downloads:
         """Whether a download is under way."""
         return bool(self._active)
 
+    async def wait_for_begin(self, since: float, seconds: float) -> None:
+        """Wait until a download has begun after `since` (monotonic), at most so long."""
+        end = time.monotonic() + seconds
+        while self._last_begun < since and time.monotonic() < end:
+            self._begun.clear()
+            try:
+                await asyncio.wait_for(self._begun.wait(), end - time.monotonic())
+            except asyncio.TimeoutError:
+                return  # it was no download after all
+
     async def wait(self, seconds: float) -> None:
         """Wait until no download is under way, at most so long."""
         try:
@@ -96,6 +109,8 @@ class Downloads:
         return self._folder / name if known else None
 
     def _on_begin(self, event: dict[str, Any]) -> None:
+        self._last_begun = time.monotonic()
+        self._begun.set()
         self._active[event["guid"]] = safe_name(event.get("suggestedFilename", ""))
         self._idle.clear()
         if len(self.done) + len(self._active) > MAX_FILES:

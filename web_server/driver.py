@@ -32,6 +32,8 @@ ACTION_SECONDS = 15.0
 SETTLE_SECONDS = 60.0
 OBSERVE_SECONDS = 20.0
 DOWNLOAD_SECONDS = 10.0
+DOWNLOAD_BEGIN_SECONDS = 1.0
+"""How long a navigation that seems to have become a download may take to say so."""
 MAX_ROUNDS = 300
 _MEANT_TO_CHANGE = frozenset({"click", "click_at", "double_click_at", "press", "drag", "drag_path"})
 _TRAVELLING = frozenset({"goto", "restart", "new_tab"})
@@ -216,6 +218,9 @@ class Driver:
         elif session.current in session.tabs and session.current != tab.id:
             other = session.tabs[session.current].surface
             await other.guard(other.activity.settle(), SETTLE_SECONDS)
+        due = surface.activity.download_due
+        if due is not None:
+            await session.downloads.wait_for_begin(due, DOWNLOAD_BEGIN_SECONDS)
         if session.downloads.active:
             await session.downloads.wait(DOWNLOAD_SECONDS)
         await tab.tell_document()

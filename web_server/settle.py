@@ -64,6 +64,8 @@ class Activity:
         self._asked: Counter[str] = Counter()
         self._announced = 0.0
         self._navigation: Request | None = None
+        self._armed_at = 0.0
+        self._download_hinted = False
         self._dom_ready = True
         self._images_done = True
         self.commits = 0
@@ -118,12 +120,16 @@ class Activity:
         if request is self._navigation:
             self._navigation = None
             self.failure = request.failure or "failed"
+            # what becomes a download ends so as a navigation, before the download is told
+            self._download_hinted = "ERR_ABORTED" in self.failure
         self._on_request_end(request)
 
     def _on_announced(self, event: dict[str, Any]) -> None:
         if event["frameId"] == self._frame_id and event["disposition"] == "currentTab":
             self._announced = time.monotonic()
             self._wake()
+        elif event["disposition"] == "download":
+            self._download_hinted = True
 
     def _on_window_open(self, event: dict[str, Any]) -> None:
         # Without a gesture of the user Chromium's own blocker keeps the window from opening.
@@ -171,6 +177,8 @@ class Activity:
     async def arm(self) -> None:
         """Begin to watch the document. To be called right before an action."""
         self.failure = ""
+        self._download_hinted = False
+        self._armed_at = time.monotonic()
         self._asked.clear()
         self._announced = 0.0
         self.windows_due = 0
@@ -227,6 +235,11 @@ class Activity:
             "late": late,
             "failure": self.failure,
         }
+
+    @property
+    def download_due(self) -> float | None:
+        """When the action was begun that seems to have started a download; None if none did."""
+        return self._armed_at if self._download_hinted else None
 
     def _rest(self) -> None:
         """Stop watching the document; nobody need wait for that."""
