@@ -1,6 +1,6 @@
 # make demo     the demo: no key, no network; MODEL=gpt:NAME or MODEL=http://... for a real model
 # make test     all tests; ARGS="-m 'not browser'" chooses
-# make unit     the tests that need no browser and no worker process, in a few seconds
+# make unit     the unit tests: no browser, worker process or HTTP; in a few seconds
 # make setup    .venv with the package in it; PYTHON=python3.12 chooses the Python
 # make lint     ruff and mypy
 VENV := .venv
@@ -40,7 +40,7 @@ test: chromium-test
 	@sh scripts/test.sh $(ARGS)
 
 unit: $(VENV)/.stamp-test
-	@$(PY) -m pytest -q -n auto -m "not browser and not worker and not slow" $(ARGS)
+	@$(PY) -m pytest -q -n auto -m "not browser and not worker and not integration and not slow" $(ARGS)
 
 lint: $(VENV)/.stamp-test
 	@$(PY) -m ruff check

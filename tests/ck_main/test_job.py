@@ -32,6 +32,8 @@ from ck_pro.model import LLM
 from ck_pro.session import StopReason
 from ck_web.config import WebEnvConfig
 
+pytestmark = pytest.mark.integration
+
 GOOD = [{"question": "a", "answer": "A"}, {"question": "b", "answer": "x"}, {"question": "c"}]
 
 

@@ -17,6 +17,8 @@ from ck_pro.session import AgentSession, StopReason
 from ck_pro.testing import FakeChatServer
 from ck_pro.testing.chat_server import ChatCall, Fault
 
+pytestmark = pytest.mark.integration
+
 
 def answers(call: ChatCall) -> str:
     return PLAN if "Now plan" in str(call.messages[-1]) else STOP

@@ -11,6 +11,8 @@ from ck_pro.exceptions import BrowserServerError, ConfigError
 from ck_web.client import BrowserClient, RequestRefused, server_address
 from web_server.contract import PerformAction
 
+pytestmark = pytest.mark.integration
+
 
 def _opened(wire: FakeWire, url: str = "http://shop.test/") -> tuple[BrowserClient, str]:
     client = BrowserClient(wire.url)

@@ -15,6 +15,8 @@ from ck_pro.exceptions import BrowserServerError, ToolError
 from ck_web.env import WebEnv
 from ck_web.files import safe_name, write_inside
 
+pytestmark = pytest.mark.integration
+
 SHOP = "http://shop.test/"
 
 

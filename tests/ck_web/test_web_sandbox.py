@@ -18,6 +18,8 @@ from ck_pro.exceptions import BrowserServerError
 from ck_web import sandbox
 from ck_web.sandbox import BrowserServer, ServerOptions, acquire_server, release_server
 
+pytestmark = pytest.mark.integration
+
 # Listens, says so, accepts one connection that tells by its end that the process ended.
 CHILD = """
 import os, socket, sys, threading

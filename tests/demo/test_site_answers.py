@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from ck_main.demo_data import DemoData, QueryError, confirmation_number
 from ck_main.demo_site import DEFAULT_ROOT
 
+pytestmark = pytest.mark.integration
+
 DATA = DemoData(DEFAULT_ROOT)
 ORDER = {
     "product": "gannet-200",

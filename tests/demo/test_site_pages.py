@@ -9,6 +9,8 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
 VOID = {"meta", "link", "img", "input", "br"}
 
 

@@ -18,6 +18,8 @@ from ck_main import demo_site
 from ck_main.demo_site import DemoSite, main
 from ck_pro.exceptions import InputError
 
+pytestmark = pytest.mark.integration
+
 
 def raw(origin: str, request: bytes) -> bytes:
     """What comes back for bytes on the wire, until the server hangs up."""

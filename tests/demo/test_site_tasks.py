@@ -12,6 +12,8 @@ import pytest
 from ck_main.dataset import Task, read_tasks
 from ck_main.scoring import em
 
+pytestmark = pytest.mark.integration
+
 KINDS = [
     "navigate", "search", "form", "download", "compare", "wrong-click", "late-frame", "dialog",
     "compute", "impossible",

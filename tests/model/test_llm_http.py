@@ -20,6 +20,8 @@ from ck_pro.exceptions import (
 from ck_pro.model import LLM, Budget, CallContext, Reply
 from ck_pro.testing import FakeChatServer, Fault
 
+pytestmark = pytest.mark.integration
+
 HELLO = [{"role": "user", "content": "Hello"}]
 
 

@@ -10,6 +10,8 @@ from ck_pro.exceptions import ContentFiltered, ModelRefused, ModelUnavailable
 from ck_pro.model import LLM
 from ck_pro.testing import FakeChatServer, Fault
 
+pytestmark = pytest.mark.integration
+
 pytest.importorskip("openai")
 HELLO = [{"role": "user", "content": "Hello"}]
 NAMES = (

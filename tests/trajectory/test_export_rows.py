@@ -15,6 +15,8 @@ from sample_runs import Samples, data_url, png, read_lines
 
 from ck_pro.trajectory.export import main
 
+pytestmark = pytest.mark.integration
+
 
 def export(*args: Any, code: int = 0) -> None:
     assert main([str(a) for a in args]) == code
