@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.config import KwargsInitializable
+from ck_pro.config import KwargsInitializable, parts_of
 from ck_pro.exceptions import ConfigError, ContentFiltered, ModelUnavailable
 from ck_pro.model import LLM
 from ck_pro.model.prices import price_of
@@ -24,32 +24,6 @@ from ck_web.sandbox import acquire_server, check_chromium, release_server
 _CONNECT_SECONDS = 5.0
 _PROBE_TRIES = 2
 _PROBE_SECONDS = 60.0
-_T = TypeVar("_T", bound=KwargsInitializable)
-
-
-def parts_of(
-    part: KwargsInitializable,
-    kind: type[_T],
-    path: tuple[str, ...] = (),
-    *,
-    active: bool = False,
-) -> Iterator[tuple[tuple[str, ...], _T]]:
-    """(names that lead to it, object) of every setting of a class, however deep.
-
-    Args:
-        part: where to look.
-        kind: the class.
-        path: names that lead to `part`.
-        active: leave out sub-agents and tools that an agent's code cannot call.
-    """
-    for name in part.setting_names():
-        value = getattr(part, name)
-        if active and _idle(part, value):
-            continue
-        if isinstance(value, kind):
-            yield (*path, name), value
-        if isinstance(value, KwargsInitializable):
-            yield from parts_of(value, kind, (*path, name), active=active)
 
 
 def _idle(part: KwargsInitializable, value: Any) -> bool:
@@ -90,7 +64,7 @@ def check_services(agent: KwargsInitializable, *, money_limit: bool = False) -> 
     if isinstance(agent, AgentSettings):
         agent.check()
     seen: set[str] = set()
-    for path, llm in parts_of(agent, LLM, active=True):
+    for path, llm in parts_of(agent, LLM, skip=_idle):
         if llm.backend is not None:
             continue
         if llm.call_target not in seen:
@@ -101,7 +75,7 @@ def check_services(agent: KwargsInitializable, *, money_limit: bool = False) -> 
                 _connect(url, llm.call_target)
         if money_limit:
             _check_price(".".join(path), llm)
-    for _, config in parts_of(agent, WebEnvConfig, active=True):
+    for _, config in parts_of(agent, WebEnvConfig, skip=_idle):
         server = config.given_server() or f"chromium {config.chromium}"
         if server in seen:
             continue
@@ -123,12 +97,12 @@ def probe_services(agent: KwargsInitializable, *, money_limit: bool = False) -> 
     """
     check_services(agent, money_limit=money_limit)
     asked: set[tuple[str, str]] = set()
-    for _, llm in parts_of(agent, LLM, active=True):
+    for _, llm in parts_of(agent, LLM, skip=_idle):
         key = (llm.call_target, repr(llm.call_kwargs))
         if llm.backend is None and key not in asked:
             asked.add(key)
             _ask(llm)
-    for _, config in parts_of(agent, WebEnvConfig, active=True):
+    for _, config in parts_of(agent, WebEnvConfig, skip=_idle):
         if not config.given_server():
             server = acquire_server(config.server_options())
             release_server(server, config.keep_server_seconds)

@@ -27,7 +27,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from typing import Any, ClassVar, TypeVar
 
@@ -73,10 +73,10 @@ class KwargsInitializable:
         preset = {k: v for k, v in vars(self).items() if not k.startswith("_")}
         declared = setting_types(type(self))
         self._preset_names = tuple(n for n in preset if n not in declared)
-        self.__dict__.update({**_class_defaults(type(self)), **preset})
+        defaults = _class_defaults(type(self))
+        self.__dict__.update({**defaults, **preset})
         for name in preset.keys() & declared.keys():
-            default = _class_defaults(type(self)).get(name)
-            setattr(self, name, self._converted(name, preset[name], default))
+            setattr(self, name, self._converted(name, preset[name], defaults.get(name)))
         known = self.setting_names()
         for name, value in kwargs.items():
             if name not in known:
@@ -134,6 +134,30 @@ def _located(error: ConfigError, cls: str, name: str) -> _Misfit:
     if isinstance(error, _Misfit):
         return _Misfit(cls, f".{name}{error.path}", error.problem)
     return _Misfit(cls, f".{name}", str(error))
+
+
+def parts_of(
+    part: KwargsInitializable,
+    kind: type[_T],
+    path: tuple[str, ...] = (),
+    skip: Callable[[KwargsInitializable, Any], bool] | None = None,
+) -> Iterator[tuple[tuple[str, ...], _T]]:
+    """(names that lead to it, object) of every setting of a class, however deep.
+
+    Args:
+        part: where to look.
+        kind: the class.
+        path: names that lead to `part`.
+        skip: told an object and the value of one of its settings; true leaves that value out.
+    """
+    for name in part.setting_names():
+        value = getattr(part, name)
+        if skip is not None and skip(part, value):
+            continue
+        if isinstance(value, kind):
+            yield (*path, name), value
+        if isinstance(value, KwargsInitializable):
+            yield from parts_of(value, kind, (*path, name), skip)
 
 
 def merge(annotation: Any, current: Any, value: Any) -> Any:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.approval import Approver, AutoApprover, require_approval
-from ck_pro.config import KwargsInitializable
+from ck_pro.config import parts_of
 from ck_pro.environment import Environment
 from ck_pro.events import ToolCall
 from ck_pro.exceptions import Cancelled, ModelError
@@ -105,7 +105,8 @@ class Run:
                 parent._children.append(self)
         self._prompts: dict[tuple[str, ...], list[str]] = parent._prompts if parent else {}
         if parent is None:
-            self.journal.protect(_model_keys(agent))
+            models = [llm for _, llm in parts_of(agent, LLM)]
+            self.journal.protect(os.environ.get(llm.api_key_env, "") for llm in models)
 
     @property
     def workdir(self) -> Path:
@@ -364,18 +365,6 @@ def _final(result: Any) -> dict[str, str]:
     if isinstance(result, dict) and "output" in result:
         return {"output": str(result["output"]), "log": str(result.get("log", ""))}
     return {"output": "" if result is None else str(result), "log": ""}
-
-
-def _model_keys(agent: KwargsInitializable) -> list[str]:
-    """The keys of all models below an agent, wherever in the environment they are."""
-    keys = []
-    for name in agent.setting_names():
-        value = getattr(agent, name)
-        if isinstance(value, LLM):
-            keys.append(os.environ.get(value.api_key_env, ""))
-        if isinstance(value, KwargsInitializable):
-            keys.extend(_model_keys(value))
-    return keys
 
 
 def jsonable(value: Any) -> Any:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ck_main.checks import parts_of
 from ck_main.demo import DEMO, demo_agent
 from ck_main.demo_site import DemoSite
+from ck_pro.config import parts_of
 from ck_pro.model import LLM
 from ck_pro.model.recording import Recording
 from ck_pro.session import Status, StopReason
