@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, settings
 
+# `quick` is for the unit tests, run at every save; the whole suite (`make test`) takes `full`
 settings.register_profile(
     "quick",
-    max_examples=25,
+    max_examples=10,
     deadline=None,  # a timing never decides a test
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
+settings.register_profile("full", parent=settings.get_profile("quick"), max_examples=50)
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
-settings.load_profile("quick")
+settings.load_profile(os.environ.get("CK_TEST_PROFILE", "quick"))

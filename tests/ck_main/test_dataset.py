@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_main.dataset import (
@@ -204,7 +204,6 @@ json_values = st.recursive(
 field_names = st.sampled_from(["question", "task", "id", "answer", "file_name", "info", "x"])
 
 
-@settings(max_examples=50)
 @given(st.dictionaries(field_names, json_values | st.dictionaries(field_names, json_values)))
 def test_any_object_is_a_task_or_a_problem(item: dict[str, Any]) -> None:
     try:
@@ -215,7 +214,6 @@ def test_any_object_is_a_task_or_a_problem(item: dict[str, Any]) -> None:
         assert task.question.strip() and task.original == item
 
 
-@settings(max_examples=50)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read(tmp_path_factory: Any, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.jsonl"

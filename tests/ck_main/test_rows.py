@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fake_agent import FakeAgent, make_task
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_main.rows import (
@@ -186,7 +186,6 @@ def test_steps_of_the_whole_tree_are_counted() -> None:
     assert count_steps(tree) == 6
 
 
-@settings(max_examples=30)
 @given(st.binary(max_size=80))
 def test_any_tail_is_survived(tmp_path_factory: Any, tail: bytes) -> None:
     tail = tail.replace(b"\n", b"")

@@ -81,7 +81,12 @@ def test_one_task(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[s
         (["-t", "x", "-c", "missing.yaml"], 2, "missing.yaml: cannot be read"),
         (["-t", "x", "--fast"], 2, "--fast"),
         (["-t", "x", "-o", "/dev/null/x.jsonl"], 4, "/dev/null is a file, not a folder"),
-        (["-t", "x", "-u", "web_env=127.0.0.1:9"], 5, "nothing listens there; start one with"),
+        pytest.param(
+            ["-t", "x", "-u", "web_env=127.0.0.1:9"],
+            5,
+            "nothing listens there; start one with",
+            marks=pytest.mark.integration,  # it tries three times
+        ),
         (["-t", "x", "-u", "web_env=not a url"], 2, "browser server address 'not a url'"),
     ],
 )

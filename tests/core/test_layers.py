@@ -112,6 +112,7 @@ def test_the_core_is_in_layers() -> None:
     assert wrong == []
 
 
+@pytest.mark.integration
 def test_importing_prints_nothing_and_starts_nothing(tmp_path: Path) -> None:
     code = (
         "import threading, ck_pro, ck_pro.agent, ck_pro.testing, ck_web.agent, ck_main.agent\n"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_main import demo_site
@@ -107,7 +107,6 @@ def test_odd_requests_get_a_status(site, request_text, status):
     )
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.binary(max_size=60))
 def test_no_bytes_on_the_wire_can_hurt_it(site, noise):
     raw(site.origin, b"GET /" + noise + b"\r\n\r\n")

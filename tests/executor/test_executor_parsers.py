@@ -6,7 +6,7 @@ import datetime
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.executor import CodeExecutor
@@ -16,7 +16,6 @@ from ck_pro.executor.worker import stubs, wire
 from ck_pro.executor.worker.printing import LENGTHS, make_mark
 
 extract = CodeExecutor.extract_code
-lean = settings(max_examples=40, deadline=None)  # the unit suite is run at every save
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,6 @@ def test_code_in_replies(reply, code):
 lines = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="`~\r\n\"'#\x0b\x0c"))
 
 
-@lean
 @given(st.text(), st.lists(lines, min_size=1), st.text())
 def test_what_is_in_a_fence_comes_out(before, code, after):
     before, after = before.replace("`", "").replace("~", ""), after.replace("`", "")
@@ -73,7 +71,6 @@ def test_what_is_in_a_fence_comes_out(before, code, after):
     assert found == text.rstrip().strip("\n") or not text.strip()
 
 
-@lean
 @given(st.text(alphabet="`~\n\"'# pyx=1<|python_tag|>"))
 def test_any_reply_can_be_read(reply):
     assert isinstance(extract(reply), str)
@@ -105,7 +102,6 @@ def no_results(tagged):
     raise ValueError(f"no result here: {tagged}")
 
 
-@lean
 @given(values, st.integers(min_value=1, max_value=7))
 def test_values_come_back_as_they_were(value, size):
     data = wire.pack(["v", wire.encode(value, lambda _: None)]) * 2
@@ -121,7 +117,6 @@ def test_values_come_back_as_they_were(value, size):
     )
 
 
-@lean
 @given(st.binary(max_size=200))
 def test_hostile_bytes_are_frames_or_errors(data):
     reader = wire.FrameReader(no_results, limit=1000)
@@ -134,7 +129,6 @@ def test_hostile_bytes_are_frames_or_errors(data):
             return
 
 
-@lean
 @given(
     st.recursive(
         st.text() | st.integers(),
@@ -187,7 +181,6 @@ pieces = st.lists(
 )
 
 
-@lean
 @given(pieces, st.integers(min_value=1, max_value=40))
 def test_output_in_any_pieces(parts, size):
     data, text, entries = b"", "", []
@@ -205,7 +198,6 @@ def test_output_in_any_pieces(parts, size):
     assert collector.finish() == (text, entries)
 
 
-@lean
 @given(st.lists(st.sampled_from([MARK, MARK[:5], b"\xff" * 4, b"\0\0\0\3", b"[[0,9]]", b"x"])))
 def test_hostile_output_is_text(parts):
     collector = OutputCollector(MARK, 50, {})

@@ -68,6 +68,7 @@ def test_whatever_json_comes_it_parses_or_is_refused(
     json.dumps(parsed.model_dump())
 
 
+@pytest.mark.integration
 def test_the_contract_needs_pydantic_only() -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['flask','playwright','waitress','click']));"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import requests
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from server_client import Client
 from server_site import until
@@ -122,7 +122,6 @@ _FIELDS = [name for name in PerformAction.model_fields if name not in ("browserI
 _ANY = st.none() | st.booleans() | st.integers(-5, 5000) | st.text(max_size=8) | st.lists(st.text())
 
 
-@settings(max_examples=25)
 @given(st.sampled_from([n for n in ACTION_NAMES if n != "wait"]), st.data())
 def test_no_action_request_is_our_fault(fuzzed: Client, name: str, data: st.DataObject) -> None:
     body = data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(_FIELDS, _ANY)))
