@@ -1,20 +1,54 @@
-"""One attempt at a task: its folder, its journal, and an end whatever happened."""
+"""One attempt at a task: its folder, its journal, the agent's run, and the row it gives.
+
+A journal tells how far an attempt came: its event `eval` says that the row is complete and can be
+made from the journal alone (`recorded_row`), its event `row` that the row was written.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
-from collections.abc import Iterator
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from ck_pro.journal import BLOBS_FOLDER, EVENTS_FILE, Journal
+from ck_main.dataset import Task
+from ck_main.rows import EVAL_EVENT, TASK_EVENT, WRITTEN_EVENT, build_row, row_of, task_facts
+from ck_pro.exceptions import JournalError
+from ck_pro.journal import BLOBS_FOLDER, EVENTS_FILE, Journal, read_events
+from ck_pro.model import LLM, Budget, Reply
+from ck_pro.run import Run
 from ck_pro.session import AgentSession, StopReason
 
+_log = logging.getLogger(__name__)
 WORK_FOLDER = "work"
 """Where, in a task's folder, its code runs."""
 LOCK_FILE = "lock"
+
+
+class Agent(Protocol):
+    """What an attempt needs of an agent; `ck_pro.MultiStepAgent` is one."""
+
+    name: str
+
+    def run(
+        self,
+        task: str,
+        *,
+        session: AgentSession,
+        workdir: Path,
+        journal: Journal,
+        budget: Budget,
+        cancel: threading.Event,
+        on_event: Callable[[dict[str, Any]], None],
+        info: Mapping[str, Any],
+    ) -> Any:
+        """Work on a task to its end, in the given session."""
 
 
 class TaskJournal(Journal):
@@ -32,6 +66,171 @@ class TaskJournal(Journal):
             name, _, said = event["data"]["error"].partition(": ")
             self.failures.append((name, said))
         return event
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What an attempt is to do.
+
+    Args:
+        task: the task, as its file has it.
+        folder: the attempt's own, which its caller has claimed.
+        question: what the agent is asked, if that is not the task's question.
+        row_facts: what goes into the row beside the task's own facts.
+        info: facts for the session's info: where to begin, the seed, earlier failures.
+        afresh: whatever an earlier attempt left is moved aside, however far it came.
+    """
+
+    task: Task
+    folder: Path
+    question: str | None = None
+    row_facts: Mapping[str, Any] = field(default_factory=dict)
+    info: Mapping[str, Any] = field(default_factory=dict)
+    afresh: bool = False
+
+
+class Attempt:
+    """One attempt at a task: enter it, `run`, then `finish` if it came to an end.
+
+    Entering makes the folder and opens the journal and the session; nothing else does.
+
+    Args:
+        agent: works on it.
+        assignment: what is to be done, and where.
+        budget: limits of the attempt; its clock runs.
+        cancel: set it to stop: the session stays in progress.
+        on_event: told what happens, for a display.
+
+    Attributes:
+        session: its main session; `session.status` says whether it ended.
+        journal: open while the attempt is entered.
+        work: where its code runs.
+    """
+
+    session: AgentSession
+    journal: TaskJournal
+    work: Path
+
+    def __init__(
+        self,
+        agent: Agent,
+        assignment: Assignment,
+        *,
+        budget: Budget,
+        cancel: threading.Event,
+        on_event: Callable[[dict[str, Any]], None],
+    ):
+        self.agent, self.assignment, self.budget = agent, assignment, budget
+        self.cancel, self.on_event = cancel, on_event
+        self._facts: dict[str, Any] = {}
+
+    def __enter__(self) -> Attempt:
+        self._prepare()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.journal.close()
+
+    def _prepare(self) -> None:
+        """Make the folder with the task's file in it, the journal, and a session to go on with."""
+        task, folder = self.assignment.task, self.assignment.folder
+        set_aside(folder)
+        self.work = folder / WORK_FOLDER
+        self.work.mkdir(parents=True)
+        if task.file is not None:
+            shutil.copyfile(task.file, self.work / task.file.name)
+        self.journal = TaskJournal(folder)
+        self.session = AgentSession(self.question, agent=self.agent.name)
+        facts = {**task_facts(task), **self.assignment.row_facts}
+        # the masked form: no secret reaches the row either
+        event = self.journal.append(TASK_EVENT, sid=self.session.id, data=facts)
+        self._facts = event["data"]
+
+    @property
+    def question(self) -> str:
+        """What the agent is asked."""
+        return self.assignment.question or self.assignment.task.question
+
+    def run(self) -> None:
+        """Have the agent work until its session ends, or `cancel` is set.
+
+        Raises:
+            JournalError: the journal cannot be written. KeyboardInterrupt: interrupted at once.
+        """
+        try:
+            self.agent.run(
+                self.question,
+                session=self.session,
+                workdir=self.work,
+                journal=self.journal,
+                budget=self.budget,
+                cancel=self.cancel,
+                on_event=self.on_event,
+                info=self.assignment.info,
+            )
+        except JournalError:
+            raise
+        except Exception as e:  # noqa: BLE001 - one task's fault must not end the others
+            _log.exception("task %s: the agent raised", self.assignment.task.id)
+            end_broken(self.session, self.journal, e)
+
+    def call_model(self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str) -> Reply:
+        """Ask a model about the attempt: counted, charged and logged as a call of its session.
+
+        Args:
+            llm: the model.
+            messages: chat messages.
+            phase: "tool:NAME"; the call is counted under that name.
+
+        Raises:
+            ModelError, LimitReached, Cancelled, JournalError: see `Run.call_model`.
+        """
+        asking = Run(
+            self.agent,
+            self.session,
+            workdir=self.work,
+            journal=self.journal,
+            budget=self.budget,
+            cancel=self.cancel,
+            on_event=self.on_event,
+        )
+        try:
+            return asking.call_model(llm, messages, phase)
+        finally:
+            asking.close()
+
+    def finish(self, judged: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The row of the session, which ended. From here on a killed run loses nothing of it.
+
+        Args:
+            judged: what goes into the row's `eval` beside the score.
+        """
+        row = build_row(self._facts, self.session, judged)
+        event = self.journal.append(EVAL_EVENT, sid=self.session.id, data=row["eval"])
+        return {**row, "eval": event["data"]}
+
+    def written(self) -> None:
+        """Note that the row is in the output: if it is taken out again, the task is run again."""
+        self.journal.append(WRITTEN_EVENT, sid=self.session.id)
+
+
+def recorded_row(folder: Path, task: Task) -> dict[str, Any] | None:
+    """The row of an attempt that finished but whose row was not written, from its journal.
+
+    None if there is no such attempt: also if its row was written and somebody took it out, and if
+    the task is not as it was.
+    """
+    if not (folder / EVENTS_FILE).exists():
+        return None
+    try:
+        row = row_of(read_events(folder))
+    except (JournalError, KeyError, TypeError, AttributeError, ValueError) as e:
+        _log.warning("%s: its journal is not usable and is moved aside: %s", folder, e)
+        return None
+    if row is None:
+        return None
+    facts = Journal().append(TASK_EVENT, sid="", data=task_facts(task))["data"]
+    return row if all(row.get(k) == v for k, v in facts.items()) else None
 
 
 def stop_reasons(session: AgentSession) -> Iterator[StopReason | None]:

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,10 @@ from ck_pro.exceptions import InputError, JournalError
 from ck_pro.session import AgentSession, sessions_from_events
 
 TASK_EVENT = "task"
+EVAL_EVENT = "eval"
+"""In a journal: its row is complete."""
+WRITTEN_EVENT = "row"
+"""In a journal: its row was written to the output."""
 
 
 class OutputError(InputError):
@@ -67,19 +71,19 @@ def task_facts(task: Task) -> dict[str, Any]:
     }
 
 
-def build_row(facts: Mapping[str, Any], session: AgentSession) -> dict[str, Any]:
+def build_row(
+    facts: Mapping[str, Any], session: AgentSession, judged: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The row of a task that ended.
 
     Args:
         facts: the data of its `task` event.
         session: its main agent's session.
+        judged: what `eval` holds beside prediction, right answer and score.
     """
     results = session.final_results or {"output": ""}
-    return {
-        **facts,
-        "session": session.to_dict(),
-        "eval": evaluate(results["output"], facts["answer"]),
-    }
+    scored = {**evaluate(results["output"], facts["answer"]), **(judged or {})}
+    return {**facts, "session": session.to_dict(), "eval": scored}
 
 
 def row_from_events(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -88,11 +92,22 @@ def row_from_events(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     Raises:
         JournalError: the journal does not tell of a task.
     """
+    return _folded(list(events))
+
+
+def row_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The same, if the journal says that the row is complete and does not say it was written."""
     kept = list(events)
-    facts = next((e["data"] for e in kept if e["kind"] == TASK_EVENT), None)
-    if facts is None:
+    kinds = {e["kind"] for e in kept}
+    return _folded(kept) if EVAL_EVENT in kinds and WRITTEN_EVENT not in kinds else None
+
+
+def _folded(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    known = {e["kind"]: e["data"] for e in events if e["kind"] in (TASK_EVENT, EVAL_EVENT)}
+    if TASK_EVENT not in known:
         raise JournalError("the journal does not tell of a task")
-    return build_row(facts, next(iter(sessions_from_events(kept).values())))
+    session = next(iter(sessions_from_events(events).values()))
+    return build_row(known[TASK_EVENT], session, known.get(EVAL_EVENT))
 
 
 def row_line(row: Mapping[str, Any]) -> bytes:

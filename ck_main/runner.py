@@ -10,28 +10,26 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from ck_main.attempt import WORK_FOLDER, TaskJournal, claimed, end_broken, set_aside, stop_reasons
-from ck_main.dataset import Task
-from ck_main.rows import (
-    TASK_EVENT,
-    Outcome,
-    OutputError,
-    RowFile,
-    build_row,
-    task_facts,
-    what_to_do,
+from ck_main.attempt import (
+    Agent,
+    Assignment,
+    Attempt,
+    TaskJournal,
+    claimed,
+    recorded_row,
+    stop_reasons,
 )
+from ck_main.dataset import Task
+from ck_main.rows import Outcome, OutputError, RowFile, what_to_do
 from ck_pro.exceptions import CKError, ContentFiltered, JournalError, ManualAbort, ReplayError
-from ck_pro.journal import Journal
 from ck_pro.model import Budget
 from ck_pro.session import AgentSession, Status, StopReason
 
@@ -52,26 +50,6 @@ class ExitCode(IntEnum):
     UNREACHABLE = 5
     INTERNAL = 6
     STOPPED = 130
-
-
-class Agent(Protocol):
-    """What the runner needs of an agent; `ck_pro.MultiStepAgent` is one."""
-
-    name: str
-
-    def run(
-        self,
-        task: str,
-        *,
-        session: AgentSession,
-        workdir: Path,
-        journal: Journal,
-        budget: Budget,
-        cancel: threading.Event,
-        on_event: Callable[[dict[str, Any]], None],
-        info: Mapping[str, Any],
-    ) -> Any:
-        """Work on a task to its end, in the given session."""
 
 
 class Watcher(Protocol):
@@ -213,32 +191,48 @@ class TaskRunner:
                 self._run_task(task, folder)
 
     def _run_task(self, task: Task, folder: Path) -> None:
-        set_aside(folder)
-        work = folder / WORK_FOLDER
-        work.mkdir()
-        if task.file is not None:
-            shutil.copyfile(task.file, work / task.file.name)
+        row = recorded_row(folder, task)
+        if row is not None:  # it ended, but its runner was killed before the row was written
+            self._ended(row, None)
+            return
         self.watcher.started(task)
-        budget = self.options.budget()
-        with TaskJournal(folder) as journal:
-            session = AgentSession(task.question, agent=self.agent.name)
-            # the masked form: no secret reaches the row either
-            facts = journal.append(TASK_EVENT, sid=session.id, data=task_facts(task))["data"]
-            self._run_agent(task, session, work, journal, budget)
-            if session.status is Status.IN_PROGRESS:
-                said = f"{task.id}: stopped before its end; the same command runs it again"
-                self.watcher.note(said)
-                return
-            outage = self._outage(session, journal)
-            if outage is not None:
-                self.watcher.note(f"{task.id}: not counted, no row; the same command runs it again")
-                self._fail(outage)
-                return
-            row = build_row(facts, session)
-            journal.append("eval", sid=session.id, data=row["eval"])
+        with self._attempt(task, folder) as attempt:
+            attempt.run()
+            if self._counts(attempt):
+                self._ended(attempt.finish(), attempt)
+
+    def _attempt(self, task: Task, folder: Path) -> Attempt:
+        target_url = task.target_url or self.target_url
+        info = {"target_url": target_url} if target_url else {}
+        return Attempt(
+            self.agent,
+            Assignment(task, folder, info=info),
+            budget=self.options.budget(),
+            cancel=self.stop,
+            on_event=lambda event: self.watcher.event(task.id, event),
+        )
+
+    def _counts(self, attempt: Attempt) -> bool:
+        """Whether an attempt came to an end that is a row: not if it was stopped or cut off."""
+        name = attempt.assignment.task.id
+        if attempt.session.status is Status.IN_PROGRESS:
+            said = f"{name}: stopped before its end; the same command runs it again"
+            self.watcher.note(said)
+            return False
+        outage = self._outage(attempt.session, attempt.journal)
+        if outage is not None:
+            self.watcher.note(f"{name}: not counted, no row; the same command runs it again")
+            self._fail(outage)
+        return outage is None
+
+    def _ended(self, row: dict[str, Any], attempt: Attempt | None) -> None:
+        """Write a row; `attempt` is the one that just gave it, open."""
         self.rows.append(row)
-        outcome = Outcome.of_row(row, money=budget.snapshot()["money"])
-        self.outcomes[task.id] = outcome
+        if attempt is not None:
+            attempt.written()
+        money = attempt.budget.snapshot()["money"] if attempt is not None else None
+        outcome = Outcome.of_row(row, money=money)
+        self.outcomes[outcome.id] = outcome
         self.watcher.ended(outcome)
 
     def _outage(self, session: AgentSession, journal: TaskJournal) -> CKError | None:
@@ -260,27 +254,6 @@ class TaskRunner:
                 self._fail(e)
                 return e
         return None
-
-    def _run_agent(
-        self, task: Task, session: AgentSession, work: Path, journal: Journal, budget: Budget
-    ) -> None:
-        target_url = task.target_url or self.target_url
-        try:
-            self.agent.run(
-                task.question,
-                session=session,
-                workdir=work,
-                journal=journal,
-                budget=budget,
-                cancel=self.stop,
-                on_event=lambda event: self.watcher.event(task.id, event),
-                info={"target_url": target_url} if target_url else {},
-            )
-        except JournalError:
-            raise
-        except Exception as e:  # noqa: BLE001 - one task's fault must not end the others
-            _log.exception("task %s: the agent raised", task.id)
-            end_broken(session, journal, e)
 
 
 def _said(error: OSError) -> str:

@@ -121,6 +121,36 @@ def test_a_stopped_task_has_no_row_and_runs_afresh_the_next_time(tmp_path: Path)
     assert list((folder / "work").iterdir()) == []
 
 
+def test_a_row_that_only_the_journal_has_is_written_without_a_run(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.rows.append = lambda row: _raise(KeyboardInterrupt())  # type: ignore[method-assign]
+    task = make_task("a", "hello", answer="HELLO")
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(task)
+    assert bench.written() == []
+    again = Bench(tmp_path)
+    (row,) = again.run(task)
+    assert again.watching.begun == [] and len(again.watching.outcomes) == 1
+    assert row["eval"] == {"pred": "HELLO", "gold": "HELLO", "corr": 1}
+    assert row_line(row_from_events(read_events(tmp_path / "out" / "a"))) == row_line(row)
+
+
+@pytest.mark.parametrize("change", ["line removed", "task changed", "journal broken"])
+def test_a_recorded_row_is_used_only_as_what_it_is(tmp_path: Path, change: str) -> None:
+    Bench(tmp_path).run(make_task("a"))
+    (tmp_path / "out.jsonl").write_text("")
+    journal = tmp_path / "out" / "a" / "events.jsonl"
+    *lines, last = journal.read_text().splitlines(keepends=True)
+    assert '"kind":"row"' in last
+    if change == "task changed":
+        journal.write_text("".join(lines))
+    elif change == "journal broken":
+        journal.write_text("".join([*lines[:2], "}\n", *lines[2:]]))
+    again = Bench(tmp_path)
+    assert again.run(make_task("a", answer="new" if change == "task changed" else None))
+    assert again.watching.begun == ["a"] and (tmp_path / "out" / "a" / "attempt-1").is_dir()
+
+
 def test_an_interrupt_passes_through_and_leaves_no_row(tmp_path: Path) -> None:
     def behaviour(call: Call) -> Any:
         raise KeyboardInterrupt
@@ -151,7 +181,7 @@ def test_a_store_that_fails_ends_the_run(tmp_path: Path, error: Exception) -> No
     assert bench.watching.begun == ["a", "b"]
 
 
-def _raise(error: Exception) -> None:
+def _raise(error: BaseException) -> None:
     raise error
 
 
