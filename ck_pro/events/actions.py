@@ -1,0 +1,119 @@
+"""What an agent can decide to do; for mouse and keyboard see `ck_pro.events.computer`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from ck_pro.events.base import Action
+
+
+class CodeAction(Action):
+    """Run Python in the executor. `thought` is the model's text around the code."""
+
+    kind: ClassVar[str] = "code"
+    code: str
+    thought: str = ""
+
+
+class ToolCall(Action):
+    """Call one tool or sub-agent by name, with keyword arguments."""
+
+    kind: ClassVar[str] = "tool_call"
+    name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    call_id: str = ""
+
+
+class BrowserAction(Action):
+    """One step of a browser: an action of the wire by name, with its target and arguments."""
+
+    kind: ClassVar[str] = "browser"
+    name: str
+    target: str = ""
+    value: str | None = None
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class CmdRunAction(Action):
+    """Run a shell command in the workspace, in the foreground or the background."""
+
+    kind: ClassVar[str] = "cmd_run"
+    command: str
+    background: bool = False
+
+
+class CmdKillAction(Action):
+    """Kill a background command."""
+
+    kind: ClassVar[str] = "cmd_kill"
+    command_id: int
+
+
+class FileReadAction(Action):
+    """Read a file of the workspace."""
+
+    kind: ClassVar[str] = "file_read"
+    path: str
+
+
+class FileWriteAction(Action):
+    """Write a file of the workspace."""
+
+    kind: ClassVar[str] = "file_write"
+    path: str
+    content: str
+
+
+class RecallAction(Action):
+    """Search the session's own history."""
+
+    kind: ClassVar[str] = "recall"
+    query: str
+
+
+class AddTaskAction(Action):
+    """Add a sub-task to the plan. `parent` is a task id such as "0.1"."""
+
+    kind: ClassVar[str] = "add_task"
+    goal: str
+    parent: str = "0"
+
+
+class ModifyTaskAction(Action):
+    """Change the state of a task of the plan."""
+
+    kind: ClassVar[str] = "modify_task"
+    task_id: str
+    state: str
+
+
+class ThinkAction(Action):
+    """A thought, for the record; does nothing."""
+
+    kind: ClassVar[str] = "think"
+    thought: str
+
+
+class MessageAction(Action):
+    """A message to the user (or from, by `source`)."""
+
+    kind: ClassVar[str] = "message"
+    content: str
+    source: str = "agent"
+
+
+class FinishAction(Action):
+    """The run ends: a terminal tool was called. `output` is the answer, `log` says how."""
+
+    kind: ClassVar[str] = "finish"
+    output: str = ""
+    log: str = ""
+
+
+class RejectAction(Action):
+    """The run ends: the agent declines the task."""
+
+    kind: ClassVar[str] = "reject"
+    reason: str = ""

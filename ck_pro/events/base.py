@@ -1,0 +1,91 @@
+"""The bases of all events, and reading them back from dicts."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ck_pro.exceptions import InputError
+
+_E = TypeVar("_E", bound="Event")
+
+
+class Event(BaseModel):
+    """Base of actions and observations: immutable, with `kind` as the name of its type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: ClassVar[str] = ""
+    registry: ClassVar[dict[str, type[Event]]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        if cls.kind:
+            cls.registry[cls.kind] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """This event as JSON-able data: its `kind` and its fields."""
+        return {"kind": self.kind, **self.model_dump(mode="json")}
+
+
+class Action(Event):
+    """Something that an agent decided to do."""
+
+    registry: ClassVar[dict[str, type[Event]]] = {}
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Action:
+        """The action written by `to_dict`; see `action_from_dict`."""
+        return action_from_dict(data)
+
+
+class Observation(Event):
+    """What the world answered. `text` is what a model reads of it."""
+
+    registry: ClassVar[dict[str, type[Event]]] = {}
+
+    text: str = ""
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Observation:
+        """The observation written by `to_dict`; see `observation_from_dict`."""
+        return observation_from_dict(data)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def action_from_dict(data: dict[str, Any]) -> Action:
+    """The action written by `Action.to_dict`.
+
+    Raises:
+        InputError: an unknown kind, or fields that do not fit it.
+    """
+    return _from_dict(Action, data)
+
+
+def observation_from_dict(data: dict[str, Any]) -> Observation:
+    """The observation written by `Observation.to_dict`.
+
+    Raises:
+        InputError: an unknown kind, or fields that do not fit it.
+    """
+    return _from_dict(Observation, data)
+
+
+def _from_dict(base: type[_E], data: dict[str, Any]) -> _E:
+    what = base.__name__.lower()
+    cls = base.registry.get(str(data.get("kind", "")))
+    if cls is None:
+        known = ", ".join(sorted(base.registry))
+        raise InputError(f"{what}: unknown kind {data.get('kind')!r}; known are: {known}")
+    try:
+        event = cls.model_validate({k: v for k, v in data.items() if k != "kind"})
+    except ValidationError as e:
+        first = e.errors(include_url=False)[0]
+        field = ".".join(str(p) for p in first["loc"])
+        raise InputError(f"{what} '{cls.kind}', field '{field}': {first['msg']}") from None
+    assert isinstance(event, base)
+    return event
