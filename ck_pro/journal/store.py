@@ -1,10 +1,4 @@
-"""The journal: the append-only store of a run, from which everything else can be rebuilt.
-
-`<folder>/events.jsonl` has one JSON object per line: `kind`, `sid` (session), `parent` (session),
-`i` (step), `phase`, `data`, `time` (Unix seconds) and, where it applies, `duration` (seconds).
-Images live in `<folder>/blobs/<sha256>.<ext>`, written under a temporary name and renamed before
-the line that names them. A chat message is stored once per run, by hash, in a line of kind
-`message`; model calls name their messages by hash. `read_events` puts both back.
+"""`Journal`: the writer. See the package for what it writes.
 
 A line is handed to the operating system before `append` returns, so that a killed process loses
 nothing; `fsync` says when the disk must have it too. A torn last line is cut off on open.
@@ -16,24 +10,33 @@ import base64
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from ck_pro.exceptions import JournalError
+from ck_pro.journal.packed import (
+    EVENTS_FILE,
+    compress_journal,
+    locked_folder,
+    require_zstd,
+    restore_journal,
+    sync_folder,
+)
+from ck_pro.journal.reading import BLOB, BLOBS_FOLDER, ESCAPED, ends_run, known_messages
 
+_log = logging.getLogger(__name__)
 Fsync = Literal["never", "step", "always"]
-EVENTS_FILE = "events.jsonl"
-BLOBS_FOLDER = "blobs"
 MASK = "***"
 
 _SYNCED_KINDS = frozenset({"started", "observation", "status"})
 _DATA_URL = re.compile(r"data:image/([a-z0-9.+-]+);base64,(.+)", re.DOTALL)
-_BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 _MIN_SECRET = 8
 
@@ -51,12 +54,17 @@ class Journal:
         folder: where to keep it, made when missing; None keeps nothing (and still masks secrets,
             so that a session is the same with a journal and without).
         fsync: "never" leaves the disk to the operating system; "step" forces it at each
-            observation, status and announced action; "always" at each line.
+            observation, status and announced action; "always" at each line. With both, images
+            and the names of files are forced to it before a line that needs them.
         secrets: strings that must not reach the disk; those of the environment are added.
+        compress: compress the journal on `close` if its run has ended.
+        listener: called with each event as it was stored, in the thread and under the locks of
+            whoever appends it; it must not raise.
         clock: gives Unix seconds.
 
     Raises:
-        JournalError: the folder cannot be written, or another process has the journal open.
+        JournalError: the folder cannot be written, another process has the journal open, or
+            `compress` is wanted and its package is missing.
     """
 
     def __init__(
@@ -65,15 +73,20 @@ class Journal:
         *,
         fsync: Fsync = "never",
         secrets: Sequence[str] = (),
+        compress: bool = False,
+        listener: Callable[[dict[str, Any]], object] | None = None,
         clock: Callable[[], float] = time.time,
     ):
+        if compress:
+            require_zstd()  # now, not when everything is done
         self.folder = None if folder is None else Path(folder)
-        self.fsync = fsync
+        self.fsync, self.compress, self.listener = fsync, compress, listener
         self.repaired = 0
         """Bytes of a torn last line that were cut off when the journal was opened."""
         self._clock = clock
         self._lock = threading.Lock()
         self._messages: set[str] = set()
+        self._ended = False
         found = {*secrets, *secrets_of_environment()}
         self._secrets: list[str] = []
         self.protect(found)
@@ -103,7 +116,9 @@ class Journal:
             event["duration"] = duration
         if self._fd is not None:
             with self._lock:
-                self._write(self._compact(event), sync=self._syncs(kind))
+                self._store(event)
+        if self.listener is not None:
+            self.listener(event)
         return event
 
     def protect(self, secrets: Iterable[str]) -> None:
@@ -119,21 +134,24 @@ class Journal:
             return name
         path = self.folder / BLOBS_FOLDER / name
         if not path.exists():
-            partial = path.with_name(f".{name}.{threading.get_ident()}")
             try:
-                path.parent.mkdir(exist_ok=True)
-                partial.write_bytes(content)
-                partial.replace(path)
+                self._write_blob(path, content)
             except OSError as e:
                 raise JournalError(f"cannot write {path}: {e.strerror}") from None
         return name
 
     def close(self) -> None:
-        """Release the file; harmless when repeated."""
+        """Release the file, and compress it if that is wanted; harmless when repeated."""
         with self._lock:
-            if self._fd is not None:
-                os.close(self._fd)
-                self._fd = None
+            if self._fd is None:
+                return
+            os.close(self._fd)
+            self._fd = None
+        if self.compress and self._ended and self.folder is not None:
+            try:
+                compress_journal(self.folder)
+            except JournalError as e:  # nothing is lost, so it must not cost the run its result
+                _log.warning("%s; it stays as it is", e)
 
     def __enter__(self) -> Journal:
         return self
@@ -145,22 +163,50 @@ class Journal:
         path = folder / EVENTS_FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            with locked_folder(folder):
+                self._fd = self._opened(path)
         except OSError as e:
             raise JournalError(f"cannot open {path}: {e.strerror}") from None
+
+    def _opened(self, path: Path) -> int:
+        if not path.exists():
+            restore_journal(path.parent)
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise JournalError(f"{path} is in use by another process") from None
+            restore_journal(path.parent)  # a compressed form beside it, from before a kill, goes
+            self.repaired = _cut_torn_tail(fd)
+            self._take_up(path)
+            if self.fsync != "never":
+                sync_folder(path.parent)
+        except BaseException:
             os.close(fd)
-            raise JournalError(f"{path} is in use by another process") from None
-        self.repaired = _cut_torn_tail(fd)
-        self._fd = fd
-        for event in _lines(path):
-            if event["kind"] == "message":
-                self._messages.add(event["data"]["hash"])
+            raise
+        return fd
+
+    def _take_up(self, path: Path) -> None:
+        """Learn what the lines before tell, and clear what a killed writer left half done."""
+        with path.open("rb") as file:
+            for kind, found in known_messages(file, path):
+                if kind == "message":
+                    self._messages.add(found["hash"])
+                elif found.get("parent") is None:
+                    self._ended = ends_run(found)
+        for partial in (path.parent / BLOBS_FOLDER).glob(".*"):
+            partial.unlink()
 
     def _syncs(self, kind: str) -> bool:
         return self.fsync == "always" or (self.fsync == "step" and kind in _SYNCED_KINDS)
+
+    def _store(self, event: dict[str, Any]) -> None:
+        lines, new = self._compact(event)
+        self._write(lines, sync=self._syncs(event["kind"]))
+        self._messages.update(new)  # only now: they are on the disk
+        if event["kind"] == "status" and event["parent"] is None:
+            self._ended = ends_run(event)
 
     def _write(self, lines: Sequence[str], *, sync: bool) -> None:
         assert self._fd is not None
@@ -173,12 +219,32 @@ class Journal:
             if sync:
                 os.fsync(self._fd)
         except OSError as e:
-            os.ftruncate(self._fd, before)  # a full disk must not leave half a line
+            with suppress(OSError):  # the next to open it cuts the torn line off
+                os.ftruncate(self._fd, before)  # a full disk must not leave half a line
             raise JournalError(f"cannot write the journal in {self.folder}: {e.strerror}") from None
 
-    def _compact(self, event: dict[str, Any]) -> list[str]:
-        """The lines that store an event: its new messages, then itself naming them by hash."""
+    def _write_blob(self, path: Path, content: bytes) -> None:
+        partial = path.with_name(f".{path.name}.{threading.get_ident()}")
+        path.parent.mkdir(exist_ok=True)
+        try:
+            with partial.open("wb") as file:
+                file.write(content)
+                if self.fsync != "never":
+                    file.flush()
+                    os.fsync(file.fileno())
+            partial.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                partial.unlink()  # a full disk needs the room
+            raise
+        if self.fsync != "never":
+            sync_folder(path.parent)
+
+    def _compact(self, event: dict[str, Any]) -> tuple[list[str], set[str]]:
+        """The lines that store an event: its new messages, then itself naming them by hash; and
+        the hashes of the new ones."""
         lines: list[str] = []
+        new: set[str] = set()
         messages = event["data"].get("messages")
         if isinstance(messages, list):
             names = []
@@ -186,20 +252,23 @@ class Journal:
                 text = _dumps(self._without_images(message))
                 name = hashlib.sha256(text.encode()).hexdigest()[:32]
                 names.append(name)
-                if name not in self._messages:
-                    self._messages.add(name)
-                    body = {"hash": name, "message": json.loads(text)}
-                    lines.append(_dumps({"kind": "message", "sid": event["sid"], "data": body}))
+                if name not in self._messages and name not in new:
+                    new.add(name)
+                    body = f'{{"hash":"{name}","message":{text}}}'
+                    sid = _dumps(event["sid"])
+                    lines.append(f'{{"kind":"message","sid":{sid},"data":{body}}}')
             data = {k: v for k, v in event["data"].items() if k != "messages"}
             event = {**event, "data": {**data, "message_hashes": names}}
         else:
             event = {**event, "data": self._without_images(event["data"])}
         lines.append(_dumps(event))
-        return [line + "\n" for line in lines]
+        return [line + "\n" for line in lines], new
 
     def _without_images(self, value: Any) -> Any:
         """`value` with every data URL of an image moved to a blob."""
         if isinstance(value, str):
+            if value.startswith(BLOB):  # a text that only looks like a reference
+                return ESCAPED + value[len(BLOB) :]
             found = _DATA_URL.fullmatch(value) if value.startswith("data:image/") else None
             if found is None:
                 return value
@@ -226,67 +295,6 @@ class Journal:
         if isinstance(value, list | tuple):
             return [self._masked(v) for v in value]
         return value
-
-
-def read_events(folder: Path | str) -> Iterator[dict[str, Any]]:
-    """The events of a journal in order, messages and images put back; a torn tail is left out.
-
-    Raises:
-        JournalError: there is no journal, or a line before the last is not readable.
-    """
-    folder = Path(folder)
-    messages: dict[str, Any] = {}
-    for event in _lines(folder / EVENTS_FILE):
-        if event["kind"] == "message":
-            messages[event["data"]["hash"]] = event["data"]["message"]
-            continue
-        data = event["data"]
-        if "message_hashes" in data:
-            try:
-                data["messages"] = [messages[h] for h in data.pop("message_hashes")]
-            except KeyError as e:
-                raise JournalError(f"{folder}: the message {e} is missing") from None
-        event["data"] = _with_images(data, folder / BLOBS_FOLDER)
-        yield event
-
-
-def _with_images(value: Any, blobs: Path) -> Any:
-    if isinstance(value, str):
-        found = _BLOB_URL.fullmatch(value) if value.startswith("blob:") else None
-        if found is None:
-            return value
-        try:
-            content = (blobs / found[1]).read_bytes()
-        except OSError as e:
-            raise JournalError(f"cannot read {blobs / found[1]}: {e.strerror}") from None
-        kind = found[1].split(".", 1)[1]
-        return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-    if isinstance(value, dict):
-        return {k: _with_images(v, blobs) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_with_images(v, blobs) for v in value]
-    return value
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
-                    return  # torn: its writer was killed, or is still at it
-                yield _parsed(path, number, line)
-    except OSError as e:
-        raise JournalError(f"cannot read {path}: {e.strerror}") from None
-
-
-def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    try:
-        event = json.loads(line)
-    except ValueError as e:
-        raise JournalError(f"{path}, line {number}: not JSON: {e}") from None
-    if not isinstance(event, dict) or not isinstance(event.get("data"), dict):
-        raise JournalError(f"{path}, line {number}: not an event")
-    return event
 
 
 def _cut_torn_tail(fd: int) -> int:

@@ -1,0 +1,54 @@
+"""The journal: the append-only store of a run, from which everything else can be rebuilt.
+
+`<folder>/events.jsonl` has one JSON object per line: `kind`, `sid` (session), `parent` (session),
+`i` (step), `phase`, `data`, `time` (Unix seconds) and, where it applies, `duration` (seconds).
+Images live in `<folder>/blobs/<sha256>.<ext>`, written under a temporary name and renamed before
+the line that names them. A chat message is stored once per run, by hash, in a line of kind
+`message`; model calls name their messages by hash. `read_events` puts both back.
+
+A closed journal may be compressed: `events.jsonl.zst` is then in the place of `events.jsonl`, with
+the same content. All readers take both, and `Journal` makes it plain again to write on.
+"""
+
+from ck_pro.journal.packed import (
+    COMPRESSED_FILE,
+    EVENTS_FILE,
+    compress_journal,
+    is_journal,
+    locked_folder,
+    restore_journal,
+)
+from ck_pro.journal.reading import (
+    BLOBS_FOLDER,
+    FORKED,
+    StoredMessages,
+    edited_reply,
+    has_ended,
+    journal_folders,
+    read_events,
+)
+from ck_pro.journal.store import MASK, Fsync, Journal, secrets_of_environment
+
+JOURNAL_FILES = (EVENTS_FILE, COMPRESSED_FILE, BLOBS_FOLDER)
+"""Everything in a folder that belongs to its journal."""
+
+__all__ = [
+    "BLOBS_FOLDER",
+    "COMPRESSED_FILE",
+    "EVENTS_FILE",
+    "FORKED",
+    "JOURNAL_FILES",
+    "MASK",
+    "Fsync",
+    "Journal",
+    "StoredMessages",
+    "compress_journal",
+    "edited_reply",
+    "has_ended",
+    "is_journal",
+    "journal_folders",
+    "locked_folder",
+    "read_events",
+    "restore_journal",
+    "secrets_of_environment",
+]

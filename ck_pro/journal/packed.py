@@ -1,0 +1,231 @@
+"""Journals that are closed, as zstd: `events.jsonl.zst` in the place of `events.jsonl`.
+
+Each change from one form to the other goes by a whole file under a temporary name, forced to the
+disk, renamed, and only then is the other form removed. So a kill at any moment leaves one whole
+journal at least; where it leaves both they are equal, and `events.jsonl` is the one that counts.
+The folder's own lock keeps whoever opens a journal and whoever compresses it apart.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, cast
+
+from ck_pro.exceptions import JournalError
+
+EVENTS_FILE = "events.jsonl"
+COMPRESSED_FILE = "events.jsonl.zst"
+LEVEL = 9
+"""Of zstd; higher ones cost many times the time for a few per cent (see `docs/trajectories.md`)."""
+_WINDOW_LOG = range(17, 28)
+"""The compressor looks back over the whole file, since prompts repeat what stood there long ago,
+but at most 128 MB, which is what readers allow without being told to."""
+_PIECE = 2**20
+
+
+def require_zstd() -> Any:
+    """The module for zstd: Python's own from 3.14 on, before that its backport.
+
+    Raises:
+        JournalError: the backport is not installed.
+    """
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    try:
+        return import_module(name)
+    except ImportError:
+        raise JournalError(
+            f'compressed journals need the package {name}: pip install "ck-pro[zstd]"'
+        ) from None
+
+
+def is_journal(folder: Path) -> bool:
+    """Whether a folder holds a journal, in either form."""
+    return (folder / EVENTS_FILE).is_file() or (folder / COMPRESSED_FILE).is_file()
+
+
+@contextmanager
+def open_events(folder: Path, *, seekable: bool = False) -> Iterator[BinaryIO]:
+    """The lines of a journal as a binary file, whichever its form.
+
+    Args:
+        folder: the journal's.
+        seekable: a compressed one is first unpacked into a nameless temporary file.
+
+    Raises:
+        JournalError: there is none, or it cannot be read; also while the file is read.
+    """
+    path, file = _opened(folder)
+    with file:
+        try:
+            if seekable and path.name == COMPRESSED_FILE:
+                with cast(BinaryIO, TemporaryFile()) as unpacked:
+                    shutil.copyfileobj(file, unpacked, _PIECE)
+                    unpacked.seek(0)
+                    yield unpacked
+            else:
+                yield file
+        except (OSError, EOFError) as e:
+            raise JournalError(f"cannot read {path}: {_reason(e)}") from None
+        except Exception as e:
+            if type(e).__name__ != "ZstdError":  # a class of a package that may be missing
+                raise
+            raise JournalError(f"cannot read {path}: broken: {e}") from None
+
+
+def _opened(folder: Path) -> tuple[Path, BinaryIO]:
+    plain, packed = folder / EVENTS_FILE, folder / COMPRESSED_FILE
+    # twice: between one look and the next another process may put one form for the other
+    for path in (plain, packed, plain, packed):
+        try:
+            if path is plain:
+                return path, path.open("rb")
+            path.stat()  # a journal that is not there is not for want of a package
+            return path, cast(BinaryIO, require_zstd().open(path, "rb"))
+        except FileNotFoundError:
+            continue
+        except OSError as e:
+            raise JournalError(f"cannot read {path}: {_reason(e)}") from None
+    raise JournalError(f"cannot read {plain}: No such file or directory")
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+# --- changing the form -------------------------------------------------------------------------
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Hold a journal's folder while its journal is opened, compressed, or moved; waits for others.
+
+    Raises:
+        OSError: the folder cannot be opened.
+    """
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def compress_journal(folder: Path | str, *, level: int = LEVEL) -> tuple[int, int]:
+    """Compress a closed journal; one that is compressed already stays as it is.
+
+    Args:
+        folder: the journal's.
+        level: of zstd, 1 to 22.
+
+    Returns:
+        Bytes of the lines, and of the compressed file.
+
+    Raises:
+        JournalError: there is none, a process has it open, it cannot be written, or the package
+            for zstd is missing. The journal is then as it was.
+    """
+    folder = Path(folder)
+    plain, packed = folder / EVENTS_FILE, folder / COMPRESSED_FILE
+    zstd = require_zstd()
+    try:
+        with locked_folder(folder):
+            if not plain.exists() and packed.exists():
+                with open_events(folder) as lines:
+                    return _length(lines), packed.stat().st_size
+            with plain.open("rb+") as source:
+                _claim(source, plain)
+                _put(packed, lambda f: _pack(zstd, level, source, f), times_of=plain)
+                if not _begins_with(plain, packed, whole=True):
+                    packed.unlink()
+                    raise JournalError(f"{packed} did not read back as it was; {plain} is kept")
+                plain.unlink()
+                sync_folder(folder)
+                return source.tell(), packed.stat().st_size
+    except OSError as e:
+        raise JournalError(f"cannot compress {plain}: {_reason(e)}") from None
+
+
+def restore_journal(folder: Path) -> None:
+    """Make a compressed journal plain again, to write on; the folder must be held.
+
+    Raises:
+        OSError: it cannot be written.
+        JournalError: it cannot be read; or there is another journal in its place already.
+    """
+    plain, packed = folder / EVENTS_FILE, folder / COMPRESSED_FILE
+    if not packed.exists():
+        return
+    if not plain.exists():
+        with open_events(folder) as lines:
+            _put(plain, lambda f: shutil.copyfileobj(lines, f, _PIECE), times_of=packed)
+    elif not _begins_with(plain, packed):
+        raise JournalError(f"{folder} holds two different journals; move {packed.name} away")
+    packed.unlink()
+    sync_folder(folder)
+
+
+def _claim(file: BinaryIO, path: Path) -> None:
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise JournalError(f"{path} is in use by another process") from None
+
+
+def _pack(zstd: Any, level: int, source: BinaryIO, target: BinaryIO) -> None:
+    bits = os.fstat(source.fileno()).st_size.bit_length()
+    options = {
+        zstd.CompressionParameter.compression_level: level,
+        zstd.CompressionParameter.window_log: min(max(bits, _WINDOW_LOG[0]), _WINDOW_LOG[-1]),
+        zstd.CompressionParameter.enable_long_distance_matching: 1,
+        zstd.CompressionParameter.checksum_flag: 1,
+    }
+    with zstd.open(target, "wb", options=options) as packing:
+        shutil.copyfileobj(source, packing, _PIECE)
+
+
+def _put(path: Path, write: Callable[[BinaryIO], object], *, times_of: Path) -> None:
+    """Write a file whole, or not at all; it is as old as another."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        stat = times_of.stat()
+        os.utime(partial, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        partial.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def _begins_with(plain: Path, packed: Path, *, whole: bool = False) -> bool:
+    """Whether the plain lines begin with the compressed ones, or are them."""
+    with plain.open("rb") as a, cast(BinaryIO, require_zstd().open(packed, "rb")) as b:
+        while piece := b.read(_PIECE):
+            if a.read(len(piece)) != piece:
+                return False
+        return not whole or not a.read(1)
+
+
+def _length(file: BinaryIO) -> int:
+    return sum(len(piece) for piece in iter(lambda: file.read(_PIECE), b""))
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,253 @@
+"""Reading journals: events in order, with messages and images put back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import sys
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, overload
+
+from ck_pro.exceptions import JournalError
+from ck_pro.journal.packed import EVENTS_FILE, is_journal, open_events
+
+BLOBS_FOLDER = "blobs"
+BLOB, ESCAPED = "blob:", "blob::"
+"""How a reference to an image begins, and how a text that begins so is stored."""
+FORKED = "forked"
+"""Kind of the event that tells of a fork: `origin` (a folder), `at` (a step of the main session)
+and maybe `reply`, to be taken in that step in place of the model's."""
+
+_BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
+_MESSAGE = re.compile(rb'\{"kind":"message","sid":"[^"\\]*","data":\{"hash":"([0-9a-f]{32})",')
+_STATUS = b'{"kind":"status",'
+
+
+def journal_folders(path: Path) -> list[Path]:
+    """The journals of a path: itself, or those of the task folders in it, by name."""
+    if is_journal(path):
+        return [path]
+    return sorted(p for p in path.iterdir() if p.is_dir() and is_journal(p))
+
+
+def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[str, Any]]:
+    """The events of a journal in order, messages and images put back; a torn tail is left out.
+
+    Args:
+        folder: the journal's; compressed or not.
+        stored: the messages of model calls stay on the disk, as `StoredMessages`, until they are
+            asked for: for journals that do not fit in memory.
+
+    Raises:
+        JournalError: there is no journal, or a line before the last is not readable.
+    """
+    folder = Path(folder)
+    with open_events(folder, seekable=stored) as file:
+        store: _Kept | _OnDisk = _OnDisk(folder, file) if stored else _Kept(folder)
+        for number, at, line in _whole_lines(file):
+            if line.startswith(b'{"kind":"message"'):
+                store.add(line, at, number)
+                continue
+            event = parsed(folder / EVENTS_FILE, number, line)
+            data = event["data"]
+            if "message_hashes" in data:
+                data["messages"] = store.messages(data.pop("message_hashes"))
+            elif b'"blob:' in line:
+                event["data"] = store.images.put_back(data)
+            yield event
+
+
+def has_ended(folder: Path) -> bool:
+    """Whether a journal's main session came to its end, and will not be resumed.
+
+    Raises:
+        JournalError: it cannot be read.
+    """
+    ended = False
+    with open_events(folder) as file:
+        for number, _, line in _whole_lines(file):
+            if line.startswith(_STATUS):
+                event = parsed(folder / EVENTS_FILE, number, line)
+                if event.get("parent") is None:
+                    ended = ends_run(event)
+    return ended
+
+
+def ends_run(event: Mapping[str, Any]) -> bool:
+    """Whether a `status` event is that of a main session that came to its end."""
+    return event.get("parent") is None and event["data"].get("status") != "in_progress"
+
+
+def edited_reply(events: Iterable[Mapping[str, Any]]) -> str | None:
+    """What a fork wants in place of the model's next reply; None when nothing, or when its step
+    has its reply already."""
+    wanted: str | None = None
+    main, at = "", 0
+    for event in events:
+        if event["kind"] == FORKED:
+            main, at = event["sid"], event["data"]["at"]
+            wanted = event["data"].get("reply")
+        elif (event["kind"], event["phase"], event["sid"]) == ("model_call", "action", main):
+            wanted = None if (event["i"] or 0) >= at else wanted
+    return wanted
+
+
+def known_messages(file: BinaryIO, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a writer must know of the lines before: ("message", its hash) and ("status", event)."""
+    for number, _, line in _whole_lines(file):
+        if line.startswith(b'{"kind":"message"'):
+            yield "message", {"hash": _hash_of(line, path, number)}
+        elif line.startswith(_STATUS):
+            yield "status", parsed(path, number, line)
+
+
+def _whole_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+    """Number, place and content of the lines; one without its end is not there."""
+    at = 0
+    for number, line in enumerate(file, 1):
+        if not line.endswith(b"\n"):
+            return  # torn: its writer was killed, or is still at it
+        yield number, at, line
+        at += len(line)
+
+
+def parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    """A line as an event.
+
+    Raises:
+        JournalError: it is none; the message has its place.
+    """
+    try:
+        event = json.loads(line)
+    except ValueError as e:
+        raise JournalError(f"{path}, line {number}: not JSON: {e}") from None
+    if not isinstance(event, dict) or not isinstance(event.get("data"), dict):
+        raise JournalError(f"{path}, line {number}: not an event")
+    return event
+
+
+def _hash_of(line: bytes, path: Path, number: int) -> str:
+    found = _MESSAGE.match(line)
+    return found[1].decode() if found else str(parsed(path, number, line)["data"]["hash"])
+
+
+class _Images:
+    """The images of a journal as data URLs; equal ones are one object."""
+
+    def __init__(self, folder: Path, *, keep: bool = True):
+        self._blobs = folder / BLOBS_FOLDER
+        self._keep = keep
+        self._urls: dict[str, str] = {}
+
+    def put_back(self, value: Any) -> Any:
+        """`value` with each reference to a blob replaced by it."""
+        if isinstance(value, str):
+            if value.startswith(ESCAPED):
+                return BLOB + value[len(ESCAPED) :]
+            found = _BLOB_URL.fullmatch(value) if value.startswith(BLOB) else None
+            return value if found is None else self._url(found[1])
+        if isinstance(value, dict):
+            return {k: self.put_back(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.put_back(v) for v in value]
+        return value
+
+    def _url(self, name: str) -> str:
+        known = self._urls.get(name)
+        if known is not None:
+            return known
+        try:
+            content = (self._blobs / name).read_bytes()
+        except OSError as e:
+            raise JournalError(f"cannot read {self._blobs / name}: {e.strerror}") from None
+        kind = name.split(".", 1)[1]
+        url = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+        if self._keep:
+            self._urls[name] = url
+        return url
+
+
+class _Kept:
+    """The messages of a journal in memory; calls that share one share the object."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self.images = _Images(folder)
+        self._messages: dict[str, Any] = {}
+
+    def add(self, line: bytes, at: int, number: int) -> None:
+        """Take a line of kind `message` in."""
+        data = parsed(self._folder / EVENTS_FILE, number, line)["data"]
+        message = data["message"]
+        if b'"blob:' in line:
+            message = self.images.put_back(message)
+        self._messages[data["hash"]] = message
+
+    def messages(self, hashes: Sequence[str]) -> list[Any]:
+        """The messages of those hashes."""
+        try:
+            return [self._messages[h] for h in hashes]
+        except KeyError as e:
+            raise _missing(self._folder, e) from None
+
+
+class _OnDisk:
+    """Where the messages of a journal stand in its file."""
+
+    def __init__(self, folder: Path, file: BinaryIO):
+        self._folder = folder
+        self.images = _Images(folder, keep=False)
+        self._places: dict[str, tuple[int, int]] = {}
+        self._fd = os.dup(file.fileno())  # outlives the reader, as long as a message may be wanted
+        weakref.finalize(self, os.close, self._fd)
+
+    def add(self, line: bytes, at: int, number: int) -> None:
+        """Take a line of kind `message` in."""
+        name = _hash_of(line, self._folder / EVENTS_FILE, number)
+        self._places[sys.intern(name)] = (at, len(line))
+
+    def messages(self, hashes: Sequence[str]) -> StoredMessages:
+        """The messages of those hashes, as they are asked for."""
+        for name in hashes:
+            if name not in self._places:
+                raise _missing(self._folder, KeyError(name))
+        return StoredMessages(self, [sys.intern(h) for h in hashes])
+
+    def read(self, name: str) -> Any:
+        """The message of a hash."""
+        at, length = self._places[name]
+        line = os.pread(self._fd, length, at)
+        try:
+            message = json.loads(line)["data"]["message"]
+        except (ValueError, KeyError, TypeError) as e:
+            raise JournalError(f"{self._folder}: the message {name} cannot be read: {e}") from None
+        return self.images.put_back(message) if b'"blob:' in line else message
+
+
+class StoredMessages(Sequence[Any]):
+    """The messages of one model call, each read from the disk whenever it is asked for."""
+
+    def __init__(self, store: _OnDisk, hashes: Sequence[str]):
+        self._store, self._hashes = store, hashes
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self._store.read(h) for h in self._hashes[index]]
+        return self._store.read(self._hashes[index])
+
+
+def _missing(folder: Path, error: KeyError) -> JournalError:
+    return JournalError(f"{folder}: the message {error} is missing")
