@@ -110,6 +110,7 @@ _NO_NUMBER = BeforeValidator(lambda v: None if v == "" else v)
 Number = Annotated[float | None, _NO_NUMBER]
 LeaseSeconds = Annotated[Annotated[float, Field(gt=0, le=7 * 86400)] | None, _NO_NUMBER]
 Milliseconds = Annotated[Annotated[float, Field(ge=0, le=300_000)] | None, _NO_NUMBER]
+ObservationNumber = Annotated[Annotated[int, Field(ge=0)] | None, _NO_NUMBER]
 TextList = Annotated[list[Text], BeforeValidator(_items), Field(max_length=1000)]
 Screenshot = Annotated[Literal["none", "plain", "boxed", "both"], _lower("both")]
 ImageFormat = Annotated[Literal["png", "jpeg"], _lower("png")]
@@ -174,7 +175,11 @@ class PageRequest(BrowserRequest):
 
 
 class ObserveOptions(Wire):
-    """What an observation carries; the defaults are the old wire's."""
+    """What an observation carries; the defaults are the old wire's.
+
+    Attributes:
+        since: `number` of an earlier observation of the page: also tell what changed since then.
+    """
 
     screenshot: Screenshot = "both"
     imageFormat: ImageFormat = "png"
@@ -184,6 +189,7 @@ class ObserveOptions(Wire):
     elements: Flag = False
     scope: Scope = "viewport"
     currentRound: Text = ""
+    since: ObservationNumber = None
 
 
 class OpenPage(BrowserRequest, ObserveOptions):
@@ -307,6 +313,9 @@ class Observation(Wire):
         events: one line per thing that happened since the last observation.
         elements: `{id: {role, name, box, ...}}` when asked for.
         pageId: the page that was observed (an action may have moved on to a new tab).
+        number: of this observation, among those of its page; for `since`.
+        delta: what `yaml` has otherwise than the observation `since`, see `web_server.delta`;
+            empty where that is not known any more, or `yaml` itself is hardly longer.
     """
 
     yaml: str = ""
@@ -327,3 +336,5 @@ class Observation(Wire):
     events: list[str] = Field(default_factory=list)
     downloads: list[Download] = Field(default_factory=list)
     elements: dict[str, Any] = Field(default_factory=dict)
+    number: int = 0
+    delta: str = ""

@@ -41,6 +41,7 @@ async def observe(session: Session, tab: Tab, options: ObserveOptions) -> dict[s
     view.boxed_screenshot = _base64(boxed)
     if not options.fulltree:
         view.fulltree = ""
+    view.number, view.delta = tab.history.add(view.yaml, options.since)
     if surface.activity.keeps_changing:
         view.events.append("the page keeps changing by itself")
     await _store_round(session, tab, options, plain or boxed, html)

@@ -103,10 +103,11 @@ function visitNode(node, c) {
 // Pieces of long pages. What is inside them stands inside them, unless it is taken out of the flow:
 // `walk.escaping` knows the likely cases.
 const PIECES = new Set('blockquote dd dt h1 h2 h3 h4 h5 h6 li p pre td tr'.split(' '));
-const ESCAPES = '[style*="fixed"],[style*="absolute"],[style*="sticky"],dialog,[popover],[role=dialog],'
-  + '[role=alertdialog],[role=menu],[role=tooltip],[class*="modal" i],[class*="popup" i],'
-  + '[class*="popover" i],[class*="dropdown" i],[class*="fixed" i],[class*="sticky" i],thead th,thead td,'
-  + 'tr:first-child th';
+// The first attribute of each group decides quickly for the many elements that have none of them.
+const ESCAPES = '[style]:is([style*="fixed"],[style*="absolute"],[style*="sticky"]),dialog,[popover],'
+  + '[role]:is([role=dialog],[role=alertdialog],[role=menu],[role=tooltip]),'
+  + '[class]:is([class*="modal" i],[class*="popup" i],[class*="popover" i],[class*="dropdown" i],'
+  + '[class*="fixed" i],[class*="sticky" i]),thead th,thead td,tr:first-child th';
 
 function ancestorsOfEscapes(doc) {
   const found = new Set();
@@ -203,7 +204,9 @@ function contextInside(element, rect, sized, on, style, c) {
       inner.whole = inner.whole && element.scrollHeight <= element.clientHeight + 1;
     }
   }
-  if (position !== 'static' || style.transform !== 'none') inner.outer = inner.clip;
+  if (inner.outer !== inner.clip && (position !== 'static' || style.transform !== 'none')) {
+    inner.outer = inner.clip; // asked for last: a transform is dear to compute
+  }
   return inner;
 }
 

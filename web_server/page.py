@@ -15,6 +15,7 @@ from typing import Any
 from playwright.async_api import Error
 
 from web_server.contract import TabInfo
+from web_server.delta import History
 from web_server.policy import Policy, normalise_url
 from web_server.settle import NAVIGATION_SECONDS
 from web_server.surface import Host, PageHung, Surface
@@ -47,6 +48,7 @@ class Tab:
         self.session_storage: dict[str, str] = {}
         self.failure = ""
         self.discarded: list[Surface] = []
+        self.history = History()
         self._policy = policy
         self._host = host
         self._told: object = None

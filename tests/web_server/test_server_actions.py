@@ -160,3 +160,19 @@ def test_history(client: Client) -> None:
     assert "Tab 0 (current): Home" in client.act("goback")
     assert "Tab 0 (current): Two" in client.act("goforward")
     client.act("new_tab", status=400)
+
+
+def test_what_changed_since_an_earlier_observation(client: Client) -> None:
+    client.open("/long")
+    first, number = client.view["yaml"], client.view["number"]
+    assert number == 1 and client.view["delta"] == ""
+    client.act("move", x=5, y=5, since=number)
+    assert client.view["delta"].endswith("since observation 1:\nnothing else")
+    client.act("scroll", actionValue="down", since=number)
+    delta = client.view["delta"] or client.view["yaml"]
+    client.act("scroll", actionValue="up", since=number)
+    assert client.view["yaml"] == first and client.view["number"] == 4
+    client.act("wait", timeout=1, since="no number", status=400)
+    client.act("wait", timeout=1, since=99)
+    assert client.view["delta"] == ""
+    assert "[2]" in delta
