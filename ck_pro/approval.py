@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ck_pro.environment import Environment
-from ck_pro.events import Action, ErrorObservation, Observation, ToolCall
+from ck_pro.events import Action, ComputerAction, ErrorObservation, Observation, ToolCall
 from ck_pro.exceptions import CKError, GuardStopped
 
 
@@ -20,10 +20,13 @@ class Decision:
         verdict: "approve"; "reject" (the model is told and goes on); "stop" (the run ends with
             status `sensitive-action`, for a person to look at).
         reason: one line.
+        acknowledge: the safety checks that the model's service attached to the action are seen
+            and accepted; without that, approving stops the run for a person if there are any.
     """
 
     verdict: Literal["approve", "reject", "stop"] = "approve"
     reason: str = ""
+    acknowledge: bool = False
 
 
 class ActionRejected(CKError):
@@ -39,11 +42,18 @@ class Approver(Protocol):
 
 
 class AutoApprover:
-    """Approves everything."""
+    """Approves everything.
+
+    Args:
+        acknowledge: also actions that a model's service wants a person to have seen.
+    """
+
+    def __init__(self, acknowledge: bool = False):
+        self.acknowledge = acknowledge
 
     def review(self, action: Action) -> Decision:
         """Always approve."""
-        return Decision()
+        return Decision(acknowledge=self.acknowledge)
 
 
 class RuleApprover:
@@ -52,9 +62,17 @@ class RuleApprover:
     Args:
         stop: regular expressions; a match ends the run for a person to look at.
         reject: regular expressions; a match is refused and the model told.
+        acknowledge: the same, for safety checks as "code: message"; an action is acknowledged if
+            each of its checks matches one.
     """
 
-    def __init__(self, stop: Sequence[str] = (), reject: Sequence[str] = ()):
+    def __init__(
+        self,
+        stop: Sequence[str] = (),
+        reject: Sequence[str] = (),
+        acknowledge: Sequence[str] = (),
+    ):
+        self._acknowledged = [re.compile(p, re.IGNORECASE) for p in acknowledge]
         self._rules: list[tuple[re.Pattern[str], Literal["stop", "reject"]]] = [
             *((re.compile(p, re.IGNORECASE), "stop") for p in stop),
             *((re.compile(p, re.IGNORECASE), "reject") for p in reject),
@@ -66,7 +84,9 @@ class RuleApprover:
         for pattern, verdict in self._rules:
             if pattern.search(text):
                 return Decision(verdict, f"'{text[:120]}' matches the rule {pattern.pattern!r}")
-        return Decision()
+        checks = safety_checks(action)
+        known = [any(p.search(c) for p in self._acknowledged) for c in checks]
+        return Decision(acknowledge=all(known))
 
 
 def describe(action: Action) -> str:
@@ -74,8 +94,17 @@ def describe(action: Action) -> str:
     if isinstance(action, ToolCall):
         arguments = ", ".join(f"{k}={v!r}" for k, v in action.arguments.items())
         return f"{action.name}({arguments})"
+    if isinstance(action, ComputerAction):
+        return f"{action} on {action.target}" if action.target else str(action)
     fields = " ".join(str(v) for k, v in action.to_dict().items() if k != "kind" and v)
     return f"{action.kind} {fields}"
+
+
+def safety_checks(action: Action) -> list[str]:
+    """What a person is to have seen before the action acts, each as "code: message"."""
+    if not isinstance(action, ComputerAction):
+        return []
+    return [": ".join(t for t in (c.code, c.message) if t) for c in action.pending_safety_checks]
 
 
 def require_approval(approver: Approver, action: Action) -> None:
@@ -90,6 +119,11 @@ def require_approval(approver: Approver, action: Action) -> None:
         raise ActionRejected(f"This action was not allowed: {decision.reason}")
     if decision.verdict == "stop":
         raise GuardStopped(f"stopped for a person to decide: {decision.reason}")
+    if (checks := safety_checks(action)) and not decision.acknowledge:
+        raise GuardStopped(
+            f"stopped for a person to decide on {describe(action)}: {'; '.join(checks)} (an "
+            "approver can acknowledge this)"
+        )
 
 
 class Guard(Environment):
@@ -104,11 +138,16 @@ class Guard(Environment):
 
     def execute(self, action: Action) -> Observation:
         """Act if approved; a refusal is an observation, a stop raises `GuardStopped`."""
+        action = self.environment.named(action)
         try:
             require_approval(self.approver, action)
         except ActionRejected as e:
             return ErrorObservation(text=str(e))
         return self.environment.execute(action)
+
+    def named(self, action: Action) -> Action:
+        """See `Environment.named`."""
+        return self.environment.named(action)
 
     def close(self) -> None:
         """Close the environment."""

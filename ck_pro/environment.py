@@ -27,9 +27,23 @@ class Environment(ABC):
     def execute(self, action: Action) -> Observation:
         """Do one thing and tell what came of it."""
 
+    def named(self, action: Action) -> Action:
+        """The action with what it would act on said in it, for approvers. Changes nothing."""
+        return action
+
     @abstractmethod
     def close(self) -> None:
         """Release everything; harmless when repeated."""
+
+    def suspend(self) -> dict[str, Any] | None:
+        """Let go of the world without ending it, for a run that pauses.
+
+        Returns:
+            What a new environment needs to take it up again (JSON-able); None where that cannot be
+            done: the world was closed.
+        """
+        self.close()
+        return None
 
     def state(self) -> dict[str, Any]:
         """JSON-able facts about the world for the log (such as the page's address)."""

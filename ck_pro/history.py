@@ -11,6 +11,7 @@ from typing import Any
 from ck_pro.session import AgentSession
 
 _MAX_FILES = 50
+_IMAGE_SIZE = 4000
 _OBJECT_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
@@ -51,7 +52,7 @@ def _window_start(
     if recent is not None:
         return max(0, len(steps) - recent)
     first = size = 0
-    sizes = [sum(len(m["content"]) for m in step) for step in steps]
+    sizes = [sum(_size(m["content"]) for m in step) for step in steps]
     for n, grown in enumerate(sizes):
         size += grown
         while size > budget and first < n:
@@ -59,6 +60,13 @@ def _window_start(
                 size -= sizes[first]
                 first += 1
     return first
+
+
+def _size(content: str | Sequence[Mapping[str, Any]]) -> int:
+    """Characters of a message's content; an image counts as so many as cost about as much."""
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(p["text"]) if p["type"] == "text" else _IMAGE_SIZE for p in content)
 
 
 def observation_text(value: Any) -> str:

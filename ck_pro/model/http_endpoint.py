@@ -18,6 +18,8 @@ import urllib3.exceptions
 
 from ck_pro.exceptions import ConfigError, ModelRefused
 from ck_pro.model.backend import Backend, ChatRequest, parse_completion
+from ck_pro.model.responses import parse_response
+from ck_pro.model.responses_input import chat_params, request_body, wants_responses
 from ck_pro.model.retry import Transient, one_line, service_error
 from ck_pro.model.types import CallContext, RawReply
 
@@ -32,7 +34,7 @@ class HttpBackend(Backend):
 
     Args:
         url: the server (`http://host:8000`), its API (`.../v1`) or the whole address
-            (`.../v1/chat/completions`).
+            (`.../v1/chat/completions`; with `.../v1/responses` all calls go there).
         key: sent as a bearer token; empty: none is sent.
         headers: further headers.
     """
@@ -41,21 +43,27 @@ class HttpBackend(Backend):
 
     def __init__(self, url: str, key: str = "", headers: Mapping[str, str] | None = None):
         self.url = completions_url(url)
+        by_items = urlsplit(url.strip()).path.rstrip("/").endswith("/responses")
+        self._own_params = {"api": "responses"} if by_items else {}
         self.target = f"model at {shown_url(self.url)}"
         self.key = check_key(key, self.target)
         self.headers = dict(headers or {})
 
     def complete(self, request: ChatRequest) -> RawReply:
         name = self.model_name(request.params)
-        body = {**request.params, "model": name, "messages": request.messages}
-        status, text, headers = self._exchange("POST", self.url, request, body)
-        return parse_completion(self.target, status, text, headers)
+        params = {**self._own_params, **request.params}
+        if wants_responses(params, request.messages):
+            body = {**request_body(request.messages, params), "model": name}
+            url = _sibling(self.url, "/responses")
+            return parse_response(self.target, *self._exchange("POST", url, request, body))
+        body = {**chat_params(params), "model": name, "messages": request.messages}
+        return parse_completion(self.target, *self._exchange("POST", self.url, request, body))
 
     def model_name(self, params: Mapping[str, Any]) -> str:
         """`call_kwargs["model"]`, or the first that the server lists; asked once per process."""
         if params.get("model"):
             return str(params["model"])
-        url = _models_url(self.url)
+        url = _sibling(self.url, "/models")
         with _MODEL_NAMES_LOCK:
             if url not in _MODEL_NAMES:
                 _MODEL_NAMES[url] = self._ask_model_name(url)
@@ -178,16 +186,17 @@ def completions_url(url: str) -> str:
         usable = False
     if not usable:
         raise ConfigError(f"call_target '{shown_url(url)}' is no http(s) address of a server")
-    path = parts.path.rstrip("/")
+    path = parts.path.rstrip("/").removesuffix("/responses")
     if not path.endswith("/chat/completions"):
         has_version = re.search(r"/v\d+\w*$", path)
         path += "/chat/completions" if has_version else "/v1/chat/completions"
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
-def _models_url(url: str) -> str:
+def _sibling(url: str, route: str) -> str:
+    """The address of another route of the same API."""
     parts = urlsplit(url)
-    path = parts.path.removesuffix("/chat/completions") + "/models"
+    path = parts.path.removesuffix("/chat/completions") + route
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 

@@ -6,13 +6,15 @@ import importlib
 import importlib.util
 import os
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from ck_pro.exceptions import ModelError, ModelRefused
 from ck_pro.model.backend import Backend, ChatRequest, parse_completion
 from ck_pro.model.http_endpoint import CONNECT_SECONDS, check_key, shown_url
+from ck_pro.model.responses import parse_response
+from ck_pro.model.responses_input import chat_params, request_body, wants_responses
 from ck_pro.model.retry import Transient, one_line, service_error
 from ck_pro.model.types import RawReply
 
@@ -53,13 +55,14 @@ class OpenAIBackend(Backend):
         import openai
 
         seconds = max(0.1, request.seconds)
+        by_items = wants_responses(request.params, request.messages)
+        create, sent = self._responses(client, request) if by_items else self._chat(client, request)
+        parse = parse_response if by_items else parse_completion
         try:
-            # The SDK checks parameters by name; `extra_body` lets those of other servers pass. The
-            # body is read raw, so that one parser serves every target and a drip can be left.
-            with client.chat.completions.with_streaming_response.create(
+            # The body is read raw, so that one parser serves every target and a drip can be left.
+            with create(
                 model=self.model_name(request.params),
-                messages=request.messages,
-                extra_body=request.params,
+                **sent,
                 extra_headers=self.headers,
                 timeout=openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
             ) as reply:
@@ -69,13 +72,32 @@ class OpenAIBackend(Backend):
                         raise Transient(f"{self.describe()}: nobody waits for this any more")
                     chunks.append(chunk)
                 text = b"".join(chunks).decode("utf-8", "replace")
-                return parse_completion(self.describe(), reply.status_code, text, reply.headers)
+                return parse(self.describe(), reply.status_code, text, reply.headers)
         except openai.APIStatusError as e:
             body = {"error": e.body} if isinstance(e.body, dict) else e.response.text
             error = service_error(self.describe(), e.status_code, body, e.response.headers)
             raise error from None
         except _connection_errors() as e:
             raise self._connection_error(e, seconds) from None
+
+    # The SDK checks parameters by name; `extra_body` lets those of other servers pass.
+
+    @staticmethod
+    def _chat(client: Any, request: ChatRequest) -> tuple[Callable[..., Any], dict[str, Any]]:
+        sent = {"messages": request.messages, "extra_body": chat_params(request.params)}
+        return client.chat.completions.with_streaming_response.create, sent
+
+    def _responses(
+        self, client: Any, request: ChatRequest
+    ) -> tuple[Callable[..., Any], dict[str, Any]]:
+        if not hasattr(client, "responses"):
+            raise ModelRefused(
+                f"{self.describe()}: the computer tool needs a newer openai package: "
+                "pip install -U 'openai>=1.66'"
+            )
+        body = request_body(request.messages, request.params)
+        sent = {"input": body.pop("input"), "extra_body": body}
+        return client.responses.with_streaming_response.create, sent
 
     def _connection_error(self, error: Exception, seconds: float) -> ModelError:
         causes = list(_chain(error))

@@ -1,0 +1,30 @@
+"""How an agent speaks with its model: rendering prompts and parsing replies.
+
+Parsing is pure: text in, typed actions or a `ParseError` out. The loop, the tools and the log are
+the same for every language; an agent speaks another one by changing its `language` alone.
+"""
+
+from __future__ import annotations
+
+from ck_pro.language.base import AgentLanguage
+from ck_pro.language.calls import FunctionCallingLanguage
+from ck_pro.language.code import CodeLanguage
+from ck_pro.language.computer import ComputerUseLanguage
+from ck_pro.language.names import LANGUAGES, language_named
+from ck_pro.language.parsing import parse_literal, parse_thought_code
+from ck_pro.language.prompt import Message, Prompt, compose_prompt, text_of
+
+__all__ = [
+    "LANGUAGES",
+    "AgentLanguage",
+    "CodeLanguage",
+    "ComputerUseLanguage",
+    "FunctionCallingLanguage",
+    "Message",
+    "Prompt",
+    "compose_prompt",
+    "language_named",
+    "parse_literal",
+    "parse_thought_code",
+    "text_of",
+]

@@ -1,0 +1,47 @@
+"""`AgentLanguage`: the interface."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ck_pro.events import Action
+from ck_pro.language.prompt import Message, Prompt
+from ck_pro.template import TemplatedString
+
+
+class AgentLanguage(ABC):
+    """The form in which an agent's model is asked and answers."""
+
+    def render(self, template: TemplatedString, values: Mapping[str, Any]) -> Prompt:
+        """The prompt of one phase.
+
+        Raises:
+            TemplateError: the template wants a value that is not there.
+        """
+        made = template.format(**values)
+        if isinstance(made, Prompt):
+            return made
+        messages = [{"role": "user", "content": made}] if isinstance(made, str) else made
+        return Prompt(messages)
+
+    def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
+        """Parameters that the model call needs in this language.
+
+        Args:
+            functions: tools and sub-agents: `name`, `description`, `parameters` (JSON schema).
+        """
+        return {}
+
+    @abstractmethod
+    def parse(self, reply: str) -> list[Action]:
+        """The actions of a reply, at least one.
+
+        Raises:
+            ParseError: the reply has not the agreed form; its text tells the model what to mend.
+        """
+
+    @abstractmethod
+    def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
+        """A finished step as chat messages."""

@@ -1,0 +1,238 @@
+"""`ComputerUseLanguage`: acts of mouse and keyboard by coordinates, beside function calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from ck_pro.events import COMPUTER_DEEDS, Action, ComputerAction, ToolCall
+from ck_pro.exceptions import ParseError
+from ck_pro.language.calls import FunctionCallingLanguage
+from ck_pro.language.prompt import Message, Prompt, text_of
+from ck_pro.model.responses import COMPUTER, tool_calls_of
+from ck_pro.template import TemplatedString
+from ck_pro.tool import function_schema
+
+LEFT_OUT = "[screenshot left out]"
+
+
+class ComputerUseLanguage(FunctionCallingLanguage):
+    """Acts of mouse and keyboard by coordinates of a screenshot, beside function calls.
+
+    Args:
+        tool: how the model is offered the computer. "function": as the function
+            `computer(action=..., ...)` of chat completions, for any model that sees images; past
+            steps are told as text. "computer" or "computer_use_preview": as the built-in tool of
+            that type of OpenAI's Responses API; past steps are sent back as the model's own items,
+            each call with its screenshot.
+        display_width, display_height: of the screenshots, in pixels ("computer_use_preview" asks).
+        environment: what is used: "browser", "linux", "mac", "windows" (it asks for that, too).
+        screenshots: at least so many of past steps stay in the prompt, and less than twice as
+            many; older steps are told as text.
+    """
+
+    def __init__(
+        self,
+        tool: Literal["function", "computer", "computer_use_preview"] = "function",
+        *,
+        display_width: int = 1280,
+        display_height: int = 720,
+        environment: str = "browser",
+        screenshots: int = 4,
+    ):
+        self.tool = tool
+        self.display_width, self.display_height = display_width, display_height
+        self.environment = environment
+        self.screenshots = max(1, screenshots)
+
+    def with_display(self, width: int, height: int) -> ComputerUseLanguage:
+        """The same for another screen."""
+        return ComputerUseLanguage(
+            self.tool,
+            display_width=width,
+            display_height=height,
+            environment=self.environment,
+            screenshots=self.screenshots,
+        )
+
+    # --- asking ----------------------------------------------------------------------------
+
+    def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
+        """The computer and the functions as the `tools` parameter."""
+        others = [f for f in functions if f.name != COMPUTER]
+        return {"tools": [self._computer(), *super().call_kwargs(others).get("tools", [])]}
+
+    def _computer(self) -> dict[str, Any]:
+        if self.tool == "function":
+            return function_schema(COMPUTER, COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS)
+        if self.tool == "computer":
+            return {"type": self.tool}
+        return {
+            "type": self.tool,
+            "display_width": self.display_width,
+            "display_height": self.display_height,
+            "environment": self.environment,
+        }
+
+    def render(self, template: TemplatedString, values: Mapping[str, Any]) -> Prompt:
+        """See `AgentLanguage.render`; of the screenshots the older ones are left out."""
+        prompt = super().render(template, values)
+        if self.tool == "function":
+            return prompt
+        return Prompt(_thinned(list(prompt), self.screenshots), prompt.instructions)
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def parse(self, reply: str) -> list[Action]:
+        """A `ComputerAction` for each act and a `ToolCall` for each other call, in order."""
+        items = getattr(reply, "items", None) or []
+        checks = {str(i.get("call_id")): i.get("pending_safety_checks") or () for i in items}
+        actions = super().parse(_WithCalls(reply, items))
+        return [_computer_action(a, checks) if _is_computer(a) else a for a in actions]
+
+    # --- the past --------------------------------------------------------------------------
+
+    def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
+        """The step as text; with a built-in tool as the model's own items and their outputs.
+
+        Of a run that keeps no model texts (`store_io=False`) there are no items.
+        """
+        action = step["action"]
+        info = action.get("llm_info", {})
+        calls = info.get("tool_calls")
+        if self.tool == "function" or not calls or not info.get("items"):
+            return super().history(step, observation)
+        said: Message = {"role": "assistant", "content": action.get("llm_output", "")}
+        said.update(tool_calls=calls, items=info["items"])
+        screens = {s.get("call_id"): s for s in action.get("screens", ())}
+        texts = _texts(action.get("observation"), observation, len(calls))
+        outputs = [_output(c, screens.get(c["id"]), t) for c, t in zip(calls, texts, strict=True)]
+        return [said, *outputs]
+
+
+COMPUTER_DESCRIPTION = """\
+Use the mouse and the keyboard. You are shown the screen after it.
+
+x and y are pixels of the screenshot shown last, from its left top corner."""
+"""The function `computer` as models read it."""
+
+_NUMBER = {"type": "number"}
+_POINT = {"type": "object", "properties": {"x": _NUMBER, "y": _NUMBER}, "required": ["x", "y"]}
+COMPUTER_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "action": {"type": "string", "enum": list(COMPUTER_DEEDS)},
+        "x": {**_NUMBER, "description": "for click, double_click, move, scroll"},
+        "y": _NUMBER,
+        "button": {"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
+        "text": {"type": "string", "description": "for type: typed where the focus is"},
+        "keys": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": 'for keypress: one chord, as ["CTRL", "A"]; for the mouse: keys held',
+        },
+        "path": {"type": "array", "items": _POINT, "description": "for drag: its points"},
+        "scroll_x": {**_NUMBER, "description": "for scroll: pixels to the right"},
+        "scroll_y": {**_NUMBER, "description": "for scroll: pixels down; negative: up"},
+        "ms": {**_NUMBER, "description": "for wait: milliseconds"},
+    },
+    "required": ["action"],
+}
+"""JSON schema of the arguments of the function `computer`."""
+
+
+class _WithCalls(str):
+    """A reply whose calls are there, also where only its items tell them."""
+
+    tool_calls: list[dict[str, Any]]
+
+    def __new__(cls, reply: str, items: Sequence[Mapping[str, Any]]) -> _WithCalls:
+        self = super().__new__(cls, reply)
+        given = getattr(reply, "tool_calls", None)
+        self.tool_calls = given or [call for item in items for call in tool_calls_of(item)]
+        return self
+
+
+def _is_computer(action: Action) -> bool:
+    return isinstance(action, ToolCall) and action.name == COMPUTER
+
+
+def _computer_action(call: Action, checks: Mapping[str, Any]) -> ComputerAction:
+    assert isinstance(call, ToolCall)
+    pending = checks.get(call.call_id.partition("#")[0], ())
+    return computer_action(call.arguments, call_id=call.call_id, pending_safety_checks=pending)
+
+
+def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerAction:
+    """The act that a call's arguments mean.
+
+    Args:
+        arguments: `action` and its fields; points may also be pairs, one key a text.
+        fields: of the action, beside them.
+
+    Raises:
+        ParseError: they mean none; its text tells the model what to mend.
+    """
+    given = {k: v for k, v in arguments.items() if v is not None}
+    if isinstance(given.get("keys"), str):
+        given["keys"] = given["keys"].split("+") if len(given["keys"]) > 1 else [given["keys"]]
+    if isinstance(given.get("path"), list):
+        given["path"] = [_point(p) for p in given["path"]]
+    try:
+        return ComputerAction.model_validate({**given, **fields})
+    except ValidationError as e:
+        first = e.errors(include_url=False)[0]
+        where = ".".join(str(p) for p in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
+        raise ParseError(
+            f"This use of {COMPUTER} is not one: {f'{where}: ' * bool(where)}{said}"
+        ) from None
+
+
+def _point(given: Any) -> Any:
+    pair = isinstance(given, list | tuple) and len(given) == 2
+    return {"x": given[0], "y": given[1]} if pair else given
+
+
+def _texts(observed: Any, joined: str, count: int) -> list[str]:
+    """What each of several calls is told; `joined` is the step's observation as one text."""
+    if isinstance(observed, list) and len(observed) == count > 1:
+        texts = [str(o.get("repr", o)) if isinstance(o, Mapping) else str(o) for o in observed]
+        return [t if len(t) <= len(joined) else joined for t in texts]
+    return [joined, *[""] * (count - 1)]
+
+
+def _output(call: Mapping[str, Any], screen: Mapping[str, Any] | None, text: str) -> Message:
+    """The message that answers a call."""
+    message: Message = {"role": "tool", "tool_call_id": call["id"], "content": text}
+    if screen is None or not screen.get("image"):
+        return message
+    image = {"type": "image_url", "image_url": {"url": screen["image"]}}
+    message["content"] = [{"type": "text", "text": text}, image]
+    facts = ("acknowledged_safety_checks", "current_url")
+    return {**message, **{k: screen[k] for k in facts if screen.get(k)}}
+
+
+def _thinned(messages: list[Message], keep: int) -> list[Message]:
+    """The messages without the older screenshots of outputs, and none twice.
+
+    They go in batches of `keep`, so that prompts stay prefixes of each other but for a rare jump.
+    """
+    shown = [n for n, m in enumerate(messages) if m["role"] == "tool" and any(_images(m))]
+    for n in shown[: max(0, len(shown) // keep - 1) * keep]:
+        messages[n] = {**messages[n], "content": f"{text_of(messages[n]['content'])} {LEFT_OUT}"}
+    if shown and messages[-1]["role"] == "user" and isinstance(messages[-1]["content"], list):
+        last = set(_images(messages[shown[-1]]))
+        parts = [p for p in messages[-1]["content"] if not last & set(_images({"content": [p]}))]
+        messages[-1] = {**messages[-1], "content": parts}
+    return messages
+
+
+def _images(message: Message) -> Iterator[str]:
+    """Addresses of the images of a message."""
+    content = message["content"]
+    for part in content if isinstance(content, list) else ():
+        if part.get("type") == "image_url":
+            yield part["image_url"]["url"]

@@ -1,0 +1,32 @@
+"""Languages by name, as settings give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ck_pro.exceptions import ConfigError
+from ck_pro.language.base import AgentLanguage
+from ck_pro.language.calls import FunctionCallingLanguage
+from ck_pro.language.code import CodeLanguage
+from ck_pro.language.computer import ComputerUseLanguage
+
+LANGUAGES: dict[str, Callable[[], AgentLanguage]] = {
+    "code": CodeLanguage,
+    "function_calls": FunctionCallingLanguage,
+    "computer_use": ComputerUseLanguage,
+    "computer": partial(ComputerUseLanguage, tool="computer"),
+    "computer_use_preview": partial(ComputerUseLanguage, tool="computer_use_preview"),
+}
+"""Name -> what makes the language; the last two use the built-in tool of that type."""
+
+
+def language_named(name: str) -> AgentLanguage:
+    """The language that a setting names.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if name not in LANGUAGES:
+        raise ConfigError(f"language {name!r} is not known; known are: {', '.join(LANGUAGES)}")
+    return LANGUAGES[name]()

@@ -1,0 +1,68 @@
+"""Reading replies: thoughts and code, and literals. Pure."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+from ck_pro.exceptions import ParseError
+from ck_pro.executor.extract import extract_code
+
+_THOUGHT = re.compile(
+    r"\A\s*(?:#{1,6}[ \t]*|\*\*)?thoughts?(?:\*\*)?(?:[ \t]*:(?:\*\*)?|[ \t]*(?=\n))", re.I
+)
+_CODE_LABEL = re.compile(r"(?:#{1,6}[ \t]*|\*\*)?code(?:\*\*)?[ \t]*:?(?:\*\*)?", re.I)
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
+_FENCE_HEAD = re.compile(r"[^\n]{0,80}\n\s*")
+_PYTHON_TAG = "<|python_tag|>"
+
+
+def parse_thought_code(reply: str) -> dict[str, str]:
+    """Split a reply into `thought` (the prose before the code) and `code` (see `extract_code`)."""
+    code = extract_code(reply)
+    prose = _before_code(reply, code).rstrip()
+    before, _, last = prose.rpartition("\n")
+    if code and _CODE_LABEL.fullmatch(last.strip()):
+        prose = before
+    return {"thought": _THOUGHT.sub("", prose).strip(), "code": code}
+
+
+def _before_code(reply: str, code: str) -> str:
+    """The reply up to the fence, or the tag, that opens its code."""
+    if not code.strip():
+        return reply
+    if _PYTHON_TAG in reply:
+        return reply.partition(_PYTHON_TAG)[0]
+    first_line = code.strip().partition("\n")[0].strip()
+    for fence in _FENCE.finditer(reply):
+        head = _FENCE_HEAD.match(reply, fence.end())
+        if head is not None and reply.startswith(first_line, head.end()):
+            return reply[: fence.start()]
+    return reply.partition("```")[0] if "```" in reply else ""
+
+
+def parse_literal(text: str) -> Any:
+    """The Python or JSON literal of a model's reply, which may stand in a fence or in prose.
+
+    Raises:
+        ParseError: there is none.
+    """
+    for candidate in _literal_candidates(text):
+        for read in (ast.literal_eval, json.loads):
+            try:
+                return read(candidate)
+            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                continue
+    raise ParseError("The reply holds no dict that can be read as a Python or JSON literal.")
+
+
+def _literal_candidates(text: str) -> list[str]:
+    """Places to look, the likeliest first: fenced blocks, the whole text, its outer braces."""
+    fenced = re.findall(r"```[\w+.-]*[ \t]*\n(.*?)```", text, flags=re.DOTALL)
+    start, end = text.find("{"), text.rfind("}")
+    braces = [text[start : end + 1]] if 0 <= start < end else []
+    # a planner may write `state = {...}`
+    assigned = [re.sub(r"\A\s*\w+\s*=\s*", "", f) for f in fenced]
+    return [c.strip() for c in (*fenced, *assigned, text, *braces) if c.strip()]

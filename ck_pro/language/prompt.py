@@ -1,0 +1,85 @@
+"""Prompts: chat messages, laid out for prefix caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Message = dict[str, Any]
+
+
+class Prompt(list[Message]):
+    """Chat messages, with the part of them that does not depend on how the run went.
+
+    Attributes:
+        instructions: role, rules and functions, and the instruction of the phase. A replayed run
+            compares it with the recorded one.
+    """
+
+    def __init__(self, messages: Sequence[Message], instructions: str = ""):
+        super().__init__(messages)
+        self.instructions = instructions or "\n".join(
+            text_of(m["content"]) for m in messages if m.get("role") == "system"
+        )
+
+
+def compose_prompt(
+    system: str,
+    task: str,
+    history: Sequence[Message],
+    current: str | Sequence[Mapping[str, Any]],
+    instruction: str,
+) -> Prompt:
+    """Lay a prompt out for prefix caches: what changes least comes first.
+
+    Args:
+        system: role, rules, functions, one worked example; the same in every phase and step.
+        task: the task, the same in every step.
+        history: chat messages of the steps before.
+        current: progress state, observation, notices; text, or parts with images.
+        instruction: what this phase wants, last.
+    """
+    parts = [{"type": "text", "text": current}] if isinstance(current, str) else list(current)
+    parts = [*parts, {"type": "text", "text": instruction}]
+    if all(p["type"] == "text" for p in parts):
+        last: Any = "\n\n".join(p["text"] for p in parts if p["text"].strip())
+    else:
+        last = parts
+    messages: list[Message] = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": f"# Task\n{task}"},
+        *history,
+        {"role": "user", "content": last},
+    ]
+    return Prompt(_alternating(messages), f"{system}\n\n{instruction}")
+
+
+def _alternating(messages: Sequence[Message]) -> list[Message]:
+    """Join neighbours of one role, since many chat templates insist on turns; calls and their
+    outputs stay apart."""
+    out: list[Message] = []
+    for message in messages:
+        if out and out[-1]["role"] == message["role"] and _plain(out[-1]) and _plain(message):
+            joined = _joined(out[-1]["content"], message["content"])
+            out[-1] = {**out[-1], "content": joined}
+        else:
+            out.append(message)
+    return out
+
+
+def _plain(message: Message) -> bool:
+    return message.keys() == {"role", "content"}
+
+
+def _joined(a: Any, b: Any) -> Any:
+    if isinstance(a, str) and isinstance(b, str):
+        return f"{a}\n\n{b}"
+    as_parts = [[{"type": "text", "text": x}] if isinstance(x, str) else list(x) for x in (a, b)]
+    return as_parts[0] + as_parts[1]
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, which may be parts with images; None is no text."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(p.get("text", "") for p in content or () if p.get("type") == "text")
