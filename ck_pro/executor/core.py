@@ -268,7 +268,9 @@ class CodeExecutor:
         timeout: float | None = GLANCE_SECONDS
         quick = True
         while True:
-            messages, data = worker.receive(timeout, frames=not lead.is_out, output=not quick)
+            messages, data = worker.receive(
+                timeout, frames=not lead.is_out, output=not quick, spin=quick
+            )
             quick = False
             output.feed(data)
             messages = lead.mail() + messages

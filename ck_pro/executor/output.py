@@ -10,6 +10,7 @@ from .worker.printing import LENGTHS, MARK_SIZE
 
 _MOST_HANDLES = 1000
 _LONGEST_HEADER = 1 << 20
+_SCAN = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
 class OutputCollector:
@@ -36,66 +37,65 @@ class OutputCollector:
 
     def feed(self, data: bytes) -> None:
         """Add bytes from the pipe."""
-        if self._inside and not self._waiting:
-            taken = data[: self._inside]
-            self._text(taken)
-            self._inside -= len(taken)
-            data = data[len(taken) :]
-        if data:
-            self._waiting += data
-            self._scan()
-
-    def _scan(self) -> None:
+        if not data:
+            return
         waiting = self._waiting
-        while waiting:
-            if self._inside:
-                taken = bytes(waiting[: self._inside])
-                del waiting[: len(taken)]
-                self._inside -= len(taken)
-                self._text(taken)
-                continue
-            at = waiting.find(self._mark)
-            if at < 0:
-                keep = self._tail(waiting)
-                self._text(bytes(waiting[: len(waiting) - keep]))
-                del waiting[: len(waiting) - keep]
-                return
-            if at:
-                self._text(bytes(waiting[:at]))
-                del waiting[:at]
-            if not self._begin_print():
-                return
+        if not waiting:  # as a rule: then nothing needs to be copied
+            waiting += data[self._scan(data) :]
+        else:
+            waiting += data
+            del waiting[: self._scan(waiting)]
 
-    def _tail(self, waiting: bytearray) -> int:
+    def _scan(self, data: bytes | bytearray) -> int:
+        """Take what is whole; gives where that ends."""
+        at, end = 0, len(data)
+        while at < end:
+            if self._inside:
+                begun, at = at, min(end, at + self._inside)
+                self._inside -= at - begun
+                self._text(data[begun:at])
+                continue
+            found = data.find(self._mark, at)
+            begun, at = at, found if found >= 0 else end - self._tail(data, at)
+            if at > begun:
+                self._text(data[begun:at])
+            if found < 0:
+                break
+            begun, at = at, self._begin_print(data, at)
+            if at == begun:
+                break
+        return at
+
+    def _tail(self, data: bytes | bytearray, at: int) -> int:
         # the last bytes may be the beginning of a mark
-        for size in range(min(MARK_SIZE - 1, len(waiting)), 0, -1):
-            if waiting.endswith(self._mark[:size]):
+        longest = min(MARK_SIZE - 1, len(data) - at)
+        if data.find(self._mark[:1], len(data) - longest) < 0:
+            return 0
+        for size in range(longest, 0, -1):
+            if data.endswith(self._mark[:size]):
                 return size
         return 0
 
-    def _begin_print(self) -> bool:
-        """Take a mark and its header off the front; False: more bytes are needed."""
-        waiting = self._waiting
-        if len(waiting) < MARK_SIZE + LENGTHS.size:
-            return False
-        header_size, text_size = LENGTHS.unpack_from(waiting, MARK_SIZE)
-        begin = MARK_SIZE + LENGTHS.size
+    def _begin_print(self, data: bytes | bytearray, at: int) -> int:
+        """Take a mark and its header; gives where they end, or `at` if more bytes are needed."""
+        begin = at + MARK_SIZE + LENGTHS.size
+        if len(data) < begin:
+            return at
+        header_size, text_size = LENGTHS.unpack_from(data, at + MARK_SIZE)
         if header_size > _LONGEST_HEADER:
-            self._text(bytes(waiting[:MARK_SIZE]))
-            del waiting[:MARK_SIZE]
-            return True
-        if len(waiting) < begin + header_size:
-            return False
-        self._note(bytes(waiting[begin : begin + header_size]), text_size)
-        del waiting[: begin + header_size]
+            self._text(data[at : at + MARK_SIZE])
+            return at + MARK_SIZE
+        if len(data) < begin + header_size:
+            return at
+        self._note(data[begin : begin + header_size], text_size)
         self._inside = text_size
-        return True
+        return begin + header_size  # type: ignore[no-any-return]
 
-    def _note(self, header: bytes, text_size: int) -> None:
+    def _note(self, header: bytes | bytearray, text_size: int) -> None:
         if self._total >= self._limit and b'"' not in header:
             return  # a flood: nothing of this is kept, and it has no object
         try:
-            spans = json.loads(header)
+            spans, _ = _SCAN(header.decode("ascii"), 0)
             for start, length, *handle in spans:
                 if not 0 <= start <= start + length <= text_size:
                     return
@@ -109,10 +109,10 @@ class OutputCollector:
                 else:
                     found = None
                 self._spans.append((self._total + start, length, found))
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError, RecursionError, StopIteration):
             return
 
-    def _text(self, data: bytes) -> None:
+    def _text(self, data: bytes | bytearray) -> None:
         room = self._limit - len(self._kept)
         if room > 0:
             self._kept += data[:room]
@@ -120,7 +120,7 @@ class OutputCollector:
 
     def finish(self) -> tuple[str, list[Any]]:
         """Give the output and the printed entries of the step."""
-        self._text(bytes(self._waiting))
+        self._text(self._waiting)
         self._waiting.clear()
         kept = bytes(self._kept)
         output = kept.decode("utf-8", "replace")

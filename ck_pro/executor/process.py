@@ -27,7 +27,9 @@ _SEND_SECONDS = 5
 _DEATH_SECONDS = 5.0
 _LAST_WORD_SECONDS = 0.5
 _SOON_MICROSECONDS = 5000
-_READ = 262_144
+_READ = 65_536  # more would have to be mapped and unmapped for every read
+_LONGEST_DRAIN = 32
+_SPIN_SECONDS = 0.0002
 
 _living: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
 
@@ -80,6 +82,8 @@ class WorkerProcess:
             for frames in (True, False)
             for output in (True, False)
         }
+        self._frames_poll = select.poll()
+        self._frames_poll.register(self._sock.fileno(), select.POLLIN)
         _living.add(self)
         try:
             ends = [worker_end.fileno(), supervisor_end.fileno(), worker_pipe]
@@ -157,6 +161,7 @@ class WorkerProcess:
         Raises:
             wire.WireError: it sent something else than frames.
         """
+        wire.spin(self._frames_poll, _SPIN_SECONDS)
         try:
             data = self._sock.recv(_READ)
         except OSError:
@@ -165,7 +170,11 @@ class WorkerProcess:
         return self._take_messages()
 
     def receive(
-        self, timeout: float | None, frames: bool = True, output: bool = True
+        self,
+        timeout: float | None,
+        frames: bool = True,
+        output: bool = True,
+        spin: bool = False,
     ) -> tuple[list[list[Any]], bytes]:
         """Wait for messages, output, or a wake-up.
 
@@ -173,6 +182,7 @@ class WorkerProcess:
             timeout: seconds, or None for ever.
             frames: read messages; else another thread does.
             output: read the pipe; else it is left for later.
+            spin: something may come in microseconds.
 
         Raises:
             WorkerGone: it ended, and all it said has been given.
@@ -181,7 +191,9 @@ class WorkerProcess:
         messages: list[list[Any]] = []
         printed = b""
         milliseconds = None if timeout is None else max(0, int(timeout * 1000) + 1)
-        for descriptor, _ in self._polls[frames, output].poll(milliseconds):
+        poll = self._polls[frames, output]
+        ready = wire.spin(poll, _SPIN_SECONDS) if spin else None
+        for descriptor, _ in ready or poll.poll(milliseconds):
             if descriptor == self._sock.fileno():
                 messages = self._read_messages()
             elif descriptor == self._pipe:
@@ -233,14 +245,14 @@ class WorkerProcess:
     def drain(self) -> bytes:
         """Read what is in the pipe now (a flood in the background never ends: not all of it)."""
         pieces = []
-        for _ in range(8):
+        for _ in range(_LONGEST_DRAIN):
             try:
                 data = os.read(self._pipe, _READ)
             except OSError:
                 break
-            if not data:
-                break
             pieces.append(data)
+            if len(data) < _READ:
+                break
         return b"".join(pieces)
 
     def _read_control(self, block: bool) -> None:

@@ -12,12 +12,12 @@ theirs; so a call from a single thread costs no switch between threads.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import gc
 import io
 import itertools
 import os
+import select
 import signal
 import socket
 import sys
@@ -27,9 +27,11 @@ from typing import Any
 
 from . import limits, stubs, wire
 from .printing import Streams, leave, make_mark, no_input
-from .source import SourceBook, compile_step, describe
+from .source import SourceBook, describe
 from .workspace import Workspace
 
+_READ = 65_536  # more would have to be mapped and unmapped for every read
+_SPIN_SECONDS = 0.0001
 END_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2) + 9 if sys.platform == "linux" else 31
 
 
@@ -63,6 +65,8 @@ class Worker:
         self._sock = sock
         self._config = config
         self._reader = wire.FrameReader(stubs.Result.make, limit=2 * wire.MAX_FRAME)
+        self._poll = select.poll()
+        self._poll.register(sock.fileno(), select.POLLIN)
         self._read_lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._state = threading.Condition()
@@ -100,6 +104,7 @@ class Worker:
     def serve(self) -> None:
         """Run steps until the parent says goodbye, or is gone."""
         while True:
+            self._prepare()
             message = self._read()
             if message[0] == "run":
                 self._run(*message[1:])
@@ -108,9 +113,14 @@ class Worker:
                 os._exit(0)
             # else: a late answer to a call of a step that is over
 
+    def _prepare(self) -> None:
+        """Make whole again what the code may have broken, while nobody waits for it."""
+        self._all_builtins.update(self._builtins)
+        self._streams.mend()
+
     def _read(self) -> list[Any]:
         while (message := self._reader.take()) is None:
-            data = self._sock.recv(262_144)
+            data = self._sock.recv(_READ)
             if not data:
                 os._exit(0)
             self._reader.feed(data)
@@ -125,14 +135,15 @@ class Worker:
             self._module = self._new_module()
         if functions is not None:
             self._take_functions(functions)
-        self._all_builtins.update(self._builtins)  # the code may have broken them
-        self._streams.mend()
+        before: set[threading.Thread] = set()
+        if threading.active_count() > 1:  # they went on in the meantime
+            self._prepare()
+            before.update(threading.enumerate())
         limits.grant_cpu(timeout)
         limits.grant_memory(0.5 if self._out_of_memory else 0.0)
         finder: Any = sys.path_importer_cache.get(self._config["workdir"])
         if finder is not None:  # a module written a moment ago must be found
             finder.invalidate_caches()
-        before = set(threading.enumerate())
         self._step = self._number = step
         value, error = self._execute(step, code)
         if os.getpid() != self._pid:  # a child that the code forked came to the end of the code
@@ -148,13 +159,7 @@ class Worker:
         names = self._module.__dict__
         value = None
         try:
-            self._book.add(name, code)
-            # not ast.parse, whose frame would stand in the traceback of a syntax error
-            tree = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
-            assert isinstance(tree, ast.Module)
-            if "class " in code:
-                self._book.add_classes(name, tree)
-            body, last = compile_step(tree, name)
+            body, last = self._book.compile(name, code)
             if body is not None:
                 exec(body, names)
             if last is not None:
@@ -177,11 +182,12 @@ class Worker:
         # as CPython at the end of a script; but the idle threads of a pool would never end
         pools = sys.modules.get("concurrent.futures.thread")
         pooled = pools._threads_queues if pools is not None else ()
+        main = threading.main_thread()
         while threading.active_count() > 1:
             left = [
                 one
                 for one in threading.enumerate()
-                if one not in before and not one.daemon and one not in pooled
+                if not (one in before or one is main or one.daemon or one in pooled)
             ]
             if not left:
                 break
@@ -247,6 +253,7 @@ class Worker:
         while waiting.reply is None:
             if self._read_lock.acquire(blocking=False):
                 try:
+                    wire.spin(self._poll, _SPIN_SECONDS)
                     while waiting.reply is None:
                         self._route(self._read())
                 finally:

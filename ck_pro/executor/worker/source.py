@@ -24,12 +24,29 @@ class SourceBook:
         self._getfile = inspect.getfile
         inspect.getfile = self._find_file  # type: ignore[assignment]
 
-    def add(self, name: str, code: str) -> None:
-        """Note a step's source under its file name."""
-        linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+    def compile(self, name: str, code: str) -> tuple[CodeType | None, CodeType | None]:
+        """Note a step's source under its file name, and compile it.
 
-    def add_classes(self, name: str, tree: ast.Module) -> None:
-        """Note the classes that a step defines."""
+        Returns:
+            All statements but a last expression, and that expression.
+
+        Raises:
+            SyntaxError: and whatever else the compiler raises.
+        """
+        linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+        if "\n" not in code and not code[:1].isspace():
+            try:  # one expression, as many steps are: read once, by the compiler alone
+                return None, compile(code, name, "eval", dont_inherit=True)
+            except SyntaxError:
+                pass
+        # not ast.parse, whose frame would stand in the traceback of a syntax error
+        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        assert isinstance(tree, ast.Module)
+        if "class " in code:
+            self._add_classes(name, tree)
+        return compile_step(tree, name)
+
+    def _add_classes(self, name: str, tree: ast.Module) -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 self._classes[node.name] = name
