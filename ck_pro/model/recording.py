@@ -1,4 +1,4 @@
-"""`replay:FILE` and `record:FILE:TARGET`: replies in a file, for demos, tests and debugging.
+"""Recordings: replies in a file, for demos, tests and debugging, and `record:FILE:TARGET`.
 
 The file has one JSON object per line. Replies:
 
@@ -8,8 +8,9 @@ The file has one JSON object per line. Replies:
 ```
 
 and beside them `messages` (a hash of the prompt) for calls made by tools, which have several per
-step, and `tool_calls` where there are any. Agent, phase, step, task and messages are the key; of
-two lines with one key the last counts. Each text of instructions stands in a line of its own,
+step, and `tool_calls` and `items` where there are any. Agent, phase, step, task and messages are
+the key; of two lines with one key the last counts. Each text of instructions stands in a line of
+its own,
 `{"instructions": "sha256:...", "text": "..."}`, so that a difference can be shown.
 """
 
@@ -22,17 +23,16 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import ReplayError
 from ck_pro.model.backend import Backend, ChatRequest
-from ck_pro.model.elements import fill_reply, message_text, template_reply
+from ck_pro.model.elements import message_text, template_reply
 from ck_pro.model.normalise import normalise, normalise_task
 from ck_pro.model.reasoning import split_reasoning
-from ck_pro.model.types import CallContext, Message, RawReply, Usage
+from ck_pro.model.types import CallContext, Message, RawReply
 
 Key = tuple[str, str, int, str, str]
 """Agent path, phase, step, normalised task, hash of the messages (tools' calls only)."""
@@ -45,12 +45,13 @@ def reply_key(messages: Sequence[Message], context: CallContext) -> Key:
     digest = ""
     if context.phase.startswith("tool:"):
         texts = [f"{m.get('role')}: {message_text(m)}" for m in messages]
-        digest = _digest(normalise("\n".join(texts), context.workdir))
+        digest = digest_of(normalise("\n".join(texts), context.workdir))
     task = normalise_task(context.task, context.workdir)
     return (context.agent, context.phase, context.step, task, digest)
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
+    """A text's hash, as recordings write it."""
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -100,6 +101,28 @@ class Recording:
             raise TypeError("'reply' is not a text")
         self.replies[(str(agent), str(phase), int(step), str(task), str(digest))] = row
 
+    def find(self, request: ChatRequest) -> dict[str, Any]:
+        """The recorded line for a request.
+
+        Raises:
+            ReplayError: there is none.
+        """
+        key = reply_key(request.messages, request.context)
+        row = self.replies.get(key)
+        if row is None:
+            raise ReplayError(_missing(self, key))
+        return row
+
+    def changed(self, row: Mapping[str, Any], request: ChatRequest) -> str:
+        """How the prompt's instructions differ from the recorded ones; "" where they do not."""
+        now = normalise(request.context.instructions, request.context.workdir)
+        recorded = row.get("instructions", "")
+        if recorded == digest_of(now):
+            return ""
+        if recorded in self.texts:
+            return f"the prompt has changed: {difference(self.texts[recorded], now)}"
+        return "it does not say which instructions it answered"
+
     def lines(self) -> list[str]:
         """The file's lines: each text of instructions before the first reply that uses it."""
         out, said = [], set()
@@ -121,79 +144,8 @@ def _line(row: Mapping[str, Any]) -> str:
     return text
 
 
-@lru_cache(maxsize=16)
-def _loaded(path: Path, mtime_ns: int, size: int) -> Recording:
-    return Recording.load(path)
-
-
-class ReplayBackend(Backend):
-    """Answers with recorded replies; anything that does not fit is an error that says what.
-
-    Args:
-        path: the recording.
-        check: compare the instructions with the recorded ones.
-    """
-
-    free = True
-
-    def __init__(self, path: str | Path, check: bool = True):
-        self.path = Path(path).expanduser()
-        self.compare = check
-
-    def describe(self) -> str:
-        return f"replaying the recording {self.path}"
-
-    def model_name(self, params: Mapping[str, Any]) -> str:
-        return "replay"
-
-    def check(self) -> None:
-        self.recording()
-
-    def recording(self) -> Recording:
-        """The recording as it is on disk now; read once for all threads."""
-        try:
-            stat = self.path.stat()
-        except OSError as e:
-            raise ReplayError(
-                f"replay: cannot read the recording {self.path}: {e.strerror}"
-            ) from None
-        return _loaded(self.path.absolute(), stat.st_mtime_ns, stat.st_size)
-
-    def complete(self, request: ChatRequest) -> RawReply:
-        recording, context = self.recording(), request.context
-        key = reply_key(request.messages, context)
-        row = recording.replies.get(key)
-        if row is None:
-            raise ReplayError(_missing(recording, key))
-        if self.compare:
-            self._compare(recording, row, context)
-        usage = row.get("usage")
-        return RawReply(
-            text=fill_reply(row["reply"], request.messages, context),
-            reasoning=str(row.get("reasoning", "")),
-            tool_calls=list(row.get("tool_calls", [])),
-            usage=Usage(**usage) if isinstance(usage, dict) else None,
-            finish_reason=str(row.get("finish_reason", "stop")),
-            model="replay",
-        )
-
-    def _compare(self, recording: Recording, row: dict[str, Any], context: CallContext) -> None:
-        now = normalise(context.instructions, context.workdir)
-        recorded = row.get("instructions", "")
-        if recorded == _digest(now):
-            return
-        if recorded in recording.texts:
-            problem = f"the prompt has changed: {_difference(recording.texts[recorded], now)}"
-        else:
-            problem = "it does not say which instructions it answered"
-        raise ReplayError(
-            f"replay: the recorded reply for {context.where()} does not fit: {problem}; record it "
-            f"anew, or take it as it is with 'replay:{self.path}?check=off'"
-        )
-
-
-def _difference(recorded: str, now: str) -> str:
-    """The first lines that differ."""
+def difference(recorded: str, now: str) -> str:
+    """The first lines in which two texts differ."""
     diff = difflib.unified_diff(recorded.split("\n"), now.split("\n"), "recorded", "now", "", "", 0)
     lines = [line[:160] for line in diff]
     more = f"\n... and {len(lines) - _DIFF_LINES} lines more" if len(lines) > _DIFF_LINES else ""
@@ -207,14 +159,19 @@ def _missing(recording: Recording, key: Key) -> str:
         f"replay: {recording.path} has no reply for {agent}, {phase}, step {step}, "
         f"task '{' '.join(shown.split())}'"
     )
-    if not recording.replies:
-        return f"{line}; it is empty"
-    nearest = max(recording.replies, key=lambda k: _closeness(k, key))
+    return line + nearest_of(list(recording.replies), key)
+
+
+def nearest_of(known: Sequence[Key], key: Key) -> str:
+    """What comes nearest to a key that is not known, as the end of a line for a person."""
+    if not known:
+        return "; it is empty"
+    nearest = max(known, key=lambda k: _closeness(k, key))
     n_agent, n_phase, n_step, n_task, _ = nearest
-    other = "the same task" if n_task == task else f"task '{' '.join(n_task.split())[:200]}'"
+    other = "the same task" if n_task == key[3] else f"task '{' '.join(n_task.split())[:200]}'"
     if nearest[:4] == key[:4]:
-        return f"{line} with these messages (it has one with others)"
-    return f"{line}; the nearest is {n_agent}, {n_phase}, step {n_step}, {other}"
+        return " with these messages (it has one with others)"
+    return f"; the nearest is {n_agent}, {n_phase}, step {n_step}, {other}"
 
 
 def _closeness(known: Key, wanted: Key) -> tuple[bool, float, bool, int]:
@@ -256,24 +213,40 @@ class RecordBackend(Backend):
         row: dict[str, Any] = dict(zip(_KEY_FIELDS, key, strict=True))
         if not row["messages"]:
             del row["messages"]
-        row["instructions"] = _digest(instructions)
+        row["instructions"] = digest_of(instructions)
         text, inline = split_reasoning(reply.text)
         reasoning = "\n".join(r for r in (reply.reasoning, inline) if r)
-        row["reply"] = template_reply(text, request.messages, context)
-        row.update(_optional(reply, reasoning))
-        _save(self.path, {"instructions": _digest(instructions), "text": instructions}, row)
+
+        def template(text: str) -> str:
+            return template_reply(text, request.messages, context)
+
+        row["reply"] = template(text)
+        row.update(_optional(reply, reasoning, template))
+        _save(self.path, {"instructions": digest_of(instructions), "text": instructions}, row)
         return reply
 
 
-def _optional(reply: RawReply, reasoning: str) -> dict[str, Any]:
+def _optional(reply: RawReply, reasoning: str, template: Callable[[str], str]) -> dict[str, Any]:
     """What a line holds beside the reply's text, where there is any."""
     values = {
         "reasoning": reasoning,
-        "tool_calls": reply.tool_calls,
+        "tool_calls": each_text(reply.tool_calls, template),
+        "items": each_text(reply.items, template),
         "finish_reason": "" if reply.finish_reason == "stop" else reply.finish_reason,
         "usage": reply.usage.to_dict() if reply.usage is not None else None,
     }
     return {k: v for k, v in values.items() if v}
+
+
+def each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON data with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {k: each_text(v, change) for k, v in value.items()}
+    if isinstance(value, list):
+        return [each_text(v, change) for v in value]
+    return value
 
 
 _WRITING = threading.Lock()

@@ -95,10 +95,12 @@ def open_target(
         from ck_pro.model.http_endpoint import HttpBackend
 
         return HttpBackend(rest, os.environ.get(api_key_env, ""), headers)
-    from ck_pro.model.recording import RecordBackend, ReplayBackend
-
     if kind == "replay":
+        from ck_pro.model.replay import ReplayBackend
+
         path, check = split_replay(rest)
         return ReplayBackend(path, check=check)
+    from ck_pro.model.recording import RecordBackend
+
     path, _, inner = rest.partition(":")
     return RecordBackend(path, open_target(inner, api_key_env=api_key_env, headers=headers))

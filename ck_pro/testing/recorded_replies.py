@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ck_pro.model import CallContext, ChatRequest
-from ck_pro.model.recording import ReplayBackend
+from ck_pro.model.replay import ReplayBackend
 from ck_pro.testing.chat_server import ChatCall
 
 CONTEXT_HEADERS = {
