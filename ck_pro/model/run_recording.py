@@ -157,7 +157,8 @@ class RunRecording:
         if context.instructions.startswith(system):
             rest = normalise(context.instructions[len(system) :], context.workdir)[-_TAIL // 2 :]
             if not row["tail"].endswith(rest):
-                return f"the prompt has changed: {difference(row['tail'][-len(rest) :], rest)}"
+                lines = row["tail"].split("\n")[-1 - rest.count("\n") :]
+                return f"the prompt has changed: {difference(chr(10).join(lines), rest)}"
         return ""
 
     # --- reading ---------------------------------------------------------------------------

@@ -1,0 +1,177 @@
+"""`replay:RUN`: a recorded run again, step by step, or a loud failure."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_runs import Samples, make_agent, read_lines, run_tasks
+
+from ck_pro import MultiStepAgent
+from ck_pro.exceptions import ReplayError
+from ck_pro.journal import EVENTS_FILE, Journal, compress_journal, journal_folders
+from ck_pro.model import LLM, CallContext
+from ck_pro.testing import ScriptedLLM
+
+
+def _replaying(agent: MultiStepAgent, target: str) -> MultiStepAgent:
+    agent.model = LLM(call_target=target)
+    for sub in agent.sub_agents:
+        sub.model = agent.model
+    return agent
+
+
+def _steps(row: dict[str, Any]) -> Any:
+    """What agents were told, said, and saw in a row, at every depth; without what each run has
+    its own of: ids, times, and what the model's name says."""
+
+    def plain(session: dict[str, Any]) -> Any:
+        out = []
+        for step in session["steps"]:
+            action = step["action"]
+            calls = action.get("llm_info", {}).get("tool_calls")
+            subs = [plain(s) for s in action.get("sub_sessions", ())]
+            out.append((action["llm_input"], action["llm_output"], calls, subs))
+        return (session["task"], session["info"]["status"], out)
+
+    return plain(row["session"])
+
+
+@pytest.mark.parametrize("form", ["rows", "run", "task", "journal", "compressed"])
+def test_every_form_of_a_run_reproduces_it(samples: Samples, tmp_path: Path, form: str) -> None:
+    recorded = {r["id"]: r for r in read_lines(samples.good)}
+    journals = tmp_path / "recorded"
+    shutil.copytree(samples.journals(samples.good), journals)
+    if form == "compressed":
+        for folder in journal_folders(journals):
+            compress_journal(folder)
+    path = {
+        "rows": samples.good,
+        "task": journals / "capital",
+        "journal": journals / "capital" / EVENTS_FILE,
+    }.get(form, journals)
+    names = ["capital"] if form in ("task", "journal") else ["sum", "capital"]
+    again = run_tasks(_replaying(make_agent(), f"replay:{path}"), tmp_path / "again.jsonl", names)
+    for row in read_lines(again):
+        assert _steps(row) == _steps(recorded[row["id"]])
+        assert row["session"]["info"]["status"] == "done"
+
+
+def _one_step_agent(answers: list[str], rules: str = "") -> MultiStepAgent:
+    from ck_pro.language import FunctionCallingLanguage
+
+    return MultiStepAgent(
+        name="solo",
+        model=ScriptedLLM(replies=answers),
+        language=FunctionCallingLanguage(),
+        description=rules,
+    )
+
+
+def test_tries_come_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:
+    for n, answer in enumerate(["first", "second"]):
+        with Journal(tmp_path / "run" / f"try-{n}") as journal:
+            _one_step_agent([answer]).run("Say a word.", journal=journal)
+    agent = _one_step_agent([])
+    agent.model = LLM(call_target=f"replay:{tmp_path / 'run'}")
+    said = [agent("Say a word.")["output"] for _ in range(4)]
+    assert said == ["first", "second", "first", "second"]  # then from the beginning
+
+
+def _call(target: str, content: str = "hi", *, system: str = "rules", **where: Any) -> str:
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": content}]
+    facts = {"agent_path": ("solo",), "phase": "action", "task": "t", "sid": "live", **where}
+    instructions = f"{system}\n\n{content.split('|')[-1]}"
+    context = CallContext(instructions=instructions, **facts)
+    return str(LLM(call_target=target)(messages, context=context))
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    folder = tmp_path / "task"
+    with Journal(folder) as journal:
+        facts = {"task": "t", "agent": "solo", "path": ["solo"]}
+        journal.append("session", sid="s", data=facts)
+        for n in range(2):
+            system = {"role": "system", "content": "rules"}
+            user = {"role": "user", "content": f"[{n + 3}] button 'Go' at http://localhost:1|Act."}
+            data = {"messages": [system, user], "output": f"click({n + 3})", "usage": {}}
+            journal.append("model_call", sid="s", i=n, phase="action", data=data)
+        for said in ("a", "b"):
+            data = {"messages": [{"role": "user", "content": "q"}], "output": said}
+            journal.append("model_call", sid="s", i=1, phase="tool:ask_llm", data=data)
+        failure = {"error": "ModelUnavailable: gone"}
+        journal.append("model_failed", sid="s", i=2, phase="action", data=failure)
+    return folder
+
+
+def test_replies_are_fitted_to_the_run_that_asks(journal: Path) -> None:
+    assert _call(f"replay:{journal}", "[70] button 'Go' and more|Act.", step=1) == "click(70)"
+
+
+def test_a_tools_calls_of_one_prompt_come_in_order(journal: Path) -> None:
+    llm = LLM(call_target=f"replay:{journal}")
+    context = CallContext(agent_path=("solo",), phase="tool:ask_llm", step=1, task="t", sid="x")
+    assert [llm("q", context=context) for _ in range(2)] == ["a", "b"]
+    with pytest.raises(ReplayError, match="step 1 beyond the 2 that were recorded"):
+        llm("q", context=context)
+    with pytest.raises(ReplayError, match="with these messages"):
+        llm("other", context=context)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"task": "other"}, "task 'other'; the nearest is solo, action, step 0, task 't'"),
+        ({"agent_path": ("duo",)}, "no reply for duo, action, step 0, task 't'; the nearest"),
+        ({"step": 7}, "step 7; that session has steps 0 to 1 of that phase"),
+        ({"step": 2}, r"the model failed there \(ModelUnavailable: gone\)"),
+        ({"phase": "plan"}, "that session has no such phase"),
+        ({"system": "new rules"}, r"has changed: \n@@ .* @@\n\n-rules\n\+new rules"),
+        ({"content": "[3] button 'Go'|Do."}, r"has changed: \n@@ .* @@\n\n-.*Act\.\n\+Do\."),
+    ],
+)
+def test_what_does_not_fit_fails_and_says_what(
+    journal: Path, changed: dict[str, Any], says: str
+) -> None:
+    given = {"content": "[3] button 'Go'|Act.", **changed}
+    with pytest.raises(ReplayError, match=says):
+        _call(f"replay:{journal}", **given)
+
+
+def test_the_comparison_can_be_left_out(journal: Path) -> None:
+    target = f"replay:{journal}?check=off"
+    assert _call(target, "[5] button 'Go'|Do.", system="new rules") == "click(5)"
+
+
+def test_a_run_without_texts_says_so(tmp_path: Path) -> None:
+    agent = _one_step_agent(["word"])
+    agent.store_io = False
+    with Journal(tmp_path) as journal:
+        agent.run("Say a word.", journal=journal)
+    with pytest.raises(ReplayError, match="was it run with store_io=False"):
+        LLM(call_target=f"replay:{tmp_path}").check()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no journal in it"),
+        ('{"kind":"model_call","sid":"s","data":{"messages":[]}}\n', "is no run of ours"),
+        ("nonsense\n", "line 1: not JSON"),
+    ],
+)
+def test_what_is_no_run_is_one_clear_line(tmp_path: Path, content: str | None, says: str) -> None:
+    if content is not None:
+        (tmp_path / EVENTS_FILE).write_text(content)
+    with pytest.raises(ReplayError, match=says):
+        LLM(call_target=f"replay:{tmp_path}").check()
+
+
+def test_rows_of_other_origin(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"session": {"task": "t", "steps": 3}}\n')
+    with pytest.raises(ReplayError, match="is no run of ours"):
+        LLM(call_target=f"replay:{path}").check()
