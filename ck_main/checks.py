@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from ck_main.model_settings import settings_of_models
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.config import KwargsInitializable, parts_of
 from ck_pro.exceptions import ConfigError, ContentFiltered, ModelUnavailable
@@ -35,13 +36,7 @@ def _idle(part: KwargsInitializable, value: Any) -> bool:
 
 def model_settings(agent: KwargsInitializable, target: str) -> dict[str, Any]:
     """Settings that make `target` the model of an agent and of everything below it."""
-    settings: dict[str, Any] = {}
-    for path, _ in parts_of(agent, LLM):
-        at = settings
-        for name in path:
-            at = at.setdefault(name, {})
-        at["call_target"] = target
-    return settings
+    return settings_of_models(agent, {"call_target": target})
 
 
 def asks_a_person(agent: KwargsInitializable) -> bool:

@@ -68,9 +68,10 @@ def cli(
     check_output(output)
     with DemoSite(data / "site") as site:
         agent = demo_agent(site.origin, data, model, record)
+        tasks = folder_of(output) / TASKS
         job = Job(
             output=output,
-            input=folder_of(output) / TASKS,
+            input=tasks,
             files_dir=data,
             ids=split_ids(ids),
             options=RunOptions(workers=workers, probe=lambda: probe_services(agent)),
@@ -83,7 +84,7 @@ def cli(
         earlier = set_aside(output)
         if earlier is not None:
             screen.print(f"The earlier demo's rows are now in {earlier}.", highlight=False)
-        write_tasks(data / TASKS, job.input, site.origin)
+        write_tasks(data / TASKS, tasks, site.origin)
         code, outcomes = run_job(agent, job, screen, out)
     if code not in (ExitCode.DONE, ExitCode.PROBLEM):
         return code

@@ -123,12 +123,13 @@ class Outcome:
     """How a task ended, for tables and exit codes.
 
     Args:
-        steps: steps of all agents together.
-        seconds: wall time.
-        tokens: prompt and completion tokens of all calls.
+        steps: steps of all agents together, in all tries of which the row tells.
+        seconds: wall time of them.
+        tokens: prompt and completion tokens of all their calls.
         corr: 1, 0, or None where no right answer is known.
         money: USD; None when not known.
         earlier: the row was in the output before this run.
+        tries: how many tries of the task were made.
     """
 
     id: str
@@ -144,6 +145,7 @@ class Outcome:
     tokens: int
     money: float | None = None
     earlier: bool = False
+    tries: int = 1
 
     @classmethod
     def of_row(
@@ -151,6 +153,13 @@ class Outcome:
     ) -> Outcome:
         """Read off a row. Raises KeyError, TypeError or AttributeError if it is not one."""
         info, scored = row["session"]["info"], row["eval"]
+        tries = row.get("sel_cands") or [
+            {
+                "steps": count_steps(row["session"]),
+                "seconds": info.get("duration", 0.0),
+                "tokens": tokens_of(row["session"]),
+            }
+        ]
         return cls(
             id=str(row["id"]),
             question=row["task"],
@@ -160,11 +169,12 @@ class Outcome:
             status=info["status"],
             stop_reason=info.get("stop_reason"),
             message=info.get("message", ""),
-            steps=count_steps(row["session"]),
-            seconds=float(info.get("duration", 0.0)),
-            tokens=int(info["call_stat"]["__ALL__"]["total_tokens"]),
+            steps=sum(int(t["steps"]) for t in tries),
+            seconds=sum(float(t["seconds"]) for t in tries),
+            tokens=sum(int(t["tokens"]) for t in tries),
             money=money,
             earlier=earlier,
+            tries=len(tries),
         )
 
 
@@ -172,6 +182,11 @@ def count_steps(session: Mapping[str, Any]) -> int:
     """Steps of a row's session and of all sessions below it."""
     nested = (sub for s in session["steps"] for sub in s["action"].get("sub_sessions", ()))
     return len(session["steps"]) + sum(count_steps(sub) for sub in nested)
+
+
+def tokens_of(session: Mapping[str, Any]) -> int:
+    """Prompt and completion tokens of a row's session and of all sessions below it."""
+    return int(session["info"]["call_stat"]["__ALL__"]["total_tokens"])
 
 
 class RowFile:

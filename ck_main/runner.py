@@ -1,9 +1,9 @@
 """The runner: tasks in, rows out, one folder per task, and nothing lost on the way.
 
 `<output without its ending>/<task>/` holds the journal (`events.jsonl`, `blobs/`) and `work/`, the
-folder in which the task's code runs, with the task's file in it. What an attempt that was
-interrupted left there moves to `attempt-1/`, `attempt-2/`, ... A task whose row is in the output
-is not run again.
+folder in which the task's code runs, with the task's file in it. What an earlier attempt left
+there moves to `attempt-1/`, `attempt-2/`, ... Of several tries each has such a folder of its own,
+`<task>/try-1/`, ... A task whose row is in the output is not run again.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from enum import IntEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ck_main.attempt import (
     Agent,
@@ -28,28 +27,32 @@ from ck_main.attempt import (
     stop_reasons,
 )
 from ck_main.dataset import Task
+from ck_main.limits import RunBudget
 from ck_main.rows import Outcome, OutputError, RowFile, what_to_do
-from ck_pro.exceptions import CKError, ContentFiltered, JournalError, ManualAbort, ReplayError
+from ck_main.run_options import ExitCode, RunOptions
+from ck_main.tries import TaskTries
+from ck_pro.exceptions import (
+    CKError,
+    ContentFiltered,
+    JournalError,
+    ManualAbort,
+    ModelUnavailable,
+    ReplayError,
+)
+from ck_pro.journal import EVENTS_FILE
 from ck_pro.model import Budget
 from ck_pro.session import AgentSession, Status, StopReason
 
+__all__ = ["ExitCode", "RunOptions", "TaskRunner", "Watcher"]
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 2.0
 # faults of one task, and of no service: a recording that does not fit it, a filtered prompt
 _OWN_FAULTS = frozenset(e.__name__ for e in (ReplayError, ContentFiltered))
 
 
-class ExitCode(IntEnum):
-    """What a command's exit code means."""
-
-    DONE = 0
-    PROBLEM = 1
-    USAGE = 2
-    LINES = 3
-    OUTPUT = 4
-    UNREACHABLE = 5
-    INTERNAL = 6
-    STOPPED = 130
+# ends that another attempt may not come to, though nothing that lasts is known to be wrong
+_PASSING = frozenset({StopReason.ENVIRONMENT_FAILURE, StopReason.INTERNAL_ERROR})
+_T = TypeVar("_T")
 
 
 class Watcher(Protocol):
@@ -66,31 +69,6 @@ class Watcher(Protocol):
 
     def note(self, text: str) -> None:
         """One line that a person should see."""
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How tasks are run.
-
-    Args:
-        workers: tasks at once.
-        max_steps, max_seconds, max_tokens, max_money: limits of one task, over all its agents;
-            None means no limit. Seconds of wall time, USD.
-        probe: raises a `CKError` while a service that all tasks need cannot be reached, or
-            refuses. Asked after a task in which a service failed, at any depth, before its row is
-            written: an outage must not use up this task, nor the others.
-    """
-
-    workers: int = 1
-    max_steps: int | None = None
-    max_seconds: float | None = None
-    max_tokens: int | None = None
-    max_money: float | None = None
-    probe: Callable[[], None] | None = None
-
-    def budget(self) -> Budget:
-        """A fresh budget for one task; its clock starts now."""
-        return Budget(self.max_steps, self.max_seconds, self.max_tokens, self.max_money)
 
 
 class TaskRunner:
@@ -122,7 +100,13 @@ class TaskRunner:
         """Of the tasks that this runner ended, by id."""
         self.failure: CKError | None = None
         """What stopped the whole run, if something did."""
+        self.budget = RunBudget(options.run)
+        """What all tasks use; its clock runs."""
+        self.limit: str | None = None
+        """One line: which limit of the run was reached, if one was."""
         self._lock, self._probing = threading.Lock(), threading.Lock()
+        self._keeping = threading.Lock()
+        self._tries: RowFile | None = None
         try:
             rows.folder.mkdir(exist_ok=True)
             if not os.access(rows.folder, os.W_OK | os.X_OK):
@@ -141,10 +125,15 @@ class TaskRunner:
             CKError: `failure`: the output could not be written, or a service was lost.
         """
         queue = iter(tasks)
-        if self.options.workers == 1:
-            self._work(queue)
-        else:
-            self._run_threads(queue)
+        try:
+            with self.budget.stopping(self.stop):
+                if self.options.workers == 1:
+                    self._work(queue)
+                else:
+                    self._run_threads(queue)
+        finally:
+            if self._tries is not None:
+                self._tries.close()
         if self.failure is not None:
             raise self.failure
 
@@ -167,7 +156,7 @@ class TaskRunner:
             raise
 
     def _work(self, queue: Iterator[Task]) -> None:
-        while not self.stop.is_set():
+        while self._goes_on():
             with self._lock:
                 task = next(queue, None)
             if task is None:
@@ -176,6 +165,11 @@ class TaskRunner:
                 self._run_claimed(task)
             except (OutputError, JournalError, OSError) as e:
                 self._fail(e if isinstance(e, CKError) else OutputError(_said(e)))
+
+    def _goes_on(self) -> bool:
+        """Whether something new may begin."""
+        self.limit = self.limit or self.budget.used_up()
+        return self.limit is None and not self.stop.is_set()
 
     def _fail(self, error: CKError) -> None:
         with self._lock:
@@ -191,46 +185,100 @@ class TaskRunner:
                 self._run_task(task, folder)
 
     def _run_task(self, task: Task, folder: Path) -> None:
+        if self.options.tries is not None:
+            TaskTries(self, task, folder, self.options.tries).run()
+            return
         row = recorded_row(folder, task)
         if row is not None:  # it ended, but its runner was killed before the row was written
-            self._ended(row, None)
+            self.write(row)
             return
+        self.begins(task)
+        spent = Budget(parent=self.budget)
+
+        def close(attempt: Attempt) -> None:
+            self.write(attempt.finish(), spent)
+            attempt.written()
+
+        self.attempt(self.agent, Assignment(task, folder), spent, close)
+
+    def begins(self, task: Task) -> None:
+        """Tell that work on a task begins."""
         self.watcher.started(task)
-        with self._attempt(task, folder) as attempt:
-            attempt.run()
-            if self._counts(attempt):
-                self._ended(attempt.finish(), attempt)
 
-    def _attempt(self, task: Task, folder: Path) -> Attempt:
-        target_url = task.target_url or self.target_url
-        info = {"target_url": target_url} if target_url else {}
-        return Attempt(
-            self.agent,
-            Assignment(task, folder, info=info),
-            budget=self.options.budget(),
-            cancel=self.stop,
-            on_event=lambda event: self.watcher.event(task.id, event),
-        )
+    def tell(self, task: Task, event: dict[str, Any]) -> None:
+        """Tell of something that happened in a task."""
+        self.watcher.event(task.id, event)
 
-    def _counts(self, attempt: Attempt) -> bool:
+    def attempt(
+        self, agent: Agent, assignment: Assignment, spent: Budget, close: Callable[[Attempt], _T]
+    ) -> _T | None:
+        """Make attempts until one ends otherwise than by a passing fault, or there were enough.
+
+        Args:
+            agent: works on it.
+            assignment: the task, and the folder, which is claimed.
+            spent: charged with what all attempts use.
+            close: called with the last attempt, ended and still open.
+
+        Returns:
+            What `close` returned; None if the attempts were stopped, or cut off by an outage.
+        """
+        target_url = assignment.task.target_url or self.target_url
+        where = {"target_url": target_url} if target_url else {}
+        faults: list[str] = []
+        while True:
+            count = {"attempts": _attempts_in(assignment.folder) + 1}
+            earlier = {"earlier_faults": list(faults)} if faults else {}
+            info = {**where, **assignment.info, **count, **earlier}
+            with Attempt(
+                agent,
+                replace(assignment, info=info, afresh=bool(faults)),
+                budget=self.options.budget(spent),
+                cancel=self.stop,
+                on_event=lambda event: self.watcher.event(assignment.task.id, event),
+            ) as attempt:
+                attempt.run()
+                if not self.counts(attempt):
+                    return None
+                fault = _passing_fault(attempt)
+                if fault is None or len(faults) >= self.options.retries:
+                    return close(attempt)
+            faults.append(fault)
+            if not self._goes_on():
+                self.say_stopped(assignment.task)
+                return None
+            again = f"attempt {len(faults) + 1} of {self.options.retries + 1}"
+            self.watcher.note(f"{assignment.task.id}: {fault}; run again ({again})")
+
+    def counts(self, attempt: Attempt) -> bool:
         """Whether an attempt came to an end that is a row: not if it was stopped or cut off."""
-        name = attempt.assignment.task.id
+        task = attempt.assignment.task
         if attempt.session.status is Status.IN_PROGRESS:
-            said = f"{name}: stopped before its end; the same command runs it again"
-            self.watcher.note(said)
+            self.say_stopped(task)
             return False
         outage = self._outage(attempt.session, attempt.journal)
         if outage is not None:
-            self.watcher.note(f"{name}: not counted, no row; the same command runs it again")
+            self.watcher.note(f"{task.id}: not counted, no row; the same command runs it again")
             self._fail(outage)
         return outage is None
 
-    def _ended(self, row: dict[str, Any], attempt: Attempt | None) -> None:
-        """Write a row; `attempt` is the one that just gave it, open."""
+    def say_stopped(self, task: Task) -> None:
+        """Tell that a task has no row yet, because the run is stopping."""
+        self.limit = self.limit or self.budget.used_up()
+        self.watcher.note(f"{task.id}: stopped before its end; the same command runs it again")
+
+    def keep_try(self, row: dict[str, Any]) -> None:
+        """Write the row of a try that was not chosen, unless it is there."""
+        with self._keeping:
+            if self._tries is None:
+                self._tries = RowFile(tries_path(self.rows.path))
+            if not self._tries.has(row["id"]):
+                self._tries.append(row)
+
+    def write(self, row: dict[str, Any], spent: Budget | None = None) -> None:
+        """Write a row to the output; `spent` is what it took, if that is known."""
         self.rows.append(row)
-        if attempt is not None:
-            attempt.written()
-        money = attempt.budget.snapshot()["money"] if attempt is not None else None
+        money = spent.snapshot()["money"] if spent is not None else None
         outcome = Outcome.of_row(row, money=money)
         self.outcomes[outcome.id] = outcome
         self.watcher.ended(outcome)
@@ -259,3 +307,24 @@ class TaskRunner:
 def _said(error: OSError) -> str:
     name = f" {error.filename}" if error.filename else ""
     return f"cannot write a task's folder:{name}: {error.strerror}; {what_to_do(error)}"
+
+
+def tries_path(output: Path) -> Path:
+    """Where the rows of tries that were not chosen go."""
+    return output.with_name(f"{output.stem}.tries{output.suffix}")
+
+
+def _attempts_in(folder: Path) -> int:
+    """How many attempts have left something in a folder."""
+    aside = sum(1 for _ in folder.glob("attempt-*"))
+    return aside + (folder / EVENTS_FILE).exists()
+
+
+def _passing_fault(attempt: Attempt) -> str | None:
+    """What the infrastructure did to an attempt that ended, if another may fare better."""
+    session = attempt.session
+    unreachable = any(name == ModelUnavailable.__name__ for name, _ in attempt.journal.failures)
+    lost = session.stop_reason is StopReason.MODEL_FAILURE and unreachable
+    if session.stop_reason not in _PASSING and not lost:
+        return None
+    return f"{session.stop_reason}: {' '.join(session.message.split())[:200]}"

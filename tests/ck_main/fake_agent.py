@@ -56,10 +56,13 @@ class FakeAgent(KwargsInitializable):
     name: str = "fake"
     model: LLM = LLM(call_target="replay:none.jsonl", backend=None)
     behaviour: Any = None
+    approver: Any = None
+    store_io: bool = True
 
     def run(self, task: str, **kwargs: Any) -> AgentSession:
         call = Call(task, **kwargs)
-        call.record("session", {"task": task, "agent": self.name})
+        facts = {"task": task, "agent": self.name, "info": dict(call.info or {})}
+        call.record("session", facts)
         call.record("step", {})
         call.budget.charge_step()
         call.emit("step_started")
