@@ -31,6 +31,7 @@ ACTIONS: dict[str, Action] = {
     "double_click_at": actions_input.double_click_at,
     "move": actions_input.move,
     "drag_path": actions_input.drag_path,
+    "wheel": actions_input.wheel,
     "type_text": actions_input.type_text,
     "type": actions_input.type_text_into,
     "select_option": actions_input.select,

@@ -219,6 +219,20 @@ async def move(doing: Doing) -> str:
     return f"moved the mouse to ({x:g}, {y:g})"
 
 
+async def wheel(doing: Doing) -> str:
+    """Turn the wheel over a point, or over the middle of the page."""
+    request, (width, height) = doing.request, doing.session.viewport
+    dx, dy = request.deltaX or 0.0, request.deltaY or 0.0
+    if not dx and not dy:
+        raise BadRequest("wheel needs deltaX or deltaY, in pixels")
+    aimed = request.x is not None or request.y is not None
+    x, y = doing.point() if aimed else (width / 2, height / 2)
+    mouse = doing.surface.page.mouse
+    await mouse.move(x, y)
+    await _holding(doing, hands.modifiers(request.keys), mouse.wheel(dx, dy))
+    return f"turned the wheel by ({dx:g}, {dy:g}) at ({x:g}, {y:g})"
+
+
 async def _holding(doing: Doing, keys: list[str], work: Awaitable[None]) -> None:
     """Do something while modifier keys are held."""
     keyboard = doing.surface.page.keyboard

@@ -35,6 +35,7 @@ NEW_ACTIONS = (
     "double_click_at",
     "move",
     "drag_path",
+    "wheel",
     "type_text",
     "goforward",
     "new_tab",
@@ -234,11 +235,13 @@ class PerformAction(PageRequest, ObserveOptions):
         targetElementType, targetElementName: hints, never checked against the element.
         actionValue: the old wire's one argument: text, option, direction, URL.
         needEnter: press Enter after `type`.
-        keys: for `press`, a chord such as "Control+a" (or several); for `click_at`, `drag_path`
-            and `move` the modifiers that are held meanwhile.
+        keys: for `press`, a chord such as "Control+a" (or several); for `click_at`, `drag_path`,
+            `move` and `wheel` the modifiers that are held meanwhile.
         path: points for `drag_path`, in CSS pixels of the viewport.
         files: for `upload`.
-        x, y: a point of the viewport (`click_at`, `move`), or how far to scroll (`scroll_in`).
+        x, y: a point of the viewport (`click_at`, `move`, `wheel`, whose default is its middle),
+            or how far to scroll (`scroll_in`).
+        deltaX, deltaY: how far `wheel` turns, in CSS pixels, right and down.
         text: what to type, find, scroll to or wait for.
         values: option labels or values for `select_option`.
         timeout: milliseconds, for `wait` and `wait_for`.
@@ -261,6 +264,8 @@ class PerformAction(PageRequest, ObserveOptions):
     )
     x: Number = None
     y: Number = None
+    deltaX: Number = None
+    deltaY: Number = None
     toId: Text = ""
     button: Button = "left"
     text: Text = ""
