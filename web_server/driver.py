@@ -18,12 +18,13 @@ from web_server.actions import UNSETTLED, action_of
 from web_server.contract import ObserveOptions, PerformAction
 from web_server.doing import Doing
 from web_server.errors import BadRequest, Busy, Conflict, NotFound, ServerError
+from web_server.hands import element_number
 from web_server.looking import capture_all, observe, round_name
 from web_server.observe import ElementGone
 from web_server.page import Tab, protocol_reason
 from web_server.pool import Lease, Pool
 from web_server.session import Session
-from web_server.surface import PageHung, PageLost
+from web_server.surface import PageHung, PageLost, Surface
 from web_server.view import blank_observation
 
 LOCK_SECONDS = 60.0
@@ -165,11 +166,14 @@ class Driver:
             settled: dict[str, Any] = {}
             try:
                 if name not in UNSETTLED:
-                    await surface.guard(surface.activity.arm(), ACTION_SECONDS)
+                    await surface.guard(_prepare(surface, request), ACTION_SECONDS)
                 limit = (SETTLE_SECONDS if name in _TRAVELLING else ACTION_SECONDS) + (
                     request.timeout or 0
                 ) / 1000
-                said = await surface.guard(action(doing), limit)
+                try:
+                    said = await surface.guard(action(doing), limit)
+                finally:
+                    surface.observer.forget_ahead()
                 if name not in UNSETTLED:
                     settled = await self._settle(session, doing.tab)
             except (PageLost, PageHung) as problem:
@@ -199,8 +203,7 @@ class Driver:
         self, error: ServerError, session: Session, tab: Tab, options: ObserveOptions | None
     ) -> ServerError:
         """The error, with what the page looks like now if that was asked for."""
-        if options is not None:
-            error.observation = await self._view(session, tab, options)
+        error.observation = await self._view(session, tab, options)
         return error
 
     async def _settle(self, session: Session, tab: Tab) -> dict[str, Any]:
@@ -322,6 +325,16 @@ class Driver:
         task = asyncio.ensure_future(session.remember(tab))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+async def _prepare(surface: Surface, request: PerformAction) -> None:
+    """Begin to watch the page, and look up the action's element at the same time."""
+    number = element_number(request.targetId)
+    if number.isdecimal() and len(number) <= 15:
+        ahead = surface.observer.resolve_ahead(int(number))
+        await asyncio.gather(surface.activity.arm(), ahead)
+    else:
+        await surface.activity.arm()
 
 
 class _Before:

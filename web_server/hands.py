@@ -137,6 +137,11 @@ def describe(target: Target) -> str:
     return f"{target.role} '{one_line(target.name)[:80]}'" if target.name else target.role
 
 
+def element_number(element_id: str) -> str:
+    """A `targetId` as plain digits, if it is a number in one of the ways that clients write it."""
+    return element_id.strip().strip("[]").removesuffix(".0")
+
+
 async def find(surface: Surface, element_id: str) -> Target:
     """The element of that id.
 
@@ -144,9 +149,7 @@ async def find(surface: Surface, element_id: str) -> Target:
         BadRequest: it is not a number.
         NotFound: no such element was shown, or it is gone.
     """
-    text = element_id.strip().strip("[]")
-    if text.endswith(".0"):
-        text = text[:-2]
+    text = element_number(element_id)
     if not text.isdecimal():
         raise BadRequest(f"targetId must be an element's number, not '{one_line(element_id)[:40]}'")
     if len(text) > 15:

@@ -25,14 +25,17 @@ async def observe(session: Session, tab: Tab, options: ObserveOptions) -> dict[s
     What the session noted since the last one (events, notices, dialogs) goes with it.
     """
     surface = tab.surface
-    observed = await surface.observer.observe(
-        scope=options.scope,
-        fulltree=options.fulltree,
-        snapshot=options.snapshot,
-        elements=options.elements,
+    observed, image, html = await asyncio.gather(
+        surface.observer.observe(
+            scope=options.scope,
+            fulltree=options.fulltree,
+            snapshot=options.snapshot,
+            elements=options.elements,
+        ),
+        _capture(tab, options),
+        _html(tab, options),
     )
-    plain, boxed = await _screenshots(tab, options)
-    html = await surface.page.content() if options.html else ""
+    plain, boxed = await _marked(tab, options, image)
     tab.last_title = observed.title
     tab.last_url = tab.url()
     view = _wire(session, tab, observed)
@@ -49,21 +52,25 @@ async def observe(session: Session, tab: Tab, options: ObserveOptions) -> dict[s
     return view.model_dump()
 
 
-async def _screenshots(tab: Tab, options: ObserveOptions) -> tuple[bytes, bytes]:
-    """The viewport without and with marks; empty where not asked for."""
-    if options.screenshot == "none":
-        return b"", b""
-    plain = await _capture(tab, options.imageFormat)
+async def _marked(tab: Tab, options: ObserveOptions, image: bytes) -> tuple[bytes, bytes]:
+    """The screenshot without and with marks; empty where not asked for."""
     boxed = b""
     if options.screenshot in ("boxed", "both"):
         boxes = await tab.surface.observer.boxes()
-        boxed = await asyncio.to_thread(draw_marks, plain, boxes, options.imageFormat)
-    return (b"" if options.screenshot == "boxed" else plain), boxed
+        boxed = await asyncio.to_thread(draw_marks, image, boxes, options.imageFormat)
+    return (b"" if options.screenshot == "boxed" else image), boxed
 
 
-async def _capture(tab: Tab, image_format: str) -> bytes:
-    arguments: dict[str, Any] = {"format": image_format, "optimizeForSpeed": True}
-    if image_format == "jpeg":
+async def _html(tab: Tab, options: ObserveOptions) -> str:
+    return await tab.surface.page.content() if options.html else ""
+
+
+async def _capture(tab: Tab, options: ObserveOptions) -> bytes:
+    """The viewport as an image; empty if none is asked for."""
+    if options.screenshot == "none":
+        return b""
+    arguments: dict[str, Any] = {"format": options.imageFormat, "optimizeForSpeed": True}
+    if options.imageFormat == "jpeg":
         arguments["quality"] = _JPEG_QUALITY
     reply = await tab.surface.activity.cdp.send("Page.captureScreenshot", arguments)
     return base64.b64decode(reply["data"])

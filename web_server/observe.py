@@ -86,6 +86,7 @@ class Observer:
         self._next_id = 3
         self._places: dict[int, tuple[Realm, int]] = {}
         self._last: list[render.Node] = []
+        self._ahead: Target | None = None
 
     @staticmethod
     async def prepare_context(context: BrowserContext) -> None:
@@ -234,12 +235,29 @@ class Observer:
                 self._next_id += 1
         return realm.page_ids
 
+    async def resolve_ahead(self, element_id: int) -> None:
+        """Look an element up while something else is waited for, for the next `resolve`."""
+        try:
+            self._ahead = await self._resolve(element_id)
+        except ElementGone:
+            self._ahead = None
+
+    def forget_ahead(self) -> None:
+        """What was looked up ahead is of no use any more."""
+        self._ahead = None
+
     async def resolve(self, element_id: int) -> Target:
         """The element with that id as it is now. Never scrolls.
 
         Raises:
             ElementGone: there is none, or none any more.
         """
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.id == element_id:
+            return ahead
+        return await self._resolve(element_id)
+
+    async def _resolve(self, element_id: int) -> Target:
         realm, local_id = self._places.get(element_id, (self._realm(), element_id))
         try:
             facts = await realm.call("resolve", local_id)

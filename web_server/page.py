@@ -49,6 +49,7 @@ class Tab:
         self.failure = ""
         self.discarded: list[Surface] = []
         self.history = History()
+        self.remembered_requests = -1
         self._policy = policy
         self._host = host
         self._told: object = None

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Error, Page
-from pydantic import ValidationError
 
 from web_server.contract import GetBrowser
 from web_server.downloads import Downloads
@@ -27,8 +26,6 @@ from web_server.surface import Surface
 MAX_TABS = 20
 MAX_LINES = 50
 _PAGE_SECONDS = 30.0
-_STORAGE = "JSON.stringify([location.origin, {...localStorage}, {...sessionStorage}])"
-_STORAGE_LIMIT = 2_000_000
 
 
 class Session:
@@ -317,24 +314,21 @@ class Session:
                 surface.mark_lost()
 
     async def remember(self, tab: Tab) -> None:
-        """Note cookies, storage and URL, for the case that Chromium dies."""
+        """Stop watching a tab, and note cookies, storage and URL in case that Chromium dies."""
         if self.context is None or tab.surface.lost or self._closed:
             return
         tab.last_url = tab.url()
+        activity = tab.surface.activity
+        requests = activity.requests
         try:
-            cookies, answer = await asyncio.wait_for(
-                asyncio.gather(self.context.cookies(), tab.surface.activity.evaluate(_STORAGE)),
-                5,
-            )
+            told = await asyncio.wait_for(activity.rest(), 5)
+            if told is not None or requests != tab.remembered_requests:
+                # Cookies change by scripts, which `told` shows, or by what a server answers.
+                self._cookies = list(await asyncio.wait_for(self.context.cookies(), 5))
+                tab.remembered_requests = requests
         except (Error, asyncio.TimeoutError):
             return
-        self._cookies = list(cookies)
-        if not isinstance(answer, str) or len(answer) > _STORAGE_LIMIT:
-            return
-        try:
-            origin, local, session = json.loads(answer)
-        except (ValueError, ValidationError):
-            return
-        if origin.startswith("http"):
+        if told is not None and told[0].startswith("http"):
+            origin, local, session, _ = told
             self._origins[origin] = local
             tab.session_storage[origin] = json.dumps(session)

@@ -4,6 +4,7 @@
   if (globalThis.ckSettle) return;
   const RESTLESS_FRAMES = 40;
   const LONGEST_ANIMATION_MS = 1000;
+  const LONGEST_STATE = 2000000;
   const COSMETIC = new Set([
     'offset', 'computedOffset', 'easing', 'composite', 'color', 'backgroundColor', 'borderColor',
     'borderTopColor', 'borderRightColor', 'borderBottomColor', 'borderLeftColor', 'boxShadow',
@@ -17,6 +18,7 @@
   let frames = new Map();           // node -> in how many frames it changed since arm()
   let changes = 0;
   let dirty = false;
+  let told = null;                  // the storage as it was last told
   const observer = new MutationObserver((records) => take(records));
 
   function take(records) {
@@ -61,9 +63,10 @@
     return false;
   }
 
+  // A whole frame: also what observers of sizes and places do after the animation callbacks.
   const frame = () => new Promise((resolve) => {
     const timer = setTimeout(resolve, 100);
-    requestAnimationFrame(() => { clearTimeout(timer); resolve(); });
+    requestAnimationFrame(() => { clearTimeout(timer); setTimeout(resolve); });
   });
 
   // What a person puts into a field changes no node of the document.
@@ -87,7 +90,10 @@
     async quiet(milliseconds) {
       const end = performance.now() + milliseconds;
       let late = false;
-      // Quiet is a whole frame in which nothing changed and after which nothing is pending.
+      // Quiet is a whole frame in which nothing changed and after which nothing is pending. What
+      // the action changed at once counts as a change, not as unrest.
+      take(observer.takeRecords());
+      dirty = false;
       for (let busy = true; busy;) {
         await frame();
         take(observer.takeRecords());
@@ -154,10 +160,21 @@
       const fixed = page.scrollHeight <= page.clientHeight + 1 && !boxes.length;
       return fixed ? 'none' : 'end';
     },
-    rest() {
+    // Stops watching. Returns what a crash would lose, if that is otherwise than the last time.
+    rest(again) {
       observer.disconnect();
       frames = new Map();
       ask('rest');
+      let state = null;
+      try {
+        state = JSON.stringify(
+          [location.origin, {...localStorage}, {...sessionStorage}, document.cookie]);
+      } catch {
+        return null;  // an origin of its own has no storage
+      }
+      if (state.length > LONGEST_STATE || state === told && !again) return null;
+      told = state;
+      return state;
     },
   };
   watch();

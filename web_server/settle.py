@@ -72,7 +72,8 @@ class Activity:
         self.failure = ""
         self.keeps_changing = False
         self.windows_due = 0
-        self._resting: set[asyncio.Task[Any]] = set()
+        self._untold = False
+        self.requests = 0
         self.document: Request | None = None
         self.unreachable = ""
 
@@ -107,6 +108,7 @@ class Activity:
         if request.is_navigation_request() and request.frame == self._page.main_frame:
             self._navigation = request
             self._announced = 0.0
+        self.requests += 1
         if request.resource_type in _AWAITED:
             self._in_flight[request] = time.monotonic()
             self._asked[_key(request)] += 1
@@ -227,7 +229,6 @@ class Activity:
         if self.windows_due:
             soon = time.monotonic() + WINDOW_SECONDS
             await self._until(lambda: self.windows_due == 0, soon)
-        self._rest()
         self.keeps_changing = self.keeps_changing or late
         return {
             "navigated": self.commits != commits,
@@ -241,11 +242,20 @@ class Activity:
         """When the action was begun that seems to have started a download; None if none did."""
         return self._armed_at if self._download_hinted else None
 
-    def _rest(self) -> None:
-        """Stop watching the document; nobody need wait for that."""
-        task = asyncio.ensure_future(self.call("rest"))
-        self._resting.add(task)
-        task.add_done_callback(self._resting.discard)
+    async def rest(self) -> list[Any] | None:
+        """Stop watching the document.
+
+        Returns:
+            origin, local storage, session storage (both as objects) and cookies (as the document
+            tells them) of the document; None if they are as they were at the last time.
+        """
+        again, self._untold = self._untold, True
+        answer = await self.call("rest", again)
+        self._untold = False
+        if not isinstance(answer, str):
+            return None
+        told: list[Any] = json.loads(answer)
+        return told
 
     def _navigating(self) -> bool:
         """Whether a navigation of the main frame is under way."""
