@@ -20,10 +20,11 @@ from typing import Any, Protocol
 from ck_main.dataset import Task
 from ck_main.rows import EVAL_EVENT, TASK_EVENT, WRITTEN_EVENT, build_row, row_of, task_facts
 from ck_pro.exceptions import JournalError
-from ck_pro.journal import BLOBS_FOLDER, EVENTS_FILE, Journal, read_events
+from ck_pro.journal import JOURNAL_FILES, Journal, is_journal, read_events
 from ck_pro.model import LLM, Budget, Reply
+from ck_pro.resume import cut_off
 from ck_pro.run import Run
-from ck_pro.session import AgentSession, StopReason
+from ck_pro.session import AgentSession, Status, StopReason
 
 _log = logging.getLogger(__name__)
 WORK_FOLDER = "work"
@@ -49,6 +50,17 @@ class Agent(Protocol):
         info: Mapping[str, Any],
     ) -> Any:
         """Work on a task to its end, in the given session."""
+
+    def resume(
+        self,
+        *,
+        workdir: Path,
+        journal: Journal,
+        budget: Budget,
+        cancel: threading.Event,
+        on_event: Callable[[dict[str, Any]], None],
+    ) -> AgentSession:
+        """Go on with the run that a journal tells of; see `MultiStepAgent.resume`."""
 
 
 class TaskJournal(Journal):
@@ -122,6 +134,8 @@ class Attempt:
     ):
         self.agent, self.assignment, self.budget = agent, assignment, budget
         self.cancel, self.on_event = cancel, on_event
+        self.resumed = False
+        """Whether it goes on where an earlier one was cut off."""
         self._facts: dict[str, Any] = {}
 
     def __enter__(self) -> Attempt:
@@ -132,19 +146,50 @@ class Attempt:
         self.journal.close()
 
     def _prepare(self) -> None:
-        """Make the folder with the task's file in it, the journal, and a session to go on with."""
+        """Make the folder with the task's file in it, the journal, and a session to go on with.
+
+        An attempt at the same task that an end of the process cut off, or that was stopped, is gone
+        on with; anything else that is there is moved aside.
+        """
         task, folder = self.assignment.task, self.assignment.folder
-        set_aside(folder)
         self.work = folder / WORK_FOLDER
+        if self._continues():
+            return
+        set_aside(folder)
         self.work.mkdir(parents=True)
         if task.file is not None:
             shutil.copyfile(task.file, self.work / task.file.name)
         self.journal = TaskJournal(folder)
         self.session = AgentSession(self.question, agent=self.agent.name)
-        facts = {**task_facts(task), **self.assignment.row_facts}
         # the masked form: no secret reaches the row either
-        event = self.journal.append(TASK_EVENT, sid=self.session.id, data=facts)
+        event = self.journal.append(TASK_EVENT, sid=self.session.id, data=self._given_facts())
         self._facts = event["data"]
+
+    def _given_facts(self) -> dict[str, Any]:
+        return {**task_facts(self.assignment.task), **self.assignment.row_facts}
+
+    def _continues(self) -> bool:
+        """Take up what an earlier attempt left, if it is an unfinished one at the same task."""
+        folder = self.assignment.folder
+        if self.assignment.afresh or not is_journal(folder):
+            return False
+        try:
+            events = list(read_events(folder))
+            found, _ = cut_off(events)
+            facts = next(e["data"] for e in events if e["kind"] == TASK_EVENT)
+        except (JournalError, KeyError, TypeError, ValueError, AttributeError, StopIteration) as e:
+            _log.warning("%s: its journal cannot be gone on with: %s", folder, e)
+            return False
+        if found is None or "start_time" not in found.session.info:
+            return False
+        if facts != Journal().append(TASK_EVENT, sid="", data=self._given_facts())["data"]:
+            return False  # the task is not as it was
+        if any(e["kind"] in (EVAL_EVENT, WRITTEN_EVENT) for e in events):
+            return False  # it was finished: whoever asks again wants it done again
+        self._facts, self.session, self.resumed = facts, found.session, True
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.journal = TaskJournal(folder)
+        return True
 
     @property
     def question(self) -> str:
@@ -157,16 +202,24 @@ class Attempt:
         Raises:
             JournalError: the journal cannot be written. KeyboardInterrupt: interrupted at once.
         """
+        if self.session.status is Status.DONE:
+            return  # all that it lacked when it was cut off was its row
+        common: dict[str, Any] = {
+            "workdir": self.work,
+            "journal": self.journal,
+            "budget": self.budget,
+            "cancel": self.cancel,
+            "on_event": self.on_event,
+        }
         try:
+            if self.resumed:
+                self.session = self.agent.resume(**common)
+                return
             self.agent.run(
                 self.question,
                 session=self.session,
-                workdir=self.work,
-                journal=self.journal,
-                budget=self.budget,
-                cancel=self.cancel,
-                on_event=self.on_event,
                 info=self.assignment.info,
+                **common,
             )
         except JournalError:
             raise
@@ -220,7 +273,7 @@ def recorded_row(folder: Path, task: Task) -> dict[str, Any] | None:
     None if there is no such attempt: also if its row was written and somebody took it out, and if
     the task is not as it was.
     """
-    if not (folder / EVENTS_FILE).exists():
+    if not is_journal(folder):
         return None
     try:
         row = row_of(read_events(folder))
@@ -258,7 +311,7 @@ def claimed(folder: Path) -> Iterator[bool]:
 
 def set_aside(folder: Path) -> None:
     """Move what an interrupted attempt left to the next free `attempt-N`."""
-    left = [n for n in (EVENTS_FILE, BLOBS_FOLDER, WORK_FOLDER) if (folder / n).exists()]
+    left = [n for n in (*JOURNAL_FILES, WORK_FOLDER) if (folder / n).exists()]
     if not left:
         return
     number = 1

@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ck_pro import history
-from ck_pro.agent_settings import AgentSettings
-from ck_pro.approval import Guard, describe
-from ck_pro.events import Action, CodeAction, FinishAction, RejectAction, ToolCall
+from ck_pro.approval import describe
+from ck_pro.callable_agent import CallableAgent
+from ck_pro.calls import jsonable
+from ck_pro.endings import end_result, last_records, reason_of, reason_without_error
+from ck_pro.events import (
+    Action,
+    CodeAction,
+    ErrorObservation,
+    FinishAction,
+    RejectAction,
+    ToolCall,
+)
 from ck_pro.exceptions import (
+    AnswerNeeded,
     CKError,
     ContentFiltered,
     EnvironmentFailure,
-    ExecutorError,
-    GuardStopped,
     InputError,
     JournalError,
     LimitReached,
@@ -29,19 +37,19 @@ from ck_pro.exceptions import (
     RunEnding,
 )
 from ck_pro.executor import LocalCall
-from ck_pro.journal import Journal
-from ck_pro.language import parse_literal, parse_thought_code
+from ck_pro.journal import Journal, read_events
+from ck_pro.language import parse_literal, parse_thought_code, text_of
 from ck_pro.model import LLM, Budget, Reply
 from ck_pro.results import ActionResult, AgentResult, observed_value, result_value
-from ck_pro.run import EventSink, Run, jsonable
-from ck_pro.session import AgentSession, StopReason
+from ck_pro.resume import CutOff, Used, cut_off
+from ck_pro.run import EventSink, Run
+from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.task import parse_progress
-from ck_pro.tool import definition_text, parameters_schema, signature_text
 
 _log = logging.getLogger(__name__)
 
 
-class MultiStepAgent(AgentSettings):
+class MultiStepAgent(CallableAgent):
     """An agent that solves a task in steps: plan (if it has a plan template), then act by code.
 
     Its settings are those of `AgentSettings`; subclasses override the hooks.
@@ -88,11 +96,13 @@ class MultiStepAgent(AgentSettings):
             JournalError: the journal cannot be written.
         """
         self.check()
-        session = session or AgentSession(task)
-        if session.steps or session.run is not None:
-            raise InputError("this session has been run; give a fresh one, or none")
-        session.task, session.agent = task, self.name
-        session.info.update(jsonable(dict(info or {})))
+        cut = parent.calls.adopt() if parent is not None and session is None else None
+        session = cut.session if cut is not None else session or AgentSession(task)
+        if cut is None:
+            if session.steps or session.run is not None:
+                raise InputError("this session has been run; give a fresh one, or none")
+            session.task, session.agent = task, self.name
+            session.info.update(jsonable(dict(info or {})))
         session.run = Run(
             self,
             session,
@@ -102,7 +112,81 @@ class MultiStepAgent(AgentSettings):
             budget=budget,
             cancel=cancel,
             on_event=on_event,
+            cut_off=cut,
         )
+        return self._consumed(session, stream, max_steps)
+
+    def resume(
+        self,
+        session: AgentSession | None = None,
+        *,
+        answer: str = "",
+        stream: bool = False,
+        max_steps: int | None = None,
+        workdir: Path | str | None = None,
+        journal: Journal | None = None,
+        budget: Budget | None = None,
+        cancel: threading.Event | None = None,
+        on_event: EventSink | None = None,
+    ) -> Any:
+        """Go on with a run that was cut off, suspended or stopped, that waits for an answer, or
+        that ended with a problem (raise the limit that ended it).
+
+        Finished steps are kept; for the step under way see `ck_pro.resume`. What the run had used
+        counts against the budget.
+
+        Args:
+            session: that of a run in this process which kept no journal; else None.
+            answer: to the question for which the run ended (`session.message`).
+            journal: of the run; the session is rebuilt from it.
+            stream, max_steps, workdir, budget, cancel, on_event: as for `run`.
+
+        Returns:
+            As `run`.
+
+        Raises:
+            InputError: there is nothing to go on with, or the run is done.
+            KeyboardInterrupt, JournalError: as `run`.
+        """
+        self.check()
+        cut, used = CutOff(session) if session is not None else None, Used()
+        if cut is None and journal is not None and journal.folder is not None:
+            cut, used = cut_off(read_events(journal.folder))
+        if cut is None:
+            raise InputError("nothing to go on with: give a journal that holds a run, or a session")
+        session = cut.session
+        if session.run is not None or session.status is Status.DONE:
+            raise InputError(f"session {session.id} is done, or still runs")
+        budget = budget or Budget()
+        budget.carry(used.steps, used.seconds, used.calls)
+        session.run = Run(
+            self,
+            session,
+            workdir=None if workdir is None else Path(workdir),
+            journal=journal,
+            budget=budget,
+            cancel=cancel,
+            on_event=on_event,
+            cut_off=cut,
+            answer=answer,
+        )
+        return self._consumed(session, stream, max_steps)
+
+    def suspend_run(self, session: AgentSession) -> None:
+        """Pause a run between two steps (see `run(stream=True)`): no ending, `resume` goes on.
+
+        What its environment holds on lease is kept and journaled; the worker is released.
+        """
+        run: Run = session.run
+        environment, run.environment = run.environment, None
+        lease = environment.suspend() if environment is not None else None
+        self.end_run(session)
+        run.record("suspended", {"lease": lease})
+        run.close()
+        run.ended()
+        session.run = None
+
+    def _consumed(self, session: AgentSession, stream: bool, max_steps: int | None) -> Any:
         steps = self.yield_session_run(session, max_steps)
         if stream:
             return steps
@@ -117,24 +201,30 @@ class MultiStepAgent(AgentSettings):
         run = self._live(session)
         limit = self.max_steps if max_steps is None else max_steps
         reason, message = StopReason.INTERNAL_ERROR, ""
-        if run.parent is not None:
-            run.parent.record("sub_session", {"session": session.id, "name": self.name})
-        facts = {"task": session.task, "agent": self.name, "info": session.info}
-        run.record("session", {**facts, "config": self.to_dict(), "path": list(run.path)})
+        if run.parent is not None and run.cut_off is None:
+            run.parent.calls.tell_sub_session(session)
+        if run.cut_off is None:
+            facts = {"task": session.task, "agent": self.name, "info": session.info}
+            facts.update(config=self.to_dict(), path=list(run.path), workdir=str(run.workdir))
+            run.record("session", facts)
         run.emit("run_started", text=session.task)
         try:
             self.init_run(session)
-            while not self.step_check_end(session) and len(session.steps) < limit:
+            if run.cut_off is not None:
+                run.continued()
+            while not self.step_check_end(session) and (run.cut_off or len(session.steps) < limit):
                 if history.repeats(session) >= self.stuck_limit:
                     raise LimitReached("stuck", f"{self.stuck_limit} equal steps in a row")
                 yield self.step(session, session.state)
-            reason, message = self._ending(session, limit)
+                if session.run is not run:
+                    return  # suspended meanwhile
+            reason, message = reason_without_error(session, self.name, limit)
             self.finalize(session)
         except LimitReached as e:
             reason, message = StopReason(e.reason), str(e)
             self._finalize_after_limit(session)
         except BaseException as e:
-            reason, message = _reason_of(e), str(e)
+            reason, message = reason_of(e), str(e)
             if isinstance(e, KeyboardInterrupt | GeneratorExit):
                 run.cancel.set()
                 raise
@@ -146,30 +236,52 @@ class MultiStepAgent(AgentSettings):
                 _log.exception("%s: the run ended by an error of ours", "/".join(run.path))
                 message = f"{type(e).__name__}: {e}"
         finally:
-            self._release(session, reason, message)
+            if session.run is not None:  # else it was suspended
+                self._release(session, reason, message)
 
     def step(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
         """One step: observe, plan, decide, act; returns its row."""
         run = self._live(session)
         run.check()
-        run.budget.check()
-        run.budget.charge_step()
-        run.record("step", {})
+        cut, run.cut_off = run.cut_off, None
+        if cut is None or not cut.under_way:
+            run.budget.check()
+            run.budget.charge_step()
+            run.record("step", {})
         run.emit("step_started")
+        if cut is not None and cut.reply is not None and cut.under_way:
+            seen = self._go_on(session, cut, cut.reply)
+        else:
+            seen = self._decide_and_act(session, state)
+        run.record("observation", {"observation": seen})
+        run.emit("step_ended", text=history.observation_text(seen)[:200])
+        row: dict[str, Any] = session.steps[-1]
+        return row
+
+    def _decide_and_act(self, session: AgentSession, state: Mapping[str, Any]) -> Any:
         kwargs = self.step_prepare(session, dict(state))
         try:
             if self._plan_due(session):
                 kwargs.update(self._plan(session, kwargs))
             actions = self.decide(session, kwargs)
         except (ParseError, ContentFiltered) as e:
+            session.run.record("error", {"error": type(e).__name__})
+            return f"{type(e).__name__}: {e}"
+        return self.act(session, actions)
+
+    def _go_on(self, session: AgentSession, cut: CutOff, reply: Reply) -> Any:
+        """Do what is left of a step that was cut off after the model had replied."""
+        run: Run = session.run
+        if not cut.can_run_again(run.calls.on_resume, run.workdir):
+            return cut.told()
+        run.calls.answer_from(cut)
+        try:
+            return self.act(session, self._read(session, reply))
+        except ParseError as e:
             run.record("error", {"error": type(e).__name__})
-            seen: Any = f"{type(e).__name__}: {e}"
-        else:
-            seen = self.act(session, actions)
-        run.record("observation", {"observation": seen})
-        run.emit("step_ended", text=history.observation_text(seen)[:200])
-        row: dict[str, Any] = session.steps[-1]
-        return row
+            return f"{type(e).__name__}: {e}"
+        finally:
+            run.calls.forget()
 
     def decide(
         self, session: AgentSession, kwargs: Mapping[str, Any] | None = None
@@ -179,6 +291,10 @@ class MultiStepAgent(AgentSettings):
         kwargs = self.step_prepare(session, session.state) if kwargs is None else kwargs
         extra = self.language.call_kwargs(self.functions())
         reply = self._call_model(session, "action", kwargs, **extra)
+        return self._read(session, reply)
+
+    def _read(self, session: AgentSession, reply: Reply) -> list[Action]:
+        """The actions of a reply, noted in the step."""
         session.run.record("action", self._parse_output(reply), phase="action")
         actions: list[Action] = self.language.parse(reply)
         calls = [describe(a) for a in actions if isinstance(a, ToolCall)]
@@ -201,46 +317,11 @@ class MultiStepAgent(AgentSettings):
             try:
                 reply = self._call_model(session, "end", kwargs, model=self.end_model)
                 data = {**self._parse_output(reply), **data}
-                data["final_results"] = _end_result(reply)
+                data["final_results"] = end_result(reply)
             except (ParseError, ContentFiltered) as e:
                 _log.warning("%s: the end phase's reply is not used: %s", self.name, e)
         run.record("end", data, phase="end")
         return data["final_results"]  # type: ignore[no-any-return]
-
-    # --- as a function of another agent ------------------------------------------------------
-
-    def __call__(self, task: str, **kwargs: Any) -> AgentResult:
-        """Work on a task and return its result: the protocol of sub-agents.
-
-        Args:
-            task: the instruction; all that the agent gets to know.
-            kwargs: as for `run`.
-
-        Returns:
-            `output` (the answer, "" when there is none) and `log` (how it went, or why it failed).
-        """
-        return AgentResult.of(self.run(task, **kwargs))
-
-    def bind(self, run: Run | None) -> Callable[..., AgentResult]:
-        """This agent as a function for the code of `run`; subclasses may add arguments."""
-
-        def function(task: str) -> AgentResult:
-            return self(task, parent=run)
-
-        function.__name__ = self.name
-        function.__doc__ = self.description
-        return function
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """JSON schema of the arguments that this agent takes as a function."""
-        return parameters_schema(self.bind(None))
-
-    def get_function_definition(self, short: bool) -> str:
-        """The agent as prompts show it to another: one line when `short`, else with more."""
-        head = f"{self.name}{signature_text(self.bind(None), returns=False)}"
-        returns = "Returns a result with 'output' (the answer) and 'log' (how it was found)."
-        return definition_text(head, f"{self.description.strip()}\n\n{returns}", short)
 
     # --- hooks -----------------------------------------------------------------------------
 
@@ -262,9 +343,11 @@ class MultiStepAgent(AgentSettings):
                 left = run.budget.remaining_seconds()
                 run.executor.wall_timeout = left
                 try:
-                    result = run.executor.run(code, cancel=run.cancel)
+                    result = run.executor.run(code, cancel=run.cancel_code)
                 finally:
                     run.end_children()
+                if result.error is not None and result.error.type == "Cancelled":
+                    run.check()  # the step stays under way, to be resumed
                 if result.error is not None:
                     run.record("error", {"error": result.error.type})
                 return observed_value(result)
@@ -277,8 +360,11 @@ class MultiStepAgent(AgentSettings):
                 run.record("finish", {"output": "", "log": reason, "rejected": True})
                 return reason
             case _ if run.environment is not None:
-                return str(Guard(run.environment, run.approver).execute(action))
-        raise ParseError(f"{self.name} cannot do an action of kind {action.kind!r}")
+                seen = run.calls.act(action)
+                if isinstance(seen, ErrorObservation):
+                    run.record("error", {"error": "ActionFailed"})
+                return str(seen)
+        return f"Error: {self.name} cannot do an action of kind {action.kind!r}."
 
     def step_check_end(self, session: AgentSession) -> bool:
         """Whether the run ends here: the log has a terminal action."""
@@ -306,7 +392,7 @@ class MultiStepAgent(AgentSettings):
             "plans": bool(self.templates.get("plan")),
             "language": self.language,
             "history": messages,
-            "recent_steps_str": "\n\n".join(m["content"] for m in messages),
+            "recent_steps_str": "\n\n".join(text_of(m["content"]) for m in messages),
             "notices": notices,
             "files": history.files_in(run.workdir),
         }
@@ -338,15 +424,28 @@ class MultiStepAgent(AgentSettings):
         """The plan phase; returns the template values that it changed."""
         reply = self._call_model(session, "plan", kwargs)
         data: dict[str, Any] = dict(self._parse_output(reply))
+        question = ""
         try:
             data["state"] = parse_progress(parse_literal(reply))
+            question = str(data["state"].pop("question", None) or "")
         except ParseError as e:
             session.run.notices.append(f"Your last plan could not be read, the old one stays: {e}")
         session.run.record("plan", data, phase="plan")
+        if question:
+            self._answer(session, question)
         return _state_values(session.state)
 
+    def _answer(self, session: AgentSession, question: str) -> None:
+        """Have the planner's question answered, and put the answer into the progress state."""
+        answer = session.run.ask(question)
+        if answer is None:
+            raise AnswerNeeded(question)
+        learned = f"The user was asked: {question} The answer: {answer}"
+        known = [*session.state["information"], learned]
+        session.run.record("plan", {"state": {**session.state, "information": known}}, phase="plan")
+
     def _tool_call(self, run: Run, name: str, arguments: Mapping[str, Any]) -> Any:
-        functions, _ = run.functions()
+        functions = run.calls.functions
         if name not in functions:
             return f"Error: no function {name!r}; known are: {', '.join(functions)}"
         try:
@@ -376,16 +475,6 @@ class MultiStepAgent(AgentSettings):
         except (LimitReached, ModelError, EnvironmentFailure) as e:
             _log.info("%s: no end phase: %s", self.name, e)
 
-    def _ending(self, session: AgentSession, limit: int) -> tuple[StopReason, str]:
-        if session.finish is not None:
-            rejected = session.finish.get("rejected")
-            return (
-                (StopReason.REJECTED, session.finish["log"])
-                if rejected
-                else (StopReason.FINISHED, "")
-            )
-        return StopReason.STEPS, f"{self.name} did not finish within {limit} steps"
-
     def _release(self, session: AgentSession, reason: StopReason, message: str) -> None:
         """Every ending comes through here: hooks, the last records, the run's own parts."""
         run: Run = session.run
@@ -393,49 +482,12 @@ class MultiStepAgent(AgentSettings):
             self.end_run(session)
         finally:
             run.close()
-            self._last_records(session, reason, message)
-
-    def _last_records(self, session: AgentSession, reason: StopReason, message: str) -> None:
-        run: Run = session.run
-        try:
-            if not session.steps:
-                run.record("step", {})
-            if session.final_results is None:
-                results = session.finish or {"output": "", "log": message}
-                run.record("end", {"final_results": results}, phase="end")
-            facts = {"status": reason.status.value, "stop_reason": reason.value}
-            run.record("status", {**facts, "message": message, "budget": run.budget.snapshot()})
-            run.emit("run_ended", text=message, **facts)
-        finally:
-            run.ended()
-            session.run = None
-
-
-def _reason_of(error: BaseException) -> StopReason:
-    match error:
-        case LimitReached(reason=reason):
-            return StopReason(reason)
-        case GuardStopped():
-            return StopReason.GUARD
-        case ModelError():
-            return StopReason.MODEL_FAILURE
-        case RunEnding() | KeyboardInterrupt() | GeneratorExit():
-            return StopReason.CANCELLED
-        case EnvironmentFailure() | ExecutorError():
-            return StopReason.ENVIRONMENT_FAILURE
-    return StopReason.INTERNAL_ERROR
+            last_records(session, reason, message)
 
 
 def _state_values(state: Mapping[str, Any]) -> dict[str, Any]:
     text = json.dumps(state, ensure_ascii=False, indent=1, default=str)
     return {"state": dict(state), "state_str": text}
-
-
-def _end_result(reply: str) -> dict[str, str]:
-    value = parse_literal(reply)
-    if not isinstance(value, Mapping) or value.get("output") is None:
-        raise ParseError("the end result must be a dict with 'output' and 'log'")
-    return {"output": str(value["output"]), "log": str(value.get("log", ""))}
 
 
 __all__ = ["ActionResult", "AgentResult", "MultiStepAgent"]

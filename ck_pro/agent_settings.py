@@ -10,7 +10,7 @@ from pydantic import Field
 import ck_pro.prompts  # noqa: F401  (registers the default templates)
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
-from ck_pro.language import AgentLanguage, CodeLanguage
+from ck_pro.language import AgentLanguage, CodeLanguage, language_named
 from ck_pro.model import LLM
 from ck_pro.task import Goal
 from ck_pro.template import TemplatedString, get_template, template_names
@@ -78,13 +78,19 @@ class AgentSettings(KwargsInitializable):
     """Keep the model's input and output in rows and journal."""
     executor: ExecutorSettings = ExecutorSettings()
     language: Any = CodeLanguage()
+    """How it speaks with its model: an `AgentLanguage`, or the name of one (`LANGUAGES`)."""
     approver: Any = None
-    """A `ck_pro.approval.Approver` for everything that the code calls; None approves all."""
+    """A `ck_pro.approval.Approver` for everything that the code calls, here and in sub-agents that
+    have none of their own; None approves all."""
+    person: Any = None
+    """A `ck_pro.person.Person` who answers questions, here and in sub-agents; None: nobody does."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not self.name.isidentifier():
             raise ConfigError(f"agent name {self.name!r} is not a Python name")
+        if isinstance(self.language, str):
+            self.language = language_named(self.language)
         if not isinstance(self.language, AgentLanguage):
             raise ConfigError(f"{type(self).__name__}.language: not an AgentLanguage")
         self._function_tools: dict[Any, Tool] = {}

@@ -16,6 +16,7 @@ CKError                       base of everything that we raise on purpose
     ReplayError               a recording does not fit the run (also a RunEnding)
   EnvironmentFailure          the world an agent acts in broke (not: an action failed)
     BrowserServerError        the browser server is unreachable, full, or broken
+    LeaseExpired              the time for which a browser was lent is over
   ExecutorError               the executor itself could not work (never: what the code did)
     IsolationError            the isolation that was required cannot be had here
   RunEnding                   ends the run wherever it is raised, also inside a function that the
@@ -23,6 +24,8 @@ CKError                       base of everything that we raise on purpose
     LimitReached              a budget of the run is used up; carries the `StopReason`'s value
     Cancelled                 the run was told to stop (Ctrl-C, shutdown); it can be resumed
     GuardStopped              an approver stopped an action for a person to decide
+    HumanNeeded               a person must help (captcha, login) and nobody answered
+    AnswerNeeded              the planner needs an answer to understand the task
     JournalError              the journal cannot be written or read
 ```
 
@@ -85,6 +88,10 @@ class BrowserServerError(EnvironmentFailure):
     """The browser server cannot be reached, has no free browser, or failed by its own fault."""
 
 
+class LeaseExpired(EnvironmentFailure):
+    """The time for which a browser was lent is over, and the server lends it no longer."""
+
+
 class ExecutorError(CKError):
     """The executor itself could not work. What the model's code did never raises this."""
 
@@ -103,6 +110,14 @@ class JournalError(RunEnding):
 
 class GuardStopped(RunEnding):
     """An approver said stop; the run ends with status `sensitive-action`."""
+
+
+class HumanNeeded(RunEnding):
+    """A person must help and nobody answered; the run ends with `human-intervention`."""
+
+
+class AnswerNeeded(RunEnding):
+    """The task cannot be understood without an answer; the run ends with `ambiguity`."""
 
 
 class ManualAbort(ModelError, RunEnding):

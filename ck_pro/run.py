@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-import json
 import logging
 import os
 import shutil
@@ -15,50 +12,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ck_pro.approval import Approver, AutoApprover, require_approval
+from ck_pro.approval import Approver, AutoApprover
+from ck_pro.calls import Calls, jsonable
+from ck_pro.cancel import Cancellation, Later
 from ck_pro.config import parts_of
 from ck_pro.environment import Environment
-from ck_pro.events import ToolCall
 from ck_pro.exceptions import Cancelled, ModelError
 from ck_pro.executor import CodeExecutor, LocalCall
 from ck_pro.journal import Journal
 from ck_pro.language import Prompt, text_of
 from ck_pro.model import LLM, Budget, CallContext, Reply
+from ck_pro.person import Person
+from ck_pro.resume import NOTICE, CutOff
 from ck_pro.session import AgentSession
 
 _log = logging.getLogger(__name__)
 EventSink = Callable[[dict[str, Any]], None]
-_SHOWN = 2000
 _REMEMBERED_PROMPTS = 8
-_POLL = 0.05
 _CHILD_SECONDS = 30.0
-
-
-class Cancellation(threading.Event):
-    """A cancel flag that is also set when the one it depends on is.
-
-    Args:
-        above: the flag of the calling run, or the user's; None for none.
-    """
-
-    def __init__(self, above: threading.Event | None = None):
-        super().__init__()
-        self._above = above
-
-    def is_set(self) -> bool:
-        """Whether this run, or one around it, was told to stop."""
-        return super().is_set() or (self._above is not None and self._above.is_set())
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the flag is set, at most `timeout` seconds; returns whether it is."""
-        end = None if timeout is None else time.monotonic() + timeout
-        while not self.is_set():
-            # two flags cannot be waited for at once, so the one above is looked at now and then
-            left = _POLL if end is None else min(_POLL, end - time.monotonic())
-            if left <= 0:
-                break
-            super().wait(left)
-        return self.is_set()
+_GRACE_SECONDS = 5.0
 
 
 class Run:
@@ -70,6 +42,8 @@ class Run:
         parent: the run that called this one, for a sub-agent.
         workdir: where code and tools work; a temporary folder when None.
         journal, budget, cancel, on_event: of the whole tree; taken from `parent` where it is set.
+        cut_off: where a run goes on that was cut off.
+        answer: of a person, to the question for which that run ended.
     """
 
     def __init__(
@@ -83,12 +57,21 @@ class Run:
         budget: Budget | None = None,
         cancel: threading.Event | None = None,
         on_event: EventSink | None = None,
+        cut_off: CutOff | None = None,
+        answer: str = "",
     ):
         self.agent, self.session, self.parent = agent, session, parent
+        self.cut_off, self.answer = cut_off, answer
+        """Where to go on, for a run that is resumed, and what a person answered meanwhile."""
+        self.lease: Any = cut_off.lease if cut_off is not None else None
+        """What the environment of a suspended run left, to be taken up again."""
+        self.edited = cut_off.edited if cut_off is not None else ""
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
         self.journal: Journal = parent.journal if parent else journal or Journal()
         self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
         self.cancel: Cancellation = Cancellation(parent.cancel if parent else cancel)
+        self.cancel_code = Later(self.cancel, _GRACE_SECONDS)
+        """Set when code must go too: a step in flight may finish after `cancel`, for a while."""
         self.on_event: EventSink | None = parent.on_event if parent else on_event
         self._lock: threading.RLock = parent._lock if parent else threading.RLock()
         self._workdir = workdir or (parent.workdir if parent else None)
@@ -96,7 +79,11 @@ class Run:
         self.environment: Environment | None = None
         self.notices: list[str] = []
         """Lines that the model reads in the next prompt."""
-        self.approver: Approver = agent.approver or AutoApprover()
+        self.approver: Approver = (
+            agent.approver or (parent.approver if parent else None) or AutoApprover()
+        )
+        self.person: Person | None = agent.person or (parent.person if parent else None)
+        self.calls = Calls(self, cut_off.next_call if cut_off is not None else 0)
         self._executor: CodeExecutor | None = None
         self._ended = threading.Event()
         self._children: list[Run] = []
@@ -159,6 +146,31 @@ class Run:
             _log.exception("the display of this run failed and is not told any more")
             self.on_event = None
 
+    # --- going on with a run that was cut off -------------------------------------------------
+
+    def continued(self) -> None:
+        """Record that the run goes on, and in which form its step under way does."""
+        cut = self.cut_off
+        assert cut is not None
+        if cut.under_way and not cut.calls and self.environment is not None:
+            cut.reply = None  # it was decided before a world that is not there any more
+        redo = cut.under_way and cut.reply is None
+        learned = ""
+        if self.answer and redo:
+            asked = cut.session.message
+            learned = f"The user was asked: {asked} The answer: {self.answer}"
+        self.record("resumed", {"redo": redo, "learned": learned})
+        if cut.session.steps[0 if redo else -1 :]:
+            self.notices.append(NOTICE)
+
+    def ask(self, question: str) -> str | None:
+        """Ask the person behind the run; None if there is none, or no answer."""
+        self.check()
+        answer, self.answer = self.answer, ""
+        if answer:
+            return answer
+        return self.person.answer(question) if self.person is not None else None
+
     # --- limits ----------------------------------------------------------------------------
 
     def check(self) -> None:
@@ -202,6 +214,11 @@ class Run:
             workdir=str(self.workdir),
         )
         self.emit("model_started", phase=phase)
+        if phase == "action" and self.edited:
+            reply = Reply(self.edited, messages=list(prompt), model="edited", attempts=0)
+            self.edited = ""
+            self._log_call(reply, phase)
+            return reply
         try:
             reply = llm(list(prompt), context=context, **call_kwargs)
         except ModelError as e:
@@ -223,8 +240,8 @@ class Run:
         }
         if self.agent.store_io:
             data.update(messages=reply.messages, output=str(reply), reasoning=reply.reasoning)
-            if reply.tool_calls:
-                data["tool_calls"] = reply.tool_calls
+            found = {"tool_calls": reply.tool_calls, "items": reply.items}
+            data.update({k: v for k, v in found.items() if v})
         self.record("model_call", data, phase=phase, duration=reply.latency)
         self.emit("model_call", phase=phase)
 
@@ -244,26 +261,14 @@ class Run:
     def executor(self) -> CodeExecutor:
         """The worker of this run, started when first used."""
         if self._executor is None:
-            functions, terminal = self.functions()
             settings = self.agent.executor
             self._executor = CodeExecutor(
-                functions=functions,
-                terminal=terminal,
+                functions=self.calls.functions,
+                terminal=self.calls.terminal,
                 workdir=self.workdir,
                 **{n: getattr(settings, n) for n in settings.setting_names()},
             )
         return self._executor
-
-    def functions(self) -> tuple[dict[str, Callable[..., Any]], set[str]]:
-        """The functions that this run's code may call, logged and guarded; terminal names."""
-        functions: dict[str, Callable[..., Any]] = {}
-        terminal: set[str] = set()
-        for callee in self.agent.functions():
-            ends = getattr(callee, "terminal", False)
-            functions[callee.name] = self._logged(callee.name, callee.bind(self), ends)
-            if ends:
-                terminal.add(callee.name)
-        return functions, terminal
 
     def do_locally(self, call: LocalCall) -> str:
         """Have the worker do a call that belongs there: for an agent that writes no code.
@@ -289,36 +294,6 @@ class Run:
         if result.commands_lost:
             lines.append("All commands in the background have ended.")
         return "\n".join(line for line in lines if line)
-
-    def _logged(
-        self, name: str, function: Callable[..., Any], terminal: bool
-    ) -> Callable[..., Any]:
-        signature = inspect.signature(function)
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            bound = signature.bind(*args, **kwargs)
-            arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
-            self.check()
-            require_approval(self.approver, ToolCall(name=name, arguments=arguments))
-            self.record("started", {"name": name, "arguments": arguments})
-            self.emit("call_started", text=name)
-            start = time.monotonic()
-            try:
-                result = function(*args, **kwargs)
-            except Exception as e:
-                error = {"name": name, "error": f"{type(e).__name__}: {e}"[:_SHOWN]}
-                self.record("call", error, duration=time.monotonic() - start)
-                raise
-            finally:
-                self.emit("call_ended", text=name)
-            value = {"name": name, "value": str(result)[:_SHOWN]}
-            self.record("call", value, duration=time.monotonic() - start)
-            if terminal:
-                self.record("finish", _final(result))
-            return result
-
-        return call
 
     # --- the end ---------------------------------------------------------------------------
 
@@ -358,18 +333,6 @@ class Run:
                     _log.exception("%s: %s did not close", "/".join(self.path), type(part).__name__)
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
-
-
-def _final(result: Any) -> dict[str, str]:
-    """What a terminal function returned, as output and log."""
-    if isinstance(result, dict) and "output" in result:
-        return {"output": str(result["output"]), "log": str(result.get("log", ""))}
-    return {"output": "" if result is None else str(result), "log": ""}
-
-
-def jsonable(value: Any) -> Any:
-    """`value` if it is JSON data, else what reading it back from JSON text gives."""
-    return json.loads(json.dumps(value, default=str))
 
 
 def _common_prefix(a: str, b: str) -> int:

@@ -20,7 +20,16 @@ MAIN = "__main__"
 ALL = "__ALL__"
 COUNTERS = ("llm_call", "completion_tokens", "prompt_tokens", "total_tokens")
 PHASES = ("plan", "action", "end")
-_CALL_FACTS = ("model", "params", "usage", "cost", "finish_reason", "reasoning", "tool_calls")
+_CALL_FACTS = (
+    "model",
+    "params",
+    "usage",
+    "cost",
+    "finish_reason",
+    "reasoning",
+    "tool_calls",
+    "items",
+)
 """What a row keeps of a model call beside its messages and text, under `llm_info`."""
 
 
@@ -174,6 +183,9 @@ class AgentSession:
     def _on_action(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self._last["action"].update(data)
 
+    def _on_screen(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._last["action"].setdefault("screens", []).append(data)
+
     def _on_sub_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         if self._sub_sessions:
             self._sub_sessions[-1].append(data["session"])
@@ -186,6 +198,20 @@ class AgentSession:
         end = {"thought": "", "code": "", "llm_input": [], "llm_output": ""}
         self._last["end"] = {**end, **self._last.get("end", {}), **data}
         self.final_results = data["final_results"]
+
+    def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.status, self.stop_reason, self.message = Status.IN_PROGRESS, None, ""
+        self.final_results = None
+        self.info = {k: v for k, v in self.info.items() if k not in ("end_time", "duration")}
+        self.info["resumed"] = self.info.get("resumed", 0) + 1
+        if self.steps:
+            self._last.pop("end", None)
+        if data.get("redo"):
+            del self.steps[-1], self._sub_sessions[-1]
+            self._on_step(event, data)
+        if data.get("learned"):
+            known = self.state.get("information", [])
+            self.state = {**self.state, "information": [*known, data["learned"]]}
 
     def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.status = Status(data["status"])
@@ -203,9 +229,11 @@ class AgentSession:
         "action": _on_action,
         "observation": _on_action,
         "error": _on_action,
+        "screen": _on_screen,
         "sub_session": _on_sub_session,
         "finish": _on_finish,
         "end": _on_end,
+        "resumed": _on_resumed,
         "status": _on_status,
     }
 

@@ -7,7 +7,7 @@ import keyword
 import textwrap
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -30,6 +30,12 @@ class Tool(KwargsInitializable):
     """JSON schema of the arguments (an object); derived from `execute` when empty."""
     terminal: bool = False
     """Calling it ends the run."""
+    on_resume: Literal["again", "answer", "never"] = "answer"
+    """What a resumed run does about a call of it that was recorded when the run was cut off.
+    "again": the recorded result is used, and a call that was under way is done again (it does no
+    harm). "answer": the recorded result is used; a call under way may have had its effect, and the
+    model is told so. "never": its effect was on something that a resumed run does not have (a page,
+    a worker), so the step is not run again at all, and the model is told what was called."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

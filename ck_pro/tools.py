@@ -26,6 +26,7 @@ class AskLLMTool(Tool):
     """A plain question to a language model, without tools or memory."""
 
     name = "ask_llm"
+    on_resume = "again"
     model: LLM | None = None
     """The model that answers; None: that of the calling agent."""
 
@@ -76,6 +77,7 @@ class SimpleSearchTool(Tool):
     """
 
     name = "simple_web_search"
+    on_resume = "again"
     backend: str = "duckduckgo"
     """"duckduckgo" (needs `ck-pro[search]`), "google" (GOOGLE_API_KEY and GOOGLE_CSE_ID in the
     environment), "searxng:URL", or "local:FILE" (JSON: a list of {title, url, text})."""

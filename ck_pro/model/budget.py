@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ck_pro.exceptions import LimitReached
@@ -64,6 +64,23 @@ class Budget:
             self._steps += 1
         if self.parent is not None:
             self.parent.charge_step()
+
+    def carry(
+        self, steps: int, seconds: float, calls: Iterable[tuple[Usage, float | None]]
+    ) -> None:
+        """Count what an earlier part of the same run has used.
+
+        Args:
+            steps: of all agents.
+            seconds: of wall time.
+            calls: usage and cost of each model call, as for `charge`.
+        """
+        for usage, cost in calls:
+            self.charge(usage, cost)
+        for _ in range(steps):
+            self.charge_step()
+        with self._lock:
+            self._start -= seconds
 
     def check(self, *, steps: bool = True) -> None:
         """Raise where a limit is used up; for before a step or a call, never after.

@@ -56,15 +56,18 @@ class ManualBackend(Backend):
         return "manual"
 
     def complete(self, request: ChatRequest) -> RawReply:
-        with _turn(request):
+        with terminal_turn(request.context.cancel):
             talk = _Talk(self._input or sys.stdin, self._output or sys.stderr, request)
             return RawReply(text=talk.reply(), model="manual")
 
 
 @contextlib.contextmanager
-def _turn(request: ChatRequest) -> Iterator[None]:
-    """The terminal for oneself; a cancelled run does not queue on."""
-    cancel = request.context.cancel
+def terminal_turn(cancel: threading.Event | None = None) -> Iterator[None]:
+    """The terminal for oneself; a cancelled run does not queue on.
+
+    Raises:
+        Cancelled: `cancel` was set while somebody else had the terminal.
+    """
     while not _TERMINAL.acquire(timeout=0.2):
         if cancel is not None and cancel.is_set():
             raise Cancelled("the run was cancelled before the person was asked")

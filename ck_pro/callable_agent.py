@@ -1,0 +1,52 @@
+"""`CallableAgent`: an agent as a function that another agent's code calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ck_pro.agent_settings import AgentSettings
+from ck_pro.results import AgentResult
+from ck_pro.run import Run
+from ck_pro.tool import definition_text, parameters_schema, signature_text
+
+
+class CallableAgent(AgentSettings):
+    """The protocol of sub-agents, over `run`."""
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Work on a task to its end and return the session; see `MultiStepAgent.run`."""
+        raise NotImplementedError
+
+    def __call__(self, task: str, **kwargs: Any) -> AgentResult:
+        """Work on a task and return its result.
+
+        Args:
+            task: the instruction; all that the agent gets to know.
+            kwargs: as for `run`.
+
+        Returns:
+            `output` (the answer, "" when there is none) and `log` (how it went, or why it failed).
+        """
+        return AgentResult.of(self.run(task, **kwargs))
+
+    def bind(self, run: Run | None) -> Callable[..., AgentResult]:
+        """This agent as a function for the code of `run`; subclasses may add arguments."""
+
+        def function(task: str) -> AgentResult:
+            return self(task, parent=run)
+
+        function.__name__ = self.name
+        function.__doc__ = self.description
+        return function
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """JSON schema of the arguments that this agent takes as a function."""
+        return parameters_schema(self.bind(None))
+
+    def get_function_definition(self, short: bool) -> str:
+        """The agent as prompts show it to another: one line when `short`, else with more."""
+        head = f"{self.name}{signature_text(self.bind(None), returns=False)}"
+        returns = "Returns a result with 'output' (the answer) and 'log' (how it was found)."
+        return definition_text(head, f"{self.description.strip()}\n\n{returns}", short)

@@ -1,0 +1,246 @@
+"""The functions that a run's code calls: guarded, logged, and answered again where it goes on."""
+
+from __future__ import annotations
+
+import builtins
+import contextvars
+import functools
+import inspect
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ck_pro.approval import Guard, require_approval
+from ck_pro.environment import Environment
+from ck_pro.events import Action, ComputerAction, ComputerObservation, Observation, ToolCall
+from ck_pro.exceptions import EnvironmentFailure, HumanNeeded, ToolError
+from ck_pro.results import AgentResult
+from ck_pro.resume import CutOff, RecordedCall, call_key
+from ck_pro.session import AgentSession
+
+_SHOWN = 2000
+_RESULT_BYTES = 1 << 20
+_call: contextvars.ContextVar[RecordedCall | None] = contextvars.ContextVar("call", default=None)
+"""The call that the current thread is doing for an agent's code."""
+
+
+class Calls:
+    """The functions of one run, and the calls of its code.
+
+    Args:
+        run: the `ck_pro.run.Run`.
+        first: number of its first call.
+    """
+
+    def __init__(self, run: Any, first: int = 0):
+        self._run, self._next = run, first
+        self._lock = threading.Lock()
+        self._cut: CutOff | None = None
+        self._recorded: dict[str, list[RecordedCall]] = {}
+
+    @functools.cached_property
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """What the code may call, by name."""
+        return {f.name: self._logged(f, f.bind(self._run)) for f in self._run.agent.functions()}
+
+    @functools.cached_property
+    def terminal(self) -> set[str]:
+        """Names of the functions that end the run."""
+        return {f.name for f in self._run.agent.functions() if getattr(f, "terminal", False)}
+
+    # --- sub-agents --------------------------------------------------------------------------
+
+    def tell_sub_session(self, session: AgentSession) -> None:
+        """Record that the call being done has begun a sub-agent's session."""
+        call = _call.get()
+        number = {} if call is None else {"call": call.number}
+        facts = {"session": session.id, "name": session.agent, **number}
+        self._run.record("sub_session", facts)
+
+    def adopt(self) -> CutOff | None:
+        """The session, begun by the call being done before the run was cut off, that goes on."""
+        call = _call.get()
+        if call is None or call.session is None or self._cut is None:
+            return None
+        return self._cut.others.get(call.session)
+
+    # --- a step that is run again ----------------------------------------------------------------
+
+    def on_resume(self, name: str) -> str | None:
+        """`Tool.on_resume` of a function; "adopt" for a sub-agent, None if there is none."""
+        for function in self._run.agent.functions():
+            if function.name == name:
+                return getattr(function, "on_resume", "adopt")
+        return None
+
+    def answer_from(self, cut: CutOff) -> None:
+        """Answer the calls of a step from their records, until `forget`."""
+        with self._lock:
+            self._cut = cut
+            for call in cut.calls:
+                self._recorded.setdefault(call.key, []).append(call)
+
+    def forget(self) -> None:
+        """The step is over: calls are new ones again."""
+        with self._lock:
+            self._cut, self._recorded = None, {}
+
+    def _take(self, name: str, arguments: Mapping[str, Any]) -> RecordedCall | None:
+        if not self._recorded:
+            return None
+        with self._lock:
+            found = self._recorded.get(call_key(name, arguments))
+            return found.pop(0) if found else None
+
+    def _answered_now(self, call: RecordedCall) -> bool:
+        """Whether a question to a person that nobody answered then has its answer now."""
+        return bool(self._run.answer) and call.error.startswith(HumanNeeded.__name__)
+
+    # --- one call ---------------------------------------------------------------------------
+
+    def _logged(self, callee: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+        signature, terminal = inspect.signature(function), getattr(callee, "terminal", False)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
+            self._run.check()
+            recorded = self._take(callee.name, arguments)
+            if recorded is not None and recorded.ended and not self._answered_now(recorded):
+                result = _as_recorded(recorded, self._cut)
+            else:
+                begun = recorded or self._begin(callee.name, arguments)
+                if recorded is not None and self.on_resume(callee.name) == "answer":
+                    raise ToolError(_UNSURE.format(callee.name))
+                result = self._do(begun, lambda: function(*args, **kwargs))
+            if terminal and self._run.session.finish is None:
+                self._run.record("finish", _final(result))
+            return result
+
+        return call
+
+    def _begin(self, name: str, arguments: dict[str, Any]) -> RecordedCall:
+        """Have a call approved, and record its beginning."""
+        require_approval(self._run.approver, ToolCall(name=name, arguments=arguments))
+        return self._announce(name, arguments)
+
+    def _announce(self, name: str, arguments: dict[str, Any]) -> RecordedCall:
+        with self._lock:
+            number, self._next = self._next, self._next + 1
+        begun = {"call": number, "name": name, "arguments": arguments}
+        self._run.record("started", begun)
+        return RecordedCall(number, name, arguments)
+
+    def act(self, action: Action) -> Observation:
+        """Have the run's environment do an action: guarded, announced before, its screen kept.
+
+        Raises:
+            GuardStopped: the approver ends the run.
+            EnvironmentFailure: the run has no environment, or it broke.
+        """
+        if self._run.environment is None:
+            raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
+        self._run.check()
+        seen = Guard(_Journaled(self._run.environment, self), self._run.approver).execute(action)
+        if isinstance(action, ComputerAction) and isinstance(seen, ComputerObservation):
+            answered = {
+                "call_id": action.call_id,
+                "acknowledged_safety_checks": action.pending_safety_checks,
+            }
+            seen = seen.model_copy(update=answered)
+            screen = seen.to_dict()
+            if not self._run.agent.store_io:
+                del screen["image"]
+            self._run.record("screen", screen)
+        return seen
+
+    def announced(self, name: str, arguments: dict[str, Any], do: Callable[[], Any]) -> Any:
+        """Do something whose beginning and end are recorded."""
+        return self._do(self._announce(name, arguments), do)
+
+    def _do(self, call: RecordedCall, function: Callable[[], Any]) -> Any:
+        """Do a call whose beginning is recorded, and record its end."""
+        run = self._run
+        run.emit("call_started", text=call.name)
+        head = {"call": call.number, "name": call.name}
+        start, token = time.monotonic(), _call.set(call)
+        try:
+            result = function()
+        except Exception as e:
+            error = {**head, "error": f"{type(e).__name__}: {e}"[:_SHOWN]}
+            run.record("call", error, duration=time.monotonic() - start)
+            raise
+        finally:
+            _call.reset(token)
+            run.emit("call_ended", text=call.name)
+        ended = {**head, "value": str(result)[:_SHOWN], **_whole(result)}
+        run.record("call", ended, duration=time.monotonic() - start)
+        return result
+
+
+class _Journaled(Environment):
+    """An environment whose actions are announced in the journal before they act."""
+
+    def __init__(self, inner: Environment, calls: Calls):
+        self._inner, self._calls = inner, calls
+
+    def observe(self) -> Observation:
+        return self._inner.observe()
+
+    def named(self, action: Action) -> Action:
+        return self._inner.named(action)
+
+    def execute(self, action: Action) -> Observation:
+        facts = {k: v for k, v in action.to_dict().items() if k != "kind" and v}
+        do = functools.partial(self._inner.execute, action)
+        seen: Observation = self._calls.announced(action.kind, facts, do)
+        return seen
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+_UNSURE = (
+    "{}: the run was interrupted during this call; it may or may not have had its effect: "
+    "look before you do it again"
+)
+
+
+def _final(result: Any) -> dict[str, str]:
+    """What a terminal function returned, as output and log."""
+    if isinstance(result, dict) and "output" in result:
+        return {"output": str(result["output"]), "log": str(result.get("log", ""))}
+    return {"output": "" if result is None else str(result), "log": ""}
+
+
+def _whole(result: Any) -> dict[str, Any]:
+    """A result for the journal, if it reads back as it is and is not too large."""
+    if isinstance(result, AgentResult):
+        return {}  # its session says it
+    try:
+        text = json.dumps(result)
+        same = len(text) <= _RESULT_BYTES and json.loads(text) == result
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return {"result": result} if same else {}
+
+
+def _as_recorded(call: RecordedCall, cut: CutOff | None) -> Any:
+    """What a call that had ended gave, or raised, then."""
+    if call.error:
+        kind, _, said = call.error.partition(": ")
+        error = getattr(builtins, kind, None)
+        if isinstance(error, type) and issubclass(error, Exception):
+            raise error(said)
+        raise ToolError(said or kind)
+    if call.session is not None and cut is not None:
+        return AgentResult.of(cut.others[call.session].session)
+    return call.result
+
+
+def jsonable(value: Any) -> Any:
+    """`value` if it is JSON data, else what reading it back from JSON text gives."""
+    return json.loads(json.dumps(value, default=str))

@@ -1,0 +1,82 @@
+"""Why a run ended, and the last records that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ck_pro.exceptions import (
+    AnswerNeeded,
+    EnvironmentFailure,
+    ExecutorError,
+    GuardStopped,
+    HumanNeeded,
+    LeaseExpired,
+    LimitReached,
+    ModelError,
+    ParseError,
+    RunEnding,
+)
+from ck_pro.language import parse_literal
+from ck_pro.run import Run
+from ck_pro.session import AgentSession, StopReason
+
+
+def reason_of(error: BaseException) -> StopReason:
+    """The reason for which an error ends a run."""
+    match error:
+        case LimitReached(reason=reason):
+            return StopReason(reason)
+        case GuardStopped():
+            return StopReason.GUARD
+        case HumanNeeded():
+            return StopReason.HUMAN
+        case AnswerNeeded():
+            return StopReason.AMBIGUITY
+        case ModelError():
+            return StopReason.MODEL_FAILURE
+        case RunEnding() | KeyboardInterrupt() | GeneratorExit():
+            return StopReason.CANCELLED
+        case LeaseExpired():
+            return StopReason.LEASE_EXPIRED
+        case EnvironmentFailure() | ExecutorError():
+            return StopReason.ENVIRONMENT_FAILURE
+    return StopReason.INTERNAL_ERROR
+
+
+def reason_without_error(session: AgentSession, name: str, limit: int) -> tuple[StopReason, str]:
+    """Why a loop that no error ended has ended: a terminal action, or the number of steps."""
+    if session.finish is None:
+        return StopReason.STEPS, f"{name} did not finish within {limit} steps"
+    if session.finish.get("rejected"):
+        return StopReason.REJECTED, session.finish["log"]
+    return StopReason.FINISHED, ""
+
+
+def last_records(session: AgentSession, reason: StopReason, message: str) -> None:
+    """Give a session what every ended one has: a step, an end, a status."""
+    run: Run = session.run
+    try:
+        if not session.steps:
+            run.record("step", {})
+        if session.final_results is None:
+            found = session.finish or {"output": "", "log": message}
+            results = {key: found[key] for key in ("output", "log")}
+            run.record("end", {"final_results": results}, phase="end")
+        facts = {"status": reason.status.value, "stop_reason": reason.value}
+        run.record("status", {**facts, "message": message, "budget": run.budget.snapshot()})
+        run.emit("run_ended", text=message, **facts)
+    finally:
+        run.ended()
+        session.run = None
+
+
+def end_result(reply: str) -> dict[str, str]:
+    """The final result in a reply of the end phase.
+
+    Raises:
+        ParseError: it holds no dict with an output.
+    """
+    value = parse_literal(reply)
+    if not isinstance(value, Mapping) or value.get("output") is None:
+        raise ParseError("the end result must be a dict with 'output' and 'log'")
+    return {"output": str(value["output"]), "log": str(value.get("log", ""))}

@@ -1,0 +1,70 @@
+"""The person behind a run: who answers what only a person can, and the tool that asks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ck_pro.exceptions import HumanNeeded, ToolError
+from ck_pro.model.manual import terminal_turn
+from ck_pro.tool import Tool
+
+
+class Person(Protocol):
+    """Answers questions of a run. Must be safe to call from several threads."""
+
+    def answer(self, question: str) -> str | None:
+        """The answer; None if there is none, which ends the run that asks."""
+        ...
+
+
+class TerminalPerson:
+    """Whoever sits at the terminal: the question goes to standard error, one line is the answer.
+
+    One question at a time, also beside `call_target: manual`. An empty line is no answer.
+    """
+
+    def answer(self, question: str) -> str | None:
+        """See `Person.answer`; None at once when standard input is no terminal."""
+        if not sys.stdin.isatty():
+            return None
+        shown = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in question)
+        with terminal_turn():
+            sys.stderr.write(f"\nThe agent asks: {shown}\nYour answer (empty: none)> ")
+            sys.stderr.flush()
+            line = sys.stdin.readline().strip()
+        return line or None
+
+
+class AskHumanTool(Tool):
+    """A question to the person behind the run; without an answer the run ends for them."""
+
+    name = "ask_human"
+    on_resume = "again"
+
+    def execute(self, question: str) -> str:
+        """Ask the user for what only a person can give: a login, a captcha, a permission.
+
+        The work may end here if nobody answers: never ask for what you can find out yourself.
+
+        Args:
+            question: one question with all that is needed to answer it.
+        """
+        raise ToolError(f"{self.name}: there is nobody to ask outside of a run")
+
+    def bind(self, run: Any) -> Callable[..., Any]:
+        """Ask the person of a run.
+
+        Raises:
+            HumanNeeded: from the function, when nobody answers.
+        """
+
+        def ask_human(question: str) -> str:
+            answer = run.ask(str(question))
+            if answer is None:
+                raise HumanNeeded(f"a person must help: {question}")
+            return str(answer)
+
+        ask_human.__doc__ = self.execute.__doc__
+        return ask_human

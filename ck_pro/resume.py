@@ -1,0 +1,245 @@
+"""Going on with a run that was cut off: what its journal tells of the step that was under way.
+
+Steps that have their observation are kept as they are. Of the step under way:
+
+- no reply of the model's recorded: the step is done again from its beginning;
+- a reply recorded: its code is run again in a new worker. Calls that had ended are answered from
+  the journal, a sub-agent's session that was under way goes on in its own middle, and a call that
+  can be repeated is repeated (`Tool.on_resume`);
+- unless what it did cannot be had again: it called a function of a world that is gone (a page), or
+  left something in the working directory. Then nothing is done twice: the step gets an observation
+  that says what had been called, and the model looks for itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ck_pro.model import Reply, Usage
+from ck_pro.session import AgentSession, sessions_from_events
+
+NOTICE = (
+    "The run was interrupted and continued: variables of earlier steps are gone, files are kept."
+)
+_SHOWN = 500
+
+
+@dataclass
+class RecordedCall:
+    """A call of a function in the step under way.
+
+    Attributes:
+        number: of the call, within its session.
+        ended: whether its end was recorded.
+        result: what it returned, where `answerable`.
+        answerable: the result was recorded whole, or is a sub-agent's.
+        error: what it raised, as `Type: message`.
+        session: id of the session of the sub-agent that it called.
+        shown: the result as text, shortened.
+    """
+
+    number: int
+    name: str
+    arguments: Mapping[str, Any]
+    ended: bool = False
+    result: Any = None
+    answerable: bool = False
+    error: str = ""
+    session: str | None = None
+    shown: str = ""
+
+    @property
+    def key(self) -> str:
+        """What makes two calls the same: name and arguments."""
+        return call_key(self.name, self.arguments)
+
+    def told(self) -> str:
+        """The call as a line for the model."""
+        given = ", ".join(f"{k}={v!r}" for k, v in self.arguments.items())
+        came = f"raised {self.error}" if self.error else f"returned {self.shown}"
+        return f"- {self.name}({given})"[:_SHOWN] + (f" {came}"[:_SHOWN] if self.ended else "")
+
+
+def call_key(name: str, arguments: Mapping[str, Any]) -> str:
+    """The key by which a repeated call finds its record."""
+    return f"{name} {json.dumps(arguments, sort_keys=True, default=str)}"
+
+
+@dataclass
+class Used:
+    """What a run had used when it was cut off, over all its agents; seconds of wall time."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    calls: list[tuple[Usage, float | None]] = field(default_factory=list)
+
+
+@dataclass
+class CutOff:
+    """One session that was cut off.
+
+    Attributes:
+        session: as its events tell it.
+        under_way: whether its last step has no observation yet.
+        reply: of the action phase of that step; None if it was not recorded.
+        since: when the reply came, Unix seconds.
+        calls: begun in that step, in order.
+        next_call: the number of the next call.
+        lease: what the environment left to be taken up again; None if it left nothing.
+        edited: what the model shall be taken to have replied next, in a run that was forked.
+        others: all sessions of the run by id, this one included.
+    """
+
+    session: AgentSession
+    under_way: bool = False
+    reply: Reply | None = None
+    since: float = 0.0
+    calls: list[RecordedCall] = field(default_factory=list)
+    next_call: int = 0
+    lease: Any = None
+    edited: str = ""
+    others: dict[str, CutOff] = field(default_factory=dict)
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take one event of the session into account, in order."""
+        handler = _HANDLERS.get(event["kind"])
+        if handler is not None:
+            handler(self, event, event["data"])
+
+    def can_run_again(self, on_resume: Callable[[str], str | None], workdir: Path) -> bool:
+        """Whether the code of the step under way may be run again.
+
+        Args:
+            on_resume: `Tool.on_resume` by name; "adopt" for a sub-agent; None: no such function.
+            workdir: where the code works.
+        """
+        for call in self.calls:
+            rule = on_resume(call.name)
+            if rule in (None, "never") or (call.ended and not (call.answerable or call.error)):
+                return False
+        return not _written_since(workdir, self.since)
+
+    def told(self) -> str:
+        """The observation of a step that is not run again."""
+        lines = [
+            "The run was interrupted during this step and has been continued: what its code "
+            "printed and its variables are lost."
+        ]
+        done = [c.told() for c in self.calls if c.ended]
+        begun = [c.told() for c in self.calls if not c.ended]
+        if done:
+            lines += ["These calls had ended:", *done]
+        if begun:
+            lines += [
+                "These calls were under way and may or may not have had their effect:",
+                *begun,
+            ]
+        lines.append("Look before you do anything again.")
+        return "\n".join(lines)
+
+    # --- the events of the step under way ---------------------------------------------------
+
+    def _on_step(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.under_way, self.reply, self.calls = True, None, []
+
+    def _on_model_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if event["phase"] == "action" and "output" in data:
+            self.edited = ""
+            calls = data.get("tool_calls") or []
+            self.reply = Reply(data["output"], tool_calls=calls, items=data.get("items") or [])
+            self.since = event["time"]
+
+    def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if data.get("redo"):
+            self.reply, self.calls = None, []
+        self.lease = None
+
+    def _on_started(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        number = data.get("call", self.next_call)
+        self.next_call = max(self.next_call, number + 1)
+        self.calls.append(RecordedCall(number, data["name"], data["arguments"]))
+
+    def _on_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        for call in self.calls:
+            if call.number == data.get("call"):
+                call.ended, call.error = True, data.get("error", "")
+                call.shown = data.get("value", "")
+                call.answerable = "result" in data or call.session is not None
+                call.result = data.get("result")
+
+    def _on_sub_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        for call in self.calls:
+            if call.number == data.get("call"):
+                call.session = data["session"]
+
+    def _on_observation(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.under_way = False
+
+    def _on_forked(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.edited = data.get("reply") or ""
+
+    def _on_suspended(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.lease = data.get("lease")
+
+
+_HANDLERS: Mapping[str, Callable[..., None]] = {
+    "step": CutOff._on_step,
+    "model_call": CutOff._on_model_call,
+    "resumed": CutOff._on_resumed,
+    "started": CutOff._on_started,
+    "call": CutOff._on_call,
+    "sub_session": CutOff._on_sub_session,
+    "observation": CutOff._on_observation,
+    "suspended": CutOff._on_suspended,
+    "forked": CutOff._on_forked,
+}
+
+
+def cut_off(events: Iterable[Mapping[str, Any]]) -> tuple[CutOff | None, Used]:
+    """The main session of a run that was cut off, and what the run had used.
+
+    Args:
+        events: all of its journal, in order.
+
+    Returns:
+        The main session's `CutOff`, with those of all others; None if there is no session.
+    """
+    kept = list(events)
+    sessions = sessions_from_events(kept)
+    found = {sid: CutOff(session) for sid, session in sessions.items()}
+    used, stretch = Used(), [0.0, 0.0]
+    for event in kept:
+        found[event["sid"]].take(event)
+        _count(event, used)
+        stretch = _timed(event, used, stretch)
+    used.seconds += stretch[1] - stretch[0]
+    for one in found.values():
+        one.others = found
+    return next(iter(found.values()), None), used
+
+
+def _count(event: Mapping[str, Any], used: Used) -> None:
+    if event["kind"] == "step":
+        used.steps += 1
+    elif event["kind"] == "model_call":
+        usage = event["data"].get("usage", {})
+        known = {k: v for k, v in usage.items() if k != "total_tokens"}
+        used.calls.append((Usage(**known), event["data"].get("cost")))
+
+
+def _timed(event: Mapping[str, Any], used: Used, stretch: list[float]) -> list[float]:
+    """The stretch of time in which the run lived, from its beginning or its last resumption."""
+    now = event["time"]
+    if event["kind"] == "resumed" and event.get("parent") is None:
+        used.seconds += stretch[1] - stretch[0]
+        return [now, now]
+    return [stretch[0] or now, max(stretch[1], now)]
+
+
+def _written_since(folder: Path, when: float) -> bool:
+    """Whether anything in a folder was written after a moment; Unix seconds."""
+    return any(p.lstat().st_mtime > when for p in folder.rglob("*"))
