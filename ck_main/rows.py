@@ -1,9 +1,4 @@
-"""Output rows: what a row holds, and the file that rows are appended to and never lost from.
-
-A row is one JSON line: `id, task, file, answer, _orig, skip_hard, session, eval{pred, gold, corr}`.
-It is made of two things that are both in the task's journal, the event `task` and the session, so
-that it can be made again from the journal alone, to the byte: see `row_from_events`.
-"""
+"""The output: the file that rows are appended to and never lost from."""
 
 from __future__ import annotations
 
@@ -12,22 +7,48 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ck_main.dataset import Task
-from ck_main.scoring import evaluate
-from ck_pro.exceptions import InputError, JournalError
-from ck_pro.session import AgentSession, sessions_from_events
+from ck_main.row import (
+    EVAL_EVENT,
+    TASK_EVENT,
+    WRITTEN_EVENT,
+    Outcome,
+    build_row,
+    count_steps,
+    row_from_events,
+    row_line,
+    row_of,
+    task_facts,
+    tokens_of,
+)
+from ck_pro.exceptions import InputError
 
-TASK_EVENT = "task"
-EVAL_EVENT = "eval"
-"""In a journal: its row is complete."""
-WRITTEN_EVENT = "row"
-"""In a journal: its row was written to the output."""
+__all__ = [
+    "EVAL_EVENT",
+    "TASK_EVENT",
+    "WRITTEN_EVENT",
+    "Outcome",
+    "OutputError",
+    "RowFile",
+    "build_row",
+    "check_output",
+    "count_steps",
+    "folder_of",
+    "row_from_events",
+    "row_line",
+    "row_of",
+    "superseded_path",
+    "task_facts",
+    "tokens_of",
+    "what_to_do",
+]
+
+
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class OutputError(InputError):
@@ -59,142 +80,13 @@ def check_output(path: Path) -> None:
         )
 
 
-def task_facts(task: Task) -> dict[str, Any]:
-    """What a row says of the task itself: the data of the journal's `task` event."""
-    return {
-        "id": task.id,
-        "task": task.question,
-        "file": task.file_name,
-        "answer": task.answer,
-        "_orig": task.original,
-        "skip_hard": bool(task.original.get("skip_hard", False)),
-    }
-
-
-def build_row(
-    facts: Mapping[str, Any], session: AgentSession, judged: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The row of a task that ended.
-
-    Args:
-        facts: the data of its `task` event.
-        session: its main agent's session.
-        judged: what `eval` holds beside prediction, right answer and score.
-    """
-    results = session.final_results or {"output": ""}
-    scored = {**evaluate(results["output"], facts["answer"]), **(judged or {})}
-    return {**facts, "session": session.to_dict(), "eval": scored}
-
-
-def row_from_events(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The row of a journal, as `ck_pro.journal.read_events` gives its events.
-
-    Raises:
-        JournalError: the journal does not tell of a task.
-    """
-    return _folded(list(events))
-
-
-def row_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The same, if the journal says that the row is complete and does not say it was written."""
-    kept = list(events)
-    kinds = {e["kind"] for e in kept}
-    return _folded(kept) if EVAL_EVENT in kinds and WRITTEN_EVENT not in kinds else None
-
-
-def _folded(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    known = {e["kind"]: e["data"] for e in events if e["kind"] in (TASK_EVENT, EVAL_EVENT)}
-    if TASK_EVENT not in known:
-        raise JournalError("the journal does not tell of a task")
-    session = next(iter(sessions_from_events(events).values()))
-    return build_row(known[TASK_EVENT], session, known.get(EVAL_EVENT))
-
-
-def row_line(row: Mapping[str, Any]) -> bytes:
-    """A row as it stands in the output, its newline included."""
-    try:
-        return (json.dumps(row, ensure_ascii=False) + "\n").encode()
-    except UnicodeEncodeError:  # a model wrote half of a surrogate pair: only escapes can hold it
-        return (json.dumps(row) + "\n").encode()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a task ended, for tables and exit codes.
-
-    Args:
-        steps: steps of all agents together, in all tries of which the row tells.
-        seconds: wall time of them.
-        tokens: prompt and completion tokens of all their calls.
-        corr: 1, 0, or None where no right answer is known.
-        money: USD; None when not known.
-        earlier: the row was in the output before this run.
-        tries: how many tries of the task were made.
-    """
-
-    id: str
-    question: str
-    answer: str
-    gold: str | None
-    corr: int | None
-    status: str
-    stop_reason: str | None
-    message: str
-    steps: int
-    seconds: float
-    tokens: int
-    money: float | None = None
-    earlier: bool = False
-    tries: int = 1
-
-    @classmethod
-    def of_row(
-        cls, row: Mapping[str, Any], *, money: float | None = None, earlier: bool = False
-    ) -> Outcome:
-        """Read off a row. Raises KeyError, TypeError or AttributeError if it is not one."""
-        info, scored = row["session"]["info"], row["eval"]
-        tries = row.get("sel_cands") or [
-            {
-                "steps": count_steps(row["session"]),
-                "seconds": info.get("duration", 0.0),
-                "tokens": tokens_of(row["session"]),
-            }
-        ]
-        return cls(
-            id=str(row["id"]),
-            question=row["task"],
-            answer=scored["pred"],
-            gold=scored["gold"],
-            corr=scored["corr"],
-            status=info["status"],
-            stop_reason=info.get("stop_reason"),
-            message=info.get("message", ""),
-            steps=sum(int(t["steps"]) for t in tries),
-            seconds=sum(float(t["seconds"]) for t in tries),
-            tokens=sum(int(t["tokens"]) for t in tries),
-            money=money,
-            earlier=earlier,
-            tries=len(tries),
-        )
-
-
-def count_steps(session: Mapping[str, Any]) -> int:
-    """Steps of a row's session and of all sessions below it."""
-    nested = (sub for s in session["steps"] for sub in s["action"].get("sub_sessions", ()))
-    return len(session["steps"]) + sum(count_steps(sub) for sub in nested)
-
-
-def tokens_of(session: Mapping[str, Any]) -> int:
-    """Prompt and completion tokens of a row's session and of all sessions below it."""
-    return int(session["info"]["call_stat"]["__ALL__"]["total_tokens"])
-
-
 class RowFile:
     """The output file: read for what is done, appended to, never truncated.
 
     A row is written with one call and forced to the disk before `append` returns. A torn last
     line (its writer was killed) moves to `<file>.torn`, so that the next row begins a line.
-    Several processes may append to one file.
+    Several processes may append to one file, while another puts a file of the same rows in
+    another order, or of fewer, in its place (`take_out`, `sort`).
 
     Args:
         path: the file; made, with its folder, when missing.
@@ -210,15 +102,17 @@ class RowFile:
         self.done: dict[str, Outcome] = {}
         """Outcome by task id of every row in the file."""
         self._read_to, self._lines = 0, 0
+        self._places: list[tuple[str, int, int]] = []  # id, offset and length of every line
         self._lock = threading.Lock()
         try:
             check_output(path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fd = self._opened()
         except OSError as e:
             raise self._unwritable(e) from None
         try:
             with self._locked():
+                self._remove_rewriting()  # its writer was killed
                 self._read()
                 self._repair()
         except BaseException:
@@ -246,7 +140,9 @@ class RowFile:
         Raises:
             OutputError: it could not be written; the file is as it was before.
         """
-        line = row_line(row)
+        self._append(row_line(row))
+
+    def _append(self, line: bytes) -> None:
         with self._locked():
             self._read()
             self._repair()
@@ -260,6 +156,81 @@ class RowFile:
                 os.ftruncate(self._fd, before)  # only what this call wrote
                 raise self._unwritable(e) from None
             self._read()
+
+    def take_out(self, ids: Collection[str], to: Path) -> int:
+        """Move rows to the end of another file of rows; returns how many.
+
+        Wherever it is killed, each row is in one of the two files, or in both.
+
+        Raises:
+            OutputError: a file could not be written; the rows are where they were.
+        """
+        with self._locked():
+            self._read()
+            moved = [p for p in self._places if p[0] in ids]
+            if not moved:
+                return 0
+            with RowFile(to) as other, self.path.open("rb") as source:
+                known = set(map(session_of, other._contents()))
+                for _, offset, length in moved:
+                    source.seek(offset)
+                    line = source.read(length)
+                    if session_of(json.loads(line)) not in known:  # a killed run had come so far
+                        other._append(line)
+            self._rewrite([p for p in self._places if p[0] not in ids])
+        return len(moved)
+
+    def sort(self, ids: Sequence[str]) -> None:
+        """Put the rows of these tasks first, in this order; the others keep theirs.
+
+        Raises:
+            OutputError: the file could not be written; it is as it was.
+        """
+        with self._locked():
+            self._read()
+            place = {name: n for n, name in enumerate(ids)}
+            rows = sorted(self._places, key=lambda p: place.get(p[0], len(place)))
+            if rows != self._places:
+                self._rewrite(rows)
+
+    def _contents(self) -> Iterator[dict[str, Any]]:
+        """All rows, one at a time."""
+        with self.path.open("rb") as file:
+            for line in file:
+                if line.strip():
+                    yield json.loads(line)
+
+    def _rewrite(self, places: Sequence[tuple[str, int, int]]) -> None:
+        """Put a file with these lines in the place of the present one, which is locked."""
+        path = self._rewriting
+        fd = -1
+        try:
+            fd = os.open(path, _FLAGS | os.O_TRUNC, os.fstat(self._fd).st_mode & 0o777)
+            fcntl.flock(fd, fcntl.LOCK_EX)  # before anybody can find it under the output's name
+            for _, offset, length in places:
+                line = os.pread(self._fd, length, offset)
+                while line:
+                    line = line[os.write(fd, line) :]
+            os.fsync(fd)
+            path.replace(self.path.resolve())
+        except OSError as e:
+            if fd >= 0:
+                os.close(fd)
+                self._remove_rewriting()
+            raise self._unwritable(e) from None
+        self._become(fd)
+        self._read()
+
+    def _remove_rewriting(self) -> None:
+        try:
+            self._rewriting.unlink(missing_ok=True)
+        except OSError as e:
+            raise self._unwritable(e) from None
+
+    @property
+    def _rewriting(self) -> Path:
+        target = self.path.resolve()
+        return target.with_name(f".{target.name}.rewriting")
 
     def close(self) -> None:
         """Release the file; harmless when repeated."""
@@ -280,11 +251,37 @@ class RowFile:
         with self._lock:
             if self._fd < 0:  # a thread that an interrupted run left behind
                 raise OutputError(f"the output {self.path} is closed")
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            self._lock_file()
             try:
                 yield
             finally:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _lock_file(self) -> None:
+        """Lock the file that has the output's name now: it may have been replaced."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            while not self._is_current():
+                self._become(self._opened())
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
+        except OSError as e:
+            raise self._unwritable(e) from None
+
+    def _is_current(self) -> bool:
+        try:
+            named = self.path.stat()
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(named, os.fstat(self._fd))
+
+    def _opened(self) -> int:
+        return os.open(self.path, _FLAGS, 0o644)
+
+    def _become(self, fd: int) -> None:
+        """Go on with another file, from its beginning."""
+        os.close(self._fd)
+        self._fd, self._read_to, self._lines = fd, 0, 0
+        self._places, self.done = [], {}
 
     def _read(self) -> None:
         """Take in the whole lines since the last reading."""
@@ -311,6 +308,7 @@ class RowFile:
                 "file, or remove the line"
             ) from None
         self.done[outcome.id] = outcome
+        self._places.append((outcome.id, self._read_to, len(line)))
 
     def _repair(self) -> None:
         """Move a torn last line away; a whole row that only lacks its newline gets it."""
@@ -335,6 +333,16 @@ class RowFile:
             f"cannot write the output {self.path}: {error.strerror}; what is in it stays: "
             + what_to_do(error)
         )
+
+
+def superseded_path(output: Path) -> Path:
+    """Where rows go whose tasks are run again."""
+    return output.with_name(f"{output.stem}.superseded{output.suffix}")
+
+
+def session_of(row: Mapping[str, Any]) -> str:
+    """The id of a row's session."""
+    return str(row["session"]["id"])
 
 
 def what_to_do(error: OSError) -> str:

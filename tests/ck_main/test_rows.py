@@ -20,6 +20,7 @@ from ck_main.rows import (
     count_steps,
     row_from_events,
     row_line,
+    superseded_path,
     task_facts,
 )
 from ck_pro.journal import Journal, read_events
@@ -184,6 +185,98 @@ def test_steps_of_the_whole_tree_are_counted() -> None:
     leaf = {"steps": [{"action": {}}, {"action": {}}]}
     tree = {"steps": [{"action": {"sub_sessions": [leaf, leaf]}}, {"action": {}}]}
     assert count_steps(tree) == 6
+
+
+def content(path: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+
+
+def test_rows_are_taken_out_and_put_in_order(tmp_path: Path) -> None:
+    path, other = tmp_path / "out.jsonl", superseded_path(tmp_path / "out.jsonl")
+    with RowFile(path) as rows, RowFile(path) as theirs:
+        written = {n: make_row(n) for n in "dabc"}
+        for row in written.values():
+            rows.append(row)
+        assert rows.take_out({"a", "c", "none"}, other) == 2
+        assert (content(path), content(other)) == (["d", "b"], ["a", "c"])
+        assert other.read_bytes() == row_line(written["a"]) + row_line(written["c"])
+        assert not theirs.has("a") and theirs.has("b")  # it follows to the new file
+        theirs.append(make_row("a"))
+        rows.sort("abcd")
+        theirs.append(make_row("e"))
+        assert content(path) == ["a", "b", "d", "e"] and rows.has("e")
+        assert rows.take_out((), other) == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.jsonl", "out.superseded.jsonl"]
+
+
+def test_killed_between_the_two_files_no_row_is_lost_or_doubled(tmp_path: Path) -> None:
+    path, other = tmp_path / "out.jsonl", tmp_path / "out.superseded.jsonl"
+    with RowFile(path) as rows:
+        rows.append(make_row("a"))
+        rows.append(make_row("b"))
+        rows._rewrite = lambda places: None  # type: ignore[method-assign]
+        rows.take_out({"a"}, other)
+    (tmp_path / ".out.jsonl.rewriting").write_text("half a")
+    with other.open("a") as file:
+        file.write('{"torn')
+    with RowFile(path) as rows:
+        assert list(rows.done) == ["a", "b"]
+        assert rows.take_out({"a"}, other) == 1
+    assert (content(path), content(other)) == (["b"], ["a"])
+    assert not (tmp_path / ".out.jsonl.rewriting").exists()
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.jsonl"
+    with RowFile(path) as rows:
+        for name in "ba":
+            rows.append(make_row(name))
+        before = path.read_bytes()
+
+        def full(fd: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OutputError, match="make room, the same command continues"):
+            rows.sort("ab")
+        monkeypatch.undo()
+        assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+        rows.append(make_row("c"))
+        assert content(path) == ["b", "a", "c"]
+
+
+def test_a_link_stays_a_link_and_a_removed_file_comes_back(tmp_path: Path) -> None:
+    real, path = tmp_path / "real.jsonl", tmp_path / "out.jsonl"
+    path.symlink_to(real)
+    with RowFile(path) as rows:
+        for name in "ba":
+            rows.append(make_row(name))
+        rows.sort("ab")
+        assert path.is_symlink() and content(real) == ["a", "b"]
+        real.unlink()
+        rows.append(make_row("c"))
+        assert content(real) == ["c"] and list(rows.done) == ["c"]
+
+
+def test_threads_and_processes_append_while_the_file_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    files = [RowFile(path) for _ in range(3)]
+
+    def write(n: int) -> None:
+        for i in range(8):
+            files[n].append(make_row(f"{n}-{i}", "x" * 500))
+            files[n].sort([f"{a}-{b}" for b in range(8) for a in range(3)])
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for file in files:
+        file.close()
+    assert content(path) == [f"{a}-{b}" for b in range(8) for a in range(3)]
 
 
 @given(st.binary(max_size=80))
