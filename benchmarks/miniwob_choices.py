@@ -1,0 +1,386 @@
+"""Policies for tasks that are done by clicking and choosing."""
+
+from __future__ import annotations
+
+import colorsys
+import re
+
+from miniwob_world import (
+    NAMED_COLORS,
+    Element,
+    GaveUp,
+    Screen,
+    World,
+    matched,
+    ordinal,
+    policy,
+    quoted,
+)
+
+_ALIKE = (  # what anybody knows who reads English
+    "big large huge enormous gigantic",
+    "small tiny little mini petite",
+    "red scarlet crimson cardinal",
+    "happy cheerful joyful gleeful delighted",
+    "sad unhappy sorrowful miserable tragic",
+    "angry mad furious irritated",
+    "evil wicked immoral sinful corrupt depraved",
+    "wrong incorrect mistaken erroneous",
+    "real genuine actual",
+    "strange odd peculiar unusual weird",
+    "stop cease halt end finish",
+    "scared afraid panicked fearful frightened terrified",
+    "quiet calm peaceful serene mild",
+    "old aged archaic",
+    "fast quick rapid swift speedy",
+    "hate loathe detest despise",
+    "home house dwelling residence",
+    "fire flame",
+    "fire flames",
+    "food nourishment",
+    "answer reply response",
+    "pig pork hog",
+    "dogs canines",
+    "cats felines",
+    "kids children",
+    "pictures photos images",
+    "television televisions tv",
+    "sleep nap rest",
+    "love adore",
+    "ocean sea",
+    "water sea ocean",
+    "car automobile",
+    "automobile car",
+    "money cash",
+    "sofas couches",
+    "wine wines",
+    "ill sick",
+    "sweets candy",
+    "fright terror",
+    "begin start commence initiate",
+    "start begin commence initiate",
+)
+
+
+# --- buttons, links, tabs ------------------------------------------------------------------------
+
+
+@policy("click-test")
+def click_the_button(world: World) -> None:
+    """Click the only button."""
+    world.click(world.look().of("button")[0])
+
+
+@policy("click-test-2", "click-test-transfer", "click-button-sequence", "button-delay")
+def click_buttons_in_order(world: World) -> None:
+    """Click the buttons that are named in capitals, waiting where the task says so."""
+    wait = re.search(r"wait (\d+) seconds", world.task)
+    for name in re.findall(r"\b(ONE|TWO)\b", world.task):
+        if wait and name == "TWO":
+            world.act("wait", int(wait[1]) + 0.3)
+        world.click_named(name, "button")
+
+
+@policy("click-button", "unicode-test", "click-link", "click-dialog-2")
+def click_the_quoted(world: World) -> None:
+    """Click what the task has in quotes."""
+    name = quoted(world.task)[0]
+    screen = world.look()
+    # the cross of a dialog is drawn; its name for those who cannot see is Close
+    wanted = screen.maybe(name, "button", "link", "generic")
+    world.click(wanted or screen.named("Close" if name == "x" else name))
+
+
+@policy("click-dialog")
+def close_dialog(world: World) -> None:
+    """Close the dialog."""
+    world.click_named("Close", "button")
+
+
+@policy("click-tab")
+def click_tab(world: World) -> None:
+    """Click the tab with this name."""
+    world.click_named(matched(r"Click on (Tab #\d+)", world.task)[1], "tab")
+
+
+@policy("click-tab-2", "click-tab-2-easy", "click-tab-2-medium", "click-tab-2-hard")
+def find_in_tabs(world: World) -> None:
+    """Open one tab after the other until the link is there."""
+    name = quoted(world.task)[0]
+    seen: set[str] = set()
+    while True:
+        screen = world.look()
+        link = screen.maybe(name, "generic", "link")
+        if link:
+            world.click(link)
+        tabs = [tab for tab in screen.of("tab") if tab.name not in seen]
+        if not tabs:
+            raise GaveUp(f"{name!r} is in none of the tabs")
+        seen.add(tabs[0].name)
+        world.click(tabs[0])
+
+
+@policy("click-collapsible", "click-collapsible-nodelay")
+def expand_and_submit(world: World) -> None:
+    """Expand the first section, then press its Submit."""
+    world.click(world.look().of("tab")[0])
+    world.submit()
+
+
+@policy("click-collapsible-2", "click-collapsible-2-nodelay")
+def find_in_sections(world: World) -> None:
+    """Expand one section after the other until the link is there."""
+    name = quoted(world.task)[0]
+    names = [tab.name for tab in world.look().of("tab")]
+    for section in names:
+        world.click_named(section, "tab")
+        link = world.look().maybe(name, "generic", "link")
+        if link:
+            world.click(link)
+    raise GaveUp(f"{name!r} is in none of the sections")
+
+
+@policy("click-pie", "click-pie-nodelay")
+def pie_menu(world: World) -> None:
+    """Open the pie menu, then click the item."""
+    world.click_named("+")
+    world.click_named(quoted(world.task)[0])
+
+
+@policy("click-menu")
+def nested_menu(world: World) -> None:
+    """Open submenus with the mouse, click the last item of the path."""
+    *parents, last = matched(r"Select (.+)", world.task)[1].split(">")
+    for name in parents:
+        world.act("hover", world.look().named(name, "menuitem").id)
+        for _ in range(10):  # submenus open a moment after the mouse came
+            if world.look().named(name, "menuitem").has("expanded"):
+                break
+            world.act("wait", 0.3)
+    world.click_named(last, "menuitem")
+
+
+@policy("click-menu-2")
+def menu_with_icons(world: World) -> None:
+    """Open the menu and click the item of this label, or with the same icon as the task shows."""
+    icon = next((e["hint"] for e in world.look().elements if "ui-icon" in e["hint"]), "")
+    world.click_named("Menu", "button")
+    screen = world.look()
+    if "labeled" in world.task:
+        path = quoted(world.task)[-1].split(">")
+    else:
+        path = [_item_with(screen, icon)]
+    for name in path:
+        item = world.look().maybe(name, "menuitem")
+        if item is None:  # in a submenu that is not open
+            for parent in [e.name for e in world.look().of("menuitem") if e["hasPopup"]]:
+                world.click_named(parent, "menuitem")
+                item = world.look().maybe(name, "menuitem")
+                if item:
+                    break
+        if item is None:
+            raise GaveUp(f"{name!r} is not in the menu")
+        world.click(item)
+
+
+def _item_with(screen: Screen, icon: str) -> str:
+    for item in screen.of("menuitem"):
+        if icon and any(icon in e["hint"] for e in item.walk()):
+            return item.name
+    raise GaveUp("no item of the menu is seen to have the icon of the task")
+
+
+@policy("navigate-tree")
+def navigate_tree(world: World) -> None:
+    """Open folders until the name is there."""
+    name = quoted(world.task)[0]
+    opened: set[int] = set()
+    while True:
+        screen = world.look()
+        found = screen.maybe(name, "listitem", "generic", "StaticText")
+        if found:
+            world.click(found)
+        folders = [
+            e for e in screen.elements if "expandable-hitarea" in e["hint"] and e.id not in opened
+        ]
+        if not folders:
+            raise GaveUp(f"{name!r} is in no folder")
+        opened.add(folders[0].id)
+        world.click(folders[0])
+
+
+@policy("ascending-numbers")
+def ascending_numbers(world: World) -> None:
+    """Click the numbers, the smallest first; they are covered after the first click."""
+    shown = [int(e.name) for e in world.look().clickables() if e.name.isdigit()]
+    for number in sorted(shown):
+        tiles = [e for e in world.look().clickables() if e.role == "generic"]
+        world.click(tiles[shown.index(number)])  # the others keep their order
+        shown.remove(number)
+
+
+@policy("focus-text", "focus-text-2")
+def focus_field(world: World) -> None:
+    """Click the field of this number."""
+    fields = world.look().of("textbox")
+    world.click(fields[ordinal(world.task) - 1 if len(fields) > 1 else 0])
+
+
+@policy("click-widget")
+def click_widget(world: World) -> None:
+    """Click the first element of the kind that is named."""
+    kind = quoted(world.task)[0]
+    screen = world.look()
+    if kind in ("text", "textarea"):
+        wanted = [e for e in screen.of("textbox") if e.has("multiline") == (kind == "textarea")]
+    else:
+        wanted = screen.of(kind)
+    if not wanted:
+        raise GaveUp(f"no {kind} is seen")
+    world.click(wanted[0])
+
+
+@policy("grid-coordinate")
+def grid_coordinate(world: World) -> None:
+    """Click the point whose hint is the coordinate."""
+    wanted = matched(r"\(-?\d+,-?\d+\)", world.task)[0]
+    points = [e for e in world.look().elements if e["hint"] == wanted]
+    if not points:
+        raise GaveUp(f"no point is marked {wanted}")
+    world.click(points[0])
+
+
+@policy("tic-tac-toe")
+def tic_tac_toe(world: World) -> None:
+    """Win, or block, or take the best square that is free."""
+    lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+    while True:
+        elements = world.look().elements
+        squares = dict(enumerate(e for e in elements if e.has("clickable") or e.role == "image"))
+        if len(squares) != 9:
+            raise GaveUp(f"{len(squares)} squares are seen")
+        marks = {i: _mark(e) for i, e in squares.items()}
+
+        def completing(who: str, marks: dict[int, str] = marks) -> list[int]:
+            return [
+                i
+                for line in lines
+                for i in line
+                if not marks[i] and all(marks[j] == who for j in line if j != i)
+            ]
+
+        free = [i for i in (4, 0, 2, 6, 8, 1, 3, 5, 7) if not marks[i]]
+        move = (completing("X") + completing("O") + free)[0]
+        world.click(squares[move])
+
+
+def _mark(square: Element) -> str:
+    """X, O or nothing, drawn by the images x.png and o.png."""
+    found = re.search(r"\b([xo])\.png", f"{square.name} {square['hint']}")
+    return found[1].upper() if found else ""
+
+
+# --- choices in forms ----------------------------------------------------------------------------
+
+
+@policy("click-checkboxes", "click-checkboxes-large", "click-checkboxes-transfer", "click-option")
+def click_choices(world: World) -> None:
+    """Click the boxes of these names, then Submit."""
+    names = matched(r"Select (.*) and click Submit", world.task)[1]
+    if names != "nothing":
+        for name in names.split(", "):
+            world.click_named(name, "checkbox", "radio")
+    world.submit()
+
+
+@policy("click-checkboxes-soft")
+def click_similar(world: World) -> None:
+    """Click the boxes whose words mean about the same as those of the task."""
+    words = matched(r"similar to (.*) and click Submit", world.task)[1].split(", ")
+    alike = {other for group in _ALIKE for other in group.split() if set(group.split()) & {*words}}
+    for box in world.look().of("checkbox"):
+        if box.name in alike:
+            world.click(box)
+    world.submit()
+
+
+@policy("choose-list")
+def choose_from_list(world: World) -> None:
+    """Select the option, then Submit."""
+    name = matched(r"Select (.*) from the list", world.task)[1]
+    world.act("select", world.look().of("combobox", "listbox")[0].id, name)
+    world.submit()
+
+
+@policy("click-scroll-list")
+def choose_several(world: World) -> None:
+    """Select all the options, then Submit."""
+    names = matched(r"Select (.*) from the scroll list", world.task)[1].split(", ")
+    world.act("select", world.look().of("listbox")[0].id, names)
+    world.submit()
+
+
+@policy("click-color")
+def click_color(world: World) -> None:
+    """Click the box of the colour that is named, or shown."""
+    screen = world.look()
+    boxes = [e for e in screen.clickables() if e["hint"] == "color"]
+    named = re.search(r"the (\w+) colored", world.task)
+    shown = [e.color for e in screen.elements if e["hint"] == "query-color"]
+    wanted = NAMED_COLORS.get(named[1]) if named else shown[0] if shown else None
+    for box in boxes:
+        if wanted and box.color == wanted:
+            world.click(box)
+    raise GaveUp("no box is seen in that colour")
+
+
+@policy("click-shades")
+def click_shades(world: World) -> None:
+    """Click all squares whose hue is nearest to that of the colour that is named or shown."""
+    screen = world.look()
+    named = re.search(r"shades of (\w+)", world.task)
+    primary = {"red": 0.0, "green": 1 / 3, "blue": 2 / 3}
+    wanted = named[1] if named and named[1] in primary else ""
+    squares = [e for e in screen.clickables() if e.color and e.role == "generic"]
+    if not wanted:
+        raise GaveUp("the task shows its colour")
+    for square in squares:
+        hue = colorsys.rgb_to_hsv(*(part / 255 for part in square.color or ()))[0]
+        nearest = min(primary, key=lambda n: min(abs(hue - primary[n]), 1 - abs(hue - primary[n])))
+        if nearest == wanted:
+            world.click(square)
+    world.submit()
+
+
+@policy("odd-or-even")
+def odd_or_even(world: World) -> None:
+    """Press Odd or Even beside each number."""
+    rows = [e for e in world.look().elements if e.role in ("button", "StaticText")]
+    for i, row in enumerate(rows):
+        if row.role == "StaticText" and re.fullmatch(r"-?\d+", row.name):
+            odd = int(row.name) % 2
+            world.click(rows[i - 1] if odd else rows[i + 1])
+    world.submit()
+
+
+@policy("find-greatest")
+def find_greatest(world: World) -> None:
+    """Pick the card with the greatest number."""
+    cards = [e for e in world.look().clickables() if e.name.isdigit()]
+    world.click(max(cards, key=lambda e: int(e.name)))
+    world.submit()
+
+
+@policy("identify-shape")
+def identify_shape(world: World) -> None:
+    """Press the button that says what the figure is."""
+    screen = world.look()
+    figure = next(e for e in screen.clickables() if e.role == "generic")
+    if figure.name:
+        kind = "Number" if figure.name.strip().isdigit() else "Letter"
+    else:
+        kinds = {"rect": "Rectangle", "circle": "Circle", "polygon": "Triangle"}
+        if figure["hint"] not in kinds:
+            raise GaveUp("the observation does not say what shape it is")
+        kind = kinds[figure["hint"]]
+    world.click(screen.named(kind, "button"))

@@ -1,0 +1,162 @@
+"""Policies for the tasks of the mail box."""
+
+from __future__ import annotations
+
+import re
+
+from miniwob_world import Element, GaveUp, Screen, World, matched, policy
+
+
+@policy(
+    "email-inbox",
+    "email-inbox-delete",
+    "email-inbox-forward",
+    "email-inbox-important",
+    "email-inbox-noscroll",
+    "email-inbox-reply",
+    "email-inbox-star-reply",
+)
+def mail(world: World) -> None:
+    """Find the mail by its sender, and delete, mark, answer or forward it."""
+    sender = matched(r"Find the email by (\w+)", world.task)[1]
+    if "trash" in world.task:
+        _press(world, sender, "trash")
+    if "star" in world.task:
+        _press(world, sender, "star")
+    forward = re.search(r"forward that email to (\w+)", world.task)
+    if forward:
+        _forward(world, sender, forward[1])
+    _reply(world, sender, matched(r'with the text "(.*)"', world.task)[1])
+
+
+@policy("email-inbox-forward-nl", "email-inbox-forward-nl-turk", "email-inbox-nl-turk")
+def mail_in_words(world: World) -> None:
+    """The same, asked for in the words of many people."""
+    senders = {name for name in _senders(world) if re.search(rf"\b{name}\b", world.task)}
+    if not senders:
+        raise GaveUp("the task names nobody of the mail box")
+    sender = _from(world.task, senders)
+    wish = world.task.lower()
+    text = re.search(r'"(.*)"', world.task)
+    if re.search(r"\b(delete|trash|erase|remove|rid|discard|garbage|bin)\b", wish):
+        _press(world, sender, "trash")
+    if re.search(r"\b(star|starred|important|importance|favorite|flag)\b", wish):
+        _press(world, sender, "star")
+    if re.search(r"\b(reply|respond|answer|response|replying|write|message)\b", wish) and (
+        "forward" not in wish
+    ):
+        answer = (
+            text[1]
+            if text
+            else matched(
+                r"(?:with|saying|say|text|message|respond|reply|:)[ ,:]+(?:the )?(?:text |words? |message )?"
+                r"(\S[^.]*\.?)$",
+                world.task,
+            )[1]
+        )
+        _reply(world, sender, answer)
+    others = [name for name in re.findall(r"\b[A-Z][a-z]+\b", world.task[1:]) if name != sender]
+    if not others:
+        raise GaveUp("the task does not say whom to forward to")
+    _forward(world, sender, others[-1])
+
+
+def _from(task: str, senders: set[str]) -> str:
+    """Who of the names is the one that wrote the mail."""
+    for name in senders:
+        if re.search(rf"(from|by|of)\s+{name}\b|{name}('s| sent| wrote| gave)", task):
+            return name
+    if len(senders) == 1:
+        return next(iter(senders))
+    for name in senders:
+        if not re.search(rf"\bto\s+{name}\b", task):
+            return name
+    raise GaveUp("it is not clear whose mail is meant")
+
+
+def _threads(screen: Screen) -> dict[str, Element]:
+    """Sender -> the line of a mail."""
+    return {
+        e.children[0].name: e
+        for e in screen.clickables()
+        if e.children and e.children[0].role == "StaticText" and not e.name
+    }
+
+
+def _senders(world: World) -> set[str]:
+    names: set[str] = set()
+    for _ in range(20):
+        screen = world.look()
+        names |= set(_threads(screen))
+        if not _scrolled(world, screen):
+            break
+    while _scrolled(world, world.look(), up=True):
+        pass
+    return names
+
+
+def _scrolled(world: World, screen: Screen, up: bool = False) -> bool:
+    """Scroll on if there is more; whether there was."""
+    side = "above" if up else "below"
+    if not any(re.search(rf"[1-9]\d* px {side}", e["scroll"]) for e in screen.elements):
+        return False
+    world.act("scroll_up" if up else "scroll_down")
+    return True
+
+
+def _thread(world: World, sender: str, inside: str = "") -> Element:
+    """The mail of a sender, or the icon in it, in sight."""
+    for _ in range(20):
+        screen = world.look()
+        thread = _threads(screen).get(sender)
+        if thread is not None:
+            icons = [e for e in thread.walk() if e["hint"] == inside]
+            if not inside:
+                return thread
+            if icons:
+                return icons[0]
+        if not _scrolled(world, screen):
+            break
+    raise GaveUp(f"no mail by {sender} is seen")
+
+
+def _press(world: World, sender: str, icon: str) -> None:
+    world.click(_thread(world, sender, icon))
+
+
+def _open(world: World, sender: str, button: str) -> None:
+    """Open a mail and press Reply or Forward, icons without a name."""
+    world.click(_first_text(_thread(world, sender)))
+    for _ in range(20):
+        screen = world.look()
+        for element in screen.elements:
+            if element.has("clickable") and button in f"{element['hint']} {element.name.lower()}":
+                world.click(element)
+                return
+        if not _scrolled(world, screen):
+            break
+    raise GaveUp(f"the mail has no {button}")
+
+
+def _first_text(thread: Element) -> Element:
+    """A part of the line that is no icon."""
+    return thread.children[0]
+
+
+def _reply(world: World, sender: str, text: str) -> None:
+    _open(world, sender, "reply")
+    world.type(world.look().of("textbox")[-1], text)
+    _send(world, "reply")
+
+
+def _forward(world: World, sender: str, to: str) -> None:
+    _open(world, sender, "forward")
+    world.type(world.look().of("textbox")[0], to)
+    _send(world, "forward")
+
+
+def _send(world: World, kind: str) -> None:
+    for element in world.look().elements:
+        if "send" in element["hint"] or element.name.lower() == "send":
+            world.click(element)
+    raise GaveUp("nothing sends it")

@@ -1,0 +1,223 @@
+"""Policies for tasks that need the mouse or single keys: dragging, selecting, feeling about."""
+
+from __future__ import annotations
+
+import re
+
+from miniwob_world import Element, GaveUp, World, matched, policy
+
+_SIDES = {"left": (4, 100), "right": (156, 100), "up": (80, 54), "down": (80, 170)}
+# edges of the part that all pages of the suite use: 160 x 160 pixels below the task's 50
+
+
+@policy("drag-box")
+def drag_box(world: World) -> None:
+    """Drag the small box onto the large one."""
+    screen = world.look()
+    world.act("drag", screen.named("s").id, screen.named("L").id)
+    world.submit()
+
+
+@policy("drag-circle", "drag-single-shape")
+def drag_aside(world: World) -> None:
+    """Drag the shape to a side of the page."""
+    side = matched(r"Drag the \w+ (\w+) then", world.task)[1]
+    shape = next(e for e in world.look().clickables() if e.role == "generic")
+    x, y = _SIDES[side]
+    world.act("drag", shape.id, x=x, y=y)
+    world.submit()
+
+
+@policy("drag-items")
+def drag_items(world: World) -> None:
+    """Drag an item of a list to another place."""
+    name, where = matched(r"Drag (\w+) (.*)\.", world.task).groups()
+    names = _items(world)
+    at = names.index(name)
+    ordinal = re.search(r"(\d+)(?:st|nd|rd|th)", where)
+    if ordinal:
+        to = int(ordinal[1]) - 1
+    else:
+        to = {"top": 0, "bottom": len(names) - 1, "down": at + 1, "up": at - 1}[
+            next(word for word in ("top", "bottom", "down", "up") if word in where)
+        ]
+    screen = world.look()
+    world.act("drag", screen.named(name).id, screen.named(names[to]).id)
+
+
+@policy("drag-items-grid")
+def drag_in_grid(world: World) -> None:
+    """Drag an item of a grid of three columns to another place."""
+    name, where = matched(r"Drag (\w+) (.*)\.", world.task).groups()
+    names = _items(world)
+    at = names.index(name)
+    steps = {"up by one": -3, "down by one": 3, "left by one": -1, "right by one": 1}
+    if where in steps:
+        to = at + steps[where]
+    else:
+        row = 0 if "top" in where else 2 if "bottom" in where else 1
+        column = 0 if "left" in where else 2 if "right" in where else 1
+        to = row * 3 + column
+    screen = world.look()
+    world.act("drag", screen.named(name).id, screen.named(names[to]).id)
+
+
+@policy("drag-sort-numbers")
+def drag_sort(world: World) -> None:
+    """Sort a list by dragging, from the top."""
+    for place in range(4):
+        for _ in range(3):
+            numbers = [int(name) for name in _items(world)]
+            if numbers[place] == sorted(numbers)[place]:
+                break
+            wanted = str(sorted(numbers)[place])
+            screen = world.look()
+            world.act("drag", screen.named(wanted).id, screen.named(str(numbers[place])).id)
+    world.submit()
+
+
+def _items(world: World) -> list[str]:
+    """Names of the list's items in order."""
+    lists = world.look().of("list")
+    names = [e.name for e in lists[0].walk() if e.name] if lists else []
+    if not names:
+        raise GaveUp("the items are not seen")
+    return names
+
+
+@policy("daily-calendar")
+def daily_calendar(world: World) -> None:
+    """Drag over free half hours of the calendar, name the event, create it."""
+    amount, unit, name, begin, end = matched(
+        r'Create a ([\d.]+) (hour|min)s? event named "(\w+)", between (\w+) and (\w+)', world.task
+    ).groups()
+    halves = round(float(amount) / (0.5 if unit == "hour" else 30))
+    first, last = (_half_hour(time) for time in (begin, end))
+    for start in range(first, last - halves + 1):
+        for _ in range(60):
+            screen = world.look()
+            slots = {e["hint"]: e for e in screen.elements if e["hint"].startswith("hh-")}
+            wanted = [slots.get(f"hh-{start + i}") for i in range(halves)]
+            if all(wanted):
+                break
+            world.act("scroll_down")
+        found = [slot for slot in wanted if slot is not None]
+        if len(found) < halves or any(slot["covered by"] for slot in found):
+            continue
+        world.act("drag", found[0].id, found[-1].id)
+        screen = world.look()
+        field = screen.of("textbox")
+        if field:
+            world.type(field[0], name)
+            world.click_named("Create", "button")
+    raise GaveUp("no free time is seen")
+
+
+def _half_hour(time: str) -> int:
+    hour, half = matched(r"(\d+)([AP]M)", time).groups()
+    return 2 * (int(hour) % 12 + (12 if half == "PM" else 0))
+
+
+@policy("text-editor")
+def text_editor(world: World) -> None:
+    """Select a word, or all, by keys, and press the button of the style."""
+    screen = world.look()
+    editor = next(e for e in screen.elements if e.has("editable"))
+    text = editor["value"] or editor.text
+    word = re.search(r"give the text (.+?) the (?:style|color)", world.task)
+    if word:
+        at = re.search(rf"(?<!\S){re.escape(word[1])}(?!\S)", text)
+        if at is None:
+            raise GaveUp(f"{word[1]!r} is not in the text")
+        world.act("press", " ".join(["Control+Home", *["ArrowRight"] * at.start()]), editor.id)
+        world.act("press", " ".join(["Shift+ArrowRight"] * len(word[1])))
+    else:
+        world.act("press", "Control+a", editor.id)
+    style = matched(r"the (?:style|color) (\w+)", world.task)[1]
+    if "color" in world.task:
+        _choose_color(world, style)
+    else:
+        hint = {"bold": "ql-bold", "italics": "ql-italic", "underlined": "ql-underline"}[style]
+        world.click(next(b for b in world.look().of("button") if b["hint"] == hint))
+    world.submit()
+
+
+def _choose_color(world: World, name: str) -> None:
+    """Open the palette, which is the first thing above the text, and take a colour of this name."""
+    world.click(next(e for e in world.look().clickables() if e.role == "generic"))
+    wanted = {"red": (230, 0, 0), "orange": (255, 153, 0), "yellow": (255, 255, 0)}
+    wanted |= {"green": (0, 138, 0), "blue": (0, 102, 204), "purple": (153, 51, 255)}
+    for swatch in world.look().elements:
+        if swatch.color == wanted[name]:
+            world.click(swatch)
+            return
+    raise GaveUp(f"no {name} is seen in the palette")
+
+
+@policy("hot-cold")
+def hot_cold(world: World) -> None:
+    """Feel about with the mouse, coarsely and then finely, until the page says HOT."""
+    for step in (25, 7):
+        found = _feel(world, step)
+        if found:
+            world.act("click_at", *found)
+    raise GaveUp("the hot place was not found")
+
+
+def _feel(world: World, step: int) -> tuple[int, int] | None:
+    best: tuple[int, int] | None = None
+    for y in range(56, 176, step):
+        for x in range(6, 156, step):
+            if best and max(abs(x - best[0]), abs(y - best[1])) > 45:
+                continue
+            world.act("move", x, y)
+            signal = " ".join(e.name for e in world.look().elements)
+            if re.search(r"\bHOT\b", signal):
+                return x, y
+            if best is None and re.search(r"(?<!ICE )\bCOLD\b|WARM", signal):
+                best = (x, y)
+    return None
+
+
+@policy("resize-textarea")
+def resize_textarea(world: World) -> None:
+    """Drag the corner that is for that."""
+    side, way = matched(r"the (height|width) is (\w+)", world.task).groups()
+    handles = [e for e in world.look().elements if "resizable" in e["hint"]]
+    if not handles:
+        raise GaveUp("no handle to resize it is seen")
+    handle = _handle(handles, side)
+    x, y = (158, 120) if side == "width" else (80, 200)
+    if way == "smaller":
+        x, y = (20, 80) if side == "width" else (80, 66)
+    world.act("drag", handle.id, x=x, y=y)
+    world.submit()
+
+
+def _handle(handles: list[Element], side: str) -> Element:
+    ending = "-e" if side == "width" else "-s"
+    return next((h for h in handles if h["hint"].endswith(ending)), handles[-1])
+
+
+@policy("click-shape")
+def click_shape(world: World) -> None:
+    """Click a shape of the kind and colour that the task names."""
+    wish = world.task.removeprefix("Click on a ").lower()
+    colors = {"red": (255, 0, 0), "green": (0, 128, 0), "blue": (0, 0, 255), "black": (0, 0, 0)}
+    colors |= {"aqua": (0, 255, 255), "yellow": (255, 255, 0), "magenta": (255, 0, 255)}
+    kinds = {"rectangle": "rect", "circle": "circle", "triangle": "polygon"}
+    shapes = [e for e in world.look().clickables() if e.role == "generic"]
+    for shape in shapes:
+        name = shape.name.strip()
+        fits = [shape.color == colors[color] for color in colors if color in wish.split()] + [
+            shape["hint"] == kinds[kind] for kind in kinds if kind in wish
+        ]
+        if "digit" in wish:
+            fits.append(name.isdigit())
+        elif "letter" in wish:
+            fits.append(name.isalpha())
+        elif "item" not in wish and "shape" not in wish and not any(k in wish for k in kinds):
+            fits.append(name == wish.split()[-1])
+        if all(fits):
+            world.click(shape)
+    raise GaveUp("no shape is seen to be such a one")

@@ -1,0 +1,280 @@
+"""Policies for tasks that are done by reading: tables, texts, sums, menus, prices."""
+
+from __future__ import annotations
+
+import re
+
+from miniwob_world import Element, GaveUp, Screen, World, matched, ordinal, policy, quoted
+
+
+@policy("read-table", "read-table-2")
+def read_table(world: World) -> None:
+    """Fill in the values of the table that the labels ask for."""
+    screen = world.look()
+    values = dict(row.name.split(" | ", 1) for row in screen.of("row"))
+    asked = re.search(r"the value of (.+?) into", world.task)
+    label = asked[1] if asked else ""
+    for element in screen.elements:
+        if element.role == "textbox":
+            world.type(element, values[element.name.rstrip(":") or label])
+        elif element.role == "StaticText":
+            label = element.name.rstrip(": ")
+    world.submit()
+
+
+@policy("find-word")
+def find_word(world: World) -> None:
+    """Type the nth word of the paragraph."""
+    screen = world.look()
+    words = " ".join(screen.texts()).split()
+    word = words[ordinal(world.task) - 1].strip(".,")
+    world.type(screen.of("textbox")[0], word)
+    world.submit()
+
+
+@policy("simple-arithmetic")
+def arithmetic(world: World) -> None:
+    """Do the sum."""
+    screen = world.look()
+    a, sign, b = matched(r"(-?\d+) ([x+-]) (-?\d+)", " ".join(screen.texts())).groups()
+    result = {"x": int(a) * int(b), "+": int(a) + int(b), "-": int(a) - int(b)}[sign]
+    world.type(screen.of("textbox")[0], str(result))
+    world.submit()
+
+
+@policy("simple-algebra")
+def algebra(world: World) -> None:
+    """Solve for x, which is tried out."""
+    screen = world.look()
+    text = " ".join(screen.texts())
+    left, sign, right, total = matched(r"(\w+) ([x+-]) (\w+) = (-?\d+)", text).groups()
+    for x in range(-500, 501):
+        a, b = (x if side == "x" else int(side) for side in (left, right))
+        if {"x": a * b, "+": a + b, "-": a - b}[sign] == int(total):
+            world.type(screen.of("textbox")[0], str(x))
+            world.submit()
+    raise GaveUp(f"{text!r} has no solution")
+
+
+@policy("copy-paste", "copy-paste-2")
+def copy_text(world: World) -> None:
+    """Copy and paste by keys: spaces at the end count, and no text shows them."""
+    fields = world.look().of("textbox")
+    areas = [e for e in fields if e["hint"] != "answer-input"]
+    area = areas[ordinal(world.task) - 1 if len(areas) > 1 else 0]
+    world.act("press", "Control+a", area.id)
+    world.act("press", "Control+c")
+    world.act("press", "Control+v", next(e.id for e in fields if e["hint"] == "answer-input"))
+    world.submit()
+
+
+@policy("scroll-text")
+def last_word(world: World) -> None:
+    """Type the last word of a long text, of which the observation shows the beginning only."""
+    fields = world.look().of("textbox")
+    area = next(e for e in fields if e["hint"] == "text-area")
+    page = world.act("read")
+    begin = page.index(area["value"][:20])
+    text = page[begin : page.index("\n\n", begin)]
+    world.type(next(e for e in fields if e is not area), text.split()[-1].strip(".,"))
+    world.submit()
+
+
+@policy("scroll-text-2")
+def scroll_text(world: World) -> None:
+    """Scroll the text to its end, or to its beginning."""
+    down = "to the bottom" in world.task
+    for _ in range(30):
+        area = world.look().of("textbox")[0]
+        above, below = matched(r"(\d+) px above, (\d+) px below", area["scroll"]).groups()
+        if (below if down else above) == "0":
+            world.submit()
+        world.act("scroll_in", area.id, "down" if down else "up")
+    raise GaveUp("the text does not scroll")
+
+
+@policy("search-engine")
+def search_engine(world: World) -> None:
+    """Search, go through the pages of results, click the nth."""
+    screen = world.look()
+    world.type(screen.of("textbox")[0], quoted(world.task)[0])
+    world.submit("Search")
+    position = ordinal(world.task)
+    seen: list[str] = []
+    page = 1
+    while True:
+        screen = world.look()
+        links = [e for e in screen.elements if e.role == "link" and not _paging(e)]
+        links = links or [e for e in screen.clickables() if e.name and not _paging(e)]
+        if position <= len(seen) + len(links):
+            world.click(links[position - len(seen) - 1])
+        seen += [e.name for e in links]
+        page += 1
+        world.click(screen.named(str(page), "link"))
+
+
+def _paging(element: Element) -> bool:
+    return re.fullmatch(r"\d+|[<>«»]", element.name.strip()) is not None or (
+        element.role in ("textbox", "button", "list", "listitem")
+    )
+
+
+@policy("phone-book")
+def phone_book(world: World) -> None:
+    """Turn the pages until the name is there, then click what is asked for."""
+    name = matched(r"Find (\w+) in", world.task)[1]
+    what = matched(r"click on their (\w+)", world.task)[1].lower()
+    for _ in range(60):
+        screen = world.look()
+        if screen.maybe(name, "heading"):
+            label = ""
+            for element in screen.elements:
+                if what in label.lower() and element.has("clickable"):
+                    world.click(element)
+                label = element.name or label
+        world.click(screen.named(">", "link"))
+    raise GaveUp(f"{name!r} is not in the book")
+
+
+@policy("social-media")
+def social_media(world: World) -> None:
+    """Press a button of one person's post, perhaps one of the menu behind `more`."""
+    user, action = matched(r"For the user (\S+), click on the \"(.+)\" button", world.task).groups()
+    for post in _posts(world, user):
+        hint = _hint_of(action)
+        found = [e for e in post if e["hint"] == hint]
+        if found:
+            world.click(found[0])
+        more = [e for e in post if e["hint"] == "more"]
+        world.click(more[0])
+        screen = world.look()
+        items = [e for e in screen.elements if e.name.lower().startswith(action.lower())]
+        world.click(items[0] if items else screen.named(action))
+    raise GaveUp(f"no post by {user} is seen")
+
+
+@policy("social-media-all", "social-media-some")
+def social_media_several(world: World) -> None:
+    """Press a button of all, or some, of a person's posts."""
+    asked = matched(r"Click the \"(.+)\" button on (\w+) posts? by (\S+)", world.task)
+    hint = _hint_of(asked[1])
+    wanted = 1000 if asked[2] == "all" else int(asked[2])
+    done: set[int] = set()
+    for post in _posts(world, asked[3]):
+        button = next(e for e in post if e["hint"] == hint)
+        if button.id not in done and len(done) < wanted:
+            world.click(button)
+            done.add(button.id)
+    world.submit()
+
+
+def _hint_of(action: str) -> str:
+    return {"like": "like", "retweet": "retweet", "reply": "reply", "share": "share"}.get(
+        action.lower(), action.lower()
+    )
+
+
+def _posts(world: World, user: str) -> list[list[Element]]:
+    """The lines of each post by a person, scrolling down to the end of the page."""
+    posts: dict[int, list[Element]] = {}
+    for _ in range(30):
+        screen = world.look()
+        for post in _posts_in(screen):
+            if re.search(rf"{re.escape(user)}(?!\w)", post[0].name) and len(post) > 4:
+                posts[post[-1].id] = post
+        if not _below(screen):
+            return list(posts.values())
+        world.act("scroll_down")
+    raise GaveUp("the page does not end")
+
+
+def _posts_in(screen: Screen) -> list[list[Element]]:
+    posts: list[list[Element]] = []
+    for element in screen.elements:
+        if element.role == "StaticText" and "@" in element.name:
+            posts.append([])
+        if posts:
+            posts[-1].append(element)
+    return posts
+
+
+def _below(screen: Screen) -> bool:
+    """Whether something that scrolls has more to show."""
+    return any(re.search(r"[1-9]\d* px below", e["scroll"]) for e in screen.elements)
+
+
+@policy("order-food")
+def order_food(world: World) -> None:
+    """Press + beside the dishes, by name or by kind."""
+    by_name = re.search(r"one of each item: (.+)", world.task)
+    wanted = by_name[1].split(", ") if by_name else []
+    count = re.search(r"Order (\d+) items that are (.+)", world.task)
+    left = int(count[1]) if count else 0
+    done: set[str] = set()
+    for _ in range(40):
+        screen = world.look()
+        for dish, kinds, plus in _dishes(screen):
+            if dish in done:
+                continue
+            if dish in wanted or (count and left and count[2].strip().lower() in kinds):
+                world.click(plus)
+                done.add(dish)
+                left -= 1
+        if (by_name and done >= {*wanted}) or (count and left <= 0):
+            break
+        if not _below(screen):
+            raise GaveUp("not all dishes are on the menu")
+        world.act("scroll_down")
+    for _ in range(40):
+        button = next((b for b in world.look().of("button")), None)
+        if button:
+            world.click(button)
+        world.act("scroll_down")
+
+
+def _dishes(screen: Screen) -> list[tuple[str, list[str], Element]]:
+    """Name, kinds and + of each dish that is whole in sight."""
+    dishes = []
+    name, kinds = "", [""]
+    for element in screen.elements:
+        if (
+            element.role == "StaticText"
+            and element.name not in "+-"
+            and not (element.name.isdigit())
+        ):
+            name, kinds = element.name, []
+        elif element.role == "image":
+            kinds.append(element.name.lower())
+        elif element.name == "+" and name:
+            dishes.append((name, kinds, element))
+            name = ""
+    return dishes
+
+
+@policy("stock-market")
+def stock_market(world: World) -> None:
+    """Watch the price, and buy when it is low enough."""
+    limit = float(matched(r"less than \$([\d.]+\d)", world.task)[1])
+    for _ in range(150):
+        screen = world.look()
+        price = re.search(r"\$([\d.]+)", " ".join(screen.texts()))
+        # the price may change between looking and clicking: a little below is safe enough
+        if price and float(price[1]) < limit:
+            world.click(screen.named("Buy", "button"))
+        world.act("wait", 0.05)
+    raise GaveUp("the price was never low enough")
+
+
+@policy("terminal")
+def terminal(world: World) -> None:
+    """List the files and delete the one with the ending."""
+    field = next(e for e in world.look().of("textbox") if e["hint"] == "terminal-target")
+    world.type(field, "ls", enter=True)
+    text = " ".join(e.name for e in world.look().elements)
+    listed = matched(r"user\$ ?ls (.*?) ?user\$", text)[1].split()
+    ending = re.search(r"the extension (\.\S+)", world.task)
+    for name in listed:
+        if name.endswith(ending[1]) if ending else "." not in name:
+            field = next(e for e in world.look().of("textbox") if e["hint"] == "terminal-target")
+            world.type(field, f"rm {name}", enter=True)
+    raise GaveUp(f"no such file among {listed}")
