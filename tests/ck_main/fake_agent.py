@@ -10,8 +10,9 @@ from typing import Any
 from ck_main.dataset import Task, safe_name
 from ck_main.rows import Outcome
 from ck_pro.config import KwargsInitializable
-from ck_pro.journal import Journal
+from ck_pro.journal import Journal, read_events
 from ck_pro.model import LLM, Budget, Usage
+from ck_pro.resume import cut_off
 from ck_pro.session import AgentSession, StopReason
 
 Behaviour = Callable[["Call"], Any]
@@ -57,19 +58,30 @@ class FakeAgent(KwargsInitializable):
     model: LLM = LLM(call_target="replay:none.jsonl", backend=None)
     behaviour: Any = None
     approver: Any = None
+    person: Any = None
     store_io: bool = True
 
     def run(self, task: str, **kwargs: Any) -> AgentSession:
         call = Call(task, **kwargs)
         facts = {"task": task, "agent": self.name, "info": dict(call.info or {})}
         call.record("session", facts)
+        return self._work(call)
+
+    def resume(self, *, journal: Journal, **kwargs: Any) -> AgentSession:
+        found, _ = cut_off(read_events(journal.folder or ""))
+        assert found is not None
+        call = Call(found.session.task, session=found.session, journal=journal, **kwargs)
+        call.record("resumed", {})
+        return self._work(call)
+
+    def _work(self, call: Call) -> AgentSession:
         call.record("step", {})
         call.budget.charge_step()
         call.emit("step_started")
         usage = Usage(5, 0, 2)
         call.budget.charge(usage, 0.25)
         call.record("model_call", {"usage": usage.to_dict() | {"total_tokens": 7}}, "action")
-        found = self.behaviour(call) if self.behaviour else task.upper()
+        found = self.behaviour(call) if self.behaviour else call.task.upper()
         if isinstance(found, StopReason):
             call.end(found, message=f"it was {found}")
         else:

@@ -101,9 +101,7 @@ def test_an_agent_that_raises_before_its_first_event_still_gives_a_whole_row(
     assert row["session"]["steps"][0]["end"]["final_results"]["log"] == "ValueError: at once"
 
 
-def test_a_stopped_task_has_no_row_and_runs_afresh_the_next_time(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-
+def _stopped(bench: Bench) -> None:
     def behaviour(call: Call) -> StopReason:
         (call.workdir / "left").write_text("x")
         bench.stop.set()
@@ -113,8 +111,22 @@ def test_a_stopped_task_has_no_row_and_runs_afresh_the_next_time(tmp_path: Path)
     bench.runner.agent.behaviour = behaviour  # type: ignore[attr-defined]
     assert bench.run(make_task("a"), make_task("b")) == []
     assert bench.watching.begun == ["a"] and "stopped before its end" in bench.watching.notes[0]
-    again = Bench(tmp_path)
-    assert [r["id"] for r in again.run(make_task("a"), make_task("b"))] == ["a", "b"]
+
+
+def test_a_stopped_task_has_no_row_and_goes_on_the_next_time(tmp_path: Path) -> None:
+    _stopped(Bench(tmp_path))
+    rows = Bench(tmp_path).run(make_task("a"), make_task("b"))
+    assert [r["id"] for r in rows] == ["a", "b"]
+    assert [len(r["session"]["steps"]) for r in rows] == [2, 1]
+    assert rows[0]["session"]["info"]["resumed"] == 1
+    folder = tmp_path / "out" / "a"
+    assert (folder / "work" / "left").exists() and not (folder / "attempt-1").exists()
+
+
+def test_a_stopped_task_that_was_changed_runs_afresh(tmp_path: Path) -> None:
+    _stopped(Bench(tmp_path))
+    (row,) = Bench(tmp_path).run(make_task("a", "another question"))
+    assert len(row["session"]["steps"]) == 1 and "resumed" not in row["session"]["info"]
     folder = tmp_path / "out" / "a"
     assert (folder / "attempt-1" / "work" / "left").exists()
     assert (folder / "attempt-1" / "events.jsonl").exists()

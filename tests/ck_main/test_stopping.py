@@ -23,7 +23,10 @@ def command(folder: Path, hangs: str) -> list[str]:
     replies = []
     for name in names:
         code = HANGS if name == hangs else f"stop({name!r})"
-        replies += [reply(f"Task {name}", "plan", PLAN), code_reply(f"Task {name}", code)]
+        # two steps of each: one that was cut off is told so, and the next one stops
+        for step in (0, 1):
+            replies.append({**reply(f"Task {name}", "plan", PLAN), "step": step})
+            replies.append({**code_reply(f"Task {name}", code), "step": step})
     model = f"replay:{write_lines(folder / 'replies.jsonl', replies)}?check=off"
     files = ["-i", str(folder / "tasks.jsonl"), "-o", str(folder / "out.jsonl")]
     return [sys.executable, "-m", "ck_main.main", *files, "-m", model]
@@ -59,7 +62,12 @@ def test_the_same_command_continues(tmp_path: Path, number: signal.Signals, work
     again = subprocess.run(command(tmp_path, hangs=""), capture_output=True, text=True, timeout=90)
     assert again.returncode == 0, again.stderr
     assert sorted(ids(tmp_path)) == ["a", "b", "c"]
-    assert (tmp_path / "out" / "b" / "attempt-1" / "work" / "begun").exists()
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    session = next(r["session"] for r in rows if r["id"] == "b")
+    seen = [s["action"]["observation"] for s in session["steps"]]
+    assert len(seen) == 2 and "interrupted during this step" in seen[0]
+    assert session["info"]["resumed"] == 1
+    assert (tmp_path / "out" / "b" / "work" / "begun").exists()
 
 
 def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
