@@ -6,13 +6,14 @@ from typing import Any
 
 import ck_main.prompts  # noqa: F401  (registers the templates)
 from ck_pro.agent import MultiStepAgent
+from ck_pro.person import AskHumanTool
 from ck_pro.tool import StopTool
 from ck_pro.tools import AskLLMTool, SimpleSearchTool
 from ck_web.agent import WebAgent
 
 
 class CKAgent(MultiStepAgent):
-    """The main agent, with a web agent, a language model to ask, a web search and `stop`.
+    """The main agent: a web agent, a language model and a person to ask, a web search, `stop`.
 
     More sub-agents and tools are added by a subclass: an annotated attribute, and its name in
     `sub_agents` or `tools`.
@@ -25,6 +26,7 @@ class CKAgent(MultiStepAgent):
     web_agent: WebAgent = WebAgent()
     ask_llm: AskLLMTool = AskLLMTool()
     search: SimpleSearchTool = SimpleSearchTool()
+    ask_human: AskHumanTool = AskHumanTool()
     stop: StopTool = StopTool()
     sub_agents: list[Any] = ["web_agent"]
-    tools: list[Any] = ["ask_llm", "search", "stop"]
+    tools: list[Any] = ["ask_llm", "search", "ask_human", "stop"]

@@ -25,6 +25,7 @@ When asked to plan, reply with a short thought, then one block of Python that ho
 with the keys 'completed_list' (sub-tasks that are done), 'todo_list' (sub-tasks that are left, in
 order), 'experience' (what was learned about how to do things, also what failed) and 'information'
 (facts found so far, with where they come from). All four are lists of short strings. No other code.
+Only if the task cannot be understood without an answer of the user, add the key 'question'.
 When asked to act, reply with the next step."""
 
 PLAN_INSTRUCTION = "Now plan: a short thought, then the dict in one block of Python."
