@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
-from ck_pro.events import COMPUTER_DEEDS, Action, ComputerAction, ToolCall
-from ck_pro.exceptions import ParseError
+from ck_pro.computer import COMPUTER, COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS, computer_action
+from ck_pro.events import Action, ComputerAction, ToolCall
 from ck_pro.language.calls import FunctionCallingLanguage
 from ck_pro.language.prompt import Message, Prompt, text_of
-from ck_pro.model.responses import COMPUTER, tool_calls_of
+from ck_pro.model.responses import tool_calls_of
 from ck_pro.template import TemplatedString
 from ck_pro.tool import function_schema
 
@@ -112,37 +110,6 @@ class ComputerUseLanguage(FunctionCallingLanguage):
         return [said, *outputs]
 
 
-COMPUTER_DESCRIPTION = """\
-Use the mouse and the keyboard. You are shown the screen after it.
-
-x and y are pixels of the screenshot shown last, from its left top corner."""
-"""The function `computer` as models read it."""
-
-_NUMBER = {"type": "number"}
-_POINT = {"type": "object", "properties": {"x": _NUMBER, "y": _NUMBER}, "required": ["x", "y"]}
-COMPUTER_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "action": {"type": "string", "enum": list(COMPUTER_DEEDS)},
-        "x": {**_NUMBER, "description": "for click, double_click, move, scroll"},
-        "y": _NUMBER,
-        "button": {"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
-        "text": {"type": "string", "description": "for type: typed where the focus is"},
-        "keys": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": 'for keypress: one chord, as ["CTRL", "A"]; for the mouse: keys held',
-        },
-        "path": {"type": "array", "items": _POINT, "description": "for drag: its points"},
-        "scroll_x": {**_NUMBER, "description": "for scroll: pixels to the right"},
-        "scroll_y": {**_NUMBER, "description": "for scroll: pixels down; negative: up"},
-        "ms": {**_NUMBER, "description": "for wait: milliseconds"},
-    },
-    "required": ["action"],
-}
-"""JSON schema of the arguments of the function `computer`."""
-
-
 class _WithCalls(str):
     """A reply whose calls are there, also where only its items tell them."""
 
@@ -163,37 +130,6 @@ def _computer_action(call: Action, checks: Mapping[str, Any]) -> ComputerAction:
     assert isinstance(call, ToolCall)
     pending = checks.get(call.call_id.partition("#")[0], ())
     return computer_action(call.arguments, call_id=call.call_id, pending_safety_checks=pending)
-
-
-def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerAction:
-    """The act that a call's arguments mean.
-
-    Args:
-        arguments: `action` and its fields; points may also be pairs, one key a text.
-        fields: of the action, beside them.
-
-    Raises:
-        ParseError: they mean none; its text tells the model what to mend.
-    """
-    given = {k: v for k, v in arguments.items() if v is not None}
-    if isinstance(given.get("keys"), str):
-        given["keys"] = given["keys"].split("+") if len(given["keys"]) > 1 else [given["keys"]]
-    if isinstance(given.get("path"), list):
-        given["path"] = [_point(p) for p in given["path"]]
-    try:
-        return ComputerAction.model_validate({**given, **fields})
-    except ValidationError as e:
-        first = e.errors(include_url=False)[0]
-        where = ".".join(str(p) for p in first["loc"])
-        said = first["msg"].removeprefix("Value error, ")
-        raise ParseError(
-            f"This use of {COMPUTER} is not one: {f'{where}: ' * bool(where)}{said}"
-        ) from None
-
-
-def _point(given: Any) -> Any:
-    pair = isinstance(given, list | tuple) and len(given) == 2
-    return {"x": given[0], "y": given[1]} if pair else given
 
 
 def _texts(observed: Any, joined: str, count: int) -> list[str]:

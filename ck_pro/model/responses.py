@@ -9,13 +9,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ck_pro.computer import COMPUTER
 from ck_pro.exceptions import ModelRefused
 from ck_pro.model.backend import FilteredReply
 from ck_pro.model.retry import Transient, one_line, service_error
 from ck_pro.model.types import RawReply, Usage
-
-COMPUTER = "computer"
-"""Name of the computer as a function."""
 
 Item = dict[str, Any]
 _PASSING = ("server_error", "rate_limit_exceeded", "vector_store_timeout")

@@ -50,16 +50,16 @@ class ChatCall:
 
     @property
     def messages(self) -> list[Message]:
-        """The prompt."""
-        return list(self.body["messages"])
+        """The prompt: chat messages, or the input items of the Responses API."""
+        return list(self.body["messages" if "messages" in self.body else "input"])
 
 
 ServerReply = str | dict[str, Any] | Fault
-"""A reply's text, a whole chat completion, or a fault."""
+"""A reply's text, a whole chat completion (or response), or a fault."""
 
 
 class FakeChatServer:
-    """A small OpenAI-compatible chat server on loopback; use it with `with`.
+    """A small OpenAI-compatible chat server on loopback, with both APIs; use it with `with`.
 
     Args:
         script: a list of replies and faults in order (the last one stays), or a function from the
@@ -118,6 +118,21 @@ class FakeChatServer:
         head = {"id": "fake", "object": "chat.completion", "created": int(time.time())}
         return {**head, "model": self.model, "choices": [choice], "usage": usage}
 
+    def response(self, output: str | Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """A response in the form of OpenAI's Responses API.
+
+        Args:
+            output: its items; a text stands for one message.
+        """
+        if isinstance(output, str):
+            parts = [{"type": "output_text", "text": output, "annotations": []}]
+            message = {"type": "message", "id": "msg_1", "role": "assistant", "content": parts}
+            output = [{**message, "status": "completed"}]
+        usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+        head = {"id": "fake", "object": "response", "created_at": int(time.time())}
+        facts = {"status": "completed", "model": self.model, "error": None}
+        return {**head, **facts, "output": list(output), "usage": usage}
+
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
@@ -125,7 +140,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _ChatHandler(BaseHTTPRequestHandler):
-    """Serves `/v1/models` and `/v1/chat/completions`."""
+    """Serves `/v1/models`, `/v1/chat/completions` and `/v1/responses`."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # or each answer takes the 40 ms of a delayed ACK
@@ -141,15 +156,16 @@ class _ChatHandler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-        if not self.path.split("?")[0].endswith("/chat/completions"):
+        route = self.path.split("?")[0]
+        if not route.endswith(("/chat/completions", "/responses")):
             self._send(404, '{"error": {"message": "no such route"}}')
             return
         said = self.chat.answer(ChatCall(body, self.headers, self.path))
         if isinstance(said, Fault):
             self._fail(said)
         else:
-            whole = said if isinstance(said, dict) else self.chat.completion(said)
-            self._send(200, json.dumps(whole))
+            whole = self.chat.response if route.endswith("/responses") else self.chat.completion
+            self._send(200, json.dumps(said if isinstance(said, dict) else whole(said)))
 
     def _fail(self, fault: Fault) -> None:
         if fault.delay and self.chat.closing.wait(fault.delay):
