@@ -27,10 +27,11 @@ import miniwob_forms  # noqa: F401
 import miniwob_mail  # noqa: F401
 import miniwob_mouse  # noqa: F401
 import miniwob_reading  # noqa: F401
-from ck_pro.exceptions import CKError
-from ck_web.env import WebEnv
 from miniwob_pages import Pages, task_names
 from miniwob_world import POLICIES, GaveUp, Over, World
+
+from ck_pro.exceptions import CKError
+from ck_web.env import WebEnv
 
 FULL = 1.0
 

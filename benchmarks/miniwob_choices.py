@@ -17,51 +17,6 @@ from miniwob_world import (
     quoted,
 )
 
-_ALIKE = (  # what anybody knows who reads English
-    "big large huge enormous gigantic",
-    "small tiny little mini petite",
-    "red scarlet crimson cardinal",
-    "happy cheerful joyful gleeful delighted",
-    "sad unhappy sorrowful miserable tragic",
-    "angry mad furious irritated",
-    "evil wicked immoral sinful corrupt depraved",
-    "wrong incorrect mistaken erroneous",
-    "real genuine actual",
-    "strange odd peculiar unusual weird",
-    "stop cease halt end finish",
-    "scared afraid panicked fearful frightened terrified",
-    "quiet calm peaceful serene mild",
-    "old aged archaic",
-    "fast quick rapid swift speedy",
-    "hate loathe detest despise",
-    "home house dwelling residence",
-    "fire flame",
-    "fire flames",
-    "food nourishment",
-    "answer reply response",
-    "pig pork hog",
-    "dogs canines",
-    "cats felines",
-    "kids children",
-    "pictures photos images",
-    "television televisions tv",
-    "sleep nap rest",
-    "love adore",
-    "ocean sea",
-    "water sea ocean",
-    "car automobile",
-    "automobile car",
-    "money cash",
-    "sofas couches",
-    "wine wines",
-    "ill sick",
-    "sweets candy",
-    "fright terror",
-    "begin start commence initiate",
-    "start begin commence initiate",
-)
-
-
 # --- buttons, links, tabs ------------------------------------------------------------------------
 
 
@@ -77,7 +32,7 @@ def click_buttons_in_order(world: World) -> None:
     wait = re.search(r"wait (\d+) seconds", world.task)
     for name in re.findall(r"\b(ONE|TWO)\b", world.task):
         if wait and name == "TWO":
-            world.act("wait", int(wait[1]) + 0.3)
+            world.act("wait_for", seconds=int(wait[1]) + 0.3)
         world.click_named(name, "button")
 
 
@@ -156,7 +111,7 @@ def nested_menu(world: World) -> None:
         for _ in range(10):  # submenus open a moment after the mouse came
             if world.look().named(name, "menuitem").has("expanded"):
                 break
-            world.act("wait", 0.3)
+            world.act("wait_for", seconds=0.3)
     world.click_named(last, "menuitem")
 
 
@@ -290,17 +245,6 @@ def click_choices(world: World) -> None:
     if names != "nothing":
         for name in names.split(", "):
             world.click_named(name, "checkbox", "radio")
-    world.submit()
-
-
-@policy("click-checkboxes-soft")
-def click_similar(world: World) -> None:
-    """Click the boxes whose words mean about the same as those of the task."""
-    words = matched(r"similar to (.*) and click Submit", world.task)[1].split(", ")
-    alike = {other for group in _ALIKE for other in group.split() if set(group.split()) & {*words}}
-    for box in world.look().of("checkbox"):
-        if box.name in alike:
-            world.click(box)
     world.submit()
 
 

@@ -16,9 +16,7 @@ from miniwob_world import (
     quoted,
 )
 
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
+_MONTHS = "January February March April May June July August September October November December"
 
 
 @policy("enter-text", "enter-text-dynamic", "enter-password")
@@ -98,8 +96,8 @@ def pick_day(world: World, year: int, month: int, day: int) -> None:
     for _ in range(40):
         screen = world.look()
         text = " ".join(e.name for e in screen.elements)
-        shown = matched(rf"({'|'.join(_MONTHS)})\s+(\d{{4}})", text)
-        months = (year - int(shown[2])) * 12 + month - 1 - _MONTHS.index(shown[1])
+        shown = matched(rf"({_MONTHS.replace(' ', '|')})\s+(\d{{4}})", text)
+        months = (year - int(shown[2])) * 12 + month - 1 - _MONTHS.split().index(shown[1])
         if months == 0:
             world.click(screen.named(str(day), "link"))
             return
@@ -184,8 +182,8 @@ def _best_flight(world: World, wish: str) -> Element:
         raise GaveUp("no offer is seen")
     by_price = "cheap" in wish or "expensive" in wish or "price" in wish
     worst = "longest" in wish or "expensive" in wish
-    choose = max if worst else min
-    return choose(offers.values(), key=lambda o: o[0 if by_price else 1])[2]
+    ranked = sorted(offers.values(), key=lambda offer: offer[0] if by_price else offer[1])
+    return ranked[-1 if worst else 0][2]
 
 
 @policy("multi-layouts", "multi-orderings")

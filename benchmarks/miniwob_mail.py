@@ -42,19 +42,11 @@ def mail_in_words(world: World) -> None:
         _press(world, sender, "trash")
     if re.search(r"\b(star|starred|important|importance|favorite|flag)\b", wish):
         _press(world, sender, "star")
-    if re.search(r"\b(reply|respond|answer|response|replying|write|message)\b", wish) and (
-        "forward" not in wish
-    ):
-        answer = (
-            text[1]
-            if text
-            else matched(
-                r"(?:with|saying|say|text|message|respond|reply|:)[ ,:]+(?:the )?(?:text |words? |message )?"
-                r"(\S[^.]*\.?)$",
-                world.task,
-            )[1]
+    if re.search(r"\b(repl\w+|respond|answer|response|write)\b", wish) and "forward" not in wish:
+        given = text or matched(
+            r"(?:with|saying|say|text|message|respond|reply|:)[ ,:]+(.+)$", world.task
         )
-        _reply(world, sender, answer)
+        _reply(world, sender, re.sub(r"^(the )?(text|words?|message) ", "", given[1]))
     others = [name for name in re.findall(r"\b[A-Z][a-z]+\b", world.task[1:]) if name != sender]
     if not others:
         raise GaveUp("the task does not say whom to forward to")

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from miniwob_pages import Told
+
 from ck_web.actions import PREDEFINED_WEB_ACTIONS, parse_action
 from ck_web.env import WebEnv
-from miniwob_pages import Told
 
 _LINE = re.compile(r"(\t*)\[(\d+)\] ([A-Za-z]+) '(.*)'(.*)")
 _PROPERTY = re.compile(
