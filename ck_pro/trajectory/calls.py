@@ -113,7 +113,12 @@ def calls_of(attempt: Try) -> list[Call | Unusable]:
     Raises:
         InputError: a session, step or phase in it is not of the schema.
     """
-    return list(_Walk(attempt).session(attempt.session, (), True))
+    return list(each_call(attempt))
+
+
+def each_call(attempt: Try) -> Iterator[Call | Unusable]:
+    """The same one by one; an error may come after some."""
+    return _Walk(attempt).session(attempt.session, (), True)
 
 
 class _Walk:

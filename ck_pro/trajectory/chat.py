@@ -94,7 +94,8 @@ def normal_messages(given: Any, images: list[Image]) -> list[Message]:
     """
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
-    if not isinstance(given, list) or not all(isinstance(m, Mapping) for m in given):
+    given = list(given) if isinstance(given, Sequence) else None
+    if given is None or not all(isinstance(m, Mapping) for m in given):
         raise MessageError("prompt is no list of messages")
     return [_normal_message(m, images) for m in given]
 

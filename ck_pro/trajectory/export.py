@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +11,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ck_pro.exceptions import CKError, InputError
+from ck_pro.trajectory.commands import ExitCode, run_command
 from ck_pro.trajectory.filters import Condition, FilterSettings, Labels
-from ck_pro.trajectory.images import OutputError
 from ck_pro.trajectory.job import (
     FORMATS,
     RUN_FORMATS,
@@ -71,18 +67,6 @@ Exit codes:
   6    an error of ours
   130  stopped by Ctrl-C; nothing is left
 """
-
-
-class ExitCode(IntEnum):
-    """What the command's exit code means; the numbers are those of `ck_main`."""
-
-    DONE = 0
-    EMPTY = 1
-    USAGE = 2
-    LINES = 3
-    OUTPUT = 4
-    INTERNAL = 6
-    STOPPED = 130
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -256,31 +240,7 @@ def report_lines(report: Report, settings: ExportSettings) -> list[str]:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; errors become one line on standard error and an exit code."""
-    try:
-        code = cli.main(args, standalone_mode=False)
-        return int(code) if isinstance(code, int) else 0
-    except click.ClickException as e:
-        return _failed(f"{e.format_message()} (see --help)", ExitCode.USAGE)
-    except OutputError as e:
-        return _failed(str(e), ExitCode.OUTPUT)
-    except InputError as e:
-        return _failed(str(e), ExitCode.USAGE)
-    except CKError as e:
-        return _failed(str(e), ExitCode.INTERNAL)
-    except (KeyboardInterrupt, click.Abort):
-        return _failed("stopped; nothing was written", ExitCode.STOPPED)
-    except Exception as e:  # noqa: BLE001 - the process's outermost boundary
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="ck-export-", suffix=".log", delete=False
-        ) as f:
-            traceback.print_exc(file=f)
-        said = f"{type(e).__name__}: {e}; an error of ours, the full log is in {f.name}"
-        return _failed(said, ExitCode.INTERNAL)
-
-
-def _failed(message: str, code: ExitCode) -> int:
-    click.echo(f"error: {' '.join(message.splitlines())}", err=True)
-    return code
+    return run_command(cli, args, "export")
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ck_pro.exceptions import InputError
+from ck_pro.exceptions import InputError, JournalError
 from ck_pro.model import estimate_tokens
 from ck_pro.trajectory import formats, schema
 from ck_pro.trajectory.atif import trajectory_of
-from ck_pro.trajectory.calls import Call, Unusable, calls_of
+from ck_pro.trajectory.calls import Call, Unusable, calls_of, each_call
 from ck_pro.trajectory.chat import MessageError
 from ck_pro.trajectory.ckpro import ckpro_row
 from ck_pro.trajectory.filters import Filters, FilterSettings, tokens_of
@@ -60,6 +60,9 @@ class _Export:
         inside = settings.format == "atif" and settings.output.suffix != ".jsonl"
         self.folder = ImageFolder(settings.output, inside=inside)
         self._paired: set[bytes] = set()
+        paths = [settings.filters.score_from, *(w.path for w in settings.filters.where)]
+        of_sessions = any(p.startswith("session") for p in paths)
+        self._light = settings.format not in RUN_FORMATS and not of_sessions
 
     def run(self) -> Report:
         writer: Writer | None = None
@@ -97,13 +100,14 @@ class _Export:
     def _tries(self, *, counting: bool = False) -> Iterator[tuple[int, Try]]:
         """All tries of the input with their ordinals; the pass that counts also tells problems."""
         ordinal = 0
-        for found in read_records(self.settings.inputs):
+        for found in read_records(self.settings.inputs, light=self._light):
             self.report.runs += counting
             if isinstance(found, Problem):
                 self._problem(found, counting)
                 continue
             try:
-                tries = tries_of(found.where, found.row, self.settings.filters.score_from)
+                score_from = self.settings.filters.score_from
+                tries = tries_of(found.where, found.row, score_from, light=found.light)
             except InputError as e:
                 self._problem(Problem(found.where, str(e)), counting)
                 continue
@@ -128,23 +132,23 @@ class _Export:
         dropped = self.report.dropped if counting else Counter[str]()
         filters = Filters(settings, self.filters.chosen)
         for n, attempt in self._tries(counting=counting):
+            refusal = filters.try_refusal(attempt, n)
             try:
-                found = calls_of(attempt)
+                for call in each_call(attempt) if attempt.light else calls_of(attempt):
+                    ordinal += 1
+                    self.report.calls_in += counting
+                    if isinstance(call, Unusable):
+                        reason: str | None = refusal or call.reason
+                    else:
+                        reason = refusal or filters.call_refusal(call)
+                        if not reason:
+                            yield ordinal, call
+                    if reason:
+                        dropped[reason] += 1
+            except JournalError as e:
+                self._problem(Problem(attempt.where, str(e)), counting)
             except (InputError, AttributeError, TypeError) as e:
                 self._problem(Problem(attempt.where, f"not an output row: {e}"), counting)
-                continue
-            self.report.calls_in += counting * len(found)
-            refusal = filters.try_refusal(attempt, n)
-            for call in found:
-                ordinal += 1
-                if isinstance(call, Unusable):
-                    dropped[refusal or call.reason] += 1
-                    continue
-                reason = refusal or filters.call_refusal(call)
-                if reason:
-                    dropped[reason] += 1
-                    continue
-                yield ordinal, call
 
     def _choose(self) -> None:
         """The pass for `best`: which tries are the best of their tasks, the filters passed."""

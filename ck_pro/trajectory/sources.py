@@ -1,7 +1,8 @@
 """What an export reads: files of output rows, and run directories of journals; one row at a time.
 
 A file has one row per line (the schema of ck-pro's runs, which is CK-Pro's; what other programs
-left out of a row is tolerated). A directory is either one journal (it holds `events.jsonl`) or a
+left out of a row is tolerated). A directory is either one journal (it holds `events.jsonl`, maybe
+compressed) or a
 run: `<run>/<task id>/events.jsonl`. Both give the same rows.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import InputError, JournalError
-from ck_pro.journal import EVENTS_FILE, read_events
+from ck_pro.journal import EVENTS_FILE, journal_folders, read_events
 from ck_pro.session import AgentSession, Status, sessions_from_events
 
 _BOM = b"\xef\xbb\xbf"
@@ -23,10 +24,12 @@ _ROW_EVENTS = ("task", "eval")
 
 @dataclass(frozen=True)
 class Record:
-    """One row, and where it stands: "runs/a.jsonl, line 3" or a journal's folder."""
+    """One row, and where it stands: "runs/a.jsonl, line 3" or a journal's folder; `light` if it
+    is not the whole row, see `read_records`."""
 
     where: str
     row: dict[str, Any]
+    light: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def check_inputs(paths: Sequence[Path]) -> None:
     for path in paths:
         try:
             if path.is_dir():
-                if not _journals(path):
+                if not journal_folders(path):
                     raise InputError(
                         f"{path}: no journal in it: neither {EVENTS_FILE} nor */{EVENTS_FILE}"
                     )
@@ -66,20 +69,21 @@ def check_inputs(paths: Sequence[Path]) -> None:
             raise InputError(f"cannot read {path}: {e.strerror}") from None
 
 
-def read_records(paths: Sequence[Path]) -> Iterator[Record | Problem]:
-    """All rows of files and run directories in order; what cannot be read becomes a `Problem`."""
+def read_records(paths: Sequence[Path], *, light: bool = False) -> Iterator[Record | Problem]:
+    """All rows of files and run directories in order; what cannot be read becomes a `Problem`.
+
+    Args:
+        paths: what to read.
+        light: rows of journals need what makes up their model calls only: prompts are then read
+            from the disk as they are asked for, and what agents saw beside them is left out. A
+            journal that does not fit in memory can be read so.
+    """
     for path in paths:
         if not path.is_dir():
             yield from _rows_of_file(path)
             continue
-        for folder in _journals(path):
-            yield _row_of_journal(folder)
-
-
-def _journals(path: Path) -> list[Path]:
-    if (path / EVENTS_FILE).is_file():
-        return [path]
-    return sorted(p.parent for p in path.glob(f"*/{EVENTS_FILE}"))
+        for folder in journal_folders(path):
+            yield _row_of_journal(folder, light)
 
 
 def _rows_of_file(path: Path) -> Iterator[Record | Problem]:
@@ -114,10 +118,11 @@ def _checked(where: str, row: Any) -> Record | Problem:
     return Record(where, row)
 
 
-def _row_of_journal(folder: Path) -> Record | Problem:
+def _row_of_journal(folder: Path, light: bool) -> Record | Problem:
     facts: dict[str, dict[str, Any]] = {}
+    events = read_events(folder, stored=light)
     try:
-        sessions = sessions_from_events(_aside(read_events(folder), facts))
+        sessions = sessions_from_events(_aside(_lightened(events) if light else events, facts))
     except JournalError as e:
         said = str(e).removeprefix("cannot read ").removeprefix(f"{folder}")
         return Problem(str(folder), said.lstrip("/: "))
@@ -126,7 +131,7 @@ def _row_of_journal(folder: Path) -> Record | Problem:
     main = next(iter(sessions.values()), None)
     if main is None or main.stop_reason is None or main.status is Status.IN_PROGRESS:
         return Problem(str(folder), "its run has not ended", unfinished=True)
-    return _checked(str(folder), _row(folder, main, facts))
+    return Record(str(folder), _row(folder, main, facts), light)
 
 
 def _aside(
@@ -137,6 +142,29 @@ def _aside(
         if event["kind"] in _ROW_EVENTS:
             facts[event["kind"]] = event["data"]
         yield event
+
+
+def _lightened(events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The events without what a model call is not made of: observations (but for references to
+    sub-agents' sessions), states of the world, results of calls."""
+    for event in events:
+        if event["kind"] in ("world", "started", "call"):
+            continue
+        if event["kind"] == "observation":
+            event["data"]["observation"] = _references(event["data"].get("observation"))
+        yield event
+
+
+def _references(seen: Any) -> Any:
+    """What of an observation leads to sessions."""
+    if isinstance(seen, list):
+        return [_references(s) for s in seen if not isinstance(s, str)]
+    if not isinstance(seen, dict):
+        return ""
+    kept = {k: seen[k] for k in ("session", "sel_cands") if k in seen}
+    if "sel_cands" in kept:
+        kept["sel_cands"] = _references(kept["sel_cands"])
+    return kept
 
 
 def _row(folder: Path, main: AgentSession, facts: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Try:
         session: its main session.
         number: 0, 1, ... among the tries of its row.
         score: how good its answer was; None when nobody knows.
+        light: its prompts are on the disk, see `read_records`.
     """
 
     where: str
@@ -40,6 +41,7 @@ class Try:
     session: Mapping[str, Any]
     number: int
     score: float | None
+    light: bool = False
 
     @property
     def task_id(self) -> str:
@@ -62,10 +64,13 @@ class Try:
         return len(self.session["steps"])
 
 
-def tries_of(where: str, row: Mapping[str, Any], score_from: str = "eval.corr") -> list[Try]:
+def tries_of(
+    where: str, row: Mapping[str, Any], score_from: str = "eval.corr", *, light: bool = False
+) -> list[Try]:
     """The tries of a row: earlier failed ones first, its own last.
 
     Args:
+        where, row, light: see `Try`.
         score_from: path of the score in the row. What it holds may be a number, a truth value or
             a word such as "correct".
 
@@ -77,9 +82,9 @@ def tries_of(where: str, row: Mapping[str, Any], score_from: str = "eval.corr") 
         session = found.get("session", found) if isinstance(found, Mapping) else None
         if isinstance(session, Mapping) and isinstance(session.get("steps"), list):
             earlier.append(session)
-    tries = [Try(where, row, s, n, 0.0) for n, s in enumerate(earlier)]
+    tries = [Try(where, row, s, n, 0.0, light) for n, s in enumerate(earlier)]
     score = _score(value_at(row, score_from), score_from)
-    return [*tries, Try(where, row, row["session"], len(tries), score)]
+    return [*tries, Try(where, row, row["session"], len(tries), score, light)]
 
 
 def value_at(row: Any, path: str) -> Any:

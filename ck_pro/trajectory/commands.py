@@ -1,0 +1,63 @@
+"""What the commands of this package have in common: exit codes, and errors as one line."""
+
+from __future__ import annotations
+
+import tempfile
+import traceback
+from collections.abc import Sequence
+from enum import IntEnum
+
+import click
+
+from ck_pro.exceptions import CKError, InputError
+from ck_pro.trajectory.images import OutputError
+
+
+class ExitCode(IntEnum):
+    """What a command's exit code means; the numbers are those of `ck_main`."""
+
+    DONE = 0
+    EMPTY = 1
+    DIFFERENT = 1
+    USAGE = 2
+    LINES = 3
+    OUTPUT = 4
+    INTERNAL = 6
+    STOPPED = 130
+
+
+def run_command(command: click.Command, args: Sequence[str] | None, name: str) -> int:
+    """Run a command; errors become one line on standard error and an exit code.
+
+    Args:
+        command: returns an `ExitCode`.
+        args: of the command line; None takes those of the process.
+        name: for the file that gets the traceback of an error of ours.
+    """
+    try:
+        code = command.main(args, standalone_mode=False)
+        return int(code) if isinstance(code, int) else 0
+    except click.ClickException as e:
+        return _failed(f"{e.format_message()} (see --help)", ExitCode.USAGE)
+    except OutputError as e:
+        return _failed(str(e), ExitCode.OUTPUT)
+    except InputError as e:
+        return _failed(str(e), ExitCode.USAGE)
+    except CKError as e:
+        return _failed(str(e), ExitCode.INTERNAL)
+    except (KeyboardInterrupt, click.Abort):
+        return _failed("stopped; nothing was written", ExitCode.STOPPED)
+    except BrokenPipeError:  # who reads our output has seen enough
+        return ExitCode.OUTPUT
+    except Exception as e:  # noqa: BLE001 - the process's outermost boundary
+        with tempfile.NamedTemporaryFile(
+            "w", prefix=f"ck-{name}-", suffix=".log", delete=False
+        ) as f:
+            traceback.print_exc(file=f)
+        said = f"{type(e).__name__}: {e}; an error of ours, the full log is in {f.name}"
+        return _failed(said, ExitCode.INTERNAL)
+
+
+def _failed(message: str, code: ExitCode) -> int:
+    click.echo(f"error: {' '.join(message.splitlines())}", err=True)
+    return code

@@ -1,0 +1,128 @@
+"""`python -m ck_pro.trajectory.compress`: journals of ended runs as zstd. See `--help`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from ck_pro.exceptions import InputError, JournalError
+from ck_pro.journal import (
+    COMPRESSED_FILE,
+    EVENTS_FILE,
+    Journal,
+    compress_journal,
+    has_ended,
+    is_journal,
+)
+from ck_pro.journal.packed import LEVEL, require_zstd
+from ck_pro.trajectory.commands import ExitCode, run_command
+
+EPILOG = """
+\b
+Every reader (export, replay, diff, fork, spans) takes both forms, and a run
+that goes on makes its journal plain again. Journals that a process has open,
+and those of runs that have not ended, stay as they are.
+
+\b
+Exit codes:
+  0    all ended journals are compressed
+  2    the command line or a folder cannot be used
+  3    some journals could not be read or written; they are as they were
+  130  stopped by Ctrl-C; the same command goes on
+"""
+
+
+@dataclass
+class Totals:
+    """What happened to the journals of a run."""
+
+    done: int = 0
+    kept: int = 0
+    failed: int = 0
+    before: int = 0
+    after: int = 0
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("folders", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "--level", type=click.IntRange(1, 22), default=LEVEL, show_default=True, help="Of zstd."
+)
+@click.option("--unfinished", is_flag=True, help="Also of runs that have not ended.")
+@click.option("--undo", is_flag=True, help="Make compressed journals plain again.")
+def cli(folders: tuple[Path, ...], level: int, unfinished: bool, undo: bool) -> ExitCode:
+    """Compress the journals in FOLDERS: tasks' folders, runs, or anything above them."""
+    try:
+        require_zstd()
+    except JournalError as e:
+        raise InputError(str(e)) from None
+    found = [journal for folder in folders for journal in _journals_below(folder)]
+    totals = Totals()
+    for journal in found:
+        try:
+            _unpack(journal, totals) if undo else _pack(journal, level, unfinished, totals)
+        except JournalError as e:
+            totals.failed += 1
+            click.echo(f"{e}; left as it is", err=True)
+    click.echo(_said(totals, undo))
+    return ExitCode.LINES if totals.failed else ExitCode.DONE
+
+
+def _journals_below(folder: Path) -> Iterator[Path]:
+    """The folders of all journals at any depth, earlier attempts of tasks among them.
+
+    Raises:
+        InputError: there is none.
+    """
+    names = (EVENTS_FILE, COMPRESSED_FILE)
+    found = sorted({p.parent for name in names for p in folder.rglob(name)})
+    if not found:
+        raise InputError(f"{folder}: no journal in it or below it")
+    yield from (f for f in found if is_journal(f))
+
+
+def _pack(journal: Path, level: int, unfinished: bool, totals: Totals) -> None:
+    if not (unfinished or has_ended(journal)):
+        totals.kept += 1
+        return
+    before, after = compress_journal(journal, level=level)
+    totals.done += 1
+    totals.before += before
+    totals.after += after
+
+
+def _unpack(journal: Path, totals: Totals) -> None:
+    if not (journal / COMPRESSED_FILE).exists():
+        totals.kept += 1
+        return
+    totals.before += (journal / COMPRESSED_FILE).stat().st_size
+    Journal(journal).close()  # opening a journal makes it plain
+    totals.done += 1
+    totals.after += (journal / EVENTS_FILE).stat().st_size
+
+
+def _said(totals: Totals, undo: bool) -> str:
+    kept = "plain already" if undo else "of runs that have not ended, left as they are"
+    small, large = sorted((max(1, totals.before), max(1, totals.after)))
+    parts = [
+        f"{totals.done:,} journals: {totals.before:,} bytes, now {totals.after:,} "
+        f"({large / small:.1f} : 1)"
+    ]
+    if totals.kept:
+        parts.append(f"{totals.kept:,} {kept}")
+    if totals.failed:
+        parts.append(f"{totals.failed:,} failed")
+    return "; ".join(parts)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; errors become one line on standard error and an exit code."""
+    return run_command(cli, args, "compress")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

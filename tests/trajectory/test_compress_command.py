@@ -1,0 +1,78 @@
+"""`python -m ck_pro.trajectory.compress`, and exports of what it made."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from sample_runs import Samples
+
+from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE, Journal
+from ck_pro.trajectory import compress, export
+
+
+@pytest.fixture
+def run_folder(samples: Samples, tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    shutil.copytree(samples.journals(samples.good), folder)
+    with Journal(folder / "open") as journal:
+        journal.append("session", sid="s", data={"task": "t"})
+    return folder
+
+
+def _export(run: Path, name: str) -> bytes:
+    out = run.parent / name
+    assert export.main(["-f", "sft", "-i", str(run), "-o", str(out)]) == 0
+    return out.read_bytes()
+
+
+def test_a_run_is_compressed_and_exported_the_same(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = _export(run_folder, "a.jsonl")
+    capsys.readouterr()
+    assert compress.main([str(run_folder)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("2 journals: ") and "1 of runs that have not ended" in said
+    names = sorted(str(p.relative_to(run_folder)) for p in run_folder.glob("*/events*"))
+    assert names == [
+        f"capital/{COMPRESSED_FILE}",
+        f"open/{EVENTS_FILE}",
+        f"sum/{COMPRESSED_FILE}",
+    ]
+    assert _export(run_folder, "b.jsonl").replace(b"b_images", b"a_images") == before
+    assert compress.main([str(run_folder), "--undo"]) == 0
+    assert "2 journals: " in capsys.readouterr().out
+    assert not list(run_folder.glob("*/*.zst"))
+    assert _export(run_folder, "c.jsonl").replace(b"c_images", b"a_images") == before
+
+
+def test_what_is_open_stays(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Journal(run_folder / "sum"):
+        assert compress.main([str(run_folder)]) == 3
+        said = capsys.readouterr()
+    assert "in use by another process; left as it is" in said.err
+    assert "1 failed" in said.out
+    assert (run_folder / "sum" / EVENTS_FILE).exists()
+
+
+@pytest.mark.parametrize("args", [[], ["nothing-here"], ["--level", "0", "."]])
+def test_a_wrong_command_line(
+    args: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert compress.main(args) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_broken_journal_is_said_and_left(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run_folder / "sum" / EVENTS_FILE).write_bytes(b'{"kind":"status",nonsense\n')
+    assert compress.main([str(run_folder)]) == 3
+    assert "line 1: not JSON" in capsys.readouterr().err
+    assert (run_folder / "capital" / COMPRESSED_FILE).exists()
