@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ck_pro import history
 from ck_pro.approval import describe
 from ck_pro.callable_agent import CallableAgent
 from ck_pro.calls import jsonable
@@ -37,6 +36,7 @@ from ck_pro.exceptions import (
     RunEnding,
 )
 from ck_pro.executor import LocalCall
+from ck_pro.history import files_in, observation_text
 from ck_pro.journal import Journal, read_events
 from ck_pro.language import parse_literal, parse_thought_code, text_of
 from ck_pro.model import LLM, Budget, Reply
@@ -213,7 +213,7 @@ class MultiStepAgent(CallableAgent):
             if run.cut_off is not None:
                 run.continued()
             while not self.step_check_end(session) and (run.cut_off or len(session.steps) < limit):
-                if history.repeats(session) >= self.stuck_limit:
+                if run.history.repeats() >= self.stuck_limit:
                     raise LimitReached("stuck", f"{self.stuck_limit} equal steps in a row")
                 yield self.step(session, session.state)
                 if session.run is not run:
@@ -254,7 +254,7 @@ class MultiStepAgent(CallableAgent):
         else:
             seen = self._decide_and_act(session, state)
         run.record("observation", {"observation": seen})
-        run.emit("step_ended", text=history.observation_text(seen)[:200])
+        run.emit("step_ended", text=observation_text(seen)[:200])
         row: dict[str, Any] = session.steps[-1]
         return row
 
@@ -377,24 +377,24 @@ class MultiStepAgent(CallableAgent):
     ) -> dict[str, Any]:
         """The values that every phase's template gets."""
         run = self._live(session)
-        functions = self.functions()
-        messages = history.messages(self, session)
-        notices, run.notices = [*run.notices, *history.notices(session)], []
+        messages = run.history.messages()
+        notices, run.notices = [*run.notices, *run.history.notices()], []
+        short, long = run.definitions
         return {
             "agent_name": self.name,
             "task": session.task,
             "goals": sorted(self.goals, key=lambda g: g.priority),
             "step_idx": max(0, len(session.steps) - 1),
             "max_steps": self.max_steps,
-            "functions_short": "\n".join(f.get_function_definition(True) for f in functions),
-            "functions_long": "\n\n".join(f.get_function_definition(False) for f in functions),
+            "functions_short": short,
+            "functions_long": long,
             **_state_values(state),
             "plans": bool(self.templates.get("plan")),
             "language": self.language,
             "history": messages,
             "recent_steps_str": "\n\n".join(text_of(m["content"]) for m in messages),
             "notices": notices,
-            "files": history.files_in(run.workdir),
+            "files": files_in(run.workdir),
         }
 
     def _call_model(
@@ -417,7 +417,7 @@ class MultiStepAgent(CallableAgent):
     def _plan_due(self, session: AgentSession) -> bool:
         if not self.templates.get("plan"):
             return False
-        stuck = self.plan_when_stuck and history.repeats(session) >= 2
+        stuck = self.plan_when_stuck and session.run.history.repeats() >= 2
         return stuck or (len(session.steps) - 1) % self.plan_every == 0
 
     def _plan(self, session: AgentSession, kwargs: Mapping[str, Any]) -> dict[str, Any]:

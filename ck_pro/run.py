@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import shutil
@@ -19,6 +20,7 @@ from ck_pro.config import parts_of
 from ck_pro.environment import Environment
 from ck_pro.exceptions import Cancelled, ModelError
 from ck_pro.executor import CodeExecutor, LocalCall
+from ck_pro.history import History
 from ck_pro.journal import Journal
 from ck_pro.language import Prompt, text_of
 from ck_pro.model import LLM, Budget, CallContext, Reply
@@ -102,6 +104,18 @@ class Run:
             self._workdir = self._temporary = Path(tempfile.mkdtemp(prefix="ck-pro-"))
         self._workdir.mkdir(parents=True, exist_ok=True)
         return self._workdir.resolve()
+
+    @functools.cached_property
+    def history(self) -> History:
+        """What the prompts show of the steps that are done."""
+        return History(self.agent, self.session)
+
+    @functools.cached_property
+    def definitions(self) -> tuple[str, str]:
+        """The functions of this run as its prompts tell them: in short, and in full."""
+        functions = self.agent.functions()
+        short = "\n".join(f.get_function_definition(True) for f in functions)
+        return short, "\n\n".join(f.get_function_definition(False) for f in functions)
 
     # --- the log ---------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ck_pro import AgentResult, AgentSession, AskLLMTool, Budget, Journal, MultiStepAgent, StopTool
-from ck_pro.agent import history
 from ck_pro.approval import RuleApprover
 from ck_pro.environment import Environment
 from ck_pro.events import Observation
@@ -22,6 +21,7 @@ from ck_pro.exceptions import (
     ModelUnavailable,
     ReplayError,
 )
+from ck_pro.history import Window, files_in, shortened
 from ck_pro.journal import read_events
 from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import Reply
@@ -565,11 +565,25 @@ def test_search_finds_steps() -> None:
     [([], 10, 0), ([5, 5], 10, 0), ([5, 5, 1], 10, 2), ([50], 10, 0), ([4] * 10, 10, 8)],
 )
 def test_window_start(sizes: list[int], budget: int, start: int) -> None:
-    steps = [[{"content": "x" * n}] for n in sizes]
-    assert history._window_start(steps, None, budget) == start
+    window = Window(budget)
+    for size in sizes:
+        window.add(size)
+    assert window.first == start
 
 
 def test_long_observations_lose_their_middle() -> None:
-    make: Callable[[int], str] = lambda n: history.shortened("a" * n + "b" * n, 10)  # noqa: E731
+    make: Callable[[int], str] = lambda n: shortened("a" * n + "b" * n, 10)  # noqa: E731
     assert make(5) == "aaaaabbbbb"
     assert make(10) == "aaaaa\n[... 10 characters left out ...]\nbbbbb"
+
+
+def test_files_are_told_by_name_and_a_large_tree_is_not_walked(tmp_path: Path) -> None:
+    assert files_in(tmp_path / "none") == []
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "x.txt").write_text("x")
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert files_in(tmp_path) == ["a.txt", "b/x.txt"]
+    for n in range(60):
+        (tmp_path / "b" / f"n{n:03}").write_text("")
+    assert files_in(tmp_path)[-1] == "(and 12 more)" and len(files_in(tmp_path)) == 51
