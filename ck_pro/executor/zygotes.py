@@ -48,7 +48,8 @@ class Zygote:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                env=scrubbed_environment(),
+                # all symbols are looked up once, not by every worker again
+                env={**scrubbed_environment(), "LD_BIND_NOW": "1"},
                 cwd="/",
                 start_new_session=True,
             )

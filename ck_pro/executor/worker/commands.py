@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import _thread
 import os
-import secrets
 import select
 import signal
 import subprocess
@@ -77,7 +76,7 @@ class Command:
     def __init__(self, command: str, workdir: str, leash: bool = sys.platform != "linux"):
         self.command = command
         self.ends = Ends()
-        self._mark = f"CK_COMMAND={secrets.token_hex(8)}"
+        self._mark = f"CK_COMMAND={os.urandom(8).hex()}"
         name, _, value = self._mark.partition("=")
         watched, self._leash = os.pipe() if leash else (-1, -1)
         try:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import signal
 import struct
 import sys
+
+set_signal = getattr(signal.signal, "__wrapped__", signal.signal)
+"""As `signal.signal`, without its detour by enumerations."""
 
 LINUX = sys.platform == "linux"
 MACHINE = platform.machine()
@@ -39,6 +43,8 @@ _SECUREBITS = 0b101111  # NOROOT, NO_SETUID_FIXUP, both locked; no ambient capab
 _CAP_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+_libc_with_gil = ctypes.PyDLL(None, use_errno=True)
 
 
 def call(number: int, *args: object) -> int:
@@ -66,20 +72,51 @@ def _checked(result: int) -> int:
     return result
 
 
+def fork() -> int:
+    """Fork a process of one thread, without what Python does at a fork for the sake of others.
+
+    That touches, and so copies, some hundred pages. Not for a process that runs foreign code.
+    """
+    return _checked(_libc_with_gil.fork()) if LINUX else os.fork()
+
+
 def unshare(flags: int) -> None:
     """Leave namespaces for new ones."""
-    _checked(_libc.unshare(ctypes.c_int(flags)))
+    _checked(_libc.unshare(flags))
+
+
+def join(descriptor: int) -> None:
+    """Enter the namespace that a descriptor stands for."""
+    _checked(_libc.setns(descriptor, 0))
+
+
+def write(path: str, text: str) -> None:
+    """Write a short text to a file of the kernel's, by one system call."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+def read(path: str) -> str:
+    """Read a short file of the kernel's."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096).decode()
+    finally:
+        os.close(descriptor)
 
 
 def prctl(option: int, *args: int) -> int:
     """Set something of this process; the arguments that are not given are 0."""
     padded = [*args, 0, 0, 0, 0][:4]
-    return _checked(_libc.prctl(ctypes.c_int(option), *map(ctypes.c_ulong, padded)))
+    return _checked(_libc.prctl(option, *padded))
 
 
-def die_with_parent(signal: int) -> None:
-    """Get a signal when the process that forked this one ends."""
-    prctl(_PR_SET_PDEATHSIG, signal)
+def die_with_parent() -> None:
+    """Be killed when the process that forked this one ends."""
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
@@ -97,16 +134,20 @@ def no_new_privileges() -> None:
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
-def drop_capabilities() -> None:
-    """Give up all capabilities, and the ways to get them back."""
-    number = _CAPSET.get(MACHINE)
-    if number is None:
-        raise OSError(0, f"not known for {MACHINE}")
+def drop_bounding_set() -> None:
+    """Give up the capabilities that a program could get by being executed."""
     for capability in range(64):
         try:
             prctl(_PR_CAPBSET_DROP, capability)
         except OSError:  # beyond the last one, or it was not ours to drop
             break
+
+
+def drop_capabilities() -> None:
+    """Give up all capabilities, and the ways to get them back (after `drop_bounding_set`)."""
+    number = _CAPSET.get(MACHINE)
+    if number is None:
+        raise OSError(0, f"not known for {MACHINE}")
     for option, value in ((_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL),):
         prctl(option, value)
     try:

@@ -7,6 +7,8 @@ import math
 import os
 import resource
 
+from . import kernel
+
 MAX_FILES = 512
 MAX_TASKS = 256
 MAX_FILE_BYTES = 1 << 30
@@ -61,8 +63,7 @@ def grant_memory(share: float) -> None:
 
 def _address_space() -> int:
     try:
-        with open("/proc/self/statm") as file:  # noqa: PTH123
-            return int(file.read().split()[0]) * _PAGE
+        return int(kernel.read("/proc/self/statm").split()[0]) * _PAGE
     except (OSError, ValueError):
         return 1 << 30
 
@@ -86,11 +87,9 @@ def limit_pids() -> None:
     Raises:
         OSError: the kernel is older than 6.14, where this is one number for the machine.
     """
-    with open("/proc/sys/kernel/pid_max", "r+") as file:  # noqa: PTH123
-        if int(file.read()) < _RESERVED_PIDS + MAX_TASKS:
-            return
-        file.seek(0)
-        file.write(str(_RESERVED_PIDS + MAX_TASKS))
+    path = "/proc/sys/kernel/pid_max"
+    if int(kernel.read(path)) > _RESERVED_PIDS + MAX_TASKS:
+        kernel.write(path, str(_RESERVED_PIDS + MAX_TASKS))
 
 
 class Watchdog:
@@ -124,8 +123,7 @@ class Watchdog:
 
 def _own_pages(pid: str) -> int:
     try:
-        with open(f"/proc/{pid}/statm") as file:  # noqa: PTH123
-            _, resident, shared, *_ = file.read().split()
+        _, resident, shared, *_ = kernel.read(f"/proc/{pid}/statm").split()
     except (OSError, ValueError):
         return 0
     return int(resident) - int(shared)

@@ -25,7 +25,7 @@ import threading
 from types import ModuleType
 from typing import Any
 
-from . import limits, stubs, wire
+from . import kernel, limits, stubs, wire
 from .printing import Streams, leave, make_mark, no_input
 from .source import SourceBook, describe
 from .workspace import Workspace
@@ -86,14 +86,18 @@ class Worker:
             "exit": leave,
             "quit": leave,
         }
-        self._builtins = {**vars(builtins), **self._builtins}
         self._all_builtins = vars(builtins)
+        self._all_builtins.update(self._builtins)
+        self._builtins = self._all_builtins.copy()
         self._out_of_memory = False
-        workdir = config["workdir"]
-        self._workspace = Workspace(workdir, os.environ.get("TMPDIR", workdir))
+        self._workspace: Workspace | None = None
         self._module = self._new_module()
-        signal.signal(END_SIGNAL, self._end_here)
+        kernel.set_signal(END_SIGNAL, self._end_here)
         os.register_at_fork(after_in_child=self._streams.after_fork)
+
+    def move_in(self, scratch: str) -> None:
+        """Use the working directory, and another place that can be written."""
+        self._workspace = Workspace(self._config["workdir"], scratch)
 
     def send(self, message: list[Any]) -> None:
         """Send a frame to the parent."""
@@ -104,10 +108,10 @@ class Worker:
     def serve(self) -> None:
         """Run steps until the parent says goodbye, or is gone."""
         while True:
-            self._prepare()
             message = self._read()
             if message[0] == "run":
                 self._run(*message[1:])
+                self._prepare()
             elif message[0] == "bye":
                 flush_files()
                 os._exit(0)
@@ -238,6 +242,7 @@ class Worker:
             self.send(["call", step, number, name, *given])
             reply = self._await(waiting)
             if reply[0] == "do":  # inside of the `try`: the end of the step waits for it
+                assert self._workspace is not None
                 return self._workspace.do(reply[2], reply[3])
         finally:
             with self._state:
@@ -290,7 +295,8 @@ class Worker:
         if os.getpid() != self._pid or self._step is None:
             return
         limits.grant_memory(1.0)
-        self._workspace.kill_foreground()
+        if self._workspace is not None:
+            self._workspace.kill_foreground()
         flush_files()
         loops = sys.modules.get("asyncio.events")
         if loops is not None:
@@ -302,6 +308,7 @@ class Worker:
         self._streams.after_fork()
         self._streams.muted = False
         self._done(None, None, threading.active_count() > 1 + self._parked)
+        self._prepare()
         self.serve()
 
 

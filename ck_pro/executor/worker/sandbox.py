@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import signal
 import socket
 import struct
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any
 
 from . import cgroup, kernel, landlock, limits, mounts, seccomp
 
+_NAMESPACES = {"net": kernel.CLONE_NEWNET, "mnt": kernel.CLONE_NEWNS}
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
@@ -50,7 +50,6 @@ class Sandbox:
         self.private_proc = False
         self.group: str | None = None
         self._own_user = False
-        self._own_mounts = False
         self._own_net = False
 
     def report(self) -> dict[str, Any]:
@@ -111,11 +110,6 @@ class Sandbox:
         self.own_pids = done[0]
         if all(done):
             self.active.add("namespaces")
-        self._own_mounts = self._try("mounts", lambda: self._leave(kernel.CLONE_NEWNS))
-        if self._config["network"]:
-            self.missing["network"] = "open, as asked for (network=True)"
-        else:
-            self._own_net = self._try("network", lambda: self._leave(kernel.CLONE_NEWNET))
 
     def _try_user(self, uid: int, gid: int) -> bool:
         if not kernel.LINUX:
@@ -129,8 +123,7 @@ class Sandbox:
             ("uid_map", f"{uid} {uid} 1"),
             ("gid_map", f"{gid} {gid} 1"),
         ):
-            with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
-                file.write(text)
+            kernel.write(f"/proc/self/{name}", text)
         return True
 
     def _leave(self, flag: int) -> None:
@@ -144,8 +137,8 @@ class Sandbox:
 
     # -- in the second process, the first one of its pid namespace: what needs its powers
 
-    def arrange(self) -> None:
-        """Arrange mounts and the loopback device; protect this process from the worker."""
+    def protect(self) -> None:
+        """Protect this process from the worker."""
         if not kernel.LINUX:
             return
         for action in (partial(kernel.hide_memory, True), kernel.adopt_orphans):
@@ -158,14 +151,31 @@ class Sandbox:
                 socket.sethostname("sandbox")
             except OSError:
                 pass
-        if self._own_mounts:
-            self._arrange_mounts()
-        if self._own_net:
-            self.active.add("network")
+
+    def arrange(self) -> tuple[dict[str, Any], list[int]]:
+        """Arrange a network and mounts, each in a namespace of its own, for the worker to join.
+
+        It makes itself ready in the meantime.
+
+        Returns:
+            What the worker must know of it, and descriptors of the namespaces.
+        """
+        joined: list[tuple[str, int]] = []
+        if self._config["network"]:
+            self.missing["network"] = "open, as asked for (network=True)"
+        elif self._try("network", lambda: joined.append(("network", self._leave_and_open("net")))):
             try:
                 _loopback_up()
             except OSError:  # then there is no loopback either
                 pass
+        if self._try("mounts", lambda: joined.append(("mounts", self._leave_and_open("mnt")))):
+            self._arrange_mounts()
+        told = {"join": [layer for layer, _ in joined], "missing": self.missing}
+        return told, [descriptor for _, descriptor in joined]
+
+    def _leave_and_open(self, name: str) -> int:
+        self._leave(_NAMESPACES[name])
+        return os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
 
     def _arrange_mounts(self) -> None:
         private = self.own_pids and self._try("mounts", mounts.mount_proc)
@@ -185,12 +195,26 @@ class Sandbox:
 
     # -- in the worker, for good
 
+    def renounce(self) -> None:
+        """Give up what nothing in this process needs, even before it is confined."""
+        if self._try("capabilities", kernel.drop_bounding_set):
+            kernel.no_new_privileges()
+
+    def join(self, arranged: dict[str, Any], descriptors: list[int]) -> None:
+        """Enter what `arrange` has made."""
+        self.missing.update(arranged["missing"])
+        for layer, descriptor in zip(arranged["join"], descriptors, strict=True):
+            if self._try(layer, partial(kernel.join, descriptor)) and layer not in self.missing:
+                self.active.add(layer)
+            os.close(descriptor)
+        self._own_net = "network" in self.active
+
     def confine(self) -> None:
         """Give up everything that code does not need."""
         if self._try_anywhere("rlimits", self._set_limits):
             self.active.add("rlimits")
         if kernel.LINUX:
-            kernel.die_with_parent(signal.SIGKILL)
+            kernel.die_with_parent()
             kernel.hide_memory(False)  # the watchdog must be able to look
         if self._try("capabilities", kernel.drop_capabilities):
             self.active.add("capabilities")

@@ -15,9 +15,10 @@ import signal
 import socket
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
-from . import cgroup, kernel
+from . import cgroup, kernel, mounts
 from .limits import Watchdog
 from .runtime import Worker
 from .sandbox import Sandbox
@@ -36,15 +37,15 @@ def supervise(config: dict[str, Any], main: int, control: int, pipe: int) -> Non
     """
     os.setsid()
     if kernel.LINUX:
-        kernel.die_with_parent(signal.SIGKILL)
+        kernel.die_with_parent()
     sock = socket.socket(fileno=control)
     try:
         sandbox = Sandbox(config)
         sandbox.enter_group()
         sandbox.enter_namespaces()
         if kernel.LINUX:  # a change of user namespace forgets it
-            kernel.die_with_parent(signal.SIGKILL)
-        pid = os.fork()
+            kernel.die_with_parent()
+        pid = kernel.fork()
         if pid == 0:
             _inside(config, sandbox, sock, main, pipe)
     except OSError as error:
@@ -56,12 +57,14 @@ def supervise(config: dict[str, Any], main: int, control: int, pipe: int) -> Non
     os.waitpid(pid, 0)
 
 
-def _tell(sock: socket.socket, said: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
+def _tell(sock: socket.socket, said: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
     try:
         data = json.dumps(said).encode() + b"\n"
         socket.send_fds(sock, [data], descriptors)
-    except OSError:  # the parent is gone; all ends anyway
+    except OSError:  # the other side is gone; all ends anyway
         pass
+    for one in descriptors:
+        os.close(one)
 
 
 def _inside(
@@ -70,15 +73,21 @@ def _inside(
     try:
         os.setsid()
         if kernel.LINUX:
-            kernel.die_with_parent(signal.SIGKILL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        sandbox.arrange()
+            kernel.die_with_parent()
+        kernel.set_signal(signal.SIGINT, signal.SIG_DFL)
+        ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
             sock.close()
-            _work(config, sandbox, main, pipe)
+            ours.close()
+            _work(config, sandbox, theirs, main, pipe)
+        theirs.close()
         os.close(main)
         os.close(pipe)
+        sandbox.protect()
+        arranged, descriptors = sandbox.arrange()
+        _tell(ours, arranged, descriptors)
+        ours.close()
         _say_up(sock, sandbox)
         watchdog = Watchdog(config["memory_mb"], sandbox.private_proc)
         why = _watch(sock, pid, watchdog)
@@ -101,8 +110,6 @@ def _say_up(sock: socket.socket, sandbox: Sandbox) -> None:
     except OSError:
         pidfds = ()
     _tell(sock, {"up": True}, pidfds)
-    for one in pidfds:
-        os.close(one)
 
 
 def _watch(sock: socket.socket, pid: int, watchdog: Watchdog) -> dict[str, Any] | None:
@@ -111,7 +118,7 @@ def _watch(sock: socket.socket, pid: int, watchdog: Watchdog) -> dict[str, Any] 
     poll.register(sock.fileno(), select.POLLIN)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    kernel.set_signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     poll.register(reader, select.POLLIN)
     look_at = 0.0
@@ -163,16 +170,23 @@ def children() -> list[int]:
         return []
 
 
-def _work(config: dict[str, Any], sandbox: Sandbox, main: int, pipe: int) -> None:
+def _work(
+    config: dict[str, Any], sandbox: Sandbox, inside: socket.socket, main: int, pipe: int
+) -> None:
     ready = False
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        kernel.set_signal(signal.SIGINT, signal.default_int_handler)
         os.setpgid(0, 0)
-        os.chdir(config["workdir"])
-        os.environ.update(config["env"])
-        scratch = "/tmp" if "mounts" in sandbox.active else config["workdir"]
-        os.environ.update(TMPDIR=scratch, HOME=scratch)
         worker = Worker(socket.socket(fileno=main), pipe, config)
+        os.environ.update(config["env"])
+        sandbox.renounce()
+        data, descriptors, _, _ = socket.recv_fds(inside, 4096, 2)
+        inside.close()
+        sandbox.join(json.loads(data), descriptors)
+        os.chdir(config["workdir"])
+        scratch = mounts.SCRATCH[0] if "mounts" in sandbox.active else config["workdir"]
+        os.environ.update(TMPDIR=scratch, HOME=scratch)
+        worker.move_in(scratch)
         sandbox.confine()
         worker.send(["ready", sandbox.report()])
         ready = True

@@ -51,13 +51,14 @@ class Workspace:
     """The commands and files of one worker.
 
     Args:
-        workdir: the working directory.
-        scratch: another place that the worker may write; files of both can be read and written.
+        workdir: the working directory, without symbolic links on its way.
+        scratch: another such place that the worker may write; files of both can be read and
+            written.
     """
 
     def __init__(self, workdir: str, scratch: str):
         self._workdir = Path(workdir)
-        self._root, self._scratch = (Path(os.path.realpath(one)) for one in (workdir, scratch))
+        self._scratch = Path(scratch)
         self._ids = itertools.count(1)
         self._background: dict[int, Command] = {}
         self._foreground: set[Command] = set()
@@ -171,7 +172,7 @@ class Workspace:
 
     def _place(self, tool: str, path: str) -> Path:
         place = Path(os.path.realpath(self._workdir / path))
-        roots = (self._root, self._scratch) if PurePath(path).is_absolute() else (self._root,)
+        roots = (self._workdir, self._scratch) if PurePath(path).is_absolute() else (self._workdir,)
         if any(root in (place, *place.parents) for root in roots):
             return place
         raise tool_error(f"{tool}: {path!r} is outside the working directory")
@@ -217,7 +218,7 @@ class Workspace:
             raise tool_error(f"list_files: the pattern {pattern!r} leads outside of the folder")
         found = []
         for one in place.glob(pattern):
-            shown = one.relative_to(self._root) if self._root in one.parents else one
+            shown = one.relative_to(self._workdir) if self._workdir in one.parents else one
             found.append(shown.as_posix() + ("/" if one.is_dir() else ""))
             if len(found) > MAX_FILES:
                 raise tool_error(

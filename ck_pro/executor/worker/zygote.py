@@ -29,12 +29,13 @@ def main(descriptor: int, settings: str) -> None:
         settings: JSON object: `path` (folders to add to `sys.path`), `preload` (modules).
     """
     given = json.loads(settings)
+    os.environ.pop("LD_BIND_NOW", None)
     sys.path[:0] = [""]
     sys.path.extend(folder for folder in given["path"] if folder not in sys.path)
     sock = socket.socket(fileno=descriptor)
     missing = [name for name in given["preload"] if not _load(name)]
     sock.sendall(json.dumps({"missing": missing}).encode() + b"\n")
-    signal.signal(signal.SIGCHLD, _reap)
+    kernel.set_signal(signal.SIGCHLD, _reap)
     gc.collect()
     gc.freeze()  # what is there now is never collected, so its pages stay shared
     while True:
@@ -44,7 +45,7 @@ def main(descriptor: int, settings: str) -> None:
             return
         config, descriptors = request
         sandbox.prepare(config)
-        pid = os.fork()
+        pid = kernel.fork()
         if pid == 0:
             _begin(sock, config, descriptors)
         for one in descriptors:
@@ -62,7 +63,7 @@ def _load(name: str) -> bool:
 
 def _end() -> None:
     """End all that was forked here; its supervisors take the rest with them."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    kernel.set_signal(signal.SIGCHLD, signal.SIG_DFL)
     deadline = time.monotonic() + _END_SECONDS
     while kernel.LINUX and supervisor.children() and time.monotonic() < deadline:
         _wait(os.WNOHANG)  # the agent is gone: they see it as this process did, and clean up
@@ -104,7 +105,7 @@ def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
 def _begin(sock: socket.socket, config: dict[str, Any], descriptors: list[int]) -> None:
     try:
         sock.close()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        kernel.set_signal(signal.SIGCHLD, signal.SIG_DFL)
         supervisor.supervise(config, *descriptors)
     finally:
         os._exit(0)
