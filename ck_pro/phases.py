@@ -1,0 +1,166 @@
+"""What an agent asks its model: the plan, the action, and the end of a run."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from ck_pro.approval import describe
+from ck_pro.callable_agent import CallableAgent
+from ck_pro.endings import end_result
+from ck_pro.events import Action, ToolCall
+from ck_pro.exceptions import (
+    AnswerNeeded,
+    ContentFiltered,
+    EnvironmentFailure,
+    LimitReached,
+    ModelError,
+    ParseError,
+)
+from ck_pro.history import files_in
+from ck_pro.language import parse_literal, parse_thought_code, text_of
+from ck_pro.model import LLM, Reply
+from ck_pro.run import Run
+from ck_pro.session import AgentSession
+from ck_pro.task import parse_progress
+
+_log = logging.getLogger(__name__)
+
+
+class AskingAgent(CallableAgent):
+    """The phases of an agent, each a template that is rendered, sent and read."""
+
+    def decide(
+        self, session: AgentSession, kwargs: Mapping[str, Any] | None = None
+    ) -> list[Action]:
+        """Ask the model what to do: the first half of a step, without its effects."""
+        self._live(session)
+        kwargs = self.step_prepare(session, session.state) if kwargs is None else kwargs
+        extra = self.language.call_kwargs(self.functions())
+        reply = self._call_model(session, "action", kwargs, **extra)
+        return self._read(session, reply)
+
+    def _read(self, session: AgentSession, reply: Reply) -> list[Action]:
+        """The actions of a reply, noted in the step."""
+        session.run.record("action", self._parse_output(reply), phase="action")
+        actions: list[Action] = self.language.parse(reply)
+        calls = [describe(a) for a in actions if isinstance(a, ToolCall)]
+        if calls:
+            session.run.record("action", {"code": "\n".join(calls)}, phase="action")
+        return actions
+
+    def finalize(self, session: AgentSession) -> dict[str, Any]:
+        """Fix the final result: by the terminal action, or by a model when there is a template."""
+        run: Run = session.run
+        found = session.finish or {"output": "", "log": "The run ended without an answer."}
+        data: dict[str, Any] = {"final_results": {k: found[k] for k in ("output", "log")}}
+        if self.templates.get("end") and (self.end_always or session.finish is None):
+            kwargs = {**self.step_prepare(session, session.state), "final_results": found}
+            try:
+                reply = self._call_model(session, "end", kwargs, model=self.end_model)
+                data = {**self._parse_output(reply), **data}
+                data["final_results"] = end_result(reply)
+            except (ParseError, ContentFiltered) as e:
+                _log.warning("%s: the end phase's reply is not used: %s", self.name, e)
+        run.record("end", data, phase="end")
+        return data["final_results"]  # type: ignore[no-any-return]
+
+    def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The values for this step's templates; subclasses add what their environment shows."""
+        return self._prepare_common_input_kwargs(session, state)
+
+    def _prepare_common_input_kwargs(
+        self, session: AgentSession, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The values that every phase's template gets."""
+        run = self._live(session)
+        messages = run.history.messages()
+        notices, run.notices = [*run.notices, *run.history.notices()], []
+        short, long = run.definitions
+        return {
+            "agent_name": self.name,
+            "task": session.task,
+            "goals": sorted(self.goals, key=lambda g: g.priority),
+            "step_idx": max(0, len(session.steps) - 1),
+            "max_steps": self.max_steps,
+            "functions_short": short,
+            "functions_long": long,
+            **_state_values(state),
+            "plans": bool(self.templates.get("plan")),
+            "language": self.language,
+            "history": messages,
+            "recent_steps_str": "\n\n".join(text_of(m["content"]) for m in messages),
+            "notices": notices,
+            "files": files_in(run.workdir),
+        }
+
+    def _call_model(
+        self,
+        session: AgentSession,
+        phase: str,
+        kwargs: Mapping[str, Any],
+        model: LLM | None = None,
+        **call_kwargs: Any,
+    ) -> Reply:
+        """Render a phase's template and call the model with it."""
+        prompt = self.language.render(self.get_template(phase), kwargs)
+        reply: Reply = session.run.call_model(model or self.model, prompt, phase, **call_kwargs)
+        return reply
+
+    def _parse_output(self, reply: str) -> dict[str, str]:
+        """`thought` and `code` of a reply."""
+        return parse_thought_code(reply)
+
+    def _plan_due(self, session: AgentSession) -> bool:
+        if not self.templates.get("plan"):
+            return False
+        stuck = self.plan_when_stuck and session.run.history.repeats() >= 2
+        return stuck or (len(session.steps) - 1) % self.plan_every == 0
+
+    def _plan(self, session: AgentSession, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The plan phase; returns the template values that it changed."""
+        reply = self._call_model(session, "plan", kwargs)
+        data: dict[str, Any] = dict(self._parse_output(reply))
+        question = ""
+        try:
+            data["state"] = parse_progress(parse_literal(reply))
+            question = str(data["state"].pop("question", None) or "")
+        except ParseError as e:
+            session.run.notices.append(f"Your last plan could not be read, the old one stays: {e}")
+        session.run.record("plan", data, phase="plan")
+        if question:
+            self._answer(session, question)
+        return _state_values(session.state)
+
+    def _answer(self, session: AgentSession, question: str) -> None:
+        """Have the planner's question answered, and put the answer into the progress state."""
+        answer = session.run.ask(question)
+        if answer is None:
+            raise AnswerNeeded(question)
+        learned = f"The user was asked: {question} The answer: {answer}"
+        known = [*session.state["information"], learned]
+        session.run.record("plan", {"state": {**session.state, "information": known}}, phase="plan")
+
+    def _live(self, session: AgentSession) -> Run:
+        """The session's run; a plain one for a session that was made by hand."""
+        if session.run is None:
+            session.agent = session.agent or self.name
+            session.run = Run(self, session)
+        run: Run = session.run
+        return run
+
+    def _finalize_after_limit(self, session: AgentSession) -> None:
+        """Let the end phase tell what was found, if the limit that was reached allows the call."""
+        if not session.steps or not self.templates.get("end"):
+            return
+        try:
+            self.finalize(session)
+        except (LimitReached, ModelError, EnvironmentFailure) as e:
+            _log.info("%s: no end phase: %s", self.name, e)
+
+
+def _state_values(state: Mapping[str, Any]) -> dict[str, Any]:
+    text = json.dumps(state, ensure_ascii=False, indent=1, default=str)
+    return {"state": dict(state), "state_str": text}
