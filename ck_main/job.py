@@ -5,21 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 from rich.text import Text
 
+from ck_main.attempt import claimed, set_aside
 from ck_main.checks import asks_a_person, check_services
 from ck_main.dataset import LineProblem, Task, read_tasks
 from ck_main.display import is_done, make_display, printable, summary_table, totals_line
 from ck_main.logs import LOG_NAME, logging_to
-from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile
+from ck_main.metrics import MetricsServer
+from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile, superseded_path
 from ck_main.runner import ExitCode, RunOptions, TaskRunner
 from ck_main.signals import StopSignals
+from ck_main.status import RunStatus, StatusFile
+from ck_main.tries import set_tries_aside
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import (
     CKError,
@@ -31,6 +37,7 @@ from ck_pro.exceptions import (
 )
 from ck_pro.journal import Journal
 
+Rerun = Literal["failed", "wrong"]
 _SHOWN_PROBLEMS = 20
 _SHOWN_ROWS = 60
 
@@ -45,10 +52,16 @@ class Job:
         files_dir: where `file_name`s are looked up; the task file's folder if None.
         ids: only these tasks; all when empty.
         limit: at most so many of them, from the first.
+        shard: (i, n): only the i-th, (n+i)-th, ... of these, i from 1.
+        rerun: tasks to run again although they have a row: those that "failed" (ended with a
+            problem), or were answered "wrong".
+        in_order: put the rows in the order of the tasks at the end.
         options: see `RunOptions`.
         plain: no live table.
         steps: follow the agents step by step.
         target_url: the page that a web agent begins with, for tasks that name none.
+        log_json: the log is JSON lines, and tells of every task.
+        metrics: serve them on this port of loopback; any free one if 0.
     """
 
     output: Path
@@ -60,13 +73,24 @@ class Job:
     plain: bool = False
     steps: bool = False
     target_url: str | None = None
+    shard: tuple[int, int] | None = None
+    rerun: frozenset[Rerun] = frozenset()
+    in_order: bool = False
+    log_json: bool = False
+    metrics: int | None = None
 
     def tasks(self) -> Iterator[Task]:
         """The selected tasks, read as they are wanted."""
         assert self.input is not None
+        found = read_tasks(self.input, self.files_dir)
+        return self.selected(t for t in found if isinstance(t, Task))
+
+    def selected(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """Those of all tasks that are meant."""
         chosen = set(self.ids)
-        found = (t for t in read_tasks(self.input, self.files_dir) if isinstance(t, Task))
-        return islice((t for t in found if not chosen or t.id in chosen), self.limit)
+        limited = islice((t for t in tasks if not chosen or t.id in chosen), self.limit)
+        first, step = self.shard or (1, 1)
+        return islice(limited, first - 1, None, step)
 
 
 def exit_code_of(error: CKError) -> ExitCode:
@@ -111,13 +135,70 @@ def run_job(
                 f"{job.output} answers; give it another id, remove that row, or name another "
                 "--output",
             )
-        wanted = (t for t in job.tasks() if t.id not in changed)
-        code, outcomes = run_tasks(agent, wanted, job, rows, screen, total=len(ids))
+
+        def wanted() -> Iterator[Task]:
+            return (t for t in job.tasks() if t.id not in changed)
+
+        again = (lambda: supersede(rows, wanted(), job.rerun)) if job.rerun else None
+        code, outcomes = run_tasks(
+            agent, wanted(), job, rows, screen, total=len(ids), prepare=again
+        )
+        if job.in_order:
+            rows.sort(list(ids))
     shown = [outcomes[i] for i in ids if i in outcomes and i not in changed]
     show_summary(shown, job, out, total=len(ids))
+    if code is ExitCode.LIMIT and len(shown) + len(changed) == len(ids):
+        code = ExitCode.DONE  # the last task reached it
     if code is ExitCode.DONE:
         code = ExitCode.LINES if problems or changed else _verdict(shown)
     return code, shown
+
+
+def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) -> list[str]:
+    """Take the rows of tasks that are to be run again out of the output.
+
+    A rerun that was stopped is gone on with: as long as a task has no row whose earlier row was
+    taken out, no others are.
+
+    Args:
+        rows: the output.
+        tasks: those that may be meant.
+        kinds: which rows.
+
+    Returns:
+        Lines for a person.
+
+    Raises:
+        OutputError: the rows could not be moved; they are where they were.
+    """
+    to = superseded_path(rows.path)
+    selected = list(tasks)
+    if to.exists():
+        with RowFile(to) as earlier:
+            known = set(earlier.done)
+        pending = [t.id for t in selected if t.id in known and t.id not in rows.done]
+        if pending:
+            return [
+                f"{len(pending)} tasks of an earlier --rerun have no row yet; it is gone on with, "
+                "and no other task is run again"
+            ]
+    ids = set()
+    for task in selected:
+        outcome = rows.done.get(task.id)
+        if outcome is None or not any(_is_meant(outcome, kind) for kind in kinds):
+            continue
+        folder = rows.folder / task.folder
+        with claimed(folder) as ours:
+            if ours:  # else another runner is just writing its row
+                set_aside(folder)
+                set_tries_aside(folder)
+                ids.add(task.id)
+    number = rows.take_out(ids, to)
+    return [f"{number} rows moved to {to}; their tasks are run again"]
+
+
+def _is_meant(outcome: Outcome, kind: Rerun) -> bool:
+    return not is_done(outcome) if kind == "failed" else outcome.corr == 0
 
 
 def fingerprint(task: Task | Outcome) -> str:
@@ -141,15 +222,21 @@ def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:
     if job.output.exists() and job.input.exists() and job.output.samefile(job.input):
         raise ConfigError(f"--output {job.output} is the task file itself; name another file")
     known: set[str] = set()
-    ids: dict[str, str] = {}
     problems: list[LineProblem] = []
-    for found in read_tasks(job.input, job.files_dir):
-        if isinstance(found, LineProblem):
-            problems.append(found)
-            continue
-        known.add(found.id)
-        if (not job.ids or found.id in job.ids) and len(ids) != job.limit:
-            ids[found.id] = fingerprint(found)
+
+    def usable() -> Iterator[Task]:
+        assert job.input is not None
+        for found in read_tasks(job.input, job.files_dir):
+            if isinstance(found, LineProblem):
+                problems.append(found)
+            else:
+                known.add(found.id)
+                yield found
+
+    every = usable()
+    ids = {task.id: fingerprint(task) for task in job.selected(every)}
+    for _ in every:  # problems beyond the limit are told too
+        pass
     missing = [i for i in job.ids if i not in known]
     if missing:
         raise ConfigError(f"--ids {','.join(missing)}: {job.input} has no usable task of that id")
@@ -164,12 +251,16 @@ def run_tasks(
     screen: Console,
     *,
     total: int | None = None,
+    prepare: Callable[[], Iterable[str]] | None = None,
 ) -> tuple[ExitCode, dict[str, Outcome]]:
     """Run tasks with everything around them: checks, log, display, signals.
 
+    Args:
+        prepare: called when everything was checked, before the first task; returns lines to show.
+
     Returns:
-        DONE when all were run, STOPPED when told to stop, else what ended the run; and the
-        outcomes of all tasks in the output by id.
+        DONE when all were run, STOPPED when told to stop, LIMIT at a limit of the run, else what
+        ended the run; and the outcomes of all tasks in the output by id.
 
     Raises:
         CKError: found before the first task.
@@ -177,16 +268,27 @@ def run_tasks(
     stop = threading.Event()
     person = asks_a_person(agent)
     display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
-    runner = TaskRunner(agent, rows, job.options, display, stop, target_url=job.target_url)
-    check_services(agent, money_limit=job.options.max_money is not None)
+    watcher = RunStatus(display, rows.path, total=total)
+    runner = TaskRunner(agent, rows, job.options, watcher, stop, target_url=job.target_url)
+    check_services(agent, money_limit=job.options.limits_money)
+    for line in prepare() if prepare is not None else ():
+        display.note(line)
     if rows.repaired:
         display.note(
             f"{rows.path}: the last line was torn ({rows.repaired} bytes); it is now in "
             f"{rows.path.name}.torn, and its task is run again"
         )
+    watcher.begins(rows.done, runner.budget)
     code = ExitCode.DONE
-    signals = StopSignals(stop, at_once=person)
-    with logging_to(rows.folder / LOG_NAME), display, signals:
+    with ExitStack() as around:
+        if job.metrics is not None:
+            server = around.enter_context(MetricsServer(watcher, job.metrics))
+            display.note(f"metrics: {server.url}")
+        around.enter_context(logging_to(rows.folder / LOG_NAME, json_lines=job.log_json))
+        if total is not None:
+            around.enter_context(StatusFile(watcher, rows.folder))
+        around.enter_context(display)
+        around.enter_context(StopSignals(stop, at_once=person))
         try:
             runner.run(tasks)
         except KeyboardInterrupt:
@@ -197,6 +299,10 @@ def run_tasks(
             code = exit_code_of(e)
         if code is ExitCode.DONE and stop.is_set():
             code = ExitCode.STOPPED
+        if code in (ExitCode.DONE, ExitCode.STOPPED) and runner.limit is not None:
+            code = ExitCode.LIMIT
+            display.note(f"{runner.limit}; the same command continues")
+        watcher.over(code.name.lower(), runner.limit)
     rows.refresh()
     return code, {**rows.done, **runner.outcomes}
 

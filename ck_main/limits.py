@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ck_pro.exceptions import Cancelled, LimitReached
-from ck_pro.model import Budget
+from ck_pro.model import Budget, Usage
 
 
 @dataclass(frozen=True)
@@ -92,3 +92,24 @@ class RunBudget(Budget):
             yield
         finally:
             timer.cancel()
+
+
+class TaskBudget(Budget):
+    """The budget of a task, or of one attempt at it, within that of the run.
+
+    What an earlier command used for the task before it was cut off counts here, but not for the
+    run: else a run that its limit had ended could never be gone on with.
+    """
+
+    def carry(
+        self, steps: int, seconds: float, calls: Iterable[tuple[Usage, float | None]]
+    ) -> None:
+        """See `Budget.carry`."""
+        calls = list(calls)
+        parent, self.parent = self.parent, None
+        try:
+            super().carry(steps, seconds, calls)
+        finally:
+            self.parent = parent
+        if isinstance(parent, TaskBudget):
+            parent.carry(steps, seconds, calls)

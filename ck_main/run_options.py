@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ck_main.choosing import TryOptions
-from ck_main.limits import RunLimits
+from ck_main.limits import RunLimits, TaskBudget
 from ck_pro.model import Budget
 
 
@@ -53,10 +53,10 @@ class RunOptions:
     tries: TryOptions | None = None
     probe: Callable[[], None] | None = None
 
-    def budget(self, parent: Budget | None = None) -> Budget:
+    def budget(self, parent: Budget | None = None) -> TaskBudget:
         """A fresh budget for one attempt, within `parent`; its clock starts now."""
         limits = self.max_steps, self.max_seconds, self.max_tokens, self.max_money
-        return Budget(*limits, parent=parent)
+        return TaskBudget(*limits, parent=parent)
 
     @property
     def limits_money(self) -> bool:

@@ -27,7 +27,7 @@ from ck_main.attempt import (
     stop_reasons,
 )
 from ck_main.dataset import Task
-from ck_main.limits import RunBudget
+from ck_main.limits import RunBudget, TaskBudget
 from ck_main.rows import Outcome, OutputError, RowFile, what_to_do
 from ck_main.run_options import ExitCode, RunOptions
 from ck_main.tries import TaskTries
@@ -39,7 +39,7 @@ from ck_pro.exceptions import (
     ModelUnavailable,
     ReplayError,
 )
-from ck_pro.journal import EVENTS_FILE
+from ck_pro.journal import is_journal
 from ck_pro.model import Budget
 from ck_pro.session import AgentSession, Status, StopReason
 
@@ -132,6 +132,8 @@ class TaskRunner:
                 else:
                     self._run_threads(queue)
         finally:
+            if self.stop.is_set():  # perhaps by the clock
+                self.limit = self.limit or self.budget.used_up()
             if self._tries is not None:
                 self._tries.close()
         if self.failure is not None:
@@ -156,10 +158,14 @@ class TaskRunner:
             raise
 
     def _work(self, queue: Iterator[Task]) -> None:
-        while self._goes_on():
+        while not self.stop.is_set():
             with self._lock:
                 task = next(queue, None)
             if task is None:
+                return
+            if task.id in self.rows.done:
+                continue
+            if not self._goes_on():
                 return
             try:
                 self._run_claimed(task)
@@ -193,7 +199,7 @@ class TaskRunner:
             self.write(row)
             return
         self.begins(task)
-        spent = Budget(parent=self.budget)
+        spent = TaskBudget(parent=self.budget)
 
         def close(attempt: Attempt) -> None:
             self.write(attempt.finish(), spent)
@@ -317,7 +323,7 @@ def tries_path(output: Path) -> Path:
 def _attempts_in(folder: Path) -> int:
     """How many attempts have left something in a folder."""
     aside = sum(1 for _ in folder.glob("attempt-*"))
-    return aside + (folder / EVENTS_FILE).exists()
+    return aside + is_journal(folder)
 
 
 def _passing_fault(attempt: Attempt) -> str | None:

@@ -21,6 +21,7 @@ from ck_main import judging
 from ck_main.attempt import Agent, Assignment, Attempt, recorded_row
 from ck_main.choosing import TryOptions, answered, answering, assemble, grouped, is_right
 from ck_main.dataset import Task
+from ck_main.limits import TaskBudget
 from ck_main.model_settings import settings_of_models
 from ck_main.rows import (
     EVAL_EVENT,
@@ -36,7 +37,7 @@ from ck_pro.exceptions import (
     ModelError,
     ParseError,
 )
-from ck_pro.journal import EVENTS_FILE, Journal, read_events
+from ck_pro.journal import Journal, is_journal, read_events
 from ck_pro.model import LLM, Budget
 from ck_pro.session import AgentSession, sessions_from_events
 
@@ -92,7 +93,7 @@ class TaskTries:
     def run(self) -> None:
         """Try, choose, and write the row; without a row if it was stopped."""
         rows = self._recorded()
-        spent = Budget(parent=self.runner.budget)
+        spent = TaskBudget(parent=self.runner.budget)
         if not self._over(rows):
             self.runner.begins(self.task)
         while not self._over(rows):
@@ -151,7 +152,7 @@ class TaskTries:
 
     def _goes_on(self, folder: Path, before: Sequence[Mapping[str, Any]]) -> bool:
         """Whether what is in the folder is the beginning of the try that comes after these."""
-        if not (folder / EVENTS_FILE).exists():
+        if not is_journal(folder):
             return True
         try:
             events = list(read_events(folder))

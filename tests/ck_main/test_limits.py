@@ -8,7 +8,7 @@ import pytest
 from fake_agent import Call, make_task
 from test_runner import Bench
 
-from ck_main.limits import RunBudget, RunLimits
+from ck_main.limits import RunBudget, RunLimits, TaskBudget
 from ck_pro import MultiStepAgent
 from ck_pro.exceptions import Cancelled
 from ck_pro.model import Budget, Usage
@@ -50,6 +50,17 @@ def test_a_task_under_way_is_cancelled_not_ended_as_a_problem() -> None:
     with pytest.raises(Cancelled, match="--run-max-tokens is 100"):
         task.check()
     assert RunBudget().used_up() is None
+
+
+def test_what_an_earlier_command_used_counts_for_the_task_alone() -> None:
+    run = RunBudget(RunLimits(max_tokens=100))
+    task = TaskBudget(parent=run)
+    attempt = TaskBudget(max_tokens=1000, parent=task)
+    attempt.carry(3, 60.0, iter([(Usage(500, 0, 0), 0.5)]))
+    attempt.charge(Usage(10, 0, 0), 0.25)
+    attempt.check()
+    assert [b.snapshot()["tokens"] for b in (attempt, task, run)] == [510, 510, 10]
+    assert [b.snapshot()["steps"] for b in (attempt, task, run)] == [3, 3, 0]
 
 
 def test_the_clock_of_the_run_stops_it_but_bounds_no_single_call() -> None:

@@ -39,8 +39,7 @@ class Bench:
 
     def behave(self, call: Call) -> Any:
         self.calls.append(call)
-        assert call.info is not None
-        return self.answers(call.info["try"]["number"])
+        return self.answers(call.session.info["try"]["number"])
 
     def run(self, *tasks: Task) -> list[dict[str, Any]]:
         try:
