@@ -17,19 +17,10 @@ def session_places(workdir: Path) -> dict[str, Any]:
 
     Returns:
         `workdir`; `hide`: folders to hide (home directories, `/tmp`, ...); `show`: folders to show
-        read-only inside hidden ones (the Python installation); `env`: variables to set.
+        read-only inside hidden ones (the Python installation).
     """
-    env = {
-        "HOME": str(workdir),
-        "PWD": str(workdir),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUTF8": "1",
-        "USER": "user",
-        "LOGNAME": "user",
-        "OPENBLAS_NUM_THREADS": str(min(4, os.cpu_count() or 1)),
-    }
     hide = _hidden(os.environ.get("HOME", ""))
-    return {"workdir": str(workdir), "hide": hide, "show": _shown(), "env": env}
+    return {"workdir": str(workdir), "hide": hide, "show": _shown()}
 
 
 @functools.lru_cache(maxsize=8)

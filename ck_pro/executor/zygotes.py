@@ -28,6 +28,14 @@ _BOOT = (
     "zygote.main(int(descriptor), settings)\n"
 )
 _KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+_SET = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUTF8": "1",
+    "USER": "user",
+    "LOGNAME": "user",
+    "OPENBLAS_NUM_THREADS": str(min(4, os.cpu_count() or 1)),
+    "LD_BIND_NOW": "1",  # for the zygote itself: not every worker shall look symbols up again
+}
 _START_SECONDS = 60.0
 
 
@@ -48,8 +56,7 @@ class Zygote:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                # all symbols are looked up once, not by every worker again
-                env={**scrubbed_environment(), "LD_BIND_NOW": "1"},
+                env={**scrubbed_environment(), **_SET},
                 cwd="/",
                 start_new_session=True,
             )

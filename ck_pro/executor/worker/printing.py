@@ -32,19 +32,31 @@ class Streams:
     """The standard streams of a worker.
 
     Args:
-        pipe: descriptor of the pipe to the parent; kept open beside 1 and 2, to mend those.
-        mark: from `make_mark`.
         handle_of: gives the handle of an object of the parent's, else None.
     """
 
-    def __init__(self, pipe: int, mark: bytes, handle_of: Callable[[Any], str | None]):
-        self._pipe = pipe
-        self._mark = mark
+    def __init__(self, handle_of: Callable[[Any], str | None]):
+        self._pipe = -1
+        self._mark = b""
         self._handle_of = handle_of
         self._lock = threading.Lock()
         self._print = builtins.print
         self.muted = False
+        reader, writer = os.pipe()  # a stream remembers of what kind its descriptor was
+        for descriptor in (1, 2):
+            os.dup2(writer, descriptor)
         self.stdout, self.stderr = _open(1), _open(2)
+        os.close(reader)
+        os.close(writer)
+
+    def begin(self, pipe: int, mark: bytes) -> None:
+        """Write to this pipe from now on.
+
+        Args:
+            pipe: descriptor of the pipe to the parent; kept open beside 1 and 2, to mend those.
+            mark: from `make_mark`.
+        """
+        self._pipe, self._mark = pipe, mark
         self.mend()
 
     def mend(self) -> None:

@@ -55,18 +55,17 @@ class _Call:
 class Worker:
     """Runs the steps of one session, in this process.
 
-    Args:
-        sock: the socket to the parent.
-        pipe: descriptor of the pipe for output.
-        config: what the parent said of the session (`nonce`, `value_limit`, ...).
+    It is made in the zygote, so that its forks have it for free; `begin` gives it a session.
     """
 
-    def __init__(self, sock: socket.socket, pipe: int, config: dict[str, Any]):
-        self._sock = sock
-        self._config = config
+    _sock: socket.socket
+    _config: dict[str, Any]
+    _workspace: Workspace
+    _module: ModuleType
+
+    def __init__(self) -> None:
         self._reader = wire.FrameReader(stubs.Result.make, limit=2 * wire.MAX_FRAME)
         self._poll = select.poll()
-        self._poll.register(sock.fileno(), select.POLLIN)
         self._read_lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._state = threading.Condition()
@@ -75,11 +74,11 @@ class Worker:
         self._step: int | None = None  # None: no step runs, calls are refused
         self._number = 0
         self._parked = 0
-        self._pid = os.getpid()
+        self._pid = 0
         self._described: dict[str, Any] = {}
         self._stubs: dict[str, Any] = {}
         self._book = SourceBook()
-        self._streams = Streams(pipe, make_mark(config["nonce"]), stubs.handle_of)
+        self._streams = Streams(stubs.handle_of)
         self._builtins = {
             "print": self._streams.make_print(),
             "input": no_input,
@@ -90,14 +89,25 @@ class Worker:
         self._all_builtins.update(self._builtins)
         self._builtins = self._all_builtins.copy()
         self._out_of_memory = False
-        self._workspace: Workspace | None = None
-        self._module = self._new_module()
-        kernel.set_signal(END_SIGNAL, self._end_here)
         os.register_at_fork(after_in_child=self._streams.after_fork)
 
-    def move_in(self, scratch: str) -> None:
-        """Use the working directory, and another place that can be written."""
-        self._workspace = Workspace(self._config["workdir"], scratch)
+    def begin(self, sock: socket.socket, pipe: int, config: dict[str, Any], scratch: str) -> None:
+        """Begin a session.
+
+        Args:
+            sock: the socket to the parent.
+            pipe: descriptor of the pipe for output.
+            config: what the parent said of the session (`nonce`, `value_limit`, ...).
+            scratch: a place beside the working directory that can be written.
+        """
+        self._sock = sock
+        self._config = config
+        self._pid = os.getpid()
+        self._poll.register(sock.fileno(), select.POLLIN)
+        self._streams.begin(pipe, make_mark(config["nonce"]))
+        self._workspace = Workspace(config["workdir"], scratch)
+        self._module = self._new_module()
+        kernel.set_signal(END_SIGNAL, self._end_here)
 
     def send(self, message: list[Any]) -> None:
         """Send a frame to the parent."""
@@ -242,7 +252,6 @@ class Worker:
             self.send(["call", step, number, name, *given])
             reply = self._await(waiting)
             if reply[0] == "do":  # inside of the `try`: the end of the step waits for it
-                assert self._workspace is not None
                 return self._workspace.do(reply[2], reply[3])
         finally:
             with self._state:
@@ -295,8 +304,7 @@ class Worker:
         if os.getpid() != self._pid or self._step is None:
             return
         limits.grant_memory(1.0)
-        if self._workspace is not None:
-            self._workspace.kill_foreground()
+        self._workspace.kill_foreground()
         flush_files()
         loops = sys.modules.get("asyncio.events")
         if loops is not None:

@@ -1,9 +1,10 @@
 """The two processes that watch over a worker: start it, watch it, and end all of it when told.
 
-The zygote's fork (outside) enters new namespaces and waits. Its child (inside) is the first process
-of the pid namespace: when it ends the kernel ends everything in there. It starts the worker and
-tells the parent, as lines of JSON: `{"up": true}` (with a pidfd of its own, to kill all by), and at
-the end `{"why": ..., ...}`. The parent tells it nothing: it closes its end.
+The zygote's fork (outside) enters new namespaces and waits. Its child (inside) is the first
+process of the pid namespace: when it ends the kernel ends everything in there. It forks the worker
+and, in the meantime, arranges a network and mounts, which the worker joins before it confines
+itself. Inside tells the parent, as lines of JSON: `{"up": true}` (with a pidfd of its own, to kill
+all by), and at the end `{"why": ..., ...}`. The parent tells it nothing: it closes its end.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from .sandbox import Sandbox
 _END_SECONDS = 5.0
 
 
-def supervise(config: dict[str, Any], main: int, control: int, pipe: int) -> None:
+def supervise(worker: Worker, config: dict[str, Any], main: int, control: int, pipe: int) -> None:
     """Run a worker until it ends or the parent lets go. Called in a fresh fork of the zygote.
 
     Args:
+        worker: made by the zygote; it begins in the innermost process.
         config: what the parent said of the session.
         main: descriptor of the worker's socket to the parent.
         control: descriptor of the supervisor's socket to the parent.
@@ -47,7 +49,7 @@ def supervise(config: dict[str, Any], main: int, control: int, pipe: int) -> Non
             kernel.die_with_parent()
         pid = kernel.fork()
         if pid == 0:
-            _inside(config, sandbox, sock, main, pipe)
+            _inside(worker, config, sandbox, sock, main, pipe)
     except OSError as error:
         _tell(sock, {"why": "setup", "error": str(error)})
         return
@@ -68,7 +70,12 @@ def _tell(sock: socket.socket, said: dict[str, Any], descriptors: Sequence[int] 
 
 
 def _inside(
-    config: dict[str, Any], sandbox: Sandbox, sock: socket.socket, main: int, pipe: int
+    worker: Worker,
+    config: dict[str, Any],
+    sandbox: Sandbox,
+    sock: socket.socket,
+    main: int,
+    pipe: int,
 ) -> None:
     try:
         os.setsid()
@@ -80,7 +87,7 @@ def _inside(
         if pid == 0:
             sock.close()
             ours.close()
-            _work(config, sandbox, theirs, main, pipe)
+            _work(worker, config, sandbox, theirs, main, pipe)
         theirs.close()
         os.close(main)
         os.close(pipe)
@@ -171,22 +178,25 @@ def children() -> list[int]:
 
 
 def _work(
-    config: dict[str, Any], sandbox: Sandbox, inside: socket.socket, main: int, pipe: int
+    worker: Worker,
+    config: dict[str, Any],
+    sandbox: Sandbox,
+    inside: socket.socket,
+    main: int,
+    pipe: int,
 ) -> None:
     ready = False
     try:
         kernel.set_signal(signal.SIGINT, signal.default_int_handler)
         os.setpgid(0, 0)
-        worker = Worker(socket.socket(fileno=main), pipe, config)
-        os.environ.update(config["env"])
         sandbox.renounce()
         data, descriptors, _, _ = socket.recv_fds(inside, 4096, 2)
         inside.close()
         sandbox.join(json.loads(data), descriptors)
         os.chdir(config["workdir"])
         scratch = mounts.SCRATCH[0] if "mounts" in sandbox.active else config["workdir"]
-        os.environ.update(TMPDIR=scratch, HOME=scratch)
-        worker.move_in(scratch)
+        os.environ.update(PWD=config["workdir"], TMPDIR=scratch, HOME=scratch)
+        worker.begin(socket.socket(fileno=main), pipe, config, scratch)
         sandbox.confine()
         worker.send(["ready", sandbox.report()])
         ready = True

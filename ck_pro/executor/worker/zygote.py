@@ -17,6 +17,7 @@ import time
 from typing import Any
 
 from . import cgroup, kernel, sandbox, supervisor
+from .runtime import Worker
 
 _END_SECONDS = 2.0
 
@@ -36,6 +37,7 @@ def main(descriptor: int, settings: str) -> None:
     missing = [name for name in given["preload"] if not _load(name)]
     sock.sendall(json.dumps({"missing": missing}).encode() + b"\n")
     kernel.set_signal(signal.SIGCHLD, _reap)
+    worker = Worker()
     gc.collect()
     gc.freeze()  # what is there now is never collected, so its pages stay shared
     while True:
@@ -47,7 +49,7 @@ def main(descriptor: int, settings: str) -> None:
         sandbox.prepare(config)
         pid = kernel.fork()
         if pid == 0:
-            _begin(sock, config, descriptors)
+            _begin(worker, sock, config, descriptors)
         for one in descriptors:
             os.close(one)
         sock.sendall(json.dumps({"pid": pid}).encode() + b"\n")
@@ -102,10 +104,12 @@ def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     return (json.loads(data), descriptors) if data else None
 
 
-def _begin(sock: socket.socket, config: dict[str, Any], descriptors: list[int]) -> None:
+def _begin(
+    worker: Worker, sock: socket.socket, config: dict[str, Any], descriptors: list[int]
+) -> None:
     try:
         sock.close()
         kernel.set_signal(signal.SIGCHLD, signal.SIG_DFL)
-        supervisor.supervise(config, *descriptors)
+        supervisor.supervise(worker, config, *descriptors)
     finally:
         os._exit(0)
