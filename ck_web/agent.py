@@ -2,87 +2,36 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 import ck_web.prompts  # noqa: F401  (registers the templates)
 from ck_pro.agent import AgentResult, MultiStepAgent
-from ck_pro.events import Action, ErrorObservation
-from ck_pro.exceptions import EnvironmentFailure, ToolError
+from ck_pro.events import Action
+from ck_pro.model import LLM, Reply
 from ck_pro.results import NO_OUTPUT
 from ck_pro.run import Run
 from ck_pro.session import AgentSession
-from ck_pro.tool import Tool, parameters_schema
-from ck_web.actions import PREDEFINED_WEB_ACTIONS, parse_action
 from ck_web.config import WebEnvConfig
-from ck_web.env import WebEnv
+from ck_web.env import Pictures, WebEnv
+from ck_web.tools import WEB_FUNCTIONS, WebStopTool, WebTool, definitions
+
+__all__ = ["WebAgent", "WebStopTool", "WebTool", "with_lines"]
 
 _MAX_LINES = 30
 
 
-class WebTool(Tool):
-    """One browser function for the agent's code; its name is one of `PREDEFINED_WEB_ACTIONS`.
-
-    Calling it writes an action string, which is parsed and done in the run's browser at once.
-    """
-
-    def __init__(self, **kwargs: Any) -> None:
-        write = PREDEFINED_WEB_ACTIONS[kwargs["name"]]
-        kwargs.setdefault("description", inspect.getdoc(write))
-        kwargs.setdefault("parameters", parameters_schema(write))
-        super().__init__(**kwargs)
-
-    def execute(self, *args: Any, **kwargs: Any) -> str:
-        """The action string of a call; `bind` makes the function that also acts."""
-        return PREDEFINED_WEB_ACTIONS[self.name](*args, **kwargs)
-
-    def bind(self, run: Run) -> Callable[..., str]:
-        """The function for the code of one run: acts, and returns one line of what came of it."""
-        write = PREDEFINED_WEB_ACTIONS[self.name]
-
-        @functools.wraps(write)
-        def act(*args: Any, **kwargs: Any) -> str:
-            if run.environment is None:
-                raise EnvironmentFailure(f"{self.name}: this run has no browser")
-            done = run.environment.execute(parse_action(write(*args, **kwargs)))
-            if isinstance(done, ErrorObservation):
-                raise ToolError(done.text)
-            return done.text
-
-        act.__name__ = self.name
-        return act
-
-    def get_function_definition(self, short: bool) -> str:
-        """The function as prompts show it."""
-        signature = inspect.signature(PREDEFINED_WEB_ACTIONS[self.name], eval_str=True)
-        head = f"{self.name}{signature.replace(return_annotation=signature.empty)}"
-        text = " ".join(self.description.split())
-        if short:
-            return f"- {head}: {text.split('. ')[0].rstrip('.')}."
-        return f'def {head}:\n    """{text}"""'
+def _mode(value: Any) -> Any:
+    """The modes by other names that they have had, and as YAML reads an unquoted on and off."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return {"yes": "on", "always": "on", "no": "off", "never": "off"}.get(value, value)
 
 
-class WebStopTool(Tool):
-    """Ends the web agent's task with its answer."""
-
-    name = "stop"
-    terminal = True
-
-    def execute(self, answer: str, summary: str = "") -> dict[str, str]:
-        """End the task.
-
-        Args:
-            answer: exactly what the task asks for; "" if it could not be found.
-            summary: how it was found (on which pages), or what prevented it.
-        """
-        return {"output": str(answer), "log": str(summary)}
-
-
-WEB_FUNCTIONS = tuple(n for n in PREDEFINED_WEB_ACTIONS if n not in ("stop", "nop"))
-"""Names of the functions that act in the browser."""
+Multimodal = Annotated[Literal["off", "auto", "on"], BeforeValidator(_mode)]
 
 
 class WebAgent(MultiStepAgent):
@@ -103,6 +52,12 @@ Several calls may run at once."""
     tools: list[Any] = [*(WebTool(name=n) for n in WEB_FUNCTIONS), WebStopTool()]
     web_env: WebEnvConfig = WebEnvConfig()
     end_always = False
+    use_multimodal: Multimodal = "auto"
+    """Screenshots for the model: "off" never, "on" with each page, "auto" once it asked for them by
+    `screenshot(True)` and, where `model_multimodal` is set, also by themselves while a page is
+    mostly pictures or the agent is stuck."""
+    model_multimodal: LLM | None = None
+    """The model for prompts with a screenshot; `model` when None."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -138,7 +93,8 @@ Several calls may run at once."""
         super().init_run(session)
         run: Run = session.run
         target_url = session.info.get("target_url")
-        env = WebEnv(self.web_env, workdir=run.workdir, target_url=target_url)
+        pictures = self._pictures()
+        env = WebEnv(self.web_env, workdir=run.workdir, target_url=target_url, pictures=pictures)
         run.environment = self._web_envs[session.id] = env
 
     def end_run(self, session: AgentSession) -> None:
@@ -155,12 +111,37 @@ Several calls may run at once."""
         if session.steps and "web_state_before" not in session.steps[-1]["action"]:
             run.record("world", {"web_state_before": env.state()})
         kwargs = super().step_prepare(session, state)
-        return {**kwargs, "web_page": seen.text, "web_image": seen.image}
+        functions = definitions(self.functions())
+        return {
+            **kwargs,
+            "web_functions": functions,
+            "web_page": seen.text,
+            "web_image": seen.image,
+        }
 
     def step_action(self, session: AgentSession, action: Action) -> Any:
         """Run the code; what came of its browser actions is told, printed or not."""
         seen = super().step_action(session, action)
         return with_lines(seen, self._web_envs[session.id].take_log())
+
+    def _call_model(
+        self,
+        session: AgentSession,
+        phase: str,
+        kwargs: Mapping[str, Any],
+        model: LLM | None = None,
+        **call_kwargs: Any,
+    ) -> Reply:
+        """A prompt with a picture goes to the model that sees, where there is one of its own."""
+        if kwargs.get("web_image") and self.model_multimodal is not None:
+            model = self.model_multimodal
+        return super()._call_model(session, phase, kwargs, model, **call_kwargs)
+
+    def _pictures(self) -> Pictures:
+        # a model that may not see must not be sent what it did not ask for
+        if self.use_multimodal == "auto":
+            return "asked" if self.model_multimodal is None else "auto"
+        return self.use_multimodal
 
 
 def with_lines(observation: Any, lines: list[str]) -> Any:

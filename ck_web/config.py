@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr
 
@@ -39,6 +39,9 @@ class WebEnvConfig(KwargsInitializable):
     """Seconds that one request to the server may take."""
     use_screenshot: bool = False
     """Show screenshots from the first step on; `screenshot(flag)` switches during a run."""
+    cookie_banners: Literal["dismiss", "report", "off"] = "dismiss"
+    """What is done about cookie banners: answered with the least consent that they offer, told to
+    the model only, or neither."""
     max_page_chars: Annotated[int, Field(ge=1)] = 40_000
     """Longest page text that one observation shows."""
     allow: list[str] = []

@@ -1,32 +1,44 @@
-"""`WebEnv`: one browser page as an agent's environment."""
+"""`WebEnv`: one browser as an agent's environment."""
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ck_pro.environment import Environment
-from ck_pro.events import Action, BrowserAction, BrowserObservation, ErrorObservation
+from ck_pro.events import (
+    Action,
+    BrowserAction,
+    BrowserObservation,
+    ComputerObservation,
+    ErrorObservation,
+)
 from ck_pro.events import Observation as Event
-from ck_pro.exceptions import BrowserServerError, ParseError, ToolError
+from ck_pro.exceptions import ParseError, ToolError
 from ck_web import sandbox
 from ck_web.actions import parse_action
-from ck_web.client import LEAN, BrowserClient, RequestRefused
+from ck_web.banners import find_banner
+from ck_web.browser import Browser
+from ck_web.client import LEAN, RequestRefused
 from ck_web.config import WebEnvConfig
-from ck_web.files import safe_name, write_inside
-from ck_web.state import WebState, data_url, describe, full_address, one_line, what_changed
-from web_server.contract import Observation, ObserveOptions, PerformAction
+from ck_web.files import write_inside
+from ck_web.notices import mostly_visual, page_notices
+from ck_web.page_text import one_line
+from ck_web.state import WebState, describe, what_changed
+from ck_web.wire import RESTING, TELLING, read_whole
+from web_server.contract import Observation
 
-DOWNLOADS = "downloads"
-"""Folder of the working directory that downloads are copied to."""
+Pictures = Literal["off", "asked", "auto", "on"]
+"""When observations carry a screenshot: never, once `screenshot(True)` asked for it, also where the
+text of a page cannot tell enough, always."""
 
-_MAX_DOWNLOAD = 100_000_000
-_NEWS_LENGTH = 300
+_BOXED = LEAN.model_copy(update={"screenshot": "boxed", "imageFormat": "jpeg"})
+_PLACED = LEAN.model_copy(update={"elements": True})
+_MESSAGE_LENGTH = 300
+_UNCHANGED = 3  # so many actions in a row without effect are worth a notice
+_BANNERS_PER_SITE = 2
 _NOT_DONE = frozenset({400, 403, 404, 409, 423})
 
 
@@ -37,8 +49,9 @@ class WebEnv(Environment):
 
     Args:
         config: the settings, or a dict of them.
-        workdir: where downloads, saved files and screenshots go.
+        workdir: where downloads, saved files and screenshots go, and uploads come from.
         target_url: the page to begin with, instead of the configured one.
+        pictures: see `Pictures`.
 
     Raises:
         BrowserServerError: no server, no free browser, or the server failed.
@@ -50,40 +63,35 @@ class WebEnv(Environment):
         *,
         workdir: str | Path = ".",
         target_url: str | None = None,
+        pictures: Pictures = "asked",
     ):
         self.config = config if isinstance(config, WebEnvConfig) else WebEnvConfig(**config or {})
         self.workdir = Path(workdir)
+        self.pictures = pictures
         self._lock = threading.RLock()
-        self._closing = threading.Lock()
-        self._server: sandbox.BrowserServer | None = None
-        self._client: BrowserClient | None = None
-        self._lease: sandbox.Sandbox | None = None
-        self._synced: dict[str, str] = {}  # path on the server -> path in the working directory
-        self._news: list[str] = []  # what happened since the last observe()
         self._done: list[str] = []  # what came of each action since the last take_log()
-        self._state = WebState(
-            target_url=full_address(target_url or self.config.target_url),
-            curr_screenshot_mode=self.config.use_screenshot,
-        )
+        self._unchanged = 0  # actions in a row that changed nothing
+        self._banners: dict[str, int] = {}  # site -> banners answered there
+        self._browser = Browser(self.config, self.workdir, target_url or self.config.target_url)
         try:
-            self._open()
+            self._answer_banner()
         except BaseException:
             self.close()
             raise
 
     # --- the environment -------------------------------------------------------------------
 
-    def observe(self) -> BrowserObservation:
+    def observe(self) -> BrowserObservation | ComputerObservation:
         """The current page as the model reads it, with what happened since the last look."""
-        with self._lock, self._explained():
+        with self._lock, self._browser.explained():
             self._look()
-            news, self._news = self._news, []
+            news, self._browser.news = self._browser.news, []
             s = self._state
             text = "\n".join([f"URL: {s.step_url}", self._page_text(), *self._footer(news)])
             return BrowserObservation(text=text, url=s.step_url, image=s.boxed_screenshot)
 
     def execute(self, action: Action) -> Event:
-        """Do one browser action and tell in one line what came of it.
+        """Do one browser action and tell in one line what came of it (or what was read).
 
         Returns:
             `BrowserObservation`, or `ErrorObservation` when the action could not be done.
@@ -93,26 +101,28 @@ class WebEnv(Environment):
         """
         if not isinstance(action, BrowserAction):
             return ErrorObservation(text=f"a browser cannot do a '{action.kind}' action")
-        with self._lock, self._explained():
+        with self._lock, self._browser.explained():
             shown = describe(self._state, action)
-            self._state = replace(
-                self._state,
-                curr_step=self._state.curr_step + 1,
-                action_string=shown,
-                error_message="",
-            )
+            step = self._state.curr_step + 1
+            self._note(curr_step=step, action_string=shown, error_message="")
             try:
-                line = f"{shown}: {self._do(action)}"
+                said = self._do(action)
             except (RequestRefused, ToolError) as e:
                 reason = self._not_done(e)
-                self._state = replace(self._state, error_message=reason)
+                self._unchanged += 1
+                self._note(error_message=reason)
                 self._done.append(f"{shown} failed: {reason}")
                 return ErrorObservation(text=self._done[-1])
+            line = f"{shown}: {said}"
+            if action.name in TELLING:  # the text is for the code, which prints what matters
+                line, text = f"{shown}: {len(said)} characters", said
+            else:
+                text = line
             self._done.append(line)
-            return BrowserObservation(text=line, url=self._state.step_url)
+            return BrowserObservation(text=text, url=self._state.step_url)
 
     def step_state(self, action_string: str) -> str:
-        """Do the action that a string means; one line of what came of it, never an error.
+        """Do the action that a string means; what came of it, never an error.
 
         Raises:
             BrowserServerError: the server or the browser is gone.
@@ -140,103 +150,44 @@ class WebEnv(Environment):
     @property
     def sandbox(self) -> sandbox.Sandbox | None:
         """The leased browser, while there is one."""
-        return self._lease
+        return self._browser.lease
 
     def stop(self) -> None:
         """Give the browser back, and the server if we started it; harmless when repeated."""
         # not the lock of the actions: one of them may be waiting for a slow page in another thread
-        with self._closing:
-            lease, self._lease = self._lease, None
-            client, self._client = self._client, None
-            server, self._server = self._server, None
-        try:
-            if client is not None and lease is not None:
-                client.close_browser(lease.id)
-        except BrowserServerError:
-            pass  # it is gone already, which is what we want
-        finally:
-            if client is not None:
-                client.close()
-            if server is not None:
-                sandbox.release_server(server, self.config.keep_server_seconds)
+        self._browser.close()
 
     def close(self) -> None:
         """The same as `stop`."""
         self.stop()
 
-    # --- opening and looking ---------------------------------------------------------------
-
-    def _open(self) -> None:
-        url, token = self.config.given_server(), self.config.token.get_secret_value()
-        if url:
-            token = token or os.environ.get("CK_WEB_TOKEN", "")
-        else:
-            self._server = sandbox.acquire_server(self.config.server_options())
-            url, token = self._server.url, self._server.token
-        self._client = BrowserClient(url, token=token, timeout=self.config.timeout)
-        with self._explained():
-            size = (self.config.viewport_width, self.config.viewport_height)
-            self._lease = self._client.get_browser(viewport=size)
-            page_id, seen = self._client.open_page(
-                self._lease.id, self._state.target_url, self._options()
-            )
-            self._state = replace(self._state, browser_id=self._lease.id, page_id=page_id)
-            if seen is not None:
-                self._take(seen)
-            else:
-                self._look()
-
     @property
-    def _browser(self) -> BrowserClient:
-        if self._client is None or self._lease is None:
-            raise BrowserServerError("this browser was closed already")
-        return self._client
+    def _state(self) -> WebState:
+        return self._browser.state
 
-    def _options(self) -> ObserveOptions:
-        if not self._state.curr_screenshot_mode:
-            return LEAN
-        return LEAN.model_copy(update={"screenshot": "boxed"})
+    def _note(self, **facts: Any) -> None:
+        self._browser.state = replace(self._browser.state, **facts)
+
+    # --- looking ---------------------------------------------------------------------------
 
     def _look(self) -> None:
-        s = self._state
-        self._take(self._browser.observe(s.browser_id, s.page_id, self._options()))
+        """Observe the page, with a picture where one is wanted."""
+        asked = self._state.curr_screenshot_mode and self.pictures != "off"
+        pictured = self.pictures == "on" or asked
+        unasked = self.pictures == "auto" and not pictured
+        seen = self._browser.look(_BOXED if pictured else _PLACED if unasked else LEAN)
+        if unasked and self._needs_picture(seen):
+            pictured, first = True, seen
+            seen = self._browser.look(_BOXED)
+            told = {"events": first.events + seen.events, "dialogs": first.dialogs + seen.dialogs}
+            seen = seen.model_copy(update=told)
+        self._browser.take(seen)
+        if not pictured:  # older servers send one unasked
+            self._note(boxed_screenshot="")
 
-    def _take(self, seen: Observation) -> None:
-        """Let an observation be the state, and copy new downloads."""
-        image = seen.boxed_screenshot or seen.nonboxed_screenshot
-        self._state = replace(
-            self._state,
-            page_id=seen.pageId or self._state.page_id,
-            step_url=seen.url,
-            title=seen.title,
-            current_accessibility_tree=seen.yaml,
-            boxed_screenshot=data_url(image) if self._state.curr_screenshot_mode else "",
-        )
-        told = [one_line(line, _NEWS_LENGTH) for line in (*seen.events, *seen.dialogs)]
-        self._news += dict.fromkeys(told)
-        known = {d.path: d for d in seen.downloads}
-        for path in seen.downloaded_file_path:
-            if path not in self._synced:
-                info = known.get(path)
-                name = info.name if info else path
-                self._copy_download(path, name, info.size if info else 0)
-
-    def _copy_download(self, path: str, name: str, size: int) -> None:
-        self._synced[path] = ""
-        if size > _MAX_DOWNLOAD:
-            self._news.append(f"the download {name!r} has {size} bytes: too large, not copied")
-            return
-        try:
-            data = self._browser.get_file(path)
-            local = f"{DOWNLOADS}/{safe_name(name)}"
-            local = write_inside(self.workdir, local, data, unique=True)
-        except (RequestRefused, ToolError) as e:
-            self._news.append(f"the download {name!r} could not be copied: {e}")
-            return
-        self._synced[path] = local
-        copies = (*self._state.downloaded_file_path, local)
-        self._state = replace(self._state, downloaded_file_path=copies)
-        self._news.append(f"your code can open the download as {local!r}")
+    def _needs_picture(self, seen: Observation) -> bool:
+        stuck = self._unchanged >= _UNCHANGED
+        return stuck or mostly_visual(seen.yaml, seen.elements, seen.viewport)
 
     def _page_text(self) -> str:
         text, limit = self._state.current_accessibility_tree.rstrip(), self.config.max_page_chars
@@ -246,10 +197,49 @@ class WebEnv(Environment):
         return text[: cut if cut > 0 else limit] + "\n(the page text is longer; this is its start)"
 
     def _footer(self, news: list[str]) -> list[str]:
-        lines = [f"Note: {line}" for line in news]
+        """What is to be said below the page: news, what bars the way, files."""
+        tree = self._state.current_accessibility_tree
+        said = [*news, *page_notices(tree), *self._banner_notice()]
+        if self._unchanged >= _UNCHANGED:
+            said.append(
+                f"the last {self._unchanged} actions changed nothing on the page: try another way"
+            )
+        lines = [f"Note: {line}" for line in said]
         if self._state.downloaded_file_path:
             lines.append(f"Downloaded files: {', '.join(self._state.downloaded_file_path)}")
         return lines
+
+    # --- cookie banners --------------------------------------------------------------------
+
+    def _banner_notice(self) -> list[str]:
+        if self.config.cookie_banners == "off":
+            return []
+        banner = find_banner(self._state.current_accessibility_tree)
+        if banner is None:
+            return []
+        buttons = [banner.answer] if banner.answer else banner.buttons
+        named = ", ".join(f"[{b.id}] {b.role} {one_line(b.name)!r}" for b in buttons[:4])
+        return [f"a cookie banner is shown; its answers: {named}"]
+
+    def _answer_banner(self) -> None:
+        """Get a cookie banner out of the way, with as little consent as it offers."""
+        if self.config.cookie_banners != "dismiss":
+            return
+        site = _site(self._state.step_url)
+        banner = find_banner(self._state.current_accessibility_tree)
+        # one that comes back, or is none after all, is left to the model
+        if not banner or not banner.answer or self._banners.get(site, 0) >= _BANNERS_PER_SITE:
+            return
+        self._banners[site] = self._banners.get(site, 0) + 1
+        button = banner.answer
+        try:
+            click = BrowserAction(name="click", target=button.id)
+            self._browser.send(click)
+        except RequestRefused:
+            return
+        self._browser.news.append(
+            f"a cookie banner was answered by {button.role} {one_line(button.name)!r}"
+        )
 
     # --- acting ----------------------------------------------------------------------------
 
@@ -258,61 +248,43 @@ class WebEnv(Environment):
         arguments = action.arguments
         match action.name:
             case "save":
-                return self._save(arguments["remote"], arguments["local"])
+                saved = self._browser.downloads.save(arguments["remote"], arguments["local"])
+                return f"saved as {saved!r}"
             case "screenshot":
                 return self._screenshot(arguments["flag"], arguments["path"])
             case "stop" | "nop":
                 return "nothing to do in the browser"
+            case "read" if not action.value:
+                return read_whole(lambda part: self._browser.send(_part(part)))
+            case "read" | "find" | "answer_dialog":
+                return self._browser.send(action)
             case _:
                 return self._perform(action)
 
     def _perform(self, action: BrowserAction) -> str:
-        before, heard = self._state, len(self._news)
-        value = action.value or ""
-        extra: dict[str, Any] = {}
-        if action.name == "wait" and value:
-            extra["timeout"] = float(value) * 1000
-        role, name = before.element(action.target)
-        request = PerformAction(
-            **self._options().model_dump(),
-            browserId=before.browser_id,
-            pageId=before.page_id,
-            actionName=action.name,
-            targetId=action.target,
-            targetElementType=role,
-            targetElementName=name,
-            actionValue=full_address(value) if action.name == "goto" else value,
-            needEnter=bool(action.arguments.get("enter")),
-            observe=True,
-            **extra,
-        )
-        message, seen = self._browser.perform(request)
-        if seen is not None:
-            self._take(seen)
-        else:
-            self._look()
+        before, heard = self._state, len(self._browser.news)
+        message = self._browser.send(action)
+        changed = what_changed(before, self._state)
+        if action.name not in RESTING:
+            self._unchanged = 0 if changed else self._unchanged + 1
+        if changed:
+            self._answer_banner()
         # what is told here need not be told again by the next look
-        self._news, news = self._news[:heard], self._news[heard:]
-        said = what_changed(before, self._state) or one_line(message, _NEWS_LENGTH)
-        said = said or "done, and the page looks the same"
+        told = self._browser.news
+        self._browser.news, news = told[:heard], told[heard:]
+        if news:
+            self._unchanged = 0
+        said = changed or one_line(message, _MESSAGE_LENGTH) or "done, and the page looks the same"
         return "; ".join([said, *(line for line in news if line not in said)])
 
-    def _save(self, remote: str, local: str) -> str:
-        wanted = remote.strip().removeprefix("./")
-        for path, copy in self._synced.items():
-            if wanted in (path, copy, path.rsplit("/", 1)[-1], copy.rsplit("/", 1)[-1]):
-                written = write_inside(self.workdir, local, self._browser.get_file(path))
-                return f"saved as {written!r}"
-        known = ", ".join(filter(None, self._synced.values())) or "none"
-        raise ToolError(f"no downloaded file {remote!r}; downloaded are: {known}")
-
     def _screenshot(self, flag: bool, path: str) -> str:
-        self._state = replace(self._state, curr_screenshot_mode=flag)
+        self._note(curr_screenshot_mode=flag)
         said = f"screenshots are {'on' if flag else 'off'} from the next observation on"
+        if self.pictures == "off" and flag:
+            said = "this run shows no screenshots"
         if not path:
             return said
-        image = self._browser.take_screenshot(self._state.browser_id, self._state.page_id)
-        written = write_inside(self.workdir, path, image)
+        written = write_inside(self.workdir, path, self._browser.picture())
         return f"{said}; the page was saved as {written!r}"
 
     def _not_done(self, error: RequestRefused | ToolError) -> str:
@@ -322,18 +294,15 @@ class WebEnv(Environment):
         if error.status not in _NOT_DONE:
             raise error
         if error.observation is not None:
-            self._take(error.observation)
+            self._browser.take(error.observation)
         elif error.status == 404:
             self._look()  # raises if it is not the element that is gone, but the browser
         return error.reason
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Errors of a server that we started and that died say what it said last."""
-        try:
-            yield
-        except BrowserServerError as e:
-            if self._server is None or self._server.alive:
-                raise
-            said = self._server.last_words()
-            raise BrowserServerError(f"the browser server ended by itself: {said}") from e
+
+def _part(number: int) -> BrowserAction:
+    return BrowserAction(name="read", value=str(number))
+
+
+def _site(url: str) -> str:
+    return "/".join(url.split("/")[:3])

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -58,7 +59,41 @@ def write_inside(root: Path, relative: str, data: bytes, *, unique: bool = False
     return "/".join([*parts[:-1], name])
 
 
+def read_inside(root: Path, relative: str, limit: int) -> bytes:
+    """The content of a file under `root`.
+
+    Args:
+        root: the working directory.
+        relative: path below it; an absolute path must lead there too.
+        limit: most bytes it may have.
+
+    Raises:
+        ToolError: the path leads out of the working directory, or is no file that can be read.
+    """
+    parts = _parts(root, relative)
+    # a named pipe must not hold us up, so nothing is waited for
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        with (
+            _folder(root, parts[:-1], make=False) as folder,
+            os.fdopen(os.open(parts[-1], flags, dir_fd=folder), "rb") as file,
+        ):
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):
+                raise ToolError(f"{relative!r} is not a plain file")
+            data = file.read(limit + 1)
+    except OSError as e:
+        raise ToolError(f"cannot read {relative!r}: {e.strerror or e}") from None
+    if len(data) > limit:
+        raise ToolError(f"{relative!r} has more than {limit:,} bytes")
+    return data
+
+
 def _parts(root: Path, relative: str) -> tuple[str, ...]:
+    try:
+        os.fsencode(relative)
+    except UnicodeError:
+        raise ToolError("a path cannot hold half a character") from None
     if "\0" in relative:
         raise ToolError("a path cannot hold a NUL character")
     path = PurePosixPath(relative)
@@ -73,13 +108,14 @@ def _parts(root: Path, relative: str) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _folder(root: Path, parts: tuple[str, ...]) -> Iterator[int]:
+def _folder(root: Path, parts: tuple[str, ...], *, make: bool = True) -> Iterator[int]:
     """An open directory below `root`, made where missing; a link on the way is an error."""
     current = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in parts:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(part, dir_fd=current)
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=current)
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
             below = os.open(part, flags, dir_fd=current)
             os.close(current)

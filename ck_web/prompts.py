@@ -23,9 +23,11 @@ _RULES = """\
   says how much lies above and below it: scroll to see that.
 - Name elements by the ids of the page shown last, and by no others. Ids may be different after a
   click or a key press that leads to another page: end the block there and look first.
-- Several actions may stand in one block, such as the fields of a form and then its button. Each
-  acts at once. What came of it is shown to you by itself. One that fails raises an error, which
-  ends the block.
+- Several actions may stand in one block, such as the fields of a form and then its button, also in
+  a loop. Each acts at once and returns a line on what came of it, which is shown to you by itself.
+  One that fails raises an error, which ends the block.
+- read() and find(text) return what the whole page says, to search in Python: print only what you
+  need of it.
 - Do not repeat an action that changed nothing; look for another way.
 - Downloads are put into the working directory, where your Python can read them. Variables stay
   from step to step. The Python itself has no network: pages are reached by the functions only.
@@ -54,7 +56,12 @@ _PARTS = PromptParts(_ROLE, _RULES, _EXAMPLE)
 
 
 def _prompt(values: dict[str, Any], instruction: str) -> Prompt:
-    return _PARTS.prompt(values, instruction, _page(values))
+    return _PARTS.prompt(_with_functions(values), instruction, _page(values))
+
+
+def _with_functions(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with the functions as this agent's prompts list them."""
+    return {**values, "functions_long": values["web_functions"]}
 
 
 def web_plan(**values: Any) -> Prompt:
@@ -71,7 +78,8 @@ def web_end(**values: Any) -> Prompt:
     """The result of a run, in words for whoever gave the task."""
     found = values["final_results"]
     ended = f"# How it ended\nAnswer: {found['output'] or 'none'}\nSummary: {found['log']}"
-    return _PARTS.prompt(values, END_INSTRUCTION, [*_page(values), {"type": "text", "text": ended}])
+    world = [*_page(values), {"type": "text", "text": ended}]
+    return _PARTS.prompt(_with_functions(values), END_INSTRUCTION, world)
 
 
 register_template({"web_plan": web_plan, "web_action": web_action, "web_end": web_end})

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ck_pro.events import BrowserAction
+from ck_web.page_text import all_new, changes, changes_text, one_line
 
-_NEW_LINES_SHOWN = 3
+_QUOTED = frozenset({"find", "scroll_to", "type_text", "wait_for"})  # those whose value is any text
 _PNG = "iVBORw0KGgo"  # the signature of PNG files, as base64
 
 
@@ -65,33 +66,52 @@ def describe(state: WebState, action: BrowserAction) -> str:
     """An action as a person would say it: `click [3] button 'Search'`."""
     words = [action.name]
     if action.target:
-        role, name = state.element(action.target)
-        words += [f"[{action.target}]", *([role, repr(one_line(name))] if role else [])]
-    if action.value is not None:
+        words.append(_element(state, action.target))
+    if action.value:
         value = one_line(action.value)
-        words.append(repr(value) if action.target else value)
-    if action.name == "save":
-        words.append(action.arguments["remote"])
-    return " ".join(words)
+        words.append(repr(value) if action.target or action.name in _QUOTED else value)
+    return " ".join([*words, *_details(state, action)])
+
+
+def _details(state: WebState, action: BrowserAction) -> list[str]:
+    """The arguments that a person wants to see."""
+    given = action.arguments
+    match action.name:
+        case "save":
+            return [one_line(given["remote"])]
+        case "upload":
+            return [one_line(", ".join(given["paths"]))]
+        case "drag" if "to" in given:
+            return ["to", _element(state, given["to"])]
+        case "drag":
+            return [f"to {given['x']:g},{given['y']:g}"]
+        case "move" | "click_at":
+            words = [f"{given['x']:g},{given['y']:g}", given.get("button", "left")]
+            words += ["double"] if given.get("double") else []
+            return [word for word in (*words, given.get("keys", "")) if word not in ("", "left")]
+        case "wheel":
+            at = f" at {given['x']:g},{given['y']:g}" if given.get("x") is not None else ""
+            return [f"{given['dy']:g} {given['dx']:g}{at}"]
+        case "drag_path":
+            first, last = given["path"][0], given["path"][-1]
+            return [f"{first[0]:g},{first[1]:g} ... {last[0]:g},{last[1]:g}"]
+        case "answer_dialog":
+            return ["accept" if given["accept"] else "dismiss"]
+    return []
+
+
+def _element(state: WebState, target: str) -> str:
+    role, name = state.element(target)
+    return f"[{target}] {role} {one_line(name)!r}" if role else f"[{target}]"
 
 
 def what_changed(before: WebState, after: WebState) -> str:
     """What an action changed, in a few words; empty when nothing did."""
-    if _page(before.step_url) != _page(after.step_url) or before.page_id != after.page_id:
+    old, new = before.current_accessibility_tree, after.current_accessibility_tree
+    moved = _page(before.step_url) != _page(after.step_url) or before.page_id != after.page_id
+    if moved or all_new(old, new):
         return f"now at {after.step_url} ({one_line(after.title)!r}), whose elements you see next"
-    old, now = _lines(before), _lines(after)
-    new = [line for line in now if line not in old]
-    if not new:
-        return "part of the page went away" if len(now) < len(old) else ""
-    shown = "; ".join(one_line(line, 100) for line in new[:_NEW_LINES_SHOWN])
-    more = f" and {len(new) - _NEW_LINES_SHOWN} more" if len(new) > _NEW_LINES_SHOWN else ""
-    return f"new on the page: {shown}{more}"
-
-
-def _lines(state: WebState) -> dict[str, None]:
-    """The lines of the page in order, without indentation and without which one has the focus."""
-    lines = state.current_accessibility_tree.split("\n")
-    return dict.fromkeys(line.strip().replace(" focused: true", "") for line in lines)
+    return changes_text(changes(old, new))
 
 
 def _page(url: str) -> str:
@@ -113,9 +133,3 @@ def data_url(image: str) -> str:
         return ""
     kind = "png" if image.startswith(_PNG) else "jpeg"
     return f"data:image/{kind};base64,{image}"
-
-
-def one_line(text: str, limit: int = 60) -> str:
-    """The text without line breaks, cut to `limit` characters."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else flat[: limit - 3] + "..."

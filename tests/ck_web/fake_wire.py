@@ -39,6 +39,10 @@ class FakeWire:
         requests: (route, body) of everything that came in.
         faults: what the next requests of a route meet: a status to answer, or "drop".
         alone: answer like older servers, without an observation in the reply of an action.
+        pages: URL -> title and lines; a test may put its own there.
+        replies: actionName -> the message of the next replies to it, one by one.
+        elements: what observations carry when elements are asked for.
+        goes: id of a button -> how many lines before it go with it when it is clicked.
     """
 
     def __init__(self, token: str = "") -> None:
@@ -48,6 +52,10 @@ class FakeWire:
         self.alone = False
         self.browsers: dict[str, dict[str, Any]] = {}
         self.files = {"DownloadedFiles/b1/x-1": ("../data set.csv", b"a,b\n1,2\n")}
+        self.pages = dict(PAGES)
+        self.replies: dict[str, deque[str]] = {}
+        self.elements: dict[str, Any] = {}
+        self.goes: dict[str, int] = {}
         self._made = 0
         handler = type("Handler", (_Handler,), {"wire": self})
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -102,7 +110,7 @@ class FakeWire:
 
     def _act(self, browser: dict[str, Any], body: dict[str, Any]) -> tuple[int, Any]:
         action, target = body["actionName"], body.get("targetId")
-        page = PAGES.get(browser["history"][-1], ("", []))[1]
+        page = self.pages.get(browser["history"][-1], ("", []))[1]
         if target and not any(line.strip().startswith(f"[{target}] ") for line in page):
             view = {} if self.alone else {"observation": self._view(browser, {})}
             return 404, {"error": f"no element {target} on this page", **view}
@@ -119,14 +127,21 @@ class FakeWire:
             browser["history"].pop()
         elif action == "goto":
             browser["history"].append(body["actionValue"])
-        return 200, self._with_view({"message": "done"}, browser)
+        elif action == "click" and target in self.goes:
+            at = next(i for i, line in enumerate(page) if f"[{target}] " in line)
+            kept = page[: at - self.goes[target]] + page[at + 1 :]
+            url = browser["history"][-1]
+            self.pages[url] = (self.pages[url][0], kept)
+        said = self.replies.get(action)
+        message = said.popleft() if said else "done"
+        return 200, self._with_view({"message": message}, browser)
 
     def _with_view(self, reply: dict[str, Any], browser: dict[str, Any]) -> dict[str, Any]:
         return reply if self.alone else {**reply, "observation": self._view(browser, {})}
 
     def _view(self, browser: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         url = browser["history"][-1]
-        title, lines = PAGES.get(url, ("not found", ["[1] RootWebArea 'not found'"]))
+        title, lines = self.pages.get(url, ("not found", ["[1] RootWebArea 'not found'"]))
         tree = "\n".join([f"Tab 0 (current): {title}", *lines]) + "\n"
         events, browser["events"] = browser["events"], []
         wants = body.get("screenshot", "none")
@@ -135,6 +150,7 @@ class FakeWire:
             "url": url,
             "title": title,
             "html": None,
+            "elements": self.elements if body.get("elements") else {},
             "boxed_screenshot": base64.b64encode(PNG).decode() if wants == "boxed" else "",
             "downloaded_file_path": browser["files"],
             "downloads": [

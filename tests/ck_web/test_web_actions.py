@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ParseError
+from ck_web.actions import FURTHER_WEB_ACTIONS, parse_action
 from ck_web.actions import PREDEFINED_WEB_ACTIONS as WRITE
-from ck_web.actions import parse_action
 
 ids = st.integers(min_value=1, max_value=10**9)
 texts = st.text(max_size=80)
@@ -54,6 +54,100 @@ def test_screenshot_round_trips(flag: bool, path: str) -> None:
 def test_stop_round_trips(answer: str, summary: str) -> None:
     arguments = parse_action(WRITE["stop"](answer, summary)).arguments
     assert arguments == {"answer": answer, "summary": summary}
+
+
+plain = st.text(alphabet=st.characters(blacklist_categories=["Cs"]), max_size=60)
+words = plain.filter(lambda text: bool(text.strip()))
+pixels = st.floats(min_value=-5000, max_value=5000).map(lambda value: round(value, 3))
+modifiers = st.sampled_from(["", "Control", "Shift", "Control+Shift"])
+
+
+@given(ids, words)
+def test_select_round_trips(id: int, option: str) -> None:
+    action = parse_action(WRITE["select"](id, option))
+    assert (action.target, action.value, action.arguments) == (str(id), option, {})
+
+
+@given(ids, st.lists(words, min_size=2, max_size=4))
+def test_select_of_several_round_trips(id: int, options: list[str]) -> None:
+    action = parse_action(WRITE["select"](id, options))
+    assert (action.target, action.arguments) == (str(id), {"values": options})
+
+
+@given(marked, st.booleans())
+def test_type_at_the_focus_keeps_every_character(content: str, enter: bool) -> None:
+    if content or enter:
+        action = parse_action(WRITE["type_text"](content, enter))
+        assert (action.value, action.arguments) == (content, {"enter": enter})
+
+
+@given(words)
+def test_texts_to_look_for_round_trip(text: str) -> None:
+    for name in ("find", "scroll_to"):
+        action = parse_action(WRITE[name](text))
+        assert (action.name, action.value, action.target) == (name, text, "")
+
+
+@given(st.one_of(st.just(""), words), st.floats(min_value=0, max_value=60))
+def test_wait_for_round_trips(text: str, seconds: float) -> None:
+    action = parse_action(WRITE["wait_for"](text, seconds))
+    assert action.value == text
+    assert action.arguments["seconds"] == pytest.approx(seconds, abs=0.001)
+
+
+@given(st.booleans(), st.one_of(st.just(""), words))
+def test_answers_to_dialogs_round_trip(accept: bool, text: str) -> None:
+    action = parse_action(WRITE["answer_dialog"](accept, text))
+    assert (action.value, action.arguments) == (text, {"accept": accept})
+
+
+@given(ids, st.lists(paths, min_size=1, max_size=3))
+def test_upload_round_trips(id: int, files: list[str]) -> None:
+    action = parse_action(WRITE["upload"](id, files))
+    assert (action.target, action.arguments) == (str(id), {"paths": files})
+    assert parse_action(WRITE["upload"](id, files[0])).arguments == {"paths": files[:1]}
+
+
+@given(pixels, pixels, st.sampled_from(["left", "right", "middle"]), st.booleans(), modifiers)
+def test_points_round_trip(x: float, y: float, button: str, double: bool, keys: str) -> None:
+    point = {"x": x, "y": y}
+    action = parse_action(WRITE["click_at"](x, y, button, double, keys))
+    assert action.arguments == {**point, "button": button, "double": double, "keys": keys}
+    assert parse_action(WRITE["move"](x, y)).arguments == point
+    action = parse_action(WRITE["drag"](3, x=x, y=y))
+    assert (action.target, action.arguments) == ("3", point)
+
+
+@given(st.lists(st.tuples(pixels, pixels), min_size=2, max_size=5), modifiers)
+def test_paths_of_the_mouse_round_trip(points: list[tuple[float, float]], keys: str) -> None:
+    action = parse_action(WRITE["drag_path"](points, keys))
+    assert action.arguments == {"path": [list(point) for point in points], "keys": keys}
+
+
+@given(pixels, pixels, st.one_of(st.none(), st.tuples(pixels, pixels)))
+def test_turns_of_the_wheel_round_trip(
+    down: float, right: float, point: tuple[float, float] | None
+) -> None:
+    where = {} if point is None else {"x": point[0], "y": point[1]}
+    action = parse_action(WRITE["wheel"](down, right, **where))
+    assert action.arguments == {"dx": right, "dy": down, **where}
+
+
+@given(ids, ids)
+def test_actions_on_elements_round_trip(id: int, other: int) -> None:
+    for name in ("check", "uncheck", "clear", "hover"):
+        assert parse_action(WRITE[name](id)) == BrowserAction(name=name, target=str(id))
+    assert parse_action(WRITE["drag"](id, other)).arguments == {"to": str(other)}
+    assert parse_action(WRITE["scroll_to"](id)).target == str(id)
+    action = parse_action(WRITE["scroll_in"](id, "left"))
+    assert (action.target, action.value) == (str(id), "left")
+    assert parse_action(WRITE["press"]("Control+a", id)).target == str(id)
+
+
+@given(st.integers(min_value=1, max_value=10**6))
+def test_numbers_of_tabs_and_parts_round_trip(number: int) -> None:
+    for name in ("switch_tab", "close_tab", "read"):
+        assert parse_action(WRITE[name](number)).value == str(number)
 
 
 @given(st.text(max_size=200))
@@ -101,6 +195,37 @@ def test_any_arguments_are_read_or_refused(name: str, rest: str) -> None:
         ("goto [http://[::1]:80/x?a=[1]]", "goto", "", "http://[::1]:80/x?a=[1]"),
         ("goto http://a.example/x\n", "goto", "", "http://a.example/x"),
         ("nop", "nop", "", None),
+        ("read", "read", "", None),
+        ("READ ALL", "read", "", None),
+        ("read [2]", "read", "", "2"),
+        ("find two words", "find", "", "two words"),
+        ('find "quoted"', "find", "", "quoted"),
+        ("select [4] [Size] large", "select", "4", "[Size] large"),
+        ('select [4] ["a"]', "select", "4", "a"),
+        ('select [4] ["a", "b"]', "select", "4", "a, b"),
+        ("check 7 the box", "check", "7", None),
+        ("press Control+a", "press", "", "Control+a"),
+        ("press 3", "press", "", "3"),
+        ("press [3] Tab  Enter", "press", "3", "Tab Enter"),
+        ("type_text some words", "type_text", "", "some words"),
+        ("hover [ 3 ]", "hover", "3", None),
+        ("drag 3 5", "drag", "3", None),
+        ("drag [3] TO (10, 20)", "drag", "3", None),
+        ("scroll_in [3]", "scroll_in", "3", "down"),
+        ("scroll_to [3]", "scroll_to", "3", None),
+        ("scroll_to 3 lamps", "scroll_to", "", "3 lamps"),
+        ("click_at [10, 20]", "click_at", "", None),
+        ("drag_path [[1, 2], [3, 4]]", "drag_path", "", None),
+        ("wheel 300", "wheel", "", None),
+        ("go_forward", "goforward", "", None),
+        ("new_tab", "new_tab", "", None),
+        ("switch_tab [1]", "switch_tab", "", "1"),
+        ("switch_tab Tab 1", "switch_tab", "", "1"),
+        ("close_tab", "close_tab", "", None),
+        ("wait_for Done", "wait_for", "", "Done"),
+        ("wait_for 3 results", "wait_for", "", "3 results"),
+        ("wait_for 2 seconds", "wait_for", "", ""),
+        ("answer_dialog Dismiss", "answer_dialog", "", ""),
         ("stop", "stop", "", None),
     ],
 )
@@ -131,6 +256,34 @@ def test_tolerant_forms(text: str, name: str, target: str, value: str | None) ->
         "screenshot maybe",
         "wait soon",
         "fly [3]",
+        "read x",
+        "read 0",
+        "find",
+        'find " "',
+        "select [3] []",
+        "check",
+        "press",
+        "press [3]",
+        "type_text",
+        "drag [3]",
+        "drag [3] to nowhere",
+        "upload [3]",
+        'upload [3] "a',
+        "scroll_in [3] around",
+        "scroll_to",
+        "click_at here",
+        "click_at 10",
+        "move nan 3",
+        "wheel",
+        "wheel down",
+        "wheel 3 at 5",
+        "drag_path 1,2",
+        "switch_tab",
+        "switch_tab last",
+        "close_tab x",
+        "wait_for",
+        "wait_for -1s",
+        "answer_dialog maybe",
     ],
 )
 def test_what_is_no_action_is_told_in_one_line(text: str) -> None:
@@ -142,3 +295,18 @@ def test_what_is_no_action_is_told_in_one_line(text: str) -> None:
 def test_stop_answers_that_are_not_json_are_kept_as_they_are() -> None:
     assert parse_action("stop [42]").arguments == {"answer": "42", "summary": ""}
     assert parse_action("stop the answer").arguments["answer"] == "the answer"
+
+
+def test_points_that_are_none_are_refused_before_they_are_sent() -> None:
+    with pytest.raises(ParseError, match="both numbers"):
+        WRITE["drag"](3, x=1)
+    with pytest.raises(ValueError, match="could not convert"):
+        WRITE["move"]("left", 1)
+
+
+def test_what_is_known_names_every_action() -> None:
+    with pytest.raises(ParseError) as e:
+        parse_action("fly")
+    seed = {"scroll_up", "scroll_down"}  # written as `scroll up`
+    assert all(name in str(e.value) for name in set(WRITE) - seed)
+    assert set(FURTHER_WEB_ACTIONS) < set(WRITE)

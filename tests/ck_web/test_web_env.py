@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from fake_wire import PNG, FakeWire
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 
 from ck_pro.events import BrowserAction, CodeAction, ErrorObservation
 from ck_pro.exceptions import BrowserServerError, ToolError
-from ck_web.env import WebEnv
-from ck_web.files import safe_name, write_inside
+from ck_web import downloads
+from ck_web.env import Pictures, WebEnv
+from ck_web.files import read_inside, safe_name, write_inside
 
 pytestmark = pytest.mark.integration
 
@@ -147,6 +150,241 @@ def test_a_page_too_long_is_cut_and_said(wire: FakeWire, tmp_path: Path) -> None
     text = env.observe().text
     assert "(the page text is longer" in text and "[5]" not in text
     env.close()
+
+
+def test_a_loop_of_actions_tells_what_each_changed(wire: FakeWire, tmp_path: Path) -> None:
+    env = _env(wire, tmp_path)
+    said = [env.step_state(f"type [4] {word}") for word in ("a", "b", "b")]
+    assert [s.rpartition(": ")[2] for s in said] == ["a", "b", "done"]
+    assert env.take_log() == said and env.take_log() == []
+    env.close()
+
+
+def test_the_page_is_read_whole_or_in_parts(wire: FakeWire, tmp_path: Path) -> None:
+    env = _env(wire, tmp_path)
+    parts = [f"Part {n} of 3\n\ntext {n}\n" for n in (1, 2, 3)]
+    wire.replies["read"] = deque([*parts, parts[1], "unnumbered", "Part 1 of 99\n\nlong"])
+    wire.replies["find"] = deque(["found 'lamp' in 1 lines:\n[3] link 'Lamps'"])
+    assert env.step_state("read") == "text 1\n\ntext 2\n\ntext 3\n"
+    assert [b["actionValue"] for r, b in wire.requests if r == "performAction"] == ["1", "2", "3"]
+    assert env.step_state("read 2") == "Part 2 of 3\n\ntext 2\n"
+    assert env.step_state("read") == "unnumbered"
+    assert env.step_state("read").endswith("(74 further parts: read(26) and so on)")
+    assert env.step_state("find lamp").endswith("\n[3] link 'Lamps'")
+    assert wire.requests[-1][1]["text"] == "lamp" and not wire.requests[-1][1]["observe"]
+    assert env.take_log()[0] == "read: 23 characters"
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "fields"),
+    [
+        ("hover [3]", {"actionName": "hover", "targetId": "3"}),
+        ("press Control+a Enter", {"actionName": "press", "keys": ["Control+a", "Enter"]}),
+        ("press [4] Escape", {"targetId": "4", "keys": ["Escape"]}),
+        ("drag [3] to [5]", {"targetId": "3", "toId": "5"}),
+        ("drag [3] to 7,8", {"x": 7, "y": 8}),
+        ('select [4] ["a", "b"]', {"actionName": "select_option", "values": ["a", "b"]}),
+        ("type_text hi[ENTER]", {"actionName": "type_text", "text": "hi", "needEnter": True}),
+        ("scroll_in [3] up", {"actionName": "scroll_in", "actionValue": "up"}),
+        ("scroll_to lamps", {"actionName": "scroll_to", "text": "lamps"}),
+        ("click_at 1 2 right Control", {"x": 1, "y": 2, "button": "right", "keys": ["Control"]}),
+        ("click_at 1 2 double", {"actionName": "double_click_at"}),
+        ("drag_path 1,2 3,4", {"path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}),
+        ("wheel 300 0 at 5,6", {"deltaX": 0, "deltaY": 300, "x": 5, "y": 6}),
+        ("new_tab shop.test", {"actionName": "new_tab", "actionValue": "https://shop.test"}),
+        ("switch_tab 1", {"actionName": "switch_tab", "actionValue": "1"}),
+        ("wait_for 2s", {"actionName": "wait_for", "timeout": 2000, "text": ""}),
+        ("wait_for Done", {"timeout": 10_000, "text": "Done"}),
+        ("answer_dialog dismiss", {"actionValue": "dismiss"}),
+        ("answer_dialog accept Ann", {"actionValue": "accept", "text": "Ann"}),
+    ],
+)
+def test_further_actions_on_the_wire(
+    wire: FakeWire, tmp_path: Path, action: str, fields: dict[str, object]
+) -> None:
+    env = _env(wire, tmp_path)
+    assert " failed" not in env.step_state(action)
+    sent = wire.requests[-1][1]
+    assert {name: sent[name] for name in fields} == fields
+    env.close()
+
+
+def test_uploads_come_from_the_working_directory_alone(wire: FakeWire, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "secret").write_text("s")
+    (work / "a.csv").write_bytes(b"1,2")
+    (work / "link").symlink_to(tmp_path / "secret")
+    (work / "door").symlink_to(tmp_path)
+    os.mkfifo(work / "pipe")
+    env = _env(wire, work)
+    env.step_state('upload [4] a.csv "./a.csv"')
+    one, two = wire.requests[-1][1]["files"]
+    assert one == two == {"name": "a.csv", "mimeType": "text/csv", "buffer": "MSwy"}
+    asked = len(wire.requests)
+    for path in ("../secret", "link", "door/secret", str(tmp_path / "secret"), "pipe", "x", "."):
+        assert " failed: " in env.step_state(f"upload [4] {path}"), path
+    assert len(wire.requests) == asked
+    with pytest.raises(ToolError, match="more than 1 bytes"):
+        read_inside(work, "a.csv", 1)
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "copy"),
+    [
+        ("../../../etc/passwd", "passwd"),
+        ("..\\..\\boot.ini", "boot.ini"),
+        (".bashrc", "bashrc"),
+        ("/", "download"),
+        ("a\0b\n.csv", "a_b_.csv"),
+        ("\u202egpj.exe", "_gpj.exe"),
+        ("x" * 300 + ".csv", "x" * 116 + ".csv"),
+    ],
+)
+def test_hostile_names_of_downloads(wire: FakeWire, tmp_path: Path, name: str, copy: str) -> None:
+    (tmp_path / "work").mkdir()
+    env = _env(wire, tmp_path / "work")
+    wire.files["DownloadedFiles/b1/x-1"] = (name, b"data")
+    env.step_state("click [5]")
+    assert env.get_state().downloaded_file_path == (f"downloads/{copy}",)
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == [copy]
+    env.close()
+
+
+def test_a_link_in_the_place_of_the_downloads_leads_nowhere(wire: FakeWire, tmp_path: Path) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    work.mkdir(), outside.mkdir()
+    (work / "downloads").symlink_to(outside)
+    env = _env(wire, work)
+    assert "could not be copied" in env.step_state("click [5]")
+    assert not os.listdir(outside)
+    env.close()
+
+
+def test_downloads_too_large_are_not_copied(
+    wire: FakeWire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "MAX_FILE", 7)
+    env = _env(wire, tmp_path)
+    assert "has 8 bytes: too large, not copied" in env.step_state("click [5]")
+    monkeypatch.setattr(downloads, "MAX_FILE", 9)
+    monkeypatch.setattr(downloads, "MAX_TOTAL", 7)
+    wire.files["more"] = ("more.csv", b"12345678")
+    wire.browsers["b1"]["files"].append("more")
+    assert "this run's downloads are too large" in env.observe().text
+    assert env.get_state().downloaded_file_path == () and not os.listdir(tmp_path)
+    env.close()
+
+
+# --- pictures, banners, walls --------------------------------------------------------------------
+
+BIG_PICTURE = {"3": {"role": "Canvas", "box": "0,0,1200,700"}}
+
+
+def _sees(env: WebEnv) -> bool:
+    return bool(env.observe().image)
+
+
+def test_when_pictures_are_sent(wire: FakeWire, tmp_path: Path) -> None:
+    def env(pictures: Pictures) -> WebEnv:
+        settings = {"server_url": wire.url}
+        return WebEnv(settings, workdir=tmp_path, target_url=SHOP, pictures=pictures)
+
+    off, asked, auto, on = (env(p) for p in get_args(Pictures))
+    assert [_sees(e) for e in (off, asked, auto, on)] == [False, False, False, True]
+    assert wire.requests[-1][1]["imageFormat"] == "jpeg"
+    wire.elements = BIG_PICTURE
+    assert [_sees(e) for e in (off, asked, auto, on)] == [False, False, True, True]
+    wire.elements = {}
+    for e in (off, asked, auto):
+        said = e.step_state("screenshot 1")
+        assert ("no screenshots" in said) is (e is off)
+    assert [_sees(e) for e in (off, asked, auto)] == [False, True, True]
+    asked.step_state("click [5]")
+    acted = [body for route, body in wire.requests if route == "performAction"]
+    assert acted[-1]["screenshot"] == "none", "a picture for each step is enough"
+    for e in (off, on, asked, auto):
+        e.close()
+
+
+def test_an_agent_without_progress_is_shown_a_picture_and_told(
+    wire: FakeWire, tmp_path: Path
+) -> None:
+    settings = {"server_url": wire.url}
+    env = WebEnv(settings, workdir=tmp_path, target_url=SHOP, pictures="auto")
+    for _ in range(2):
+        env.step_state("scroll down")
+    env.step_state("wait")
+    assert "changed nothing" not in env.observe().text
+    wire.browsers["b1"]["events"].append("something happened")
+    env.step_state("scroll down")
+    for _ in range(3):
+        assert not _sees(env)
+        env.step_state("click [99]")
+    seen = env.observe()
+    assert seen.image and "Note: the last 3 actions changed nothing on the page" in seen.text
+    env.step_state("type [4] x")
+    assert not _sees(env)
+    env.close()
+
+
+BANNER = [
+    "[1] RootWebArea 'Shop'",
+    "[2] StaticText 'top'",
+    "\t[3] link 'Lamps'",
+    "\t[6] dialog 'Cookies'",
+    "\t\t[7] StaticText 'We use cookies'",
+    "\t\t[8] button 'Reject all'",
+]
+
+
+def test_a_cookie_banner_is_answered_once_it_is_there(wire: FakeWire, tmp_path: Path) -> None:
+    wire.pages[SHOP] = ("Shop", BANNER)
+    wire.goes["8"] = 2
+    env = _env(wire, tmp_path)
+    text = env.observe().text
+    assert "[8]" not in text and "Note: a cookie banner was answered by button 'Reject" in text
+    assert "banner" not in env.observe().text
+    wire.pages["http://shop.test/lamps"] = ("Lamps", BANNER)
+    line = env.step_state("click [3]")
+    assert line.endswith("; a cookie banner was answered by button 'Reject all'")
+    env.close()
+
+
+def test_a_banner_that_comes_back_is_told_only(wire: FakeWire, tmp_path: Path) -> None:
+    wire.pages[SHOP] = ("Shop", BANNER)
+    env = _env(wire, tmp_path)
+    for word in ("a", "b", "c"):
+        wire.pages[SHOP] = ("Shop", [*BANNER, f"\t[9] button '{word}'"])
+        env.step_state("scroll down")
+    clicks = [b for r, b in wire.requests if r == "performAction" and b["actionName"] == "click"]
+    assert len(clicks) == 2
+    assert "Note: a cookie banner is shown; its answers: [8] button 'Reject all'" in (
+        env.observe().text
+    )
+    env.close()
+
+
+@pytest.mark.parametrize("setting", ["report", "off"])
+def test_banners_are_left_alone_on_demand(wire: FakeWire, tmp_path: Path, setting: str) -> None:
+    wire.pages[SHOP] = ("Shop", BANNER)
+    env = _env(wire, tmp_path, cookie_banners=setting)
+    assert ("a cookie banner is shown" in env.observe().text) is (setting == "report")
+    assert wire.count("performAction") == 0
+    env.close()
+
+
+def test_a_login_wall_is_told(wire: FakeWire, tmp_path: Path) -> None:
+    lines = ["[1] RootWebArea 'Sign in'", "\t[3] textbox 'Password'"]
+    wire.pages[SHOP] = ("Sign in", lines)
+    env = _env(wire, tmp_path)
+    assert "Note: the page asks for a login" in env.observe().text
+    env.close()
+
+
+# --- files ---------------------------------------------------------------------------------------
 
 
 @given(st.text(max_size=300))

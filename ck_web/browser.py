@@ -1,0 +1,169 @@
+"""`Browser`: a leased browser with one current page; sends actions and keeps what it looks like."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ck_pro.events import BrowserAction
+from ck_pro.exceptions import BrowserServerError
+from ck_web import sandbox
+from ck_web.client import LEAN, BrowserClient
+from ck_web.config import WebEnvConfig
+from ck_web.downloads import Downloads
+from ck_web.files import read_inside
+from ck_web.page_text import one_line
+from ck_web.state import WebState, data_url, full_address
+from ck_web.wire import TELLING, file_to_upload, wire_fields
+from web_server.contract import Observation, ObserveOptions, PerformAction
+
+_NEWS_LENGTH = 300
+_MAX_UPLOAD = 37_000_000  # the server takes 50 MB, and a file grows by a third on the wire
+
+
+class Browser:
+    """A leased browser and what is known of it. Opens at once; not for several threads at once.
+
+    Args:
+        config: the settings.
+        workdir: where downloads go, and uploads come from.
+        target_url: the page to begin with.
+
+    Attributes:
+        state: what it looked like last.
+        news: what happened since somebody took them, one line each.
+
+    Raises:
+        BrowserServerError: no server, no free browser, or the server failed.
+    """
+
+    def __init__(self, config: WebEnvConfig, workdir: Path, target_url: str):
+        self.config = config
+        self.workdir = workdir
+        self.state = WebState(
+            target_url=full_address(target_url), curr_screenshot_mode=config.use_screenshot
+        )
+        self.news: list[str] = []
+        self.downloads = Downloads(workdir, lambda path: self.client.get_file(path))
+        self.lease: sandbox.Sandbox | None = None
+        self.server: sandbox.BrowserServer | None = None
+        self._client: BrowserClient | None = None
+        self._closing = threading.Lock()
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        url, token = self.config.given_server(), self.config.token.get_secret_value()
+        if url:
+            token = token or os.environ.get("CK_WEB_TOKEN", "")
+        else:
+            self.server = sandbox.acquire_server(self.config.server_options())
+            url, token = self.server.url, self.server.token
+        self._client = BrowserClient(url, token=token, timeout=self.config.timeout)
+        with self.explained():
+            size = (self.config.viewport_width, self.config.viewport_height)
+            self.lease = self._client.get_browser(viewport=size)
+            page_id, seen = self._client.open_page(self.lease.id, self.state.target_url)
+            self.state = replace(self.state, browser_id=self.lease.id, page_id=page_id)
+            self.take(seen or self.look(LEAN))
+
+    def close(self) -> None:
+        """Give the browser back, and the server if we started it; harmless when repeated.
+
+        May be called while an action is under way in another thread.
+        """
+        with self._closing:
+            lease, self.lease = self.lease, None
+            client, self._client = self._client, None
+            server, self.server = self.server, None
+        try:
+            if client is not None and lease is not None:
+                client.close_browser(lease.id)
+        except BrowserServerError:
+            pass  # it is gone already, which is what we want
+        finally:
+            if client is not None:
+                client.close()
+            if server is not None:
+                sandbox.release_server(server, self.config.keep_server_seconds)
+
+    @property
+    def client(self) -> BrowserClient:
+        """The connection; `BrowserServerError` once closed."""
+        if self._client is None or self.lease is None:
+            raise BrowserServerError("this browser was closed already")
+        return self._client
+
+    def look(self, options: ObserveOptions) -> Observation:
+        """Observe the page; `take` makes it the state."""
+        return self.client.observe(self.state.browser_id, self.state.page_id, options)
+
+    def take(self, seen: Observation) -> None:
+        """Let an observation be the state, and copy new downloads."""
+        told = [one_line(line, _NEWS_LENGTH) for line in (*seen.events, *seen.dialogs)]
+        self.news += dict.fromkeys(told)
+        self.news += self.downloads.take(seen)
+        self.state = replace(
+            self.state,
+            page_id=seen.pageId or self.state.page_id,
+            step_url=seen.url,
+            title=seen.title,
+            current_accessibility_tree=seen.yaml,
+            boxed_screenshot=data_url(seen.boxed_screenshot or seen.nonboxed_screenshot),
+            downloaded_file_path=self.downloads.copies,
+        )
+
+    def send(self, action: BrowserAction) -> str:
+        """Have the server do an action, and take in what the page is then; the server's words.
+
+        Raises:
+            RequestRefused: the action could not be done.
+            ToolError: a file to upload cannot be read.
+        """
+        role, name = self.state.element(action.target)
+        fields = wire_fields(action)
+        if action.name == "upload":
+            fields["files"] = self._files(action.arguments["paths"])
+        request = PerformAction(
+            **LEAN.model_dump(),
+            **fields,
+            browserId=self.state.browser_id,
+            pageId=self.state.page_id,
+            targetElementType=role,
+            targetElementName=name,
+            observe=action.name not in TELLING,
+        )
+        message, seen = self.client.perform(request)
+        if action.name not in TELLING:
+            self.take(seen or self.look(LEAN))
+        return message
+
+    def _files(self, paths: list[str]) -> list[dict[str, str]]:
+        files, left = [], _MAX_UPLOAD
+        for path in paths:
+            data = read_inside(self.workdir, path, left)
+            left -= len(data)
+            files.append(file_to_upload(path, data))
+        return files
+
+    def picture(self) -> bytes:
+        """The whole page as a PNG image."""
+        return self.client.take_screenshot(self.state.browser_id, self.state.page_id)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Errors of a server that we started and that died say what it said last."""
+        try:
+            yield
+        except BrowserServerError as e:
+            if self.server is None or self.server.alive:
+                raise
+            said = self.server.last_words()
+            raise BrowserServerError(f"the browser server ended by itself: {said}") from e

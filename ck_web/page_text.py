@@ -1,0 +1,138 @@
+"""Reading the text of a page: its lines, and what changed between two looks. Pure.
+
+A line is `[id] role 'name' key: value ...`, indented by one tab per level; an id means the same
+element as long as its page lives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LINE = re.compile(r"^(\t*)[ ]*\[(\d+)\] ([A-Za-z]+) '(.*)'(.*)$", re.MULTILINE)
+_TAB = re.compile(r"^Tab \S+", re.MULTILINE)
+_FOCUS = " focused: true"
+_SHOWN = 3
+_LENGTH = 100
+_SERVER = "0"
+_ROOT, _SCROLL = "1", "2"
+_EVERY_PAGE = {_SERVER, _ROOT, _SCROLL}
+
+INTERACTIVE = frozenset(
+    {
+        "button", "link", "textbox", "searchbox", "combobox", "checkbox", "radio", "switch",
+        "listbox", "option", "menuitem", "tab", "slider", "spinbutton",
+    }
+)  # fmt: skip
+"""Roles of elements that are there to be acted on."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One element of a page as text.
+
+    Attributes:
+        depth: how deep it is nested.
+        id: its number; "0" for what the server itself says.
+        role, name: as in Chromium's accessibility tree.
+        states: the rest, such as ` value: lamp focused: true`.
+    """
+
+    depth: int
+    id: str
+    role: str
+    name: str
+    states: str = ""
+
+    def __str__(self) -> str:
+        return f"[{self.id}] {self.role} '{self.name}'{self.states}"
+
+    @property
+    def resting(self) -> str:
+        """The line without the mark of the focus, which wanders with every action."""
+        return str(self).replace(_FOCUS, "")
+
+
+def lines_of(tree: str) -> list[Line]:
+    """The elements of a page's text, in order."""
+    found = (match.groups() for match in _LINE.finditer(tree))
+    return [Line(len(indent), *facts) for indent, *facts in found]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is different between two looks at one page.
+
+    Attributes:
+        now: lines that are new, or say something else than before; those changed come first.
+        gone: lines that are not there any more.
+    """
+
+    now: tuple[Line, ...] = ()
+    gone: tuple[Line, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.now or self.gone)
+
+
+def changes(before: str, after: str) -> Changes:
+    """What changed on a page, by the ids of its elements; where the focus is does not count.
+
+    Args:
+        before: the text of the page as it was.
+        after: its text now.
+    """
+    old = {_key(line): line for line in lines_of(before)}
+    new = {_key(line): line for line in lines_of(after)}
+    changed, added = [], []
+    for key, line in new.items():
+        if key not in old:
+            added.append(line)
+        elif old[key].resting != line.resting:
+            changed.append(line)
+    gone = [line for key, line in old.items() if key not in new]
+    # a tab that came or went is a change too, though no element of this page
+    if not changed and not added and not gone and _tabs(before) != _tabs(after):
+        changed = [line for line in new.values() if line.id == _ROOT]
+    changed.sort(key=lambda line: line.id != _SCROLL)
+    return Changes((*changed, *added), tuple(gone))
+
+
+def all_new(before: str, after: str) -> bool:
+    """Whether no element of a page is one of those before: it was loaded anew."""
+    old, new = ({x.id for x in lines_of(tree)} - _EVERY_PAGE for tree in (before, after))
+    return bool(old and new) and not old & new
+
+
+def changes_text(what: Changes) -> str:
+    """Changes in one line, the first few of each kind; empty for none."""
+    said = []
+    if what.now:
+        said.append(f"new on the page: {_few(what.now)}")
+    scrolled = any(line.id == _SCROLL for line in what.now)  # then lines are gone from view only
+    if what.gone and not scrolled:
+        said.append(f"gone: {_few(what.gone)}")
+    return "; ".join(said)
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """The text without line breaks, cut to `limit` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 3] + "..."
+
+
+def _key(line: Line) -> str:
+    # the server's own lines all have one id
+    return line.id if line.id != _SERVER else str(line)
+
+
+def _tabs(tree: str) -> int:
+    return len(_TAB.findall(tree))
+
+
+def _few(lines: Iterable[Line]) -> str:
+    every = list(lines)
+    shown = "; ".join(one_line(line.resting, _LENGTH) for line in every[:_SHOWN])
+    more = len(every) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,211 @@
+"""What is read off a page's text: changes, cookie banners, walls, pictures. All pure."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ck_web.banners import find_banner
+from ck_web.notices import mostly_visual, page_notices
+from ck_web.page_text import all_new, changes, changes_text, lines_of
+
+HEAD = "Tab 0 (current): T\n[1] RootWebArea 'News'\n\t[2] scrollbar 'the whole page is in view'\n"
+
+
+def _page(*lines: str, title: str = "News") -> str:
+    return HEAD.replace("News", title) + "\n".join(f"\t{line}" for line in lines)
+
+
+# --- lines and changes ---------------------------------------------------------------------------
+
+
+def test_lines() -> None:
+    first, second, third = lines_of(_page("[3] link 'it's' value: 'x' focused: true"))
+    assert (first.id, second.depth) == ("1", 1)
+    assert (third.role, third.name, third.states) == ("link", "it's' value: 'x", " focused: true")
+    assert str(third).startswith("[3] link") and "focused" not in third.resting
+
+
+def test_what_is_new_changed_and_gone() -> None:
+    before = _page("[3] link 'A'", "[4] textbox 'B' value: ", "[5] button 'C' focused: true")
+    after = _page("[5] button 'C'", "[4] textbox 'B' value: x focused: true", "[9] alert 'D'")
+    what = changes(before, after)
+    assert [x.id for x in what.now] == ["4", "9"] and [x.id for x in what.gone] == ["3"]
+    assert changes_text(what) == (
+        "new on the page: [4] textbox 'B' value: x; [9] alert 'D'; gone: [3] link 'A'"
+    )
+    assert not changes(after, after) and changes_text(changes(after, after)) == ""
+
+
+def test_what_is_scrolled_out_of_view_is_not_gone() -> None:
+    before = _page("[3] link 'A'")
+    after = _page("[4] link 'B'").replace("the whole page is in view", "9 px above, 0 px below")
+    assert changes_text(changes(before, after)) == (
+        "new on the page: [2] scrollbar '9 px above, 0 px below'; [4] link 'B'"
+    )
+
+
+def test_a_tab_that_opened_is_a_change() -> None:
+    before = _page("[3] link 'A'")
+    assert changes(before, "Tab 1: other\n" + before)
+    assert not changes("Tab 1: other\n" + before, "Tab 1: another\n" + before)
+
+
+def test_a_page_loaded_anew_has_no_element_of_the_old() -> None:
+    before, after = _page("[3] link 'A'"), _page("[7] link 'A'")
+    assert all_new(before, after)
+    assert not all_new(before, _page("[7] link 'A'", "[3] link 'A'"))
+    assert not all_new(before, _page())
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_any_text_can_be_compared(before: str, after: str) -> None:
+    assert not changes(before, before)
+    text = changes_text(changes(HEAD + before, HEAD + after))
+    assert "\n" not in text
+    page_notices(before)
+    find_banner(f"{HEAD}\t[3] dialog 'cookies'\n\t\t{before}")
+
+
+# --- cookie banners ------------------------------------------------------------------------------
+
+DIALOG = (
+    "[3] link 'More'",
+    "[4] dialog 'Privacy'",
+    "\t[5] StaticText 'We and our partners use cookies.'",
+    "\t[6] button 'Accept all'",
+    "\t[7] button 'Manage options'",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "answers"),
+    [
+        ("Reject all", True),
+        ("Decline", True),
+        ("Only necessary", True),
+        ("Use necessary cookies only", True),
+        ("Continue without accepting", True),
+        ("Reject cookies", True),
+        ("I do not agree", True),
+        ("Alle ablehnen", True),
+        ("Nur notwendige Cookies", True),
+        ("Tout refuser", True),
+        ("Rechazar todas", True),
+        ("Rifiuta tutti", True),
+        ("Close", True),
+        ("\u00d7", True),
+        ("Learn more about our partners", False),
+        ("Reject the offer of Mr Smith", False),
+        ("Delete account", False),
+    ],
+)
+def test_a_dialog_is_answered_with_the_least_consent(name: str, answers: bool) -> None:
+    banner = find_banner(_page(*DIALOG, f"\t[8] button '{name}'"))
+    assert banner is not None
+    assert (banner.answer.id if banner.answer else None) == ("8" if answers else None)
+
+
+def test_choices_are_not_accepted_for_the_user_but_a_mere_notice_is() -> None:
+    banner = find_banner(_page(*DIALOG))
+    assert banner and banner.answer is None and [b.id for b in banner.buttons] == ["6", "7"]
+    banner = find_banner(_page(*DIALOG[:4]))
+    assert banner and banner.answer and banner.answer.id == "6"
+
+
+def test_frames_and_named_regions() -> None:
+    inside = ("\t[5] StaticText 'We value your privacy'", "\t[6] button 'Reject'")
+    for head in ("Iframe 'SP Consent Message'", "region 'Cookies'", "complementary 'Cookie bar'"):
+        banner = find_banner(_page(f"[4] {head}", *inside))
+        assert banner and banner.answer and banner.answer.id == "6", head
+    assert find_banner(_page("[4] region 'Newsletter'", *inside)) is None
+    covered = ("[4] region 'Cookies'", inside[0], inside[1] + " covered by: dialog (id 9)")
+    assert find_banner(_page(*covered)) is None
+
+
+RUN = (
+    "[3] heading 'News' level: 1",
+    "[4] StaticText 'We use cookies to improve this site.'",
+    "[5] link 'policy'",
+    "[6] button 'Accept all'",
+    "[7] button 'Reject all'",
+)
+
+
+def test_a_banner_without_a_frame_of_its_own() -> None:
+    banner = find_banner(_page(*RUN))
+    assert banner and banner.answer and banner.answer.id == "7"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        _page(*RUN, title="Cookie settings"),
+        _page("[3] heading 'Your cookies' level: 1", *RUN[1:]),
+        _page(*RUN[:3], "[6] textbox 'Mail'", RUN[4], "[8] button 'Accept'"),
+        _page(*RUN[:3], "[7] button 'Reject all'"),
+        _page("[4] StaticText 'Oat biscuits'", *RUN[3:]),
+        _page("[4] dialog 'Cookies of the month'", "\t[5] textbox 'Mail'", "\t[6] button 'OK'"),
+        _page("[4] dialog 'Delete?'", "\t[5] button 'Accept'", "\t[6] button 'Decline'"),
+        _page("[4] dialog 'Terms'", "\t[5] StaticText 'Eat cookies'", "\t[6] button 'Delete'"),
+        _page("[3] article 'Cookies'", "\t[4] link 'Accept'"),
+        "",
+    ],
+)
+def test_what_is_no_banner(page: str) -> None:
+    assert find_banner(page) is None
+
+
+# --- walls ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "title", "said"),
+    [
+        (["[3] checkbox 'I'm not a robot'"], "Shop", "proof of a human"),
+        (["[3] textbox 'Enter the CAPTCHA'"], "Shop", "proof of a human"),
+        (["[3] heading 'Verify you are human' level: 1"], "Just a moment...", "proof of a human"),
+        (["[3] Iframe 'Widget with a Cloudflare security challenge'"], "x", "proof of a human"),
+        (["[3] textbox 'Mail'", "[4] textbox 'Password'"], "Sign in", "asks for a login"),
+        (["[3] StaticText 'Please log in to continue'"], "Shop", "asks for a login"),
+        (["[3] heading 'Not found' level: 1"], "404 Not Found", "an error page"),
+        (["[3] heading '503 Service Unavailable' level: 1"], "", "an error page"),
+        (["[3] heading 'How CAPTCHA works' level: 1"], "Captcha", ""),
+        (["[3] Iframe 'reCAPTCHA'"], "Shop", ""),
+        (["[3] textbox 'Password'", "[4] heading 'Lamps' level: 1"], "Shop", ""),
+        (["[3] link 'Sign in'"], "Shop", ""),
+        (["[0] alert 'HTTP status 404'"], "404 Not Found", ""),
+        (["[3] heading '404 lamps' level: 2"], "Shop", ""),
+        ([f"[{n}] link 'x'" for n in range(3, 60)], "Not found: a novel", ""),
+    ],
+)
+def test_walls_are_told_and_nothing_else(lines: list[str], title: str, said: str) -> None:
+    told = page_notices(_page(*lines, title=title))
+    assert len(told) == (1 if said else 0) and said in "".join(told)
+    assert "\n" not in "".join(told)
+
+
+# --- pictures ------------------------------------------------------------------------------------
+
+VIEW = {"width": 1000, "height": 500}
+
+
+@pytest.mark.parametrize(
+    ("lines", "boxes", "visual"),
+    [
+        (["[3] Canvas ''"], {"3": {"role": "Canvas", "box": "0,0,900,400"}}, True),
+        (["[3] image 'x'"], {"3": {"role": "image", "box": [0, 0, 900, 400]}}, True),
+        (["[3] image 'x'"], {"3": {"role": "image", "box": [0, 450, 900, 400]}}, False),
+        (["[3] image 'x'"], {"3": {"role": "image", "box": [0, 0, 90, 40]}}, False),
+        (["[3] image 'x'"], {"3": {"role": "image", "box": "?"}}, False),
+        (["[3] image 'x'"], {}, False),
+        (
+            [*(f"[{n}] link 'word {n} of a menu'" for n in range(3, 30)), "[40] image 'x'"],
+            {"40": {"role": "image", "box": [0, 0, 900, 400]}},
+            False,
+        ),
+    ],
+)
+def test_pages_that_are_mostly_pictures(lines: list[str], boxes: dict, visual: bool) -> None:
+    assert mostly_visual(_page(*lines), boxes, VIEW) is visual
