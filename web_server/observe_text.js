@@ -1,29 +1,113 @@
 // Isolated world: the lines of text between the elements of the walk.
 const LONG_TEXT = 1000;
 
-// Pieces of one line of text are gathered until something else stands between them.
+// What stands between links without saying anything: commas, dots, bars, arrows.
+const SEPARATORS = /^[\s\p{P}|<>~+=^`]*$/u;
+const LINE_COST = 28; // what a line of its own takes beside its text, in characters of text
+
+// The text of one line is gathered until something else stands between. A link in the middle of a
+// sentence need not break it: its text is then part of the line, its own line stands below.
+// Whichever is shorter is chosen, by the text alone, so that it does not depend on what is in view.
 function flushText() {
   const run = walk.run;
   if (!run) return;
   walk.run = null;
-  const name = clean(run.text);
-  if (!name || !(run.inView || walk.full)) return;
-  walk.out.push(record(run.depth, pieceId(run.node, run.start), 'StaticText',
-    run.inView ? IN_VIEW : 0, '', name, []));
+  if (run.names < 0) {
+    for (const part of run.parts) putText(run.depth, part);
+    return;
+  }
+  const texts = run.parts.filter((part) => !part.lines && !SEPARATORS.test(part.text));
+  if ((texts.length - 1) * LINE_COST >= run.names) {
+    putPhrase(run, texts[0]);
+    return;
+  }
+  for (const part of run.parts) {
+    if (part.lines) for (const line of part.lines) walk.out.push(raised(line));
+    else if (texts.includes(part)) putText(run.depth, part);
+  }
+}
+
+function putText(depth, part) {
+  const name = clean(part.text);
+  if (!name || !(part.inView || walk.full)) return;
+  walk.out.push(record(depth, pieceId(part.node, part.start), 'StaticText',
+    part.inView ? IN_VIEW : 0, '', name, []));
+}
+
+function putPhrase(run, first) {
+  const lines = run.parts.flatMap((part) => part.lines || []);
+  const inView = run.parts.some((part) => part.inView);
+  if (inView || walk.full || lines.length) {
+    walk.out.push(record(run.depth, pieceId(first.node, first.start), 'StaticText',
+      inView ? IN_VIEW : 0, '', clean(run.parts.map((part) => part.text).join('')), []));
+  }
+  for (const line of lines) walk.out.push(line);
+}
+
+// A record one level less deep.
+function raised(line) {
+  const end = line.indexOf('\x1f');
+  return line.slice(0, end) - 1 + line.slice(end);
+}
+
+// The run of text that is gathered at this place, if there is one.
+function runAt(c) {
+  const run = walk.run;
+  if (run && (run.size > LONG_TEXT || run.depth !== c.depth)) flushText();
+  return walk.run;
+}
+
+// `names`: how many characters of the text are said again by the lines of links; -1 without links.
+function newRun(c) {
+  return (walk.run = { depth: c.depth, size: 0, names: -1, parts: [] });
 }
 
 function addText(c, node, start, text, inView) {
-  let run = walk.run;
-  if (run && (run.text.length > LONG_TEXT || run.depth !== c.depth)) {
+  const run = runAt(c) || /\S/.test(text) && newRun(c);
+  if (!run) return;
+  run.size += text.length;
+  let part = run.parts[run.parts.length - 1];
+  if (!part || part.lines) {
+    if (!/\S/.test(text)) {
+      if (part) part.text += text;
+      return;
+    }
+    run.parts.push(part = { node, start, text: '', inView: false, lines: null });
+    pieceId(node, start); // numbers run down the page
+  }
+  part.text += text;
+  if (inView && /\S/.test(text)) part.inView = true;
+}
+
+// An element to act on in the middle of a line of text.
+function visitInPhrase(element, role, rect, inner, c, hints) {
+  const run = runAt(c);
+  const out = walk.out;
+  walk.run = null;
+  walk.out = [];
+  let name = '';
+  let inside;
+  try {
+    name = visitInteractive(element, role, rect, inner, { ...c, depth: c.depth + 1 }, hints);
     flushText();
-    run = null;
+  } finally {
+    inside = walk.out;
+    walk.out = out;
+    walk.run = run;
   }
-  if (!run) {
-    if (!/\S/.test(text)) return;
-    run = walk.run = { depth: c.depth, node, start, text: '', inView: false };
+  if (!name) {
+    flushText();
+    for (const line of inside) walk.out.push(raised(line));
+    return;
   }
-  run.text += text;
-  if (inView && /\S/.test(text)) run.inView = true;
+  const whole = run || newRun(c);
+  const text = element.textContent;
+  whole.names = Math.max(0, whole.names) + name.length;
+  whole.size += name.length;
+  whole.parts.push({
+    text: (/^\s/.test(text) ? ' ' : '') + name + (/\s$/.test(text) ? ' ' : ''),
+    inView: false, lines: inside,
+  });
 }
 
 function textInView(c, node, start, end) {
@@ -42,7 +126,7 @@ function visitText(node, c) {
     return;
   }
   if (!/\S/.test(data)) {
-    if (walk.run) walk.run.text += ' ';
+    addSpace(c);
     return;
   }
   if (data.length <= LONG_TEXT * 1.5) {

@@ -218,7 +218,7 @@ function visitShown(element, tag, rect, sized, on, style, c) {
   if (blocky) flushText();
   else if (!inline) addSpace(c);
   if (tag === 'br') {
-    if (walk.run && walk.run.text.length > 200) flushText();
+    if (walk.run && walk.run.size > 200) flushText();
     else addSpace(c);
     return;
   }
@@ -234,7 +234,7 @@ function visitShown(element, tag, rect, sized, on, style, c) {
 
 function addSpace(c) {
   if (c.row) c.row.text(' ');
-  else if (walk.run) walk.run.text += ' ';
+  else if (walk.run) walk.run.parts[walk.run.parts.length - 1].text += ' ';
 }
 
 // Generic elements are shown only for what can be done with them.
@@ -249,7 +249,8 @@ function visitPlain(element, tag, rect, inner, c) {
     visitRow(element, role, rect, inner, c, hints);
   } else if ((INTERACTIVE_ROLES.has(role) || hints) && !inner.invisible && !inner.inert
       && (rect.width > 0 && rect.height > 0 || hasBoxInside(element))) {
-    visitInteractive(element, role, rect, inner, c, hints || []);
+    const phrase = inner.style.display === 'inline' && !c.mute && !c.row && !inner.ariaHidden;
+    (phrase ? visitInPhrase : visitInteractive)(element, role, rect, inner, c, hints || []);
   } else if (role === 'heading') {
     visitHeading(element, rect, inner, c);
   } else if (role === 'meter' || role === 'progressbar') {
@@ -265,6 +266,7 @@ function flagsFor(inner, interactive) {
   return (inner.on ? IN_VIEW : 0) | (interactive ? INTERACTIVE : 0);
 }
 
+// Returns the name, as far as it is the text that the element shows.
 function visitInteractive(element, role, rect, inner, c, hints) {
   flushText();
   const index = walk.out.length;
@@ -295,12 +297,15 @@ function visitInteractive(element, role, rect, inner, c, hints) {
   }
   if (c.row) c.row.stub(name);
   if (inner.on || walk.full) put(c, element, role, flagsFor(inner, true), rect, name, pairs);
-  if (element.localName === 'textarea' || mute && !element.firstElementChild && !shadowOf(element)) return;
+  if (element.localName === 'textarea' || mute && !element.firstElementChild && !shadowOf(element)) {
+    return name;
+  }
   visitChildren(element, { ...inner, depth: c.depth + 1, mute, row: null,
     interactive: INTERACTIVE_ROLES.has(role) || mute || c.interactive });
   flushText();
   const shown = inner.on || walk.full;
   if (shown && !name && hints[0] === 'hoverable: true') loosen(index, c);
+  return name;
 }
 
 // That something around other things listens for the pointer says little: a group without a name

@@ -32,7 +32,15 @@ def ids(body: str) -> dict[str, int]:
 
 LINES = [
     ("<p>Some <b>bold</b> text with a <a href=x>link</a> inside.</p>",
-     ["StaticText 'Some bold text with a'", "link 'link'", "StaticText 'inside.'"]),
+     ["StaticText 'Some bold text with a link inside.'", "link 'link'"]),
+    ("<p>by <a href=x>A. Person</a>, today</p>",
+     ["StaticText 'by A. Person, today'", "link 'A. Person'"]),
+    ("<p>see <a href=x>a name as long as it takes to be dear</a></p>",
+     ["StaticText 'see'", "link 'a name as long as it takes to be dear'"]),
+    ("<p><a href=x>A</a> | <a href=y>B</a> (<a href=z>C</a>)</p>",
+     ["link 'A'", "link 'B'", "link 'C'"]),
+    ("<p>a <a href=x><img src=x alt=pic width=9 height=9> b</a> c <a href=y>d</a></p>",
+     ["StaticText 'a pic b c d'", "link 'pic b'", "link 'd'"]),
     ("<p>one</p><p>two</p>", ["StaticText 'one'", "StaticText 'two'"]),
     ("<div>a<br>b</div>", ["StaticText 'a b'"]),
     ("<label>Name <input required></label>", ["textbox 'Name' required: true"]),
@@ -92,6 +100,16 @@ LINES = [
 def test_lines(lab: Lab, html: str, lines: list[str]) -> None:
     shown = [re.sub(r" hint: e(?= )", "", line) for line in lab.lines(html)]
     assert shown == lines
+
+
+def test_a_sentence_is_one_line_with_its_links_below(lab: Lab) -> None:
+    lab.show("<p>from <a href=x>here</a> to <a href=y>there</a> and back</p>")
+    text = lab.look().yaml_body.split("\n")[2:]
+    assert [re.sub(r"\[\d+\] ", "", line) for line in text] == [
+        "\tStaticText 'from here to there and back'",
+        "\t\tlink 'here'",
+        "\t\tlink 'there'",
+    ]
 
 
 def test_a_long_select_is_cut_and_says_so(lab: Lab) -> None:
