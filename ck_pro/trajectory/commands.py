@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import traceback
 from collections.abc import Sequence
@@ -11,6 +12,13 @@ import click
 
 from ck_pro.exceptions import CKError, InputError
 from ck_pro.trajectory.images import OutputError
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def without_controls(text: str) -> str:
+    """A line of text from models or pages without what would steer a terminal."""
+    return _CONTROLS.sub("\ufffd", text)
 
 
 class ExitCode(IntEnum):

@@ -9,8 +9,10 @@ run: `<run>/<task id>/events.jsonl`. Both give the same rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,47 @@ def read_records(paths: Sequence[Path], *, light: bool = False) -> Iterator[Reco
             yield _row_of_journal(folder, light)
 
 
+def record_index(path: Path) -> dict[str, Callable[[], Record | Problem]]:
+    """How to read each row of one input, by the id of its task; of two with one id the last.
+
+    Runs that have not ended are read too. Only ids are kept in memory.
+    """
+    if path.is_dir():
+        return {
+            _id_of_journal(folder): partial(_row_of_journal, folder, False, unfinished=True)
+            for folder in journal_folders(path)
+        }
+    found: dict[str, Callable[[], Record | Problem]] = {}
+    at = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            where = f"{path}, line {number}"
+            record = _parsed(where, line.removeprefix(_BOM)) if line.strip() else None
+            if record is not None:
+                known = record.row.get("id") if isinstance(record, Record) else None
+                key = f"line {number}" if known is None else str(known)
+                found[key] = partial(_row_at, path, at, len(line), where)
+            at += len(line)
+    return found
+
+
+def _row_at(path: Path, at: int, length: int, where: str) -> Record | Problem:
+    with path.open("rb") as file:
+        file.seek(at)
+        return _parsed(where, file.read(length).removeprefix(_BOM))
+
+
+def _id_of_journal(folder: Path) -> str:
+    """The id of a journal's task: what its first lines say, or the folder's name."""
+    with suppress(JournalError, KeyError, TypeError):
+        for event in read_events(folder):
+            if event["kind"] == "task":
+                return str(event["data"]["id"])
+            if event["kind"] == "model_call":
+                break
+    return folder.resolve().name
+
+
 def _rows_of_file(path: Path) -> Iterator[Record | Problem]:
     number = 0
     try:
@@ -118,7 +161,7 @@ def _checked(where: str, row: Any) -> Record | Problem:
     return Record(where, row)
 
 
-def _row_of_journal(folder: Path, light: bool) -> Record | Problem:
+def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> Record | Problem:
     facts: dict[str, dict[str, Any]] = {}
     events = read_events(folder, stored=light)
     try:
@@ -129,7 +172,10 @@ def _row_of_journal(folder: Path, light: bool) -> Record | Problem:
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         return Problem(str(folder), f"not a journal of ours: {type(e).__name__}: {e}")
     main = next(iter(sessions.values()), None)
-    if main is None or main.stop_reason is None or main.status is Status.IN_PROGRESS:
+    if main is None:
+        return Problem(str(folder), "its run has not begun", unfinished=True)
+    ended = main.stop_reason is not None and main.status is not Status.IN_PROGRESS
+    if not (ended or unfinished):
         return Problem(str(folder), "its run has not ended", unfinished=True)
     return Record(str(folder), _row(folder, main, facts), light)
 

@@ -1,0 +1,211 @@
+"""Where two runs of a task part: the first thing that is not the same. Pure.
+
+What differs from run to run by its nature (ports, dates, ids, temporary paths, element ids,
+screenshots) is no difference, unless an exact comparison is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from ck_pro.model.normalise import normalise
+from ck_pro.trajectory.chat import hash_of
+from ck_pro.trajectory.tries import agent_of, final_results, nested_sessions, status_of, value_at
+
+_MISSING = "(nothing)"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The place where two sessions part.
+
+    Args:
+        agent: path of the agent, "ck_agent/web_agent".
+        step: of that agent; None for what belongs to its whole session.
+        phase: "plan", "action", "end", "tool:NAME"; "" for a whole session.
+        what: "task", "call", "prompt", "reply", "sub-agents", "observation", "steps", "answer" or
+            "status".
+        a, b: the two, as text.
+    """
+
+    agent: str
+    step: int | None
+    phase: str
+    what: str
+    a: str
+    b: str
+
+    @property
+    def where(self) -> str:
+        """For a person: "ck_agent/web_agent, step 3, action: reply"."""
+        step = [] if self.step is None else [f"step {self.step}"]
+        return ", ".join([self.agent, *step, *([self.phase] if self.phase else [])]) + (
+            f": {self.what}"
+        )
+
+    def lines(self, limit: int, *, exact: bool = False) -> list[str]:
+        """Lines of a unified diff, at most so many.
+
+        Args:
+            limit: of lines.
+            exact: as the runs were compared.
+        """
+        texts = [t if exact else _every_run(t) for t in (self.a, self.b)]
+        a, b = (t.split("\n") for t in texts)
+        found = list(difflib.unified_diff(a, b, lineterm="", n=1))[2:]
+        if len(found) > limit:
+            return [*found[:limit], f"... and {len(found) - limit} lines more"]
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "agent": self.agent,
+            "step": self.step,
+            "phase": self.phase,
+            "what": self.what,
+            "a": self.a,
+            "b": self.b,
+        }
+
+
+def first_difference(
+    a: Mapping[str, Any], b: Mapping[str, Any], *, exact: bool = False
+) -> Difference | None:
+    """Where two sessions of rows part, in the order in which things happened; None if nowhere."""
+    return next(_Comparison(exact).sessions(a, b, ()), None)
+
+
+def _every_run(text: str) -> str:
+    return normalise(text)
+
+
+class _Comparison:
+    def __init__(self, exact: bool):
+        self.exact = exact
+
+    def same(self, a: str, b: str) -> bool:
+        return a == b or (not self.exact and _every_run(a) == _every_run(b))
+
+    def sessions(
+        self, a: Mapping[str, Any], b: Mapping[str, Any], above: tuple[str, ...]
+    ) -> Iterator[Difference]:
+        path = (*above, agent_of(a, len(above)))
+        agent = "/".join(path)
+        yield from self.texts(agent, None, "", "task", a.get("task"), b.get("task"))
+        steps_a, steps_b = a.get("steps") or [], b.get("steps") or []
+        for n, (x, y) in enumerate(zip(steps_a, steps_b, strict=False)):
+            yield from self.steps(x, y, n, path)
+        if len(steps_a) != len(steps_b):
+            counts = [f"{len(s)} steps" for s in (steps_a, steps_b)]
+            yield Difference(agent, min(len(steps_a), len(steps_b)), "", "steps", *counts)
+        answers = [final_results(s).get("output") for s in (a, b)]
+        yield from self.texts(agent, None, "", "answer", *answers)
+        yield from self.texts(agent, None, "", "status", _ending(a), _ending(b))
+
+    def steps(
+        self, a: Mapping[str, Any], b: Mapping[str, Any], n: int, path: tuple[str, ...]
+    ) -> Iterator[Difference]:
+        agent = "/".join(path)
+        act_a, act_b = a.get("action") or {}, b.get("action") or {}
+        yield from self.calls(agent, n, "plan", a.get("plan") or {}, b.get("plan") or {})
+        yield from self.calls(agent, n, "action", act_a, act_b)
+        subs = [_distinct(nested_sessions(act)) for act in (act_a, act_b)]
+        for x, y in zip(*subs, strict=False):
+            yield from self.sessions(x, y, path)
+        names = ["\n".join(_called(s, len(path)) for s in found) for found in subs]
+        yield from self.texts(agent, n, "action", "sub-agents", *names)
+        tools = [act.get("model_calls") or [] for act in (act_a, act_b)]
+        for x, y in zip_longest(*tools, fillvalue={}):
+            phase = str(x.get("phase") or y.get("phase"))
+            yield from self.calls(agent, n, phase, x, y)
+        seen = [_shown(act.get("observation")) for act in (act_a, act_b)]
+        yield from self.texts(agent, n, "action", "observation", *seen)
+        yield from self.calls(agent, n, "end", a.get("end") or {}, b.get("end") or {})
+
+    def calls(
+        self, agent: str, n: int, phase: str, a: Mapping[str, Any], b: Mapping[str, Any]
+    ) -> Iterator[Difference]:
+        prompts = [p.get("llm_input") or [] for p in (a, b)]
+        if bool(prompts[0]) != bool(prompts[1]):
+            called = ["the model was asked" if p else "the model was not asked" for p in prompts]
+            yield Difference(agent, n, phase, "call", *called)
+        for x, y in zip_longest(*prompts):
+            shown = [self.message(m) for m in (x, y)]
+            yield from self.texts(agent, n, phase, "prompt", *shown)
+        yield from self.texts(agent, n, phase, "reply", _reply(a), _reply(b))
+
+    def texts(
+        self, agent: str, step: int | None, phase: str, what: str, a: Any, b: Any
+    ) -> Iterator[Difference]:
+        text_a, text_b = (_MISSING if t is None else str(t) for t in (a, b))
+        if not self.same(text_a, text_b):
+            yield Difference(agent, step, phase, what, text_a, text_b)
+
+    def message(self, message: Any) -> str | None:
+        """A message of a prompt as text, images as their hashes where they count."""
+        if not isinstance(message, Mapping):
+            return None if message is None else str(message)
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [content or ""]
+        texts = [f"[{message.get('role')}]", *(self.part(p) for p in parts)]
+        if message.get("tool_calls"):
+            texts.append(_json(_wanted(message["tool_calls"])))
+        return "\n".join(texts)
+
+    def part(self, part: Any) -> str:
+        if not isinstance(part, Mapping):
+            return str(part)
+        if "text" in part:
+            return str(part["text"])
+        return f"(image {hash_of(part).hex()})" if self.exact else "(image)"
+
+
+def _ending(session: Mapping[str, Any]) -> str:
+    reason = value_at(session, "info.stop_reason")
+    return f"{status_of(session)} ({reason})" if reason else status_of(session)
+
+
+def _called(session: Mapping[str, Any], depth: int) -> str:
+    return f"{agent_of(session, depth)}: {session.get('task')}"
+
+
+def _distinct(sessions: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Sessions without copies of one, which an observation may hold."""
+    found: dict[Any, Mapping[str, Any]] = {}
+    for session in sessions:
+        found.setdefault(session.get("id") or id(session), session)
+    return list(found.values())
+
+
+def _reply(part: Mapping[str, Any]) -> str:
+    """What the model said: its text, and its calls without their ids."""
+    text = str(part.get("llm_output") or "")
+    calls = value_at(part, "llm_info.tool_calls")
+    return f"{text}\n{_json(_wanted(calls))}".strip() if calls else text
+
+
+def _wanted(calls: Any) -> Any:
+    """Tool calls without their ids, which services make up."""
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        return calls
+    return [c.get("function", c) if isinstance(c, Mapping) else c for c in calls]
+
+
+def _shown(seen: Any) -> str:
+    """An observation as the model read it, without the sessions in it."""
+    if isinstance(seen, list):
+        return "\n".join(_shown(s) for s in seen)
+    if isinstance(seen, Mapping):
+        kept = {k: v for k, v in seen.items() if k not in ("session", "sel_cands")}
+        return str(seen.get("repr") or _json(kept))
+    return "" if seen is None else str(seen)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

@@ -1,0 +1,223 @@
+"""`python -m ck_pro.trajectory.diff A B`: where two runs part. See `--help`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from ck_pro.exceptions import InputError
+from ck_pro.trajectory.commands import ExitCode, run_command, without_controls
+from ck_pro.trajectory.compare import Difference, first_difference
+from ck_pro.trajectory.sources import Problem, Record, check_inputs, record_index
+from ck_pro.trajectory.tries import Try, status_of, tries_of
+
+EPILOG = """
+\b
+A and B: a run's folder, one task's folder, or a file of output rows; a journal
+may be compressed, and its run need not have ended. Tasks are matched by their
+ids; two inputs of one task each are compared whatever they are called.
+
+\b
+Ports, dates, ids, temporary paths and screenshots differ in every run and do
+not count, unless --exact is given.
+
+\b
+Exit codes:
+  0    the same
+  1    they part, or a task is in one of them only
+  2    the command line or an input cannot be used
+  3    nothing parts, but some lines or journals cannot be read
+"""
+_STYLES = {"-": "red", "+": "green", "@": "cyan"}
+
+
+@dataclass
+class Comparison:
+    """What a comparison of two runs found.
+
+    Args:
+        same: ids of tasks that are the same in both.
+        parted: by id of the task and number of the try.
+        only_a, only_b: ids of tasks that one of them lacks.
+        problems: what could not be read.
+    """
+
+    same: list[str] = field(default_factory=list)
+    parted: list[tuple[str, int, Difference]] = field(default_factory=list)
+    only_a: list[str] = field(default_factory=list)
+    only_b: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def code(self) -> ExitCode:
+        """The command's exit code."""
+        if self.parted or self.only_a or self.only_b:
+            return ExitCode.DIFFERENT
+        return ExitCode.LINES if self.problems else ExitCode.DONE
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        parted = [{"task_id": t, "try": n, **d.to_dict()} for t, n, d in self.parted]
+        return {
+            "same": self.same,
+            "parted": parted,
+            "only_a": self.only_a,
+            "only_b": self.only_b,
+            "problems": [str(p) for p in self.problems],
+        }
+
+
+def compare_runs(
+    a: Path,
+    b: Path,
+    *,
+    ids: Sequence[str] = (),
+    exact: bool = False,
+    tell: Callable[[str, int, Difference | None], None] = lambda *_: None,
+) -> Comparison:
+    """Compare two runs task by task, two rows in memory at a time.
+
+    Args:
+        a, b: see `read_records`.
+        ids: only these tasks; all when empty.
+        exact: see `first_difference`.
+        tell: called with each task's id, the try's number, and where it parts.
+
+    Raises:
+        InputError: a path is not there, or a task of `ids` in neither.
+    """
+    check_inputs([a, b])
+    found = Comparison()
+    of_a, of_b = record_index(a), record_index(b)
+    if len(of_a) == len(of_b) == 1:
+        of_b = dict(zip(of_a, of_b.values(), strict=True))
+    unknown = [i for i in ids if i not in of_a and i not in of_b]
+    if unknown:
+        raise InputError(f"no task {unknown[0]!r} in {a} or {b}")
+    for task_id, read in of_a.items():
+        if ids and task_id not in ids:
+            continue
+        if task_id not in of_b:
+            found.only_a.append(task_id)
+            continue
+        _compare_task(found, task_id, (read(), of_b[task_id]()), exact, tell)
+    found.only_b = [i for i in of_b if i not in of_a and (not ids or i in ids)]
+    return found
+
+
+def _compare_task(
+    found: Comparison,
+    task_id: str,
+    records: tuple[Record | Problem, Record | Problem],
+    exact: bool,
+    tell: Callable[[str, int, Difference | None], None],
+) -> None:
+    tries: list[list[Try]] = []
+    for record in records:
+        if isinstance(record, Problem):
+            found.problems.append(record)
+            return
+        try:
+            tries.append(tries_of(record.where, {**record.row, "eval": None}))
+        except InputError as e:
+            found.problems.append(Problem(record.where, str(e)))
+            return
+    parted = False
+    try:
+        for number, difference in _tries(tries[0], tries[1], exact):
+            parted = parted or difference is not None
+            if difference is not None:
+                found.parted.append((task_id, number, difference))
+            tell(task_id, number, difference)
+    except (AttributeError, TypeError, KeyError) as e:
+        wheres = " or ".join(t[0].where for t in tries)
+        found.problems.append(Problem(wheres, f"not an output row: {e}"))
+        return
+    if not parted:
+        found.same.append(task_id)
+
+
+def _tries(
+    a: Sequence[Try], b: Sequence[Try], exact: bool
+) -> Iterator[tuple[int, Difference | None]]:
+    for number, (x, y) in enumerate(zip(a, b, strict=False)):
+        yield number, first_difference(x.session, y.session, exact=exact)
+    if len(a) != len(b):
+        counts = [f"{len(t)} tries, the last {status_of(t[-1].session)}" for t in (a, b)]
+        yield min(len(a), len(b)), Difference("the task", None, "", "tries", *counts)
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("a", type=click.Path(path_type=Path))
+@click.argument("b", type=click.Path(path_type=Path))
+@click.option("--ids", metavar="ID,...", help="Only these tasks.")
+@click.option("--exact", is_flag=True, help="Compare every byte, screenshots too.")
+@click.option(
+    "--lines",
+    type=click.IntRange(min=0),
+    default=12,
+    show_default=True,
+    help="Of the difference, at most.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, with whole texts.")
+def cli(a: Path, b: Path, ids: str | None, exact: bool, lines: int, as_json: bool) -> ExitCode:
+    """Show where the runs A and B part: agent, step, phase, and the first difference there."""
+    wanted = [i.strip() for i in (ids or "").split(",") if i.strip()]
+    out = Console(highlight=False, soft_wrap=True)
+
+    def tell(task_id: str, number: int, difference: Difference | None) -> None:
+        if not as_json:
+            for line in report_lines(task_id, number, difference, lines, exact):
+                out.print(line)
+
+    found = compare_runs(a, b, ids=wanted, exact=exact, tell=tell)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+    else:
+        for line in summary_lines(found):
+            out.print(Text(line))
+    for problem in found.problems:
+        click.echo(f"{problem} (left out)", err=True)
+    return found.code
+
+
+def report_lines(
+    task_id: str, number: int, difference: Difference | None, limit: int, exact: bool
+) -> list[Text]:
+    """What is shown of one try of a task."""
+    name = f"{task_id}, try {number}" if number else task_id
+    if difference is None:
+        return [Text(f"{without_controls(name)}: the same")]
+    head = Text(f"{without_controls(name)}: parts at ", style="bold")
+    out = [head + Text(without_controls(difference.where), style="bold yellow")]
+    for line in difference.lines(limit, exact=exact):
+        out.append(Text(f"  {without_controls(line)}", style=_STYLES.get(line[:1], "dim")))
+    return out
+
+
+def summary_lines(found: Comparison) -> list[str]:
+    """How many tasks did what."""
+    parted = len({task_id for task_id, _, _ in found.parted})
+    lines = [
+        f"only in {n}: {', '.join(i)}" for n, i in (("A", found.only_a), ("B", found.only_b)) if i
+    ]
+    total = len(found.same) + parted
+    plural = "task" if total == 1 else "tasks"
+    return [*map(without_controls, lines), f"{total} {plural} compared: {parted} parted"]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; errors become one line on standard error and an exit code."""
+    return run_command(cli, args, "diff")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
