@@ -1,0 +1,67 @@
+"""Tasks under fire: kill -9 of anything, signals to stop, two runners at once, a full disk.
+
+`CK_CAMPAIGN="TASKS,KILLS,STOPS,WORKERS,SEED"` scales the campaign up; the full form is
+`python tests/fault/campaign.py --twice`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.worker,
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="finds what to kill by /proc"),
+]
+HERE = Path(__file__).parent
+CANNOT = 77
+SMALL = "6,4,1,3,21"
+
+
+def run_script(name: str, *words: str, before: Sequence[str] = ()) -> dict[str, dict[str, object]]:
+    """Run a script of this folder, in a process that has all it starts below it.
+
+    Args:
+        name: of the script.
+        words: its arguments.
+        before: a command that runs it.
+    """
+    command = [*before, sys.executable, str(HERE / name), *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode == CANNOT or (before and not done.stdout):
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()[-200:]}")
+    assert done.stdout, done.stderr
+    found: dict[str, dict[str, object]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.timeout(7200)
+def test_nothing_is_lost_doubled_or_left_behind(tmp_path: Path) -> None:
+    names = ("--tasks", "--kills", "--stops", "--workers", "--seed")
+    numbers = os.environ.get("CK_CAMPAIGN", SMALL).split(",")
+    words = [word for pair in zip(names, numbers, strict=True) for word in pair]
+    report = run_script("campaign.py", *words, "--folder", str(tmp_path / "campaign"))["disturbed"]
+    assert report["problems"] == [], report
+
+
+def test_two_runners_on_one_output_share_the_tasks(tmp_path: Path) -> None:
+    words = ["--tasks", "6", "--folder", str(tmp_path / "races")]
+    reports = run_script("race.py", *words)
+    for name in ("race", "killed"):
+        assert reports[name]["problems"] == [], reports[name]
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare, of util-linux")
+def test_a_full_disk_ends_the_run_and_the_same_command_continues(tmp_path: Path) -> None:
+    report = run_script("full_disk.py", str(tmp_path / "full"), before=["unshare", "--mount"])
+    assert report["disk"]["problems"] == [], report
