@@ -10,7 +10,7 @@ from typing import Any
 from ck_pro.approval import describe
 from ck_pro.callable_agent import CallableAgent
 from ck_pro.endings import end_result
-from ck_pro.events import Action, ToolCall
+from ck_pro.events import Action, ComputerAction, ToolCall
 from ck_pro.exceptions import (
     AnswerNeeded,
     ContentFiltered,
@@ -46,7 +46,7 @@ class AskingAgent(CallableAgent):
         """The actions of a reply, noted in the step."""
         session.run.record("action", self._parse_output(reply), phase="action")
         actions: list[Action] = self.language.parse(reply)
-        calls = [describe(a) for a in actions if isinstance(a, ToolCall)]
+        calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
         if calls:
             session.run.record("action", {"code": "\n".join(calls)}, phase="action")
         return actions

@@ -99,11 +99,12 @@ class ComputerUseLanguage(FunctionCallingLanguage):
         """
         action = step["action"]
         info = action.get("llm_info", {})
-        calls = info.get("tool_calls")
-        if self.tool == "function" or not calls or not info.get("items"):
+        items = info.get("items") or ()
+        calls = info.get("tool_calls") or [call for item in items for call in tool_calls_of(item)]
+        if self.tool == "function" or not items or not calls:
             return super().history(step, observation)
         said: Message = {"role": "assistant", "content": action.get("llm_output", "")}
-        said.update(tool_calls=calls, items=info["items"])
+        said.update(tool_calls=calls, items=items)
         screens = {s.get("call_id"): s for s in action.get("screens", ())}
         texts = _texts(action.get("observation"), observation, len(calls))
         outputs = [_output(c, screens.get(c["id"]), t) for c, t in zip(calls, texts, strict=True)]

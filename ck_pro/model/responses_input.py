@@ -59,7 +59,8 @@ def request_body(messages: Sequence[Message], params: Mapping[str, Any]) -> dict
         body["reasoning"] = {**effort, **(body.get("reasoning") or {})}
     if "response_format" in body:
         form = dict(body.pop("response_format"))
-        body["text"] = {"format": {**form, **form.pop("json_schema", {})}}
+        schema = form.pop("json_schema", {})
+        body["text"] = {"format": {**form, **schema}}
     preview = any(t.get("type") == "computer_use_preview" for t in tools)
     if preview:  # that tool's models refuse calls without it
         body.setdefault("truncation", "auto")

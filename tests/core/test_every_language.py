@@ -1,0 +1,305 @@
+"""The same scenarios in every language of an agent: code blocks, function calls, computer items."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ck_pro import AgentSession, Budget, Journal, MultiStepAgent, StopTool
+from ck_pro.approval import RuleApprover
+from ck_pro.computer import ComputerTool
+from ck_pro.events import Action, ComputerAction, ComputerObservation, Observation
+from ck_pro.journal import read_events
+from ck_pro.language import (
+    AgentLanguage,
+    CodeLanguage,
+    ComputerUseLanguage,
+    FunctionCallingLanguage,
+    text_of,
+)
+from ck_pro.model import LLM, Reply
+from ck_pro.model.recording import RecordBackend
+from ck_pro.model.responses import tool_calls_of
+from ck_pro.session import Status, StopReason, sessions_from_events
+from ck_pro.testing import FakeEnvironment, ScriptedLLM
+
+Call = tuple[str, dict[str, Any]]
+
+
+@dataclass
+class Speech:
+    """How a scripted model says in one language what a scenario wants it to say.
+
+    Args:
+        calls: several calls of functions, in one reply.
+        finish: the answer, in the form that ends a run.
+        broken: a reply that has not the agreed form.
+    """
+
+    language: Callable[[], AgentLanguage]
+    calls: Callable[[Sequence[Call]], str]
+    finish: Callable[[str], str]
+    broken: str
+    fault: str = field(default="ParseError")
+
+    def call(self, name: str, **arguments: Any) -> str:
+        return self.calls([(name, arguments)])
+
+
+def _code(calls: Sequence[Call]) -> str:
+    lines = [f"print({n}({', '.join(f'{k}={v!r}' for k, v in a.items())}))" for n, a in calls]
+    return "Thought: so\n```python\n" + "\n".join(lines) + "\n```"
+
+
+def _tool_calls(calls: Sequence[Call]) -> str:
+    made = [
+        {"id": f"c{i}", "type": "function", "function": {"name": n, "arguments": json.dumps(a)}}
+        for i, (n, a) in enumerate(calls)
+    ]
+    return Reply("so", tool_calls=made)
+
+
+def _items(calls: Sequence[Call]) -> str:
+    items: list[dict[str, Any]] = [{"type": "reasoning", "id": "rs", "summary": []}]
+    for i, (name, arguments) in enumerate(calls):
+        if name == "computer":
+            given = dict(arguments)
+            act = {"type": given.pop("action"), **given}
+            checks = act.pop("checks", [])
+            item = {"type": "computer_call", "call_id": f"c{i}", "action": act}
+            items.append({**item, "pending_safety_checks": checks})
+        else:
+            text = json.dumps(arguments)
+            items.append(
+                {"type": "function_call", "call_id": f"c{i}", "name": name, "arguments": text}
+            )
+    return Reply("so", items=items, tool_calls=[c for i in items for c in tool_calls_of(i)])
+
+
+def _message(text: str) -> str:
+    part = {"type": "output_text", "text": text}
+    return Reply(text, items=[{"type": "message", "role": "assistant", "content": [part]}])
+
+
+BAD_ARGUMENTS = Reply("", tool_calls=[{"id": "c0", "function": {"name": "add", "arguments": "{"}}])
+SPEECHES = {
+    "code": Speech(CodeLanguage, _code, lambda a: _code([("stop", {"output": a})]), "I talk."),
+    "function_calls": Speech(FunctionCallingLanguage, _tool_calls, Reply, BAD_ARGUMENTS),
+    "computer_use": Speech(
+        ComputerUseLanguage, _tool_calls, Reply, _tool_calls([("computer", {"action": "fly"})])
+    ),
+    "computer_items": Speech(
+        lambda: ComputerUseLanguage("computer_use_preview"),
+        _items,
+        _message,
+        _items([("computer", {"action": "fly"})]),
+    ),
+}
+IN_CODE = pytest.param("code", marks=pytest.mark.worker)
+OTHERS = [name for name in SPEECHES if name != "code"]
+
+
+@pytest.fixture(params=[IN_CODE, *OTHERS])
+def speech(request: pytest.FixtureRequest) -> Speech:
+    """Each language in turn."""
+    return SPEECHES[request.param]
+
+
+IMAGE = "data:image/png;base64,AAAA"
+
+
+def screen(action: Action) -> Observation:
+    """What a fake computer shows after an action."""
+    return ComputerObservation(text=f"done: {action}", image=IMAGE, current_url="http://x.test/")
+
+
+class Person(MultiStepAgent):
+    """An agent with a fake computer."""
+
+    def init_run(self, session: AgentSession) -> None:
+        self.world = session.run.environment = FakeEnvironment(["a screen"], respond=screen)
+
+
+def add(a: int, b: int) -> int:
+    """The sum of two numbers."""
+    return a + b
+
+
+def fail(why: str) -> str:
+    """Never works."""
+    raise ValueError(why)
+
+
+def agent(speech: Speech, *replies: Any, **settings: Any) -> Person:
+    tools: list[Any] = [add, fail, ComputerTool(), StopTool()]
+    settings = {"name": "main", "tools": tools, "language": speech.language(), **settings}
+    return Person(model=ScriptedLLM(list(replies)), **settings)
+
+
+def seen(session: AgentSession, step: int) -> str:
+    """The observation of a step as one text."""
+    found = session.steps[step]["action"]["observation"]
+    return "\n".join(map(str, found)) if isinstance(found, list) else str(found)
+
+
+def prompt(a: MultiStepAgent, call: int) -> str:
+    model = a.model
+    assert isinstance(model, ScriptedLLM)
+    return "\n".join(text_of(m["content"]) for m in model.calls[call].messages)
+
+
+def test_finish(speech: Speech) -> None:
+    session = agent(speech, speech.finish("42")).run("t")
+    assert (session.status, session.stop_reason) == (Status.DONE, StopReason.FINISHED)
+    assert session.final_results["output"] == "42"
+
+
+def test_the_terminal_tool_ends_every_run(speech: Speech) -> None:
+    session = agent(speech, speech.call("stop", output="42", log="so")).run("t")
+    assert session.final_results == {"output": "42", "log": "so"}
+
+
+def test_a_tool_call_and_what_the_next_prompt_says_of_it(speech: Speech) -> None:
+    a = agent(speech, speech.call("add", a=1, b=2), speech.finish("3"))
+    session = a.run("t")
+    assert "3" in seen(session, 0)
+    assert "add(a=1, b=2)" in session.steps[0]["action"]["code"]
+    assert "3" in prompt(a, 1).split("so", 1)[1]
+    assert session.to_dict()["info"]["call_stat"]["__main__"]["llm_call"] == 2
+
+
+def test_an_act_on_the_computer(speech: Speech) -> None:
+    a = agent(speech, speech.call("computer", action="click", x=3, y=4), speech.finish("ok"))
+    session = a.run("t")
+    (action,) = a.world.actions
+    assert isinstance(action, ComputerAction) and (action.x, action.y) == (3, 4)
+    assert "done: computer(action='click', x=3, y=4)" in seen(session, 0)
+    said = session.steps[0]["action"]["code"].replace('"', "'")
+    assert "computer(action='click', x=3, y=4)" in said and said in prompt(a, 1)
+    (shown,) = session.steps[0]["action"]["screens"]
+    assert (shown["image"], shown["current_url"]) == (IMAGE, "http://x.test/")
+
+
+def test_several_calls_in_one_reply(speech: Speech) -> None:
+    calls = [
+        ("add", {"a": 1, "b": 2}),
+        ("computer", {"action": "type", "text": "x"}),
+        ("add", {"a": 20, "b": 2}),
+    ]
+    session = agent(speech, speech.calls(calls), speech.finish("ok")).run("t")
+    told = seen(session, 0)
+    assert 0 <= told.index("3") < told.index("done: computer") < told.index("22")
+
+
+def test_a_sub_agent(speech: Speech) -> None:
+    helper = agent(speech, speech.finish("deep"), name="helper", description="Helps.")
+    a = agent(speech, speech.call("helper", task="dig"), speech.finish("ok"), sub_agents=[helper])
+    row = a.run("t").to_dict()
+    action = row["steps"][0]["action"]
+    assert action["observation"]["output"] == "deep"
+    assert [s["task"] for s in action["sub_sessions"]] == ["dig"]
+
+
+def test_a_reply_of_bad_form_becomes_an_observation(speech: Speech) -> None:
+    a = agent(speech, speech.broken, speech.finish("ok"))
+    session = a.run("t")
+    assert seen(session, 0).startswith("ParseError: ")
+    assert session.status is Status.DONE and "ParseError: " in prompt(a, 1)
+
+
+def test_an_exception_of_a_tool_becomes_an_observation(speech: Speech) -> None:
+    session = agent(speech, speech.call("fail", why="broken pipe"), speech.finish("ok")).run("t")
+    assert "ValueError: broken pipe" in seen(session, 0)
+    assert session.status is Status.DONE
+
+
+def test_an_unknown_tool_becomes_an_observation(speech: Speech) -> None:
+    session = agent(speech, speech.call("nothing", x=1), speech.finish("ok")).run("t")
+    assert "nothing" in seen(session, 0) and "rror" in seen(session, 0)
+    assert session.status is Status.DONE
+
+
+def test_a_limit(speech: Speech) -> None:
+    replies = [speech.call("add", a=n, b=1) for n in range(5)]
+    session = agent(speech, *replies, max_steps=3).run("t")
+    assert (session.stop_reason, len(session.steps)) == (StopReason.STEPS, 3)
+    session = agent(speech, *replies).run("t", budget=Budget(max_tokens=1))
+    assert (session.status, session.stop_reason) == (Status.PROBLEM, StopReason.TOKENS)
+
+
+def test_equal_steps_end_a_run(speech: Speech) -> None:
+    replies = [speech.call("computer", action="wait")] * 9
+    session = agent(speech, *replies, stuck_limit=3).run("t")
+    assert (session.stop_reason, len(session.steps)) == (StopReason.STUCK, 3)
+
+
+@pytest.mark.parametrize("call", [("fail", {"why": "x"}), ("computer", {"action": "wait"})])
+def test_a_rejected_call_is_told_and_the_run_goes_on(speech: Speech, call: Call) -> None:
+    approver = RuleApprover(reject=[r"^fail\(", "wait"])
+    a = agent(speech, speech.calls([call]), speech.finish("ok"), approver=approver)
+    session = a.run("t")
+    assert "not allowed" in seen(session, 0) and session.status is Status.DONE
+    assert a.world.actions == [] and "not allowed" in prompt(a, 1)
+
+
+@pytest.mark.parametrize("call", [("fail", {"why": "x"}), ("computer", {"action": "wait"})])
+def test_a_stop_by_the_guard(speech: Speech, call: Call) -> None:
+    approver = RuleApprover(stop=[r"^fail\(", "wait"])
+    a = agent(speech, speech.calls([call]), approver=approver)
+    session = a.run("t")
+    assert (session.status, session.stop_reason) == (Status.SENSITIVE_ACTION, StopReason.GUARD)
+    assert a.world.actions == []
+
+
+def test_rows_are_rebuilt_from_the_journal(speech: Speech, tmp_path: Path) -> None:
+    replies = [speech.call("computer", action="click", x=1, y=2), speech.finish("ok")]
+    with Journal(tmp_path / "journal") as journal:
+        session = agent(speech, *replies).run("t", journal=journal)
+    (rebuilt,) = sessions_from_events(read_events(tmp_path / "journal")).values()
+    assert json.dumps(rebuilt.to_dict()) == json.dumps(session.to_dict())
+
+
+def test_without_model_texts_there_are_no_items_and_images(speech: Speech) -> None:
+    replies = [speech.call("computer", action="click", x=1, y=2), speech.finish("ok")]
+    a = agent(speech, *replies, store_io=False)
+    row = json.dumps(a.run("t").to_dict())
+    assert IMAGE not in row and '"items"' not in row
+    assert "done: computer(action='click', x=1, y=2)" in prompt(a, 1)
+
+
+def test_a_recording_is_replayed(speech: Speech, tmp_path: Path) -> None:
+    replies = [
+        speech.call("computer", action="click", x=1, y=2),
+        speech.call("add", a=1, b=2),
+        speech.finish("ok"),
+    ]
+    a = agent(speech)
+    path = tmp_path / "replies.jsonl"
+    inner = ScriptedLLM(replies).backend
+    assert inner is not None
+    recorded = a.updated({"model": LLM(backend=RecordBackend(path, inner))}).run("t")
+    replayed = a.updated({"model": LLM(call_target=f"replay:{path}")}).run("t")
+    for session in (recorded, replayed):
+        assert session.final_results["output"] == "ok", session.message
+    told = [[s["action"]["observation"] for s in x.steps] for x in (recorded, replayed)]
+    assert told[0] == told[1]
+    items = [[s["action"]["llm_info"].get("items") for s in x.steps] for x in (recorded, replayed)]
+    assert items[0] == items[1]
+
+
+def test_the_history_shows_calls_and_observations_in_order(speech: Speech) -> None:
+    replies = [speech.call("add", a=n, b=100) for n in (1, 2, 3)]
+    a = agent(speech, *replies, speech.finish("ok"), recent_steps=2)
+    a.run("t")
+    model = a.model
+    assert isinstance(model, ScriptedLLM)
+    last = prompt(a, 3)
+    assert "103" in last and "102" in last and "101" not in last
+    assert "(Steps 0 to 0 are not shown.)" in last
+    roles = [m["role"] for m in model.calls[3].messages]
+    assert roles[:3] == ["system", "user", "assistant"] and roles[-1] == "user"
