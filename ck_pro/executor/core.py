@@ -64,6 +64,8 @@ class CodeExecutor:
         require_isolation: "full", or names out of `LAYERS`: refuse to run without them.
         preload: modules (say "numpy") that are there at no cost to a session; loaded once per
             process of the agent.
+        disk_mb: megabytes that the files in the working directory may grow by, all together, from
+            the first step on.
 
     Raises:
         ConfigError: an argument is not usable.
@@ -90,6 +92,7 @@ class CodeExecutor:
         stateful: bool = True,
         require_isolation: str | Collection[str] | None = None,
         preload: Sequence[str] = (),
+        disk_mb: int = 4096,
     ):
         self.functions: dict[str, Function] = dict(functions or {})
         self.terminal = frozenset([terminal] if isinstance(terminal, str) else terminal)
@@ -97,6 +100,7 @@ class CodeExecutor:
         self.call_timeout = call_timeout
         self.wall_timeout = wall_timeout
         self.memory_mb = memory_mb
+        self.disk_mb = disk_mb
         self.network = network
         self.max_output = max_output
         self.stateful = stateful
@@ -107,6 +111,7 @@ class CodeExecutor:
         self._worker: WorkerProcess | None = None
         self._handles = Handles()
         self._sent: dict[str, Function] | None = None
+        self._held_first: list[int] | None = None
         self._step = 0
         self._closed = False
         self._has_commands = False
@@ -119,6 +124,7 @@ class CodeExecutor:
             ("call_timeout", self.call_timeout),
             ("wall_timeout", self.wall_timeout),
             ("memory_mb", self.memory_mb),
+            ("disk_mb", self.disk_mb),
             ("max_output", self.max_output),
         ):
             if value is not None and not value > 0:
@@ -315,6 +321,7 @@ class CodeExecutor:
             self._sent = None
             self._has_commands = False
             self._worker = WorkerProcess(self._config(), self.preload, self._restore)
+            self._held_first = self._held_first or self._worker.held
         return self._worker
 
     def _restore(self, tagged: dict[str, Any]) -> Any:
@@ -324,6 +331,8 @@ class CodeExecutor:
         return {
             "value_limit": self.max_output,
             "memory_mb": self.memory_mb,
+            "disk_mb": self.disk_mb,
+            "held_first": self._held_first,
             "network": self.network,
             "layers": self.layers,
             "layers_known": LAYERS,

@@ -64,6 +64,7 @@ class WorkerProcess:
         self.mark = make_mark(nonce := secrets.token_hex(8))
         self._reader = wire.FrameReader(restore)
         self._send_lock = threading.Lock()
+        self.held: list[int] | None = None  # what was in the working directory at its start
         self._why: dict[str, Any] | None = None
         self._lines = b""
         self._pidfd = -1
@@ -270,6 +271,7 @@ class WorkerProcess:
         self._lines += data
         for line in self._lines.split(b"\n")[:-1]:
             said = json.loads(line)
+            self.held = said.get("held", self.held)
             if "why" in said:
                 self._why = said
         if not data and self._why is None:

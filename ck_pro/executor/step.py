@@ -108,6 +108,18 @@ def died(error: Exception) -> CodeError:
             f"killed: the code and its children used more than {why['limit']} MB of memory. "
             f"{_LOST}",
         )
+    if why["why"] == "disk":
+        return CodeError(
+            "OSError",
+            f"killed: the files in the working directory grew by more than {why['limit']} MB. "
+            f"{_LOST} Delete those that are not needed.",
+        )
+    if why["why"] == "files":
+        return CodeError(
+            "OSError",
+            f"killed: more than {why['limit']} new files in the working directory. {_LOST} "
+            "Delete those that are not needed.",
+        )
     if why["why"] == "tasks":
         return CodeError(
             "WorkerDied", f"killed: more than {why['limit']} processes and threads. {_LOST}"

@@ -541,3 +541,52 @@ def test_places_outside_the_hidden_ones(tmp_path):
         str(tmp_path / "b" / "c") == one or str(tmp_path / "b" / "c").startswith(one + "/")
         for one in found
     )
+
+
+FILL = """
+import os, time
+piece = os.urandom(1 << 20)
+for i in range(200):
+    with open(f'{kind}{i}', 'wb') as file:
+        file.write(piece)
+        if kind == 'gone':
+            os.unlink(file.name)
+            keep.append(os.dup(file.fileno()))
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("kind", ["kept", "gone"])
+def test_the_working_directory_cannot_be_filled(tmp_path, isolation, kind):
+    needs(isolation, "namespaces", "mounts")
+    (tmp_path / "there before").write_bytes(bytes(60 << 20))
+    with CodeExecutor(workdir=tmp_path, disk_mb=50) as executor:
+        result = executor.run(f"kind, keep = {kind!r}, []" + FILL, timeout=100)
+        assert result.state_lost and result.error.type == "OSError", result.error
+        assert "50 MB" in result.error.message
+        # it can be cleared up, and only then be filled again
+        again = executor.run("import glob, os\nfor f in glob.glob('kept*'): os.unlink(f)\n'clear'")
+        assert again.value == "'clear'" and again.error is None
+        assert executor.run("open('new', 'wb').write(bytes(20 << 20))").value == str(20 << 20)
+        assert executor.run("open('big', 'wb').write(bytes(60 << 20))").error.type == "OSError"
+
+
+def test_the_number_of_files_is_limited(tmp_path, monkeypatch):
+    from ck_pro.executor.worker import disk
+
+    monkeypatch.setattr(disk, "MAX_NEW_FILES", 5)
+    monkeypatch.setattr(disk, "_SLACK_FILES", 0)
+    monkeypatch.setattr(disk, "_EVERY_SECONDS", 0)
+    monkeypatch.setattr(disk, "_SHARE", 0)
+    watched = disk.Disk(str(tmp_path), 10, None, False)
+    (tmp_path / "folder").mkdir()
+    for number in range(5):
+        assert watched.look() is None
+        (tmp_path / "folder" / str(number)).touch()
+    assert watched.look() == {"why": "files", "limit": 5}
+    monkeypatch.setattr(disk, "_SLACK_FILES", 1)
+    later = disk.Disk(str(tmp_path), 10, watched.held, False)
+    assert later.look() is None  # another worker may clear up
+    os.link(tmp_path / "folder" / "1", tmp_path / "another name")
+    (tmp_path / "a link").symlink_to("/")
+    assert later.look() == {"why": "files", "limit": 5}

@@ -20,16 +20,17 @@ _PAGE = resource.getpagesize()
 _MEGABYTE = 1 << 20
 
 
-def set_limits(memory_mb: int, own_user: bool) -> None:
+def set_limits(memory_mb: int, disk_mb: int, own_user: bool) -> None:
     """Set this process's limits, for good.
 
     Args:
+        disk_mb: of a single file, if that is less than `MAX_FILE_BYTES`.
         memory_mb: of address space, beyond what the process has now.
         own_user: processes are counted apart from the rest of the user's.
     """
     limits = {
         "AS": memory_mb * _MEGABYTE + _address_space() + _HEADROOM,
-        "FSIZE": MAX_FILE_BYTES,
+        "FSIZE": min(MAX_FILE_BYTES, disk_mb * _MEGABYTE),
         "NOFILE": MAX_FILES,
         "CORE": 0,
     }

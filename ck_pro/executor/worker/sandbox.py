@@ -240,7 +240,8 @@ class Sandbox:
         return True
 
     def _set_limits(self) -> None:
-        limits.set_limits(self._config["memory_mb"], self._own_user)
+        config = self._config
+        limits.set_limits(config["memory_mb"], config["disk_mb"], self._own_user)
 
     def _landlock(self) -> None:
         config = self._config

@@ -3,8 +3,9 @@
 The zygote's fork (outside) enters new namespaces and waits. Its child (inside) is the first
 process of the pid namespace: when it ends the kernel ends everything in there. It forks the worker
 and, in the meantime, arranges a network and mounts, which the worker joins before it confines
-itself. Inside tells the parent, as lines of JSON: `{"up": true}` (with a pidfd of its own, to kill
-all by), and at the end `{"why": ..., ...}`. The parent tells it nothing: it closes its end.
+itself. Inside tells the parent, as lines of JSON: `{"up": true, "held": ...}` (with a pidfd of its
+own, to kill all by), and at the end `{"why": ..., ...}`. The parent tells it nothing: it closes its
+end.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import cgroup, kernel, mounts
+from .disk import Disk
 from .limits import Watchdog
 from .runtime import Worker
 from .sandbox import Sandbox
@@ -93,11 +95,12 @@ def _inside(
         os.close(pipe)
         sandbox.protect()
         arranged, descriptors = sandbox.arrange()
+        private = sandbox.private_proc
+        disk = Disk(config["workdir"], config["disk_mb"], config["held_first"], private)
         _tell(ours, arranged, descriptors)
         ours.close()
-        _say_up(sock, sandbox)
-        watchdog = Watchdog(config["memory_mb"], sandbox.private_proc)
-        why = _watch(sock, pid, watchdog)
+        _say_up(sock, sandbox, disk)
+        why = _watch(sock, pid, Watchdog(config["memory_mb"], private), disk)
         if why is not None:
             if sandbox.group is not None and cgroup.ran_out(sandbox.group):
                 why = {"why": "memory", "limit": config["memory_mb"]}
@@ -110,16 +113,16 @@ def _inside(
         os._exit(0)
 
 
-def _say_up(sock: socket.socket, sandbox: Sandbox) -> None:
+def _say_up(sock: socket.socket, sandbox: Sandbox, disk: Disk) -> None:
     try:
         # killing the inside process is enough only if it takes all others with it
         pidfds = (kernel.pidfd_of(os.getpid()),) if sandbox.own_pids else ()
     except OSError:
         pidfds = ()
-    _tell(sock, {"up": True}, pidfds)
+    _tell(sock, {"up": True, "held": disk.held}, pidfds)
 
 
-def _watch(sock: socket.socket, pid: int, watchdog: Watchdog) -> dict[str, Any] | None:
+def _watch(sock: socket.socket, pid: int, watchdog: Watchdog, disk: Disk) -> dict[str, Any] | None:
     """Wait for the end. None: the parent let go; else why it came to an end by itself."""
     poll = select.poll()
     poll.register(sock.fileno(), select.POLLIN)
@@ -138,7 +141,7 @@ def _watch(sock: socket.socket, pid: int, watchdog: Watchdog) -> dict[str, Any] 
                 break
         now = time.monotonic()
         if now >= look_at:
-            why = watchdog.look()
+            why = watchdog.look() or disk.look()
             if why is not None:
                 return why
             look_at = now + watchdog.interval

@@ -1,0 +1,102 @@
+"""How much the working directory holds: what the watchdog of a session looks at beside memory."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Sequence
+
+MAX_NEW_FILES = 100_000
+_MEGABYTE = 1 << 20
+_SLACK = 16 * _MEGABYTE
+_SLACK_FILES = 1000
+_EVERY_SECONDS, _SHARE = 0.2, 50
+_BLOCK = 512  # of `st_blocks`, whatever the file system's own are
+
+
+class Disk:
+    """Watches the files of a working directory: their size and their number.
+
+    Args:
+        workdir: the directory.
+        limit_mb: megabytes that may be added to what it held at the beginning of the session.
+        first: what it held then, as `held` of the session's first worker; None for the first one.
+        private: `/proc` shows the worker's processes only: files that have no name are found too.
+    """
+
+    def __init__(self, workdir: str, limit_mb: int, first: Sequence[int] | None, private: bool):
+        self._workdir = workdir
+        self._megabytes = limit_mb
+        self._private = private
+        self._free = _free(workdir)
+        began = time.monotonic()
+        self.held = self._measure()
+        self._look_at = began + _EVERY_SECONDS
+        size, files = self.held if first is None else first
+        # what is too full already may still be cleared up
+        self._limit = max(size + limit_mb * _MEGABYTE, self.held[0] + _SLACK)
+        self._files = max(files + MAX_NEW_FILES, self.held[1] + _SLACK_FILES)
+        self._left = self._limit - self.held[0]
+
+    def look(self) -> dict[str, object] | None:
+        """Give why all must end, or None. Cheap, save if much was written or some time went by."""
+        now = time.monotonic()
+        free = _free(self._workdir)
+        if now < self._look_at and self._free - free < self._left // 2:
+            return None
+        size, files = self._measure()
+        self._look_at = now + max(_EVERY_SECONDS, _SHARE * (time.monotonic() - now))
+        self._free, self._left = free, self._limit - size
+        if size > self._limit:
+            return {"why": "disk", "limit": self._megabytes}
+        if files > self._files:
+            return {"why": "files", "limit": MAX_NEW_FILES}
+        return None
+
+    def _measure(self) -> tuple[int, int]:
+        seen: set[int] = set()  # files of several names
+        size = files = 0
+        folders = [self._workdir]
+        while folders:
+            try:
+                with os.scandir(folders.pop()) as entries:
+                    for entry in entries:
+                        files += 1
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                            continue
+                        facts = entry.stat(follow_symlinks=False)
+                        if facts.st_nlink > 1 and facts.st_ino in seen:
+                            continue
+                        seen.add(facts.st_ino)
+                        size += facts.st_blocks * _BLOCK
+            except OSError:  # it went away while we looked
+                continue
+        return size + (self._nameless() if self._private else 0), files
+
+    def _nameless(self) -> int:
+        """Sum up the files that were deleted while they were open."""
+        sizes: dict[int, int] = {}
+        device = os.stat(self._workdir).st_dev  # noqa: PTH116
+        for pid in os.listdir("/proc"):  # noqa: PTH208
+            if not pid.isdigit() or pid == "1":
+                continue
+            try:
+                for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+                    facts = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
+                    if facts.st_nlink or facts.st_dev != device:
+                        continue
+                    if stat.S_ISREG(facts.st_mode):
+                        sizes[facts.st_ino] = facts.st_blocks * _BLOCK
+            except OSError:  # its process has ended
+                continue
+        return sum(sizes.values())
+
+
+def _free(place: str) -> int:
+    try:
+        facts = os.statvfs(place)
+    except OSError:
+        return 0
+    return facts.f_bfree * facts.f_frsize
