@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, overload
 
@@ -22,16 +22,40 @@ FORKED = "forked"
 """Kind of the event that tells of a fork: `origin` (a folder), `at` (a step of the main session)
 and maybe `reply`, to be taken in that step in place of the model's."""
 
+_TRY, _ASIDE = re.compile(r"try-\d+"), re.compile(r"attempt-\d+")
 _BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
 _MESSAGE = re.compile(rb'\{"kind":"message","sid":"[^"\\]*","data":\{"hash":"([0-9a-f]{32})",')
 _STATUS = b'{"kind":"status",'
 
 
 def journal_folders(path: Path) -> list[Path]:
-    """The journals of a path: itself, or those of the task folders in it, by name."""
-    if is_journal(path):
-        return [path]
-    return sorted(p for p in path.iterdir() if p.is_dir() and is_journal(p))
+    """The journals of a path: itself; or those of the task folders in it by name, those of a task's
+    tries in their order. Attempts that were moved aside are none of them.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    found = [p for p in _subfolders(path) if not _ASIDE.fullmatch(p.name)]
+    if is_journal(path) or any(map(_is_try, found)):
+        return _of_task(path)
+    return [journal for task in found for journal in _of_task(task)]
+
+
+def _of_task(folder: Path) -> list[Path]:
+    own = [folder] if is_journal(folder) else []
+    return [*own, *(p for p in _subfolders(folder) if _is_try(p))]
+
+
+def _is_try(folder: Path) -> bool:
+    return _TRY.fullmatch(folder.name) is not None and is_journal(folder)
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    """The folders in one, by name, numbers by their value."""
+    return sorted(
+        (p for p in folder.iterdir() if p.is_dir()),
+        key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", p.name)],
+    )
 
 
 def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[str, Any]]:
@@ -80,20 +104,6 @@ def has_ended(folder: Path) -> bool:
 def ends_run(event: Mapping[str, Any]) -> bool:
     """Whether a `status` event is that of a main session that came to its end."""
     return event.get("parent") is None and event["data"].get("status") != "in_progress"
-
-
-def edited_reply(events: Iterable[Mapping[str, Any]]) -> str | None:
-    """What a fork wants in place of the model's next reply; None when nothing, or when its step
-    has its reply already."""
-    wanted: str | None = None
-    main, at = "", 0
-    for event in events:
-        if event["kind"] == FORKED:
-            main, at = event["sid"], event["data"]["at"]
-            wanted = event["data"].get("reply")
-        elif (event["kind"], event["phase"], event["sid"]) == ("model_call", "action", main):
-            wanted = None if (event["i"] or 0) >= at else wanted
-    return wanted
 
 
 def known_messages(file: BinaryIO, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

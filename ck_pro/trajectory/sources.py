@@ -89,16 +89,19 @@ def read_records(paths: Sequence[Path], *, light: bool = False) -> Iterator[Reco
 
 
 def record_index(path: Path) -> dict[str, Callable[[], Record | Problem]]:
-    """How to read each row of one input, by the id of its task; of two with one id the last.
+    """How to read each row of one input, by the id of its task; of two lines with one id the
+    last, while several tries of a task are told apart.
 
     Runs that have not ended are read too. Only ids are kept in memory.
     """
-    if path.is_dir():
-        return {
-            _id_of_journal(folder): partial(_row_of_journal, folder, False, unfinished=True)
-            for folder in journal_folders(path)
-        }
     found: dict[str, Callable[[], Record | Problem]] = {}
+    if path.is_dir():
+        for folder in journal_folders(path):
+            key = _id_of_journal(folder)
+            while key in found:  # tries of one task
+                key = f"{key}/{folder.name}"
+            found[key] = partial(_row_of_journal, folder, False, unfinished=True)
+        return found
     at = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):

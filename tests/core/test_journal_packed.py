@@ -17,7 +17,6 @@ from ck_pro.journal import (
     EVENTS_FILE,
     Journal,
     compress_journal,
-    edited_reply,
     has_ended,
     journal_folders,
     locked_folder,
@@ -240,12 +239,15 @@ def test_opening_waits_for_who_holds_the_folder(tmp_path: Path) -> None:
     assert opened.is_set()
 
 
-def test_the_edited_reply_of_a_fork() -> None:
-    fork = {"kind": "forked", "sid": "s", "i": 2, "phase": None, "data": {"at": 2, "reply": "x"}}
-    call = {"kind": "model_call", "sid": "s", "phase": "action", "i": 1, "data": {}}
-    assert edited_reply([call]) is None
-    assert edited_reply([call, fork]) == "x"
-    assert edited_reply([call, fork, {**call, "i": 2, "phase": "plan"}]) == "x"
-    assert edited_reply([call, fork, {**call, "i": 2, "sid": "child"}]) == "x"
-    assert edited_reply([call, fork, {**call, "i": 2}]) is None
-    assert edited_reply([call, {**fork, "data": {"at": 2}}]) is None
+def test_the_journals_of_a_run(tmp_path: Path) -> None:
+    names = ["a/try-2", "a/try-10", "a/attempt-1/try-1", "b", "b/attempt-1", "c10", "c9", "d/x"]
+    for name in names:
+        Journal(tmp_path / name).close()
+
+    def found(path: Path) -> list[str]:
+        return [str(p.relative_to(tmp_path)) for p in journal_folders(path)]
+
+    assert found(tmp_path) == ["a/try-2", "a/try-10", "b", "c9", "c10"]
+    assert found(tmp_path / "a") == ["a/try-2", "a/try-10"]
+    assert found(tmp_path / "b") == ["b"]
+    assert found(tmp_path / "a" / "try-10") == ["a/try-10"]
