@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -39,17 +39,29 @@ def model_settings(agent: KwargsInitializable, target: str) -> dict[str, Any]:
     return settings_of_models(agent, {"call_target": target})
 
 
-def asks_a_person(agent: KwargsInitializable) -> bool:
-    """Whether any of an agent's models is a person at the terminal."""
-    return any(_ends_manual(llm.call_target) for _, llm in parts_of(agent, LLM))
+def asks_a_person(agent: KwargsInitializable, judge: LLM | None = None) -> bool:
+    """Whether any of an agent's models, or the judge, is a person at the terminal."""
+    models = [llm for _, llm in parts_of(agent, LLM)] + ([judge] if judge is not None else [])
+    return any(_ends_manual(llm.call_target) for llm in models)
 
 
-def check_services(agent: KwargsInitializable, *, money_limit: bool = False) -> None:
+def _models(agent: KwargsInitializable, judge: LLM | None) -> Iterator[tuple[str, LLM]]:
+    """The models that may be asked, with the setting that each is."""
+    for path, llm in parts_of(agent, LLM, skip=_idle):
+        yield ".".join(path), llm
+    if judge is not None:
+        yield "the judge's model", judge
+
+
+def check_services(
+    agent: KwargsInitializable, *, money_limit: bool = False, judge: LLM | None = None
+) -> None:
     """Find out whether everything that the agent's settings name can be used and reached.
 
     Args:
         agent: with everything below it.
         money_limit: the tasks have a limit of money, so the price of every model must be known.
+        judge: a model that is asked beside those of the agent.
 
     Raises:
         ModelError: a model: its key, recording or package is missing, or nothing listens.
@@ -59,7 +71,7 @@ def check_services(agent: KwargsInitializable, *, money_limit: bool = False) -> 
     if isinstance(agent, AgentSettings):
         agent.check()
     seen: set[str] = set()
-    for path, llm in parts_of(agent, LLM, skip=_idle):
+    for where, llm in _models(agent, judge):
         if llm.backend is not None:
             continue
         if llm.call_target not in seen:
@@ -69,7 +81,7 @@ def check_services(agent: KwargsInitializable, *, money_limit: bool = False) -> 
             if url:
                 _connect(url, llm.call_target)
         if money_limit:
-            _check_price(".".join(path), llm)
+            _check_price(where, llm)
     for _, config in parts_of(agent, WebEnvConfig, skip=_idle):
         server = config.given_server() or f"chromium {config.chromium}"
         if server in seen:
@@ -81,7 +93,9 @@ def check_services(agent: KwargsInitializable, *, money_limit: bool = False) -> 
             check_chromium(config.chromium)
 
 
-def probe_services(agent: KwargsInitializable, *, money_limit: bool = False) -> None:
+def probe_services(
+    agent: KwargsInitializable, *, money_limit: bool = False, judge: LLM | None = None
+) -> None:
     """After a failure: `check_services`, and whether each service does what it is for.
 
     Every model is asked for one short reply (a person or a recording is not), and a browser
@@ -90,9 +104,9 @@ def probe_services(agent: KwargsInitializable, *, money_limit: bool = False) -> 
     Raises:
         CKError: as `check_services`; a model refuses, or the server cannot be started.
     """
-    check_services(agent, money_limit=money_limit)
+    check_services(agent, money_limit=money_limit, judge=judge)
     asked: set[tuple[str, str]] = set()
-    for _, llm in parts_of(agent, LLM, skip=_idle):
+    for _, llm in _models(agent, judge):
         key = (llm.call_target, repr(llm.call_kwargs))
         if llm.backend is None and key not in asked:
             asked.add(key)

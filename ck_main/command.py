@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,24 +14,33 @@ import click
 from rich.console import Console
 
 from ck_main.checks import model_settings, probe_services
+from ck_main.choosing import TryOptions
 from ck_main.dataset import Task, safe_name
 from ck_main.display import is_done, printable
 from ck_main.job import Job, exit_code_of, run_job, run_tasks
+from ck_main.limits import RunLimits
 from ck_main.logs import write_crash
+from ck_main.options import task_options
 from ck_main.rows import RowFile
-from ck_main.runner import ExitCode, RunOptions
+from ck_main.run_options import ExitCode, RunOptions
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
+from ck_pro.model import LLM
 from ck_pro.settings import leaves, line_of, load_settings, merge_settings, parse_update
 
 _Agent = TypeVar("_Agent", bound=MultiStepAgent)
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-_FILE = click.Path(path_type=Path)
+__all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
+_LIMITS = ("max_steps", "max_seconds", "max_tokens", "max_money")
+_OF_FILES = (
+    *("ids", "limit", "shard", "rerun", "order", "files_dir"),
+    *(f"run_{name}" for name in _LIMITS),
+)
 HELP = """\
 \b
 The same command again continues: tasks whose row is in the output are not run
 again, and nothing in the output is ever overwritten. Beside OUTPUT.jsonl the
-folder OUTPUT/ has one folder per task (journal, files) and run.log.
+folder OUTPUT/ has one folder per task (journal, files), status.json (how the
+run stands) and run.log; OUTPUT.tries.jsonl has the tries that --choose left.
 
 \b
 Models: manual | gpt:NAME | http(s)://HOST/v1 | replay:FILE | record:FILE:MODEL
@@ -46,6 +54,7 @@ Exit codes:
   4    the output cannot be written; what was written stays
   5    a model or the browser server cannot be reached or refuses
   6    an error of ours; the message says where the full log is
+  7    a limit of the whole run was reached; the same command continues
   130  stopped by Ctrl-C or SIGTERM; the same command continues
 
 \b
@@ -57,17 +66,6 @@ Environment:
   NO_COLOR          plain text on a terminal
 """
 """The end of every command's `--help`."""
-
-
-class Finite(click.FloatRange):
-    """A number within a range that is one: neither `nan` nor `inf`."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.FloatRange.convert`."""
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a number of finite size.", param, ctx)
-        return number
 
 
 def build_agent(
@@ -130,63 +128,12 @@ def _line(config: Path | None, names: Sequence[str]) -> str:
     return f", line {line}" if line else ""
 
 
-_OPTIONS = (
-    click.option(
-        "-i", "--input", "input_", type=_FILE, help="Task file: JSON lines or a JSON list."
-    ),
-    click.option("-o", "--output", type=_FILE, help="File that rows are appended to."),
-    click.option("-c", "--config", type=_FILE, help="Settings: YAML, JSON or a Python dict."),
-    click.option(
-        "-u",
-        "--updates",
-        multiple=True,
-        metavar="DICT|NAME=VALUE",
-        help="Settings over those of the file; may be repeated, the last wins.",
-    ),
-    click.option("-m", "--model", metavar="MODEL", help="The model of every agent; see below."),
-    click.option("-t", "--task", help="One task on the command line; its answer goes to stdout."),
-    click.option("--ids", metavar="ID,...", help="Only these tasks of the file."),
-    click.option("--limit", type=click.IntRange(min=1), help="Only the first N of them."),
-    click.option("--files-dir", type=_FILE, help="Where file_name is looked up.  [beside --input]"),
-    click.option(
-        "-w",
-        "--workers",
-        type=click.IntRange(1, 256),
-        default=1,
-        show_default=True,
-        help="Tasks at once.",
-    ),
-    click.option("--max-steps", type=click.IntRange(min=1), help="Steps per task, of all agents."),
-    click.option("--max-seconds", type=Finite(min=0, min_open=True), help="Wall time per task."),
-    click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens per task."),
-    click.option("--max-money", type=Finite(min=0), help="USD per task."),
-    click.option("--plain", is_flag=True, help="One line per finished task, no live table."),
-)
-
-
-def task_options(function: _Function) -> _Function:
-    """Give a command the options of every command that runs tasks."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
 def run_agent(
     kind: type[MultiStepAgent],
     *,
-    input_: Path | None,
-    output: Path | None,
-    config: Path | None,
-    updates: tuple[str, ...],
-    model: str | None,
-    task: str | None,
-    ids: str | None,
-    limit: int | None,
-    files_dir: Path | None,
-    plain: bool,
     default_output: Path,
     target_url: str | None = None,
-    **limits: Any,
+    **options: Any,
 ) -> ExitCode:
     """Do what a command with `task_options` was told.
 
@@ -194,41 +141,99 @@ def run_agent(
         kind: the class of the agent.
         default_output: where rows go when no output is named.
         target_url: the page to begin with, for tasks that name none.
-        limits: of each task, see `RunOptions`; `workers`.
-        input_, output, config, updates, model, task, ids, limit, files_dir, plain: the options.
+        options: all of the options, by their names; `input_` is --input.
 
     Raises:
         click.UsageError: options that do not go together.
         CKError: see `run_job`.
     """
-    if input_ is not None and task is not None:
-        raise click.UsageError("give --input or --task, not both")
-    if input_ is not None and output is None:
-        raise click.UsageError("--input needs --output FILE, where the rows go")
-    if input_ is None and (ids or limit or files_dir):
-        raise click.UsageError("--ids, --limit and --files-dir need --input")
-    if task is not None and not task.strip():
-        raise click.UsageError("--task is empty")
-    if files_dir is not None and not files_dir.is_dir():
-        raise click.UsageError(f"--files-dir {files_dir}: there is no such folder")
+    refuse(options)
     screen, out = Console(stderr=True), Console()
-    agent = build_agent(kind, config, updates, model)
-    money_limit = limits["max_money"] is not None
-    probe = lambda: probe_services(agent, money_limit=money_limit)  # noqa: E731
+    agent = build_agent(kind, options["config"], options["updates"], options["model"])
+    input_, task = options["input_"], options["task"]
     job = Job(
-        output=output or default_output,
+        output=options["output"] or default_output,
         input=input_,
-        files_dir=files_dir,
-        ids=split_ids(ids),
-        limit=limit,
-        options=RunOptions(**limits, probe=probe),
-        plain=plain,
+        files_dir=options["files_dir"],
+        ids=split_ids(options["ids"]),
+        limit=options["limit"],
+        shard=options["shard"],
+        rerun=frozenset(options["rerun"]),
+        in_order=options["order"] == "input",
+        options=run_options(agent, options),
+        plain=options["plain"],
         target_url=target_url,
+        log_json=options["log"] == "json",
+        metrics=options["metrics"],
     )
     if input_ is not None:
         return run_job(agent, job, screen, out)[0]
     job = replace(job, steps=True)
     return _one_by_one(agent, job, screen, iter([task]) if task is not None else _typed(screen))
+
+
+def refuse(options: Mapping[str, Any]) -> None:
+    """Raise click.UsageError for options that do not go together."""
+    input_, task, files_dir = options["input_"], options["task"], options["files_dir"]
+    if input_ is not None and task is not None:
+        raise click.UsageError("give --input or --task, not both")
+    if input_ is not None and options["output"] is None:
+        raise click.UsageError("--input needs --output FILE, where the rows go")
+    if input_ is None:
+        given = [n for n in _OF_FILES if options[n] not in (None, (), "end")]
+        if given:
+            said = ", ".join(f"--{n.replace('_', '-')}" for n in given)
+            raise click.UsageError(f"{said}: need --input, a file of tasks")
+    if task is not None and not task.strip():
+        raise click.UsageError("--task is empty")
+    if files_dir is not None and not files_dir.is_dir():
+        raise click.UsageError(f"--files-dir {files_dir}: there is no such folder")
+    if options["reflect"] and options["until"] is None:
+        raise click.UsageError("--reflect needs --until, which says when a try has failed")
+    if options["until"] and options["choose"]:
+        raise click.UsageError("--until stops at the first right try: there is nothing to --choose")
+    several = any(options[n] for n in ("until", "choose", "reflect"))
+    tries = options["tries"] or len(options["seeds"] or ()) or 1
+    if several and tries < 2:
+        raise click.UsageError("--until, --choose and --reflect need --tries K, at least 2")
+    seeds = options["seeds"] or ()
+    if seeds and (len(seeds) != tries or len(set(seeds)) < tries):
+        raise click.UsageError(f"--seeds: give {tries} different ones, one for each try")
+
+
+def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions:
+    """How the tasks are run, as the options say.
+
+    Raises:
+        ConfigError: the judge is no model.
+    """
+    judge: LLM | None = None
+    if options["judge_model"] is not None:
+        try:
+            judge = agent.model.updated({"call_target": options["judge_model"]})
+        except ConfigError as e:
+            raise ConfigError(f"--judge-model: {e}") from None
+    tries: TryOptions | None = None
+    seeds = options["seeds"] or ()
+    if options["tries"] or seeds:
+        tries = TryOptions(
+            options["tries"] or len(seeds),
+            seeds,
+            options["until"],
+            options["reflect"],
+            options["choose"],
+            judge,
+        )
+    chosen = RunOptions(
+        workers=options["workers"],
+        retries=options["retries"],
+        run=RunLimits(**{n: options[f"run_{n}"] for n in _LIMITS}),
+        tries=tries,
+        **{n: options[n] for n in _LIMITS},
+    )
+    money = chosen.limits_money
+    probe = lambda: probe_services(agent, money_limit=money, judge=chosen.judge)  # noqa: E731
+    return replace(chosen, probe=probe)
 
 
 def split_ids(text: str | None) -> tuple[str, ...]:

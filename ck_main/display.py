@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -19,6 +19,7 @@ from ck_main.dataset import Task
 from ck_main.rows import Outcome
 
 _SHOWN_RUNNING = 20
+_SCORES = {1: "right", 0: "WRONG", None: "not scored"}
 _STEERING = (*range(0x20), *range(0x7F, 0xA0))
 
 
@@ -74,6 +75,9 @@ class PlainDisplay:
         """Something happened in a task."""
         if self.steps and event["kind"] in ("step_started", "call_started", "step_ended"):
             self._line(step_line(event))
+        elif event["kind"] == "try_ended":
+            number = f"try {event['number']} of {event['tries']}"
+            self._line(Text(f"{printable(task_id)}, {number}: {try_line(event['row']['eval'])}"))
 
     def ended(self, outcome: Outcome) -> None:
         """A task ended."""
@@ -126,6 +130,8 @@ class LiveDisplay(PlainDisplay):
         with self._lock:
             if task_id in self._running:
                 self._running[task_id].take(event)
+        if event["kind"] == "try_ended":
+            super().event(task_id, event)
 
     def ended(self, outcome: Outcome) -> None:
         """A task ended."""
@@ -180,10 +186,20 @@ def step_line(event: dict[str, Any]) -> Text:
     return Text(f"{indent}  {said}")
 
 
+def try_line(scored: Mapping[str, Any]) -> str:
+    """One line for a try that ended: its answer, how it was scored and judged."""
+    said = [_SCORES[scored["corr"]]]
+    if "judge" in scored:
+        said.append(f"judged {'right' if scored['judge'] else 'wrong'}")
+    return f"{_cut(scored['pred'], 80)!r} ({', '.join(said)})"
+
+
 def outcome_line(outcome: Outcome) -> str:
     """One line for a task that ended."""
-    score = {1: "right", 0: "WRONG", None: "not scored"}[outcome.corr]
+    score = _SCORES[outcome.corr]
     used = f"{outcome.steps} steps, {outcome.seconds:.1f} s, {outcome.tokens:,} tokens"
+    if outcome.tries > 1:
+        used = f"{outcome.tries} tries, {used}"
     said = f": {_cut(outcome.message, 160)}" if outcome.message and not is_done(outcome) else ""
     answer = _cut(outcome.answer, 80)
     return f"{printable(outcome.id)}: {answer!r} ({score}; {used}; {_status(outcome)}{said})"

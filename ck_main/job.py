@@ -266,11 +266,11 @@ def run_tasks(
         CKError: found before the first task.
     """
     stop = threading.Event()
-    person = asks_a_person(agent)
+    person = asks_a_person(agent, job.options.judge)
     display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
     watcher = RunStatus(display, rows.path, total=total)
     runner = TaskRunner(agent, rows, job.options, watcher, stop, target_url=job.target_url)
-    check_services(agent, money_limit=job.options.limits_money)
+    check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
     for line in prepare() if prepare is not None else ():
         display.note(line)
     if rows.repaired:

@@ -41,7 +41,7 @@ class JsonLines(MaskingFormatter):
         line.update(thread=record.threadName, logger=record.name, message=record.getMessage())
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        line.update(getattr(record, "facts", {}))
+        line = {**getattr(record, "facts", {}), **line}
         text = json.dumps(line, default=str, ensure_ascii=False)
         return mask_all(text, lambda secret: json.dumps(secret, ensure_ascii=False)[1:-1])
 

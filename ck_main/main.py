@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ck_main.agent import CKAgent
-from ck_main.command import HELP, run_agent, run_command, task_options
+from ck_main.command import HELP, run_agent, run_command
+from ck_main.options import TaskCommand, task_options
 from ck_main.runner import ExitCode
 
 DEFAULT_OUTPUT = Path("runs/main.jsonl")
@@ -20,12 +21,19 @@ Examples:
   python -m ck_main.main -i tasks.jsonl -o runs/a.jsonl -c agent.yaml -u max_steps=20
   python -m ck_main.main --task "What is 17 * 23?" --model http://localhost:8000/v1
   python -m ck_main.main --model manual           (you play the model)
+  ... --workers 8 --run-max-money 20          (stops at 20 USD; again: goes on)
+  ... --tries 3 --until llm_judge --reflect   (try again, with advice)
+  ... --tries 5 --seeds 1,2,3,4,5 --choose vote
   ... -u web_agent.model.call_target=gpt:x -u "{'recent_steps': 5}"
 
 """
 
 
-@click.command(epilog=EPILOG + HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=TaskCommand,
+    epilog=EPILOG + HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @task_options
 def cli(**options: Any) -> ExitCode:
     """Run the tasks of a file, one --task, or (with neither) tasks that you type."""

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from ck_main.choosing import TryOptions
 from ck_main.limits import RunLimits, TaskBudget
-from ck_pro.model import Budget
+from ck_pro.model import LLM, Budget
 
 
 class ExitCode(IntEnum):
@@ -62,3 +62,8 @@ class RunOptions:
     def limits_money(self) -> bool:
         """Whether the price of every model must be known."""
         return self.max_money is not None or self.run.max_money is not None
+
+    @property
+    def judge(self) -> LLM | None:
+        """The model, none of the agent's, that is asked about tries."""
+        return self.tries.judge if self.tries is not None and self.tries.asks_judge else None

@@ -107,7 +107,7 @@ class RunStatus:
             self._counts[score] += 1
             self._counts["failed"] += outcome.status != "done"
         facts = {"task": outcome.id, "score": score, "status": outcome.status}
-        facts.update(stop_reason=outcome.stop_reason or "", message=outcome.message)
+        facts.update(stop_reason=outcome.stop_reason or "", reason=outcome.message)
         used = {"steps": outcome.steps, "tokens": outcome.tokens, "seconds": outcome.seconds}
         _events.info("task ended", extra={"facts": {**facts, **used, "tries": outcome.tries}})
         self._inner.ended(outcome)
