@@ -100,9 +100,15 @@ def changes(before: str, after: str) -> Changes:
 
 
 def all_new(before: str, after: str) -> bool:
-    """Whether no element of a page is one of those before: it was loaded anew."""
-    old, new = ({x.id for x in lines_of(tree)} - _EVERY_PAGE for tree in (before, after))
-    return bool(old and new) and not old & new
+    """Whether no element of a page is one of those before: it was loaded anew.
+
+    Where the page was scrolled, nothing is concluded: then other elements are to be expected.
+    """
+    old, new = ({x.id: str(x) for x in lines_of(tree)} for tree in (before, after))
+    if old.get(_SCROLL) != new.get(_SCROLL):
+        return False
+    was, now = old.keys() - _EVERY_PAGE, new.keys() - _EVERY_PAGE
+    return bool(was and now) and not was & now
 
 
 def changes_text(what: Changes) -> str:

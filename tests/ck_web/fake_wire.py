@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -53,7 +53,7 @@ class FakeWire:
         self.browsers: dict[str, dict[str, Any]] = {}
         self.files = {"DownloadedFiles/b1/x-1": ("../data set.csv", b"a,b\n1,2\n")}
         self.pages = dict(PAGES)
-        self.replies: dict[str, deque[str]] = {}
+        self.replies: defaultdict[str, deque[str]] = defaultdict(deque)
         self.elements: dict[str, Any] = {}
         self.goes: dict[str, int] = {}
         self._made = 0
@@ -152,6 +152,7 @@ class FakeWire:
             "html": None,
             "elements": self.elements if body.get("elements") else {},
             "boxed_screenshot": base64.b64encode(PNG).decode() if wants == "boxed" else "",
+            "nonboxed_screenshot": base64.b64encode(PNG).decode() if wants == "plain" else "",
             "downloaded_file_path": browser["files"],
             "downloads": [
                 {"path": p, "name": self.files[p][0], "size": len(self.files[p][1])}

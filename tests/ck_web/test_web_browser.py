@@ -109,7 +109,7 @@ def test_every_action_on_a_real_page(settings: dict[str, Any], tmp_path: Path) -
     env.step_state("restart")
     assert "saved as 'page.png'" in env.step_state("screenshot 1 page.png")
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
-    assert env.observe().image.startswith("data:image/png;base64,")
+    assert env.observe().image.startswith("data:image/jpeg;base64,")
     env.close()
 
 
@@ -135,8 +135,9 @@ def test_runs_share_one_server_and_its_death_is_told(
     a, b = (WebEnv({**settings, "max_browsers": 2}, workdir=tmp_path) for _ in range(2))
     assert a.sandbox and b.sandbox and a.sandbox.url == b.sandbox.url
     assert a.sandbox.id != b.sandbox.id
-    assert a._server is b._server and a._server is not None
-    a._server.stop()
+    server = a._browser.server
+    assert server is b._browser.server and server is not None
+    server.stop()
     with pytest.raises(BrowserServerError, match="ended by itself"):
         a.observe()
     a.close()

@@ -1,0 +1,187 @@
+"""The further actions, cookie banners and pictures in a real Chromium, on pages of our own."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ck_web import WebEnv, sandbox
+
+pytestmark = pytest.mark.browser
+
+HANDS = """<title>Hands</title><h1>Hands</h1><p id=said>nothing yet</p>
+<script>const say = (text) => { document.getElementById('said').textContent = text; };</script>
+<button onmouseenter="say('hovered')">Menu</button>
+<label><input type=checkbox> Oil</label> <label>Name <input id=name value=old></label>
+<label>Sizes <select multiple size=3><option>S<option>M<option>L</select></label>
+<label>File <input type=file multiple
+ onchange="say([...this.files].map((f) => f.name + ' ' + f.size).join(', '))"></label>
+<div draggable=true id=a role=button aria-label=Card>Card</div>
+<div id=b role=button aria-label=Box ondragover="event.preventDefault()"
+ ondrop="say('dropped')">Box</div>
+<canvas width=300 height=100 style="background: #eee; display: block"></canvas>
+<div id=list tabindex=0 role=group aria-label=List style="height: 60px; overflow: auto">
+<div style="height: 400px">start</div><button>Deep</button></div>
+<button onclick="say('Hello ' + prompt('Who?'))">Greet</button>
+<button onclick="setTimeout(() => say('late news'), 300)">Later</button>
+<a href="/more" target=_blank>More</a>
+<div style="height: 3000px"></div><p>The <b>end</b></p>
+<script>
+const canvas = document.querySelector('canvas');
+const at = (event) => `${event.type} ${event.offsetX},${event.offsetY}`;
+for (const kind of ['click', 'dblclick', 'contextmenu'])
+  canvas.addEventListener(kind, (event) => { event.preventDefault(); say(at(event)); });
+let path = 0;
+canvas.addEventListener('mousedown', () => { path = 0; });
+canvas.addEventListener('mousemove', (event) => { path += event.buttons; });
+canvas.addEventListener('mouseup', () => { if (path > 2) setTimeout(() => say('drawn'), 0); });
+canvas.addEventListener('wheel', (event) => say('turned ' + event.deltaY));
+document.getElementById('name').addEventListener('keydown', (event) => {
+  if (event.key === 'F2') say('key F2');
+});
+</script>"""
+
+BANNER = """<title>News</title><h1>News</h1><p>An article about cookies that one bakes.</p>
+<div role=dialog aria-label="Your privacy" style="position: fixed; inset: 40px; background: #fff">
+<p>We and our partners use cookies.</p><button onclick="location = '/wrong'">Accept all</button>
+<button>Manage options</button>
+<button onclick="this.parentNode.remove()">Reject all</button></div>"""
+
+PICTURE = """<title>Map</title><canvas width=1200 height=700></canvas>
+<script>document.querySelector('canvas').getContext('2d').fillRect(10, 10, 500, 500);</script>"""
+
+PAGES = {"/banner": BANNER, "/picture": PICTURE, "/more": "<title>More</title><h1>More</h1>"}
+
+
+class _Site(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        data = PAGES.get(self.path, HANDS).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    """Address of a small web site."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    sandbox.stop_servers()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def _env(site: str, workdir: Path, path: str, **settings: Any) -> WebEnv:
+    pictures = settings.pop("pictures", "asked")
+    allowed = {"allow": ["127.0.0.1"], "keep_server_seconds": 600, **settings}
+    return WebEnv(allowed, workdir=workdir, target_url=site + path, pictures=pictures)
+
+
+class _Hands:
+    """Does actions on elements by role and name."""
+
+    def __init__(self, env: WebEnv) -> None:
+        self.env = env
+
+    def id(self, element: str) -> str:
+        found = re.search(rf"\[(\d+)\] {element}", self.env.get_state().current_accessibility_tree)
+        assert found, f"no {element} on the page:\n{self.env.observe().text}"
+        return found[1]
+
+    def __call__(self, action: str) -> str:
+        named = re.sub(r"\{(.*?)\}", lambda m: f"[{self.id(m[1])}]", action)
+        done = self.env.step_state(named)
+        assert " failed: " not in done and "not done: " not in done, done
+        return done
+
+
+def test_hands(site: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2")
+    (tmp_path / "b c.csv").write_text("1,2,3")
+    do = _Hands(_env(site, tmp_path, "/hands"))
+    assert "hovered" in do("hover {button .Menu}")
+    assert "checked: true" in do("check {checkbox .Oil}")
+    assert "already" in do("check {checkbox .Oil}")
+    assert "checked: true" not in do("uncheck {checkbox .Oil}")
+    assert "value: old" not in do("clear {textbox .Name}")
+    assert "value: ab" in do("type_text ab")
+    assert "key F2" in do("press {textbox .Name} F2")
+    do("press Control+a Delete")
+    assert "value: ab" not in do.env.observe().text
+    assert do('select {listbox .Sizes} ["S", "L"]').count("selected: true") == 2
+    assert "a.csv 3, b c.csv 5" in do('upload {button .File} a.csv "b c.csv"')
+    assert "dropped" in do("drag {button .Card} to {button .Box}")
+    assert "reached the end" not in do("scroll_in {group .List} down")
+    assert "failed" not in do("scroll_in {group .List} right")
+
+
+def test_points_and_waiting(site: str, tmp_path: Path) -> None:
+    do = _Hands(_env(site, tmp_path, "/hands"))
+    box = re.search(r"Canvas '' .*box: (\d+),(\d+),", do.env.observe().text)
+    assert box
+    x, y = int(box[1]), int(box[2])
+    assert "click 20,30" in do(f"click_at {x + 20} {y + 30}")
+    assert "contextmenu 20,30" in do(f"click_at {x + 20} {y + 30} right")
+    assert "dblclick 5,6" in do(f"click_at {x + 5} {y + 6} double")
+    assert "drawn" in do(f"drag_path {x + 5},{y + 5} {x + 90},{y + 50} {x + 9},{y + 60}")
+    assert "turned 40" in do(f"wheel 40 0 at {x + 20},{y + 20}")
+    do("move 5 5")
+    do("answer_dialog accept Ada")
+    assert "Hello Ada" in do("click {button .Greet}")
+    do("click {button .Later}")
+    assert "late news" in do("wait_for 10s late news") + do.env.observe().text
+    assert "'The end'" in do("find the END")
+    assert "px above" in do("scroll_to The end")
+    assert do("read").startswith("# Hands") and "The **end**" in do("read")
+    assert do("read 1").startswith("Part 1 of 1")
+
+
+def test_tabs(site: str, tmp_path: Path) -> None:
+    do = _Hands(_env(site, tmp_path, "/hands"))
+    assert "now at" in do("click {link .More}")
+    assert "Tab 1 (current): More" in do.env.observe().text
+    assert "Hands" in do("switch_tab 0")
+    do("new_tab " + site + "/more")
+    assert "Tab 2 (current): More" in do.env.observe().text
+    assert "now at" in do("close_tab")
+    do("close_tab 1")
+    text = do.env.observe().text
+    assert "Tab 0 (current): Hands" in text and "Tab 1" not in text
+    do("goto " + site + "/more")
+    do("goback")
+    assert "('More')" in do("goforward")
+
+
+def test_a_banner_is_answered_with_the_least_consent(site: str, tmp_path: Path) -> None:
+    env = _env(site, tmp_path, "/banner")
+    text = env.observe().text
+    assert "dialog" not in text and "An article about cookies" in text
+    assert "Note: a cookie banner was answered by button 'Reject all'" in text
+    env.close()
+    env = _env(site, tmp_path, "/banner", cookie_banners="off")
+    assert "[3] heading 'News'" in env.observe().text
+    assert re.search(r"\[\d+\] button 'Reject all'", env.observe().text)
+    env.close()
+
+
+def test_a_page_of_pictures_is_shown_as_jpeg(site: str, tmp_path: Path) -> None:
+    env = _env(site, tmp_path, "/picture", pictures="auto")
+    assert env.observe().image.startswith("data:image/jpeg;base64,/9j/")
+    env.step_state(f"goto {site}/more")
+    assert env.observe().image == ""
+    env.close()
