@@ -1,0 +1,153 @@
+"""Measures what collecting costs beside the model: throughput, overhead, memory, storage.
+
+    python benchmarks/collection.py [--quick] [--json FILE] [--only steps,sizes,tasks]
+
+The model is a process of its own that answers over HTTP after a fixed time. What is compared takes
+turns in one run; medians are printed, with ratios, and the target of the design where there is one.
+See README.md for how to read it. Linux only (memory is read from /proc).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+from collection_model import model_process  # noqa: E402
+from collection_steps import journal_sizes, overhead  # noqa: E402
+from collection_tasks import STEPS, run_tasks  # noqa: E402
+
+LATENCY = 0.2
+"""Seconds of a model call in the measurement of throughput."""
+WORKERS = (1, 2, 4, 8, 16)
+SIZES = (10, 100, 300)
+TARGETS = {"flushed": 5.0, "fsync": 15.0}
+"""Milliseconds per step."""
+FLAT = 1.3
+"""Step 300 may cost so many times step 10 to be called flat."""
+PARTS = ("steps", "sizes", "tasks")
+
+
+def steps_part(quick: bool) -> dict[str, Any]:
+    """Overhead per step, flushed and with fsync, and its growth with the steps."""
+    with model_process(0.0) as url:
+        found = overhead(1 if quick else 5, 115 if quick else 300, url)
+        if not quick:
+            found["long"] = overhead(1, 1000, url)
+    return found
+
+
+def sizes_part(quick: bool) -> dict[str, Any]:
+    """Bytes of journals against one JSON line with the whole prompts."""
+    found = {}
+    for steps in SIZES[:2] if quick else SIZES:
+        with tempfile.TemporaryDirectory() as made:
+            found[str(steps)] = journal_sizes(steps, Path(made))
+    return found
+
+
+def tasks_part(quick: bool) -> dict[str, Any]:
+    """Tasks per minute and memory by workers; the numbers of workers take turns."""
+    rounds, per_worker = (1, 1) if quick else (3, 3)
+    found: dict[int, list[dict[str, Any]]] = {n: [] for n in WORKERS}
+    with model_process(LATENCY) as url:
+        for _ in range(rounds):
+            for workers in WORKERS:
+                found[workers].append(run_tasks(url, workers, workers * per_worker, LATENCY))
+    out: dict[str, Any] = {}
+    for workers, results in found.items():
+        out[str(workers)] = {
+            key: round(statistics.median(r[key] for r in results), 3) for key in results[0]
+        }
+    first, last = out[str(WORKERS[0])], out[str(WORKERS[-1])]
+    more = last["megabytes"] - first["megabytes"]
+    out["megabytes_per_worker"] = round(more / (WORKERS[-1] - WORKERS[0]), 1)
+    return out
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table with columns of equal width."""
+    print("  ".join(f"{cell:>16}" for cell in head))
+    for row in rows:
+        print("  ".join(f"{cell:>16}" for cell in row))
+    print()
+
+
+def show_steps(found: dict[str, Any]) -> None:
+    """Overhead: medians around steps, growth, and the verdict."""
+    print(f"Everything of a step but the model, ms (its code alone: {found['code_ms']:.2f})")
+    rows = []
+    for name, target in TARGETS.items():
+        times = {**found.get("long", {}).get(name, {}), **found[name]}
+        first, last = times[10], times[max(found[name])]
+        flat = "flat" if last <= FLAT * first else "GROWS"
+        verdict = "met" if max(first, last) <= target else "MISSED"
+        shown = [f"{times[n]:.2f}" for n in sorted(times)]
+        rows.append([name, *shown, f"{last / first:.2f} x: {flat}", f"{target:g} ms: {verdict}"])
+    head = ["", *(f"step {n}" for n in sorted(times)), "last / first", "target"]
+    table(head, rows)
+
+
+def show_sizes(found: dict[str, Any]) -> None:
+    """Journal against one line."""
+    print("What a run leaves, KB (1,000 characters are observed in each step)")
+    rows = [
+        [
+            steps,
+            f"{size['journal'] / 1000:.0f}",
+            f"{size['line'] / 1000:.0f}",
+            f"{size['line'] / size['journal']:.1f} x",
+        ]
+        for steps, size in found.items()
+    ]
+    table(["steps", "journal", "one JSON line", "line / journal"], rows)
+
+
+def show_tasks(found: dict[str, Any]) -> None:
+    """Throughput and memory."""
+    print(f"Tasks of {STEPS} model calls of {LATENCY:g} s each, {os.cpu_count()} cores")
+    rows = [
+        [
+            workers,
+            f"{row['per_minute']:.0f}",
+            f"{row['ideal']:.0%}",
+            f"{row['per_minute'] / found['1']['per_minute']:.1f} x",
+            f"{row['megabytes']:.0f}",
+        ]
+        for workers, row in found.items()
+        if isinstance(row, dict)
+    ]
+    table(["workers", "tasks / minute", "of the ideal", "to 1 worker", "MB in all"], rows)
+    print(f"memory of one more worker: {found['megabytes_per_worker']:.1f} MB\n")
+
+
+def main() -> None:
+    """Measure the chosen parts, print tables, write JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="one round: does it run at all")
+    parser.add_argument("--json", type=Path, help="write the medians to this file")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts (default: %(default)s)")
+    given = parser.parse_args()
+    measure = {"steps": steps_part, "sizes": sizes_part, "tasks": tasks_part}
+    show = {"steps": show_steps, "sizes": show_sizes, "tasks": show_tasks}
+    results: dict[str, Any] = {"cores": os.cpu_count()}
+    for part in given.only.split(","):
+        if part not in PARTS:
+            parser.error(f"--only {part}: known are {', '.join(PARTS)}")
+        results[part] = measure[part](given.quick)
+        show[part](results[part])
+    if given.json is not None:
+        given.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

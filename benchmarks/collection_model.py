@@ -1,0 +1,99 @@
+"""A model of fixed latency over HTTP, in a process of its own, for `collection.py`.
+
+    python benchmarks/collection_model.py --latency 0.2
+
+It prints its address and answers until standard input closes. A prompt whose task says "in N
+steps" gets N - 1 pieces of code that compute and print some text, then a `stop`: what it replies
+depends on the prompt alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ck_pro.testing import ChatCall, FakeChatServer
+
+_STEPS = re.compile(r"in (\d+) steps")
+_SEEN = re.compile(r"Observation of step (\d+):")
+PRINTED = 1000
+"""Characters that each step prints."""
+
+
+def step_reply(number: int, last: int) -> str:
+    """The reply in one step: some prose, some code, as much of both as is usual."""
+    if number >= last:
+        return f"Thought: All is done.\n```python\nstop(output='{number}', log='counted')\n```"
+    return (
+        f"Thought: Step {number}. The list is extended by the next numbers, and what it holds by "
+        "now is shown, so that the next step can go on from there. Nothing else is needed.\n"
+        "```python\n"
+        f"values = [((k * {number + 1}) % 1009) ** 2 for k in range(200)]\n"
+        "table = {n: values.count(n) for n in values[:5]}\n"
+        "total = sum(values)\n"
+        f"print('step', {number}, 'total', total, len(table))\n"
+        f"print(' '.join(str(v) for v in values)[:{PRINTED}])\n"
+        "```"
+    )
+
+
+def reply(messages: Sequence[dict[str, Any]]) -> str:
+    """The reply to a prompt of the agent loop."""
+    texts = [str(m["content"]) for m in messages]
+    steps = next((found for text in texts if (found := _STEPS.search(text))), None)
+    if steps is None:
+        return "OK"
+    seen = _SEEN.findall(texts[-1])
+    return step_reply(int(seen[-1]) + 1 if seen else 0, int(steps[1]) - 1)
+
+
+class FixedLatency(FakeChatServer):
+    """Answers `reply` to each prompt after so many seconds.
+
+    Args:
+        latency: seconds.
+    """
+
+    def __init__(self, latency: float):
+        super().__init__()
+        self.latency = latency
+
+    def answer(self, call: ChatCall) -> str:
+        """The reply, late."""
+        end = time.monotonic() + self.latency
+        text = reply(call.messages)
+        self.closing.wait(max(0.0, end - time.monotonic()))
+        return text
+
+
+@contextmanager
+def model_process(latency: float) -> Iterator[str]:
+    """A model in a process of its own; gives its address."""
+    command = [sys.executable, __file__, "--latency", str(latency)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds of each reply")
+    given = parser.parse_args()
+    with FixedLatency(given.latency) as server:
+        print(server.url, flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

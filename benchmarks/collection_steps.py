@@ -1,0 +1,136 @@
+"""What a step costs beside the model: loop, journal and executor, for `collection.py`."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from collection_model import reply
+
+from ck_main.rows import row_line
+from ck_pro.agent import MultiStepAgent
+from ck_pro.executor import CodeExecutor
+from ck_pro.journal import Journal
+from ck_pro.model import LLM, Backend, ChatRequest, RawReply
+from ck_pro.model.targets import open_target
+from ck_pro.tool import StopTool
+
+RANGES = {10: (6, 15), 100: (86, 115), 300: (271, 300), 1000: (951, 1000)}
+"""Step -> first and last of the steps around it whose median is taken."""
+
+
+class TimedModel(Backend):
+    """A model whose own time is known: that of an address, or of a function of this process.
+
+    Args:
+        url: where to ask; None asks `reply` here.
+    """
+
+    free = True
+
+    def __init__(self, url: str | None):
+        self._inner = None if url is None else open_target(f"{url}/v1")
+        self.remote = self._inner is not None and self._inner.remote
+        self.seconds = 0.0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TimedModel:
+        return self
+
+    def describe(self) -> str:
+        return "timed"
+
+    def model_name(self, params: Mapping[str, Any]) -> str:
+        return "timed"
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        began = time.perf_counter()
+        try:
+            if self._inner is not None:
+                return self._inner.complete(request)
+            return RawReply(text=reply(request.messages), model="timed")
+        finally:
+            self.seconds += time.perf_counter() - began
+
+
+def step_times(steps: int, fsync: str, url: str | None, folder: Path) -> list[float]:
+    """Milliseconds of each step of a run that are not the model's.
+
+    Args:
+        steps: of the run.
+        fsync: the journal's policy.
+        url: of the model; None for one in this process.
+        folder: for the journal and the working directory.
+    """
+    model = TimedModel(url)
+    agent = MultiStepAgent(
+        model=LLM(backend=model), tools=[StopTool()], max_steps=steps, stuck_limit=10_000
+    )
+    times = []
+    with Journal(folder / "journal", fsync=fsync) as journal:  # type: ignore[arg-type]
+        running = agent.run(
+            f"Count in {steps} steps.", stream=True, journal=journal, workdir=folder / "work"
+        )
+        mark, spent = time.perf_counter(), 0.0
+        for _ in running:
+            now = time.perf_counter()
+            times.append((now - mark - (model.seconds - spent)) * 1000)
+            mark, spent = time.perf_counter(), model.seconds
+    return times
+
+
+def around(times: list[float]) -> dict[int, float]:
+    """The medians around the steps of `RANGES` that the run reached, in milliseconds."""
+    found = {n: times[a:b] for n, (a, b) in RANGES.items() if len(times) >= b}
+    return {n: statistics.median(part) for n, part in found.items()}
+
+
+def code_times(steps: int, folder: Path) -> float:
+    """Median milliseconds of the steps' code alone, in the executor: the floor."""
+    times = []
+    with CodeExecutor(workdir=folder / "bare") as executor:
+        for n in range(steps):
+            code = reply([{"content": f"in {steps + 2} steps\nObservation of step {n}:"}])
+            code = code.partition("```python\n")[2].partition("```")[0]
+            began = time.perf_counter()
+            executor.run(code)
+            times.append((time.perf_counter() - began) * 1000)
+    return statistics.median(times)
+
+
+def overhead(rounds: int, steps: int, url: str) -> dict[str, Any]:
+    """Per-step overhead flushed and with fsync, taking turns; medians of the rounds' medians."""
+    found: dict[str, list[dict[int, float]]] = {"flushed": [], "fsync": []}
+    floor = []
+    for _ in range(rounds):
+        for name, policy in (("flushed", "never"), ("fsync", "step")):
+            with tempfile.TemporaryDirectory() as made:
+                found[name].append(around(step_times(steps, policy, url, Path(made))))
+        with tempfile.TemporaryDirectory() as made:
+            floor.append(code_times(30, Path(made)))
+    out: dict[str, Any] = {"code_ms": round(statistics.median(floor), 3)}
+    for name, results in found.items():
+        out[name] = {n: round(statistics.median(r[n] for r in results), 3) for n in results[0]}
+    return out
+
+
+def journal_sizes(steps: int, folder: Path) -> dict[str, int]:
+    """Bytes of a run's journal, and of the one JSON line that has its whole prompts.
+
+    Args:
+        steps: of the run.
+        folder: empty.
+    """
+    agent = MultiStepAgent(
+        model=LLM(backend=TimedModel(None)),
+        tools=[StopTool()],
+        max_steps=steps,
+        stuck_limit=10_000,
+    )
+    with Journal(folder / "journal") as journal:
+        session = agent.run(f"Count in {steps} steps.", journal=journal, workdir=folder / "work")
+    stored = sum(p.stat().st_size for p in (folder / "journal").rglob("*") if p.is_file())
+    return {"journal": stored, "line": len(row_line({"session": session.to_dict()}))}

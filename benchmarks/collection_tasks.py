@@ -1,0 +1,97 @@
+"""Task files run by the real command: tasks per minute and memory, for `collection.py`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+STEPS = 5
+"""Steps of a task, with one model call each."""
+_SAMPLE_SECONDS = 0.1
+
+
+def write_tasks(path: Path, count: int, steps: int = STEPS) -> None:
+    """A task file of so many tasks."""
+    lines = (
+        json.dumps({"id": f"t{n:03d}", "question": f"Count in {steps} steps.", "answer": steps - 1})
+        for n in range(count)
+    )
+    path.write_text("\n".join(lines) + "\n")
+
+
+def run_tasks(url: str, workers: int, count: int, latency: float) -> dict[str, Any]:
+    """Run tasks with so many workers.
+
+    Returns:
+        Tasks per minute from the beginning of the first task to the end of the last; `ideal`, the
+        share of that which a machine without any cost but the model's latency would reach; the
+        largest memory of the runner and all below it, shared pages counted once.
+    """
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        write_tasks(folder / "tasks.jsonl", count)
+        command = [sys.executable, "-m", "ck_main.main", "--plain"]
+        command += ["-i", str(folder / "tasks.jsonl"), "-o", str(folder / "out.jsonl")]
+        command += ["-m", f"{url}/v1", "-w", str(workers)]
+        # no plan: one call per step; no web agent, so that no browser is looked for
+        command += ["-u", "{'templates': {'plan': None}, 'active_functions': ['stop']}"]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with (folder / "log").open("wb") as log:
+            runner = subprocess.Popen(command, env=environ, cwd=folder, stdout=log, stderr=log)
+            peak = _peak_memory(runner)
+        rows = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+        if runner.returncode != 0 or len(rows) != count:
+            raise RuntimeError((folder / "log").read_text()[-2000:])
+    times = [row["session"]["info"] for row in rows]
+    seconds = max(t["end_time"] for t in times) - min(t["start_time"] for t in times)
+    rounds = -(-count // workers)
+    return {
+        "tasks": count,
+        "per_minute": 60 * count / seconds,
+        "ideal": rounds * STEPS * latency / seconds,
+        "megabytes": peak,
+    }
+
+
+def _peak_memory(runner: subprocess.Popen[bytes]) -> float:
+    """Megabytes of a process and all below it at its largest; waits for its end."""
+    peak = 0.0
+    ended = threading.Event()
+    while runner.poll() is None:
+        family = [runner.pid, *_below(runner.pid)]
+        peak = max(peak, sum(map(_megabytes, family)))
+        ended.wait(_SAMPLE_SECONDS)
+    return peak
+
+
+def _below(pid: int) -> list[int]:
+    """Descendants of a process (Linux)."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue  # it ended meanwhile
+            children.setdefault(parent, []).append(int(folder.name))
+    found, new = [], [pid]
+    while new:
+        new = [c for p in new for c in children.get(p, ())]
+        found += new
+    return found
+
+
+def _megabytes(pid: int) -> float:
+    """Memory of a process, shared pages divided among those that share them."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
