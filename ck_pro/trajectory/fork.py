@@ -1,0 +1,222 @@
+"""`python -m ck_pro.trajectory.fork`: a new run from the middle of an old one. See `--help`."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ck_pro.exceptions import ConfigError, InputError, JournalError
+from ck_pro.journal import FORKED, Journal, is_journal, journal_folders, read_events
+from ck_pro.model.targets import check_target
+from ck_pro.trajectory.commands import ExitCode, run_command
+from ck_pro.trajectory.images import OutputError
+
+WORK_FOLDER = "work"
+EPILOG = """
+\b
+NEW gets the journal of the old run up to the beginning of STEP of its main
+agent (sub-agents of earlier steps included), and a copy of its working folder
+AS IT IS NOW: files of later steps are in it, too. Nothing is run yet. To go on,
+make NEW the folder of that task in a new run, and start that run:
+
+\b
+  python -m ck_pro.trajectory.fork runs/a/task0007 --at 3 --to runs/b/task0007
+  python -m ck_main.main -i tasks.jsonl --ids task0007 -o runs/b.jsonl -m gpt:NAME
+
+\b
+With --reply, the agent takes the text in FILE for the model's reply of that
+step, and the model is asked from then on.
+
+\b
+Exit codes:
+  0    NEW is written
+  2    the command line or the old run cannot be used
+  4    NEW cannot be written, or is there already; nothing of it is left
+"""
+
+
+@dataclass(frozen=True)
+class Fork:
+    """What was written.
+
+    Args:
+        folder: of the new journal.
+        task_id: of the task; "" if the journal does not tell.
+        steps: of the old run's main session.
+        events: taken over.
+        files: of the working folder taken over.
+    """
+
+    folder: Path
+    task_id: str
+    steps: int
+    events: int
+    files: int
+
+
+def events_before(events: Iterable[Mapping[str, Any]], step: int) -> Iterator[Mapping[str, Any]]:
+    """The events of a run up to the beginning of a step of its main session. Pure.
+
+    Raises:
+        InputError: the main session has no such step.
+    """
+    main, steps = "", 0
+    for event in events:
+        if event["kind"] == "session" and event["parent"] is None and not main:
+            main = event["sid"]
+        if event["kind"] == "step" and event["sid"] == main:
+            if event["i"] == step:
+                return
+            steps += 1
+        yield event
+    known = f"steps 0 to {steps - 1}" if steps else "no steps"
+    raise InputError(f"there is no step {step}: its main session has {known}")
+
+
+def fork_run(
+    origin: Path, at: int, to: Path, *, reply: str | None = None, work: bool = True
+) -> Fork:
+    """Write a journal that goes on, when resumed, with a step of another run.
+
+    Args:
+        origin: folder of the old journal; it may be compressed, and is not changed.
+        at: the step of its main session.
+        to: folder of the new one; must not be there, or be empty.
+        reply: what to take for the model's reply in that step.
+        work: copy the working folder, too.
+
+    Raises:
+        InputError: the old run has no such step, or cannot be read.
+        OutputError: the new one cannot be written; nothing of it is left.
+    """
+    _check_origin(origin)
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise OutputError(f"{to} is there already; name another folder")
+    partial = to.with_name(f".{to.name}.partial")
+    try:
+        _discard(partial)  # of a fork that was killed
+        partial.mkdir(parents=True)
+        made = _write(origin, at, partial, reply)
+        files = _copy_work(origin, partial) if work else 0
+        partial.replace(to)
+    except OSError as e:
+        raise OutputError(f"cannot write {to}: {e.strerror or e}") from None
+    except JournalError as e:
+        raise OutputError(str(e)) from None
+    finally:
+        _discard(partial)
+    return Fork(to, made.task_id, made.steps, made.events, files)
+
+
+def _check_origin(origin: Path) -> None:
+    if is_journal(origin):
+        return
+    found = journal_folders(origin) if origin.is_dir() else []
+    hint = f"; name one of its journals, such as {found[0]}" if found else ""
+    raise InputError(f"{origin}: no journal in it{hint}")
+
+
+def _write(origin: Path, at: int, to: Path, reply: str | None) -> Fork:
+    """Copy the events through a journal of their own, so that it is like any other."""
+    try:
+        whole = [(e["kind"], e["sid"], e["parent"]) for e in read_events(origin, stored=True)]
+    except JournalError as e:
+        raise InputError(str(e)) from None
+    main = next((sid for kind, sid, above in whole if kind == "session" and above is None), "")
+    steps = sum(kind == "step" and sid == main for kind, sid, _ in whole)
+    now, count, task_id = 0.0, 0, ""
+    with Journal(to, fsync="step", clock=lambda: now) as journal:
+        for event in events_before(read_events(origin), at):
+            now = event["time"]
+            facts = {k: event[k] for k in ("sid", "parent", "i", "phase", "data")}
+            journal.append(event["kind"], **facts, duration=event.get("duration"))
+            count += 1
+            if event["kind"] == "task":
+                task_id = str(event["data"].get("id", ""))
+        data: dict[str, Any] = {"origin": str(origin.resolve()), "at": at}
+        if reply is not None:
+            data["reply"] = reply
+        journal.append(FORKED, sid=main, i=at, data=data)
+    return Fork(to, task_id, steps, count, 0)
+
+
+def _copy_work(origin: Path, to: Path) -> int:
+    source = origin / WORK_FOLDER
+    if not source.is_dir():
+        return 0
+    try:
+        shutil.copytree(source, to / WORK_FOLDER, symlinks=True)
+    except shutil.Error as e:
+        raise OutputError(f"cannot copy {source}: {e.args[0][0][2]}") from None
+    return sum(p.is_file() for p in (to / WORK_FOLDER).rglob("*"))
+
+
+def _discard(folder: Path) -> None:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("task_folder", type=click.Path(path_type=Path))
+@click.option("--at", type=click.IntRange(min=0), required=True, metavar="STEP", help="From 0.")
+@click.option("--to", type=click.Path(path_type=Path), required=True, metavar="NEW")
+@click.option("--reply", type=click.Path(path_type=Path), metavar="FILE", help="An edited reply.")
+@click.option("-m", "--model", metavar="TARGET", help="For the command that is told at the end.")
+@click.option("--no-work", is_flag=True, help="Leave the working folder out.")
+def cli(
+    task_folder: Path, at: int, to: Path, reply: Path | None, model: str | None, no_work: bool
+) -> ExitCode:
+    """Begin the run NEW with the steps of TASK_FOLDER before STEP."""
+    if model is not None:
+        try:
+            check_target(model)
+        except ConfigError as e:
+            raise InputError(str(e)) from None
+    text = None if reply is None else _text_of(reply)
+    made = fork_run(task_folder, at, to, reply=text, work=not no_work)
+    for line in report_lines(made, at, model, edited=text is not None):
+        click.echo(line)
+    return ExitCode.DONE
+
+
+def _text_of(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "not UTF-8 text"
+        raise InputError(f"cannot read the reply {path}: {reason}") from None
+    if not text.strip():
+        raise InputError(f"the reply {path} is empty")
+    return text
+
+
+def report_lines(made: Fork, at: int, model: str | None, *, edited: bool) -> list[str]:
+    """What was done, and how to go on."""
+    files = f", {made.files} files of its working folder" if made.files else ""
+    first = "your reply" if edited else "a new reply"
+    out = made.folder.parent
+    command = ["python", "-m", "ck_main.main", "-i", "TASKS"]
+    command += ["--ids", made.task_id or made.folder.name, "-o", f"{out}.jsonl"]
+    command += ["-m", model or "MODEL"]
+    return [
+        f"{made.folder}: {made.events} events{files}; step {at} of {made.steps} comes next, "
+        f"with {first}",
+        f"go on: {shlex.join(command)}",
+    ]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; errors become one line on standard error and an exit code."""
+    return run_command(cli, args, "fork")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
