@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.message
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -137,6 +138,11 @@ class FakeChatServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # the default of 5 makes a burst of clients wait a second
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that was killed; everything else is told as usual."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
 
 class _ChatHandler(BaseHTTPRequestHandler):
