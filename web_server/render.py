@@ -61,7 +61,7 @@ class Node:
         for state in self.states:
             key, _, value = state.partition(": ")
             if not key.startswith("@"):
-                facts[key] = {"true": True, "false": False}.get(value, value)
+                facts.setdefault(key, {"true": True, "false": False}.get(value, value))
         return facts
 
 

@@ -1,0 +1,213 @@
+"""`ComputerAgent`: an agent that uses a browser as a person does, by what it sees and by x, y.
+
+The same loop, log and browser server as the web agent; another environment, another language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import ck_web.computer_prompts  # noqa: F401  (registers the templates)
+from ck_pro.agent import MultiStepAgent
+from ck_pro.computer import ComputerTool
+from ck_pro.events import (
+    Action,
+    BrowserAction,
+    ComputerAction,
+    ComputerObservation,
+    ErrorObservation,
+    Observation,
+)
+from ck_pro.language import ComputerUseLanguage
+from ck_pro.run import Run
+from ck_pro.session import AgentSession
+from ck_web.agent import WebAgent, WebStopTool, WebTool
+from ck_web.client import LEAN
+from ck_web.env import WebEnv
+from ck_web.state import data_url
+from web_server.contract import ObserveOptions
+
+WAIT_SECONDS = 1.0
+"""How long `wait` waits when it does not say."""
+
+_PLACES = LEAN.model_copy(update={"elements": True})
+_SCREEN = _PLACES.model_copy(update={"screenshot": "plain", "imageFormat": "jpeg"})
+_ID = re.compile(r"^\[\d+\] ")
+_MODIFIERS = frozenset({"ctrl", "control", "cmd", "command", "meta", "super", "win", "alt"})
+_BUTTONS = {"wheel": "middle"}
+
+
+class ComputerEnv(WebEnv):
+    """A browser that is looked at by screenshots and acted on by coordinates.
+
+    It does `ComputerAction`s, and the `BrowserAction`s of a `WebEnv` that name no element (`goto`,
+    `goback`, `save`). Arguments: see `WebEnv`.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        self._elements: Mapping[str, Mapping[str, Any]] = {}
+        self._focused = ""
+        super().__init__(*args, **kwargs)
+
+    def observe(self) -> ComputerObservation:
+        """The screen as it is, with what happened since the last look."""
+        with self._lock, self._browser.explained():
+            image = self._see(_SCREEN)
+            news, self._browser.news = self._browser.news, []
+            s = self._state
+            tabs = [t for t in s.current_accessibility_tree.split("\n") if t.startswith("Tab ")]
+            lines = [f"URL: {s.step_url}", *(tabs or [f"Title: {s.title}"]), *self._footer(news)]
+            return ComputerObservation(text="\n".join(lines), image=image, current_url=s.step_url)
+
+    def execute(self, action: Action) -> Observation:
+        """Do one action and show the screen that it leads to.
+
+        Returns:
+            `ComputerObservation` (`BrowserObservation` for a `BrowserAction`), or
+            `ErrorObservation` when the action could not be done.
+
+        Raises:
+            BrowserServerError: the server or the browser is gone.
+        """
+        if not isinstance(action, ComputerAction):
+            return super().execute(action)
+        with self._lock, self._browser.explained():
+            text = ""
+            if action.action != "screenshot":
+                done = super().execute(browser_action(action))
+                if isinstance(done, ErrorObservation):
+                    return done
+                text = f"{done.text} ({action.target})" if action.target else done.text
+            image = self._see(_SCREEN)
+            url = self._state.step_url
+            return ComputerObservation(text=text, image=image, current_url=url)
+
+    def named(self, action: Action) -> Action:
+        """The action with the element that lies there, or has the focus, as its `target`."""
+        if not isinstance(action, ComputerAction) or action.target:
+            return action
+        with self._lock, self._browser.explained():
+            self._see(_PLACES)  # the page may have changed while the model was thinking
+            if action.action in ("type", "keypress"):
+                target = _ID.sub("", self._focused)
+            else:
+                point = action.path[0] if action.path else action
+                target = element_at(self._elements, point.x, point.y)
+        return action.model_copy(update={"target": target})
+
+    def _see(self, options: ObserveOptions) -> str:
+        """Look at the screen; returns it as a data URL, if the options want a picture."""
+        seen = self._browser.look(options)
+        self._browser.take(seen)
+        self._elements, self._focused = seen.elements, seen.focused
+        return data_url(seen.nonboxed_screenshot or seen.boxed_screenshot)
+
+
+def element_at(elements: Mapping[str, Mapping[str, Any]], x: float | None, y: float | None) -> str:
+    """The smallest element around a point, as role and name; empty where there is none.
+
+    Args:
+        elements: `Observation.elements` of the wire, with boxes [x, y, width, height].
+        x, y: CSS pixels of the viewport.
+    """
+    found: list[tuple[float, str]] = []
+    for element in elements.values():
+        box, role = element.get("box"), element.get("role", "")
+        if x is None or y is None or role == "RootWebArea":
+            continue
+        if not isinstance(box, list | tuple) or len(box) != 4:
+            continue
+        left, top, width, height = box
+        if left <= x < left + width and top <= y < top + height:
+            found.append((width * height, f"{role} {element.get('name', '')!r}"))
+    return min(found, default=(0.0, ""))[1]
+
+
+def browser_action(action: ComputerAction) -> BrowserAction:
+    """What the browser is to do for an act of mouse or keyboard; pure.
+
+    Args:
+        action: any but `screenshot`.
+    """
+    held = "+".join(action.keys)
+    at = {"x": action.x, "y": action.y}
+    match action.action:
+        case "click" if action.button in ("back", "forward"):
+            return BrowserAction(name=f"go{action.button}")
+        case "click" | "double_click":
+            button = _BUTTONS.get(action.button, action.button)
+            given = {"button": button, "double": action.action == "double_click", "keys": held}
+            return BrowserAction(name="click_at", arguments={**at, **given})
+        case "scroll":
+            turn = {"dx": action.scroll_x, "dy": action.scroll_y, "keys": list(action.keys)}
+            said = f"{action.scroll_x:g},{action.scroll_y:g}"
+            return BrowserAction(name="wheel", value=said, arguments={**at, **turn})
+        case "type":
+            text = action.text or ""
+            enter = text.endswith("\n")  # in a field, that is what sends it
+            return BrowserAction(
+                name="type_text", value=text.removesuffix("\n"), arguments={"enter": enter}
+            )
+        case "keypress":
+            return BrowserAction(name="press", value=chord(action.keys))
+        case "move":
+            return BrowserAction(name="move", arguments=at)
+        case "drag":
+            path = [(p.x, p.y) for p in action.path]
+            return BrowserAction(name="drag_path", arguments={"path": path, "keys": held})
+    seconds = WAIT_SECONDS if action.ms is None else action.ms / 1000
+    return BrowserAction(name="wait", value=f"{seconds:g}")
+
+
+def chord(keys: tuple[str, ...]) -> str:
+    """Keys pressed together, as the browser server reads them: `["CTRL", "A"]` is "CTRL+a".
+
+    A letter keeps its case without a modifier that makes a shortcut of it.
+    """
+    shortcut = any(k.lower() in _MODIFIERS for k in keys)
+    named = ["Space" if k == " " else k for k in keys]
+    return "+".join(k.lower() if shortcut and len(k) == 1 else k for k in named)
+
+
+class ComputerAgent(WebAgent):
+    """An agent that uses a browser by screenshots, mouse and keyboard.
+
+    Its model must see images. `language="computer_use_preview"` or `"computer"` offers the computer
+    as the built-in tool of OpenAI's Responses API, `"computer_use"` (the default) as a function to
+    any model; with `"code"` the model writes Python that calls `computer(...)`.
+
+    Safety checks that the service attaches to an action end the run with `sensitive-action`, unless
+    `approver` acknowledges them.
+    """
+
+    name = "computer_agent"
+    description = """\
+Do a task on the web in a real browser by what is seen: for pages that are pictures, maps, canvases.
+
+The task text must say all that it needs: what to do, where, and in what form to answer.
+target_url is the page to begin with. Several calls may run at once."""
+    max_steps = 40
+    templates = {"plan": None, "action": "computer_action", "end": "computer_end"}
+    tools: list[Any] = [
+        ComputerTool(),
+        *(WebTool(name=n) for n in ("goto", "goback", "save")),
+        WebStopTool(),
+    ]
+    language: Any = ComputerUseLanguage()
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if isinstance(self.language, ComputerUseLanguage):
+            size = (self.web_env.viewport_width, self.web_env.viewport_height)
+            self.language = self.language.with_display(*size)
+
+    def init_run(self, session: AgentSession) -> None:
+        """Open the browser."""
+        MultiStepAgent.init_run(self, session)
+        run: Run = session.run
+        env = ComputerEnv(
+            self.web_env, workdir=run.workdir, target_url=session.info.get("target_url")
+        )
+        run.environment = self._web_envs[session.id] = env
