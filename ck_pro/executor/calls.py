@@ -306,12 +306,19 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         text = str(error)
     except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
         text = name
+    args = _plain_args(error) if len(text) <= _LONGEST else None
+    return {"type": name, "bases": bases, "args": args, "text": text[:_LONGEST]}
+
+
+def _plain_args(error: BaseException) -> list[Any] | None:
     args = list(error.args)
     if isinstance(error, OSError) and error.filename is not None:
         args = [error.errno, error.strerror, error.filename]
-    plain = bases and bases[0] == name and len(text) <= _LONGEST
-    plain = plain and all(type(arg) in (str, int) for arg in args)
-    return {"type": name, "bases": bases, "args": args if plain else None, "text": text[:_LONGEST]}
+    if not all(arg is None or type(arg) in (str, int, float, bool) for arg in args):
+        return None
+    if sum(len(arg) for arg in args if type(arg) is str) > _LONGEST:
+        return None
+    return [wire.encode(arg, lambda _: None) for arg in args]
 
 
 def describe_function(function: Function) -> dict[str, Any]:

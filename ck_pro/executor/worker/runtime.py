@@ -12,6 +12,7 @@ theirs; so a call from a single thread costs no switch between threads.
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import gc
 import io
@@ -85,9 +86,9 @@ class Worker:
             "exit": leave,
             "quit": leave,
         }
-        self._all_builtins = vars(builtins)
-        self._all_builtins.update(self._builtins)
-        self._builtins = self._all_builtins.copy()
+        self._mend_builtins = vars(builtins).update
+        self._mend_builtins(self._builtins)
+        self._builtins = vars(builtins).copy()
         self._out_of_memory = False
         os.register_at_fork(after_in_child=self._streams.after_fork)
 
@@ -123,13 +124,21 @@ class Worker:
                 self._run(*message[1:])
                 self._prepare()
             elif message[0] == "bye":
-                flush_files()
-                os._exit(0)
+                self._finish()
             # else: a late answer to a call of a step that is over
+
+    def _finish(self) -> None:
+        """End as a script does. What takes its time is killed."""
+        flush_files()
+        try:
+            atexit._run_exitfuncs()
+        finally:
+            flush_files()
+            os._exit(0)
 
     def _prepare(self) -> None:
         """Make whole again what the code may have broken, while nobody waits for it."""
-        self._all_builtins.update(self._builtins)
+        self._mend_builtins(self._builtins)
         self._streams.mend()
 
     def _read(self) -> list[Any]:
@@ -147,6 +156,7 @@ class Worker:
     ) -> None:
         if fresh:
             self._module = self._new_module()
+            self._book.forget_futures()
         if functions is not None:
             self._take_functions(functions)
         before: set[threading.Thread] = set()
@@ -171,15 +181,19 @@ class Worker:
     def _execute(self, step: int, code: str) -> tuple[str | None, list[Any] | None]:
         name = f"<step {step}>"
         names = self._module.__dict__
+        names.pop("__warningregistry__", None)  # what warns again is told again
         value = None
         try:
             body, last = self._book.compile(name, code)
-            if body is not None:
-                exec(body, names)
-            if last is not None:
-                found = eval(last, names)
-                if found is not None:
-                    value = repr(found)
+            try:
+                if body is not None:
+                    exec(body, names)
+                if last is not None:
+                    found = eval(last, names)
+                    if found is not None:
+                        value = repr(found)
+            finally:
+                self._mend_builtins(self._builtins)  # before this file needs one of them
         except SystemExit as asked:
             if asked.code in (None, 0):
                 return value, None
@@ -301,6 +315,7 @@ class Worker:
         threading.Event().wait()
 
     def _end_here(self, *_: Any) -> None:
+        self._mend_builtins(self._builtins)
         if os.getpid() != self._pid or self._step is None:
             return
         limits.grant_memory(1.0)

@@ -21,11 +21,14 @@ class SourceBook:
 
     def __init__(self) -> None:
         self._classes: dict[str, str] = {}
+        self._futures = 0
         self._getfile = inspect.getfile
         inspect.getfile = self._find_file  # type: ignore[assignment]
 
     def compile(self, name: str, code: str) -> tuple[CodeType | None, CodeType | None]:
         """Note a step's source under its file name, and compile it.
+
+        What is imported from `__future__` holds for later steps too, as in an interactive session.
 
         Returns:
             All statements but a last expression, and that expression.
@@ -33,18 +36,25 @@ class SourceBook:
         Raises:
             SyntaxError: and whatever else the compiler raises.
         """
+        code = code.removeprefix("\ufeff")
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
         if "\n" not in code and not code[:1].isspace():
             try:  # one expression, as many steps are: read once, by the compiler alone
-                return None, compile(code, name, "eval", dont_inherit=True)
+                return None, compile(code, name, "eval", self._futures, dont_inherit=True)
             except SyntaxError:
                 pass
         # not ast.parse, whose frame would stand in the traceback of a syntax error
-        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        flags = self._futures | ast.PyCF_ONLY_AST
+        tree = compile(code, name, "exec", flags, dont_inherit=True)
         assert isinstance(tree, ast.Module)
         if "class " in code:
             self._add_classes(name, tree)
-        return compile_step(tree, name)
+        first, last, self._futures = compile_step(tree, name, self._futures)
+        return first, last
+
+    def forget_futures(self) -> None:
+        """Begin without imports from `__future__`."""
+        self._futures = 0
 
     def _add_classes(self, name: str, tree: ast.Module) -> None:
         for node in ast.walk(tree):
@@ -60,21 +70,31 @@ class SourceBook:
         return self._getfile(thing)
 
 
-def compile_step(tree: ast.Module, name: str) -> tuple[CodeType | None, CodeType | None]:
-    """Compile a step: all statements but a last expression, and that expression.
+def compile_step(
+    tree: ast.Module, name: str, futures: int = 0
+) -> tuple[CodeType | None, CodeType | None, int]:
+    """Compile a step.
+
+    Args:
+        futures: flags of what was imported from `__future__` before.
+
+    Returns:
+        All statements but a last expression, that expression, and the flags of what is imported
+        from `__future__` now.
 
     Raises:
         SyntaxError: and whatever else the compiler raises.
     """
-    last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.Expr):
-        return compile(tree, name, "exec", dont_inherit=True), None
-    first, futures = None, 0
-    if len(tree.body) > 1:
-        body = ast.Module(tree.body[:-1], tree.type_ignores)
-        first = compile(body, name, "exec", dont_inherit=True)
-        futures = first.co_flags & _FUTURES
-    return first, compile(ast.Expression(last.value), name, "eval", futures, dont_inherit=True)
+    end = tree.body[-1] if tree.body else None
+    expression = ast.Expression(end.value) if isinstance(end, ast.Expr) else None
+    body = tree if expression is None else ast.Module(tree.body[:-1], tree.type_ignores)
+    first = None
+    if body.body or expression is None:
+        first = compile(body, name, "exec", futures, dont_inherit=True)
+        futures |= first.co_flags & _FUTURES
+    if expression is None:
+        return first, None, futures
+    return first, compile(expression, name, "eval", futures, dont_inherit=True), futures
 
 
 def _future_flags() -> int:

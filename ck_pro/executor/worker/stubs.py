@@ -141,6 +141,8 @@ def make_error(described: dict[str, Any]) -> Exception:
         except TypeError:  # the layouts of the two bases differ, or it wants other arguments
             continue
         error._said = text
+        if described["args"] is not None:
+            error.args = tuple(described["args"])
         return error  # type: ignore[no-any-return]
     return RuntimeError(f"{name}: {text}")
 

@@ -3,14 +3,17 @@
 A frame is four bytes of length (big-endian) and that many bytes of JSON; never pickle. Values that
 JSON lacks are tagged: an object `{"$": tag, "v": value}`. Tags are `bytes` (base64), `int` (beyond
 64 bits, in hexadecimal), `complex`, `tuple`, `set`, `frozenset`, `map` (keys that are no text, or
-the text "$"), `date`, `time`, `datetime` (ISO 8601), and `result` (an object of the parent's, by a
-handle). What is neither JSON nor one of these crosses as its `str()`.
+the text "$"), `date`, `time`, `datetime` (ISO 8601), `timedelta`, `decimal`, and `result` (an
+object of the parent's, by a handle). Subclasses cross as what they derive from; ranges, queues and
+views of dictionaries as lists. What is none of all this crosses as its `str()`.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import collections
+import collections.abc
 import datetime
 import json
 import os
@@ -25,6 +28,7 @@ MAX_FRAME = 32 * 1024 * 1024
 
 _HEAD = struct.Struct(">I")
 _DEEPEST = 100
+_MOST_ITEMS = 1 << 20
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 _ITERATE: Callable[[Any, int], Iterable[str]] = _ENCODER.iterencode  # type: ignore[assignment]
 _make: Any = getattr(json.encoder, "c_make_encoder", None)
@@ -168,6 +172,12 @@ def _other(value: Any, special: Special, inside: set[int]) -> Any:
         return tagged
     if isinstance(value, (bytes, bytearray)):
         return {"$": "bytes", "v": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, memoryview):
+        return {"$": "bytes", "v": base64.b64encode(bytes(value)).decode("ascii")}
+    if isinstance(value, datetime.timedelta):
+        return {"$": "timedelta", "v": [value.days, value.seconds, value.microseconds]}
+    if type(value).__module__ == "decimal" and type(value).__name__ == "Decimal":
+        return {"$": "decimal", "v": str(value)}
     if isinstance(value, complex):
         return {"$": "complex", "v": [value.real, value.imag]}
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
@@ -192,6 +202,11 @@ _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (tuple, lambda value: tuple(value)),
     (set, lambda value: set(value)),
     (frozenset, lambda value: frozenset(value)),
+    (range, lambda value: _items(value)),
+    (collections.deque, lambda value: _items(value)),
+    (collections.abc.KeysView, lambda value: _items(value)),
+    (collections.abc.ValuesView, lambda value: _items(value)),
+    (collections.abc.ItemsView, lambda value: _items(value)),
 )
 """Subclasses (an `IntEnum`, an `OrderedDict`, a named tuple) cross as what they derive from."""
 
@@ -201,6 +216,16 @@ def _bytes(value: Any) -> bytes:
         return base64.b64decode(value, validate=True)
     except binascii.Error as error:
         raise ValueError(str(error)) from error
+
+
+def _items(value: Any) -> Any:
+    return list(value) if len(value) <= _MOST_ITEMS else str(value)
+
+
+def _decimal(value: Any) -> Any:
+    import decimal
+
+    return decimal.Decimal(value)
 
 
 _TAGS: dict[str, Callable[[Any], Any]] = {
@@ -214,6 +239,8 @@ _TAGS: dict[str, Callable[[Any], Any]] = {
     "date": datetime.date.fromisoformat,
     "time": datetime.time.fromisoformat,
     "datetime": datetime.datetime.fromisoformat,
+    "timedelta": lambda value: datetime.timedelta(*value),
+    "decimal": _decimal,
 }
 
 

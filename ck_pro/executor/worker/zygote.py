@@ -31,6 +31,7 @@ def main(descriptor: int, settings: str) -> None:
     """
     given = json.loads(settings)
     os.environ.pop("LD_BIND_NOW", None)
+    sys.argv, sys.orig_argv = [""], [sys.executable]  # what the code would see
     sys.path[:0] = [""]
     sys.path.extend(folder for folder in given["path"] if folder not in sys.path)
     sock = socket.socket(fileno=descriptor)

@@ -1,0 +1,136 @@
+"""What surprised us when the executor was used as CPython is: each of these was once otherwise."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import decimal
+
+import pytest
+
+from ck_pro.executor import CodeExecutor
+
+pytestmark = pytest.mark.worker
+
+
+class Odd(ValueError):
+    def __init__(self, what, number):
+        super().__init__(what, number)
+
+
+def fail():
+    raise Odd("boo", 3)
+
+
+def give(kind):
+    return {
+        "timedelta": datetime.timedelta(days=-1, microseconds=5),
+        "decimal": decimal.Decimal("1.50"),
+        "range": range(3),
+        "deque": collections.deque([1, (2,)]),
+        "keys": {"a": 1}.keys(),
+        "items": {"a": 1}.items(),
+        "memory": memoryview(b"x"),
+    }[kind]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    functions = {"fail": fail, "give": give}
+    with CodeExecutor(functions=functions, workdir=tmp_path_factory.mktemp("work")) as executor:
+        yield executor.run
+
+
+def test_the_command_line_is_that_of_an_interactive_session(run):
+    assert run("import sys\nsys.argv, sys.orig_argv == [sys.executable]").value == "([''], True)"
+    code = "import argparse\nargparse.ArgumentParser().parse_args()"
+    assert run(code).value == "Namespace()"
+
+
+def test_a_warning_is_told_in_every_step(run):
+    for _ in range(2):
+        assert "careful" in run("import warnings\nwarnings.warn('careful')").output
+
+
+def test_imports_from_the_future_hold_for_later_steps(run):
+    run("from __future__ import annotations")
+    assert run("def f(x: Unknown): pass\nf.__annotations__").value == "{'x': 'Unknown'}"
+    assert run("from __future__ import nonsense").error.type == "SyntaxError"
+
+
+def test_without_state_the_future_is_forgotten(tmp_path):
+    with CodeExecutor(workdir=tmp_path, stateful=False) as executor:
+        assert executor.run("from __future__ import annotations").error is None
+        assert executor.run("def f(x: Unknown): pass").error.type == "NameError"
+
+
+@pytest.mark.parametrize("code", ["1 + 1", "x = 2\nx"])
+def test_a_byte_order_mark_is_no_part_of_the_code(run, code):
+    assert run("\ufeff" + code).value == "2"
+
+
+@pytest.mark.parametrize(
+    "code, error",
+    [
+        (" 1", "IndentationError"),
+        ("1 +", "SyntaxError"),
+        ("x = = 1", "SyntaxError"),
+        ("a b", "SyntaxError"),
+        ("\x00", "SyntaxError"),
+        ("lambda: (yield)", None),
+        ("x = 1; x", None),
+        ("'\\N{bad name}'", "SyntaxError"),
+    ],
+)
+def test_one_line_is_read_as_many_are(run, code, error):
+    alone = run(code).error
+    among = run("\n" + code).error
+    if error is None:
+        assert alone is among is None
+    else:
+        assert (alone.type, among.type) == (error, error)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "del builtins.len",
+        "builtins.BaseException = builtins.isinstance = builtins.Exception = None",
+        "vars(builtins).clear()",
+        "builtins.len = lambda x: 1 / 0\nraise ValueError",
+    ],
+)
+def test_broken_builtins_break_the_step_at_most(run, code):
+    run("kept = 5")
+    result = run("import builtins\n" + code)
+    assert not result.state_lost, result
+    assert run("len([kept])").value == "1"
+
+
+def test_the_arguments_of_an_error_cross(run):
+    code = "try:\n    fail()\nexcept ValueError as error:\n    print(error.args)"
+    assert run(code).output == "('boo', 3)\n"
+
+
+@pytest.mark.parametrize(
+    "kind, shown",
+    [
+        ("timedelta", repr(datetime.timedelta(days=-1, microseconds=5))),
+        ("decimal", "Decimal('1.50')"),
+        ("range", "[0, 1, 2]"),
+        ("deque", "[1, (2,)]"),
+        ("keys", "['a']"),
+        ("items", "[('a', 1)]"),
+        ("memory", "b'x'"),
+    ],
+)
+def test_more_kinds_of_values_cross(run, kind, shown):
+    assert run(f"give({kind!r})").value == shown
+
+
+def test_what_is_to_be_done_at_exit_is_done(tmp_path):
+    with CodeExecutor(workdir=tmp_path) as executor:
+        executor.run("import atexit\natexit.register(lambda: open('left', 'w').write('bye'))")
+    assert (tmp_path / "left").read_text() == "bye"
+    with CodeExecutor(workdir=tmp_path) as executor:  # but nobody waits for long
+        executor.run("import atexit, time\natexit.register(time.sleep, 600)")
