@@ -145,17 +145,19 @@ class Calls:
             raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
         self._run.check()
         seen = Guard(_Journaled(self._run.environment, self), self._run.approver).execute(action)
-        if isinstance(action, ComputerAction) and isinstance(seen, ComputerObservation):
-            answered = {
-                "call_id": action.call_id,
-                "acknowledged_safety_checks": action.pending_safety_checks,
-            }
-            seen = seen.model_copy(update=answered)
-            screen = seen.to_dict()
-            if not self._run.agent.store_io:
-                del screen["image"]
-            self._run.record("screen", screen)
+        if isinstance(seen, ComputerObservation):
+            self.keep_screen(action, seen)
         return seen
+
+    def keep_screen(self, action: Action, seen: ComputerObservation) -> None:
+        """Record the screen that an action led to: prompts show it with the call."""
+        screen = seen.to_dict()
+        if isinstance(action, ComputerAction):
+            checks = [c.model_dump(mode="json") for c in action.pending_safety_checks]
+            screen.update(call_id=action.call_id, acknowledged_safety_checks=checks)
+        if not self._run.agent.store_io:
+            del screen["image"]
+        self._run.record("screen", screen)
 
     def announced(self, name: str, arguments: dict[str, Any], do: Callable[[], Any]) -> Any:
         """Do something whose beginning and end are recorded."""

@@ -53,6 +53,7 @@ ORDER = [
     "endings",
     "phases",
     "agent",
+    "stepper",
     "trajectory",
     "testing",
 ]
