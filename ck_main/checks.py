@@ -27,7 +27,7 @@ _PROBE_TRIES = 2
 _PROBE_SECONDS = 60.0
 
 
-def _idle(part: KwargsInitializable, value: Any) -> bool:
+def is_idle(part: KwargsInitializable, value: Any) -> bool:
     """Whether a setting is a function that the agent `part` does not offer to its code."""
     if not isinstance(part, AgentSettings) or not isinstance(value, AgentSettings | Tool):
         return False
@@ -47,7 +47,7 @@ def asks_a_person(agent: KwargsInitializable, judge: LLM | None = None) -> bool:
 
 def _models(agent: KwargsInitializable, judge: LLM | None) -> Iterator[tuple[str, LLM]]:
     """The models that may be asked, with the setting that each is."""
-    for path, llm in parts_of(agent, LLM, skip=_idle):
+    for path, llm in parts_of(agent, LLM, skip=is_idle):
         yield ".".join(path), llm
     if judge is not None:
         yield "the judge's model", judge
@@ -82,7 +82,7 @@ def check_services(
                 _connect(url, llm.call_target)
         if money_limit:
             _check_price(where, llm)
-    for _, config in parts_of(agent, WebEnvConfig, skip=_idle):
+    for _, config in parts_of(agent, WebEnvConfig, skip=is_idle):
         server = config.given_server() or f"chromium {config.chromium}"
         if server in seen:
             continue
@@ -111,7 +111,7 @@ def probe_services(
         if llm.backend is None and key not in asked:
             asked.add(key)
             _ask(llm)
-    for _, config in parts_of(agent, WebEnvConfig, skip=_idle):
+    for _, config in parts_of(agent, WebEnvConfig, skip=is_idle):
         if not config.given_server():
             server = acquire_server(config.server_options())
             release_server(server, config.keep_server_seconds)
