@@ -14,6 +14,7 @@ import click
 from ck_main.command import HELP, run_agent, run_command, task_options
 from ck_main.runner import ExitCode
 from ck_web.agent import WebAgent
+from ck_web.computer import ComputerAgent
 
 DEFAULT_OUTPUT = Path("runs/web.jsonl")
 EPILOG = """
@@ -22,6 +23,7 @@ Examples:
   python -m ck_web.main -t "What is the newest post?" --target-url https://blog.example
   python -m ck_web.main -i tasks.jsonl -o runs/web.jsonl -m gpt:gpt-4.1 --workers 4
   python -m ck_web.main -t "..." -m manual -u web_env.server_url=127.0.0.1:3000
+  python -m ck_web.main --computer -t "..." -m gpt:NAME -u language=computer
 
 \b
 A line of the task file may have a "target_url" of its own, the page to begin with.
@@ -32,10 +34,14 @@ A line of the task file may have a "target_url" of its own, the page to begin wi
 @click.command(epilog=EPILOG + HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @task_options
 @click.option("--target-url", metavar="URL", help="The page to begin with.  [about:blank]")
-def cli(**options: Any) -> ExitCode:
+@click.option(
+    "--computer", is_flag=True, help="By screenshots, mouse and keyboard: the computer agent."
+)
+def cli(computer: bool, **options: Any) -> ExitCode:
     """Run the tasks of a file, one --task, or (with neither) tasks that you type, in a browser
     each."""
-    return run_agent(WebAgent, default_output=DEFAULT_OUTPUT, **options)
+    kind = ComputerAgent if computer else WebAgent
+    return run_agent(kind, default_output=DEFAULT_OUTPUT, **options)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 from fake_wire import FakeWire
 from scripted import code, prompt_text
 
+from ck_main.command import run_command
 from ck_pro import Status
 from ck_pro.approval import RuleApprover
 from ck_pro.computer import computer_action
@@ -18,8 +19,9 @@ from ck_pro.exceptions import BrowserServerError
 from ck_pro.language import CodeLanguage, ComputerUseLanguage
 from ck_pro.model import Reply
 from ck_pro.session import StopReason
-from ck_pro.testing import ScriptedLLM
+from ck_pro.testing import FakeChatServer, ScriptedLLM
 from ck_web.computer import ComputerAgent, ComputerEnv, browser_action, chord, element_at
+from ck_web.main import cli
 
 LINK = {"role": "link", "name": "Lamps", "box": [10, 20, 100, 20]}
 PATH = [[1, 2], [3, 4]]
@@ -193,3 +195,21 @@ def test_settings() -> None:
     assert [f.name for f in a.functions()] == ["computer", "goto", "goback", "save", "stop"]
     head = a.get_function_definition(short=True)
     assert head.startswith("- computer_agent(task: str, target_url: str | None = None)")
+
+
+@pytest.mark.integration
+def test_the_command(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with FakeChatServer() as server:
+        items = TOUCH.tool_calls
+        first = server.completion("")
+        first["choices"][0]["message"]["tool_calls"] = items
+        server._script = [first, "42"]
+        settings = [f"web_env.server_url={wire.url}", "web_env.target_url=http://shop.test/"]
+        updates = [x for s in settings for x in ("-u", s)]
+        output = tmp_path / "a.jsonl"
+        args = ["--computer", "-t", "How many?", "-m", server.url, "-o", str(output), "--plain"]
+        code_ = run_command(cli, [*args, *updates])
+    assert code_ == 0 and capfd.readouterr().out == "42\n"
+    session = json.loads(output.read_text())["session"]
+    assert session["info"]["agent"] == "computer_agent"
+    assert session["steps"][0]["action"]["code"].startswith("computer(action='click', x=50, y=30")
