@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Awaitable
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,6 +15,7 @@ from web_server import hands
 from web_server.contract import UploadFile
 from web_server.doing import Doing
 from web_server.errors import BadRequest, Conflict, NotFound
+from web_server.observe import Target
 from web_server.session import Session
 from web_server.view import one_line
 
@@ -30,9 +32,7 @@ async def click(doing: Doing) -> str:
         await target.evaluate("(element) => element.focus()")
         return f"focused {hands.describe(target)}: choose with the action select"
     held = hands.modifiers(doing.request.keys)
-    await _holding(
-        doing, held, hands.click_at(doing.surface, target.x, target.y, doing.request.button)
-    )
+    await _holding(doing, held, hands.click(doing.surface, target, doing.request.button))
     return f"clicked {hands.describe(target)}"
 
 
@@ -75,13 +75,13 @@ async def _select_custom(doing: Doing, label: str) -> str:
     for attempt in (1, 2):
         target = await hands.reach(surface, doing.request.targetId)
         if attempt == 2:
-            await hands.click_at(surface, target.x, target.y)
+            await hands.click(surface, target)
             await surface.activity.settle()
         observed = await surface.observer.observe(scope="page", elements=True)
         item = _item_named(observed.elements, label)
         if item is not None:
             found = await hands.reach(surface, item)
-            await hands.click_at(surface, found.x, found.y)
+            await hands.click(surface, found)
             return f"selected '{one_line(label)}' in {hands.describe(target)}"
     raise Conflict(
         f"[{doing.request.targetId}] {hands.describe(target)} shows no item '{one_line(label)}': "
@@ -117,7 +117,7 @@ async def _set_checked(doing: Doing, wanted: bool) -> str:
         raise Conflict(f"[{target.id}] {hands.describe(target)} cannot be switched on or off")
     if state == wanted:
         return f"{hands.describe(target)} is {word} already"
-    await hands.click_at(doing.surface, target.x, target.y)
+    await hands.click(doing.surface, target)
     if await hands.checked(target) == state:
         raise Conflict(f"[{target.id}] {hands.describe(target)} did not switch {word} when clicked")
     return f"switched {hands.describe(target)} {word}"
@@ -126,7 +126,7 @@ async def _set_checked(doing: Doing, wanted: bool) -> str:
 async def hover(doing: Doing) -> str:
     """Move the mouse over an element."""
     target = await hands.reach(doing.surface, doing.request.targetId)
-    await doing.surface.page.mouse.move(target.x, target.y)
+    await doing.surface.move_mouse(target.x, target.y)
     return f"moved the mouse over {hands.describe(target)}"
 
 
@@ -158,12 +158,24 @@ async def drag(doing: Doing) -> str:
         goal = await hands.find(doing.surface, doing.request.toId)
         if not goal.in_viewport:
             raise Conflict(f"[{goal.id}] {hands.describe(goal)} is out of view: scroll first")
-        end, where = (goal.x, goal.y), hands.describe(goal)
+        end, where = await _beyond_middle(source, goal), hands.describe(goal)
     else:
         end = doing.point()
         where = f"({end[0]:g}, {end[1]:g})"
     await _drag(doing, [(source.x, source.y), end])
     return f"dragged {hands.describe(source)} to {where}"
+
+
+async def _beyond_middle(source: Target, goal: Target) -> tuple[float, float]:
+    """Where a drag ends: lists that are sorted by dragging swap only past the middle."""
+    width, height = await goal.evaluate(
+        "(element) => { const box = element.getBoundingClientRect();"
+        " return [box.width, box.height]; }"
+    )
+    dx, dy = goal.x - source.x, goal.y - source.y
+    if abs(dx) > abs(dy):
+        return goal.x + math.copysign(min(5.0, width / 4), dx), goal.y
+    return goal.x, goal.y + math.copysign(min(5.0, height / 4), dy)
 
 
 async def drag_path(doing: Doing) -> str:
@@ -179,12 +191,12 @@ async def drag_path(doing: Doing) -> str:
 async def _drag(doing: Doing, points: list[tuple[float, float]]) -> None:
     mouse = doing.surface.page.mouse
     button: Any = doing.request.button
-    await mouse.move(*points[0])
+    await doing.surface.move_mouse(*points[0])
     await mouse.down(button=button)
     try:
         for x, y in points[1:]:
             # Drag libraries want to see movement before they believe in a drag.
-            await mouse.move(x, y, steps=6 if len(points) == 2 else 2)
+            await doing.surface.move_mouse(x, y, 6 if len(points) == 2 else 2)
     finally:
         await mouse.up(button=button)
 
@@ -200,14 +212,15 @@ async def double_click_at(doing: Doing) -> str:
 
 
 async def _click_point(doing: Doing, count: int) -> str:
+    held = hands.modifiers(doing.request.keys)
     if doing.request.targetId.strip():
         target = await hands.reach(doing.surface, doing.request.targetId)
-        x, y, where = target.x, target.y, hands.describe(target)
+        where = hands.describe(target)
+        clicking = hands.click(doing.surface, target, doing.request.button, count)
     else:
         x, y = doing.point()
         where = f"({x:g}, {y:g})"
-    held = hands.modifiers(doing.request.keys)
-    clicking = hands.click_at(doing.surface, x, y, doing.request.button, count)
+        clicking = hands.click_at(doing.surface, x, y, doing.request.button, count)
     await _holding(doing, held, clicking)
     return f"{'double-clicked' if count == 2 else 'clicked'} {where}"
 
@@ -215,7 +228,7 @@ async def _click_point(doing: Doing, count: int) -> str:
 async def move(doing: Doing) -> str:
     """Move the mouse to a point."""
     x, y = doing.point()
-    await doing.surface.page.mouse.move(x, y)
+    await doing.surface.move_mouse(x, y)
     return f"moved the mouse to ({x:g}, {y:g})"
 
 
@@ -228,7 +241,7 @@ async def wheel(doing: Doing) -> str:
     aimed = request.x is not None or request.y is not None
     x, y = doing.point() if aimed else (width / 2, height / 2)
     mouse = doing.surface.page.mouse
-    await mouse.move(x, y)
+    await doing.surface.move_mouse(x, y)
     await _holding(doing, hands.modifiers(request.keys), mouse.wheel(dx, dy))
     return f"turned the wheel by ({dx:g}, {dy:g}) at ({x:g}, {y:g})"
 
@@ -258,7 +271,7 @@ async def upload(doing: Doing) -> str:
         return f"gave {names} to {hands.describe(target)}"
     target = await hands.reach(doing.surface, doing.request.targetId)
     async with doing.surface.page.expect_file_chooser(timeout=3000) as waiting:
-        await hands.click_at(doing.surface, target.x, target.y)
+        await hands.click(doing.surface, target)
     chooser = await waiting.value
     await chooser.set_files(files)
     return f"clicked {hands.describe(target)} and gave it {names}"

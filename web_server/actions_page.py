@@ -41,9 +41,8 @@ async def scroll(doing: Doing) -> str:
     if moved == "none" and direction in _DIRECTIONS:
         # Nothing scrolls by itself: a map or a canvas may listen to the wheel.
         width, height = doing.session.viewport
-        mouse = doing.surface.page.mouse
-        await mouse.move(width / 2, height / 2)
-        await mouse.wheel(dx * width, dy * height)
+        await doing.surface.move_mouse(width / 2, height / 2)
+        await doing.surface.page.mouse.wheel(dx * width, dy * height)
         return f"turned the wheel {direction}"
     if moved == "end":
         return f"cannot scroll further {direction}"

@@ -24,7 +24,7 @@ _GONE = (
 _CLOSED = "has been closed"
 
 
-class ContextGone(Exception):
+class ContextGone(Error):
     """The document was replaced while it was being asked."""
 
 

@@ -20,6 +20,9 @@ from web_server.view import one_line
 TYPED_BY_KEY = 100
 """Texts up to this many characters are typed key by key, longer ones come in one piece."""
 
+_APPROACHES = 3
+_COVER_MS = 300
+
 _SET_TYPES = frozenset(
     {"date", "time", "datetime-local", "month", "week", "color", "range"},
 )
@@ -115,7 +118,7 @@ _CHOOSE = """(element, wanted) => {
   if (!select.multiple && chosen.length !== 1) return {kind: 'single'};
   const off = chosen.find((o) => o.disabled || (o.parentElement && o.parentElement.disabled));
   if (off) return {kind: 'off', label: plain(off.label)};
-  select.focus();
+  // No focus: lists that stand in for the native one would open, and cover what comes next.
   if (select.multiple) for (const option of options) option.selected = chosen.includes(option);
   else select.selectedIndex = options.indexOf(chosen[0]);
   select.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
@@ -173,6 +176,10 @@ async def reach(surface: Surface, element_id: str) -> Target:
     if not target.in_viewport or target.covered_by:
         try:
             target = await target.scroll_into_view()
+            if target.covered_by and await surface.activity.call("changed", _COVER_MS):
+                # What covers it may be on its way out.
+                await surface.activity.settle()
+                target = await surface.observer.resolve(target.id)
         except ElementGone as gone:
             raise NotFound(str(gone)) from None
     if not target.in_viewport:
@@ -192,12 +199,41 @@ async def click_at(
     surface: Surface, x: float, y: float, button: Any = "left", count: int = 1
 ) -> None:
     """Move the mouse there and click."""
+    await surface.move_mouse(x, y)
+    await _press_button(surface, button, count)
+
+
+async def click(surface: Surface, target: Target, button: Any = "left", count: int = 1) -> None:
+    """Click an element, at the place where it is once the mouse has come there.
+
+    Raises:
+        NotFound, Conflict: the coming of the mouse made it vanish, or brought something above it.
+    """
+    for _ in range(_APPROACHES):
+        if surface.mouse_at == (target.x, target.y, surface.activity.commits):
+            break
+        await surface.move_mouse(target.x, target.y)
+        try:
+            now = await surface.observer.resolve(target.id)
+        except ElementGone as gone:
+            raise NotFound(str(gone)) from None
+        near = abs(now.x - target.x) <= 1 and abs(now.y - target.y) <= 1
+        if near and now.in_viewport and not now.covered_by:
+            break
+        # It moved, or shows something else under the mouse: what that started comes first.
+        await surface.activity.settle()
+        target = await reach(surface, str(target.id))
+    await _press_button(surface, button, count)
+
+
+async def _press_button(surface: Surface, button: Any, count: int) -> None:
     mouse = surface.page.mouse
-    if count > 1:
-        await mouse.click(x, y, button=button, click_count=count)
-        return
-    # Sent at once, carried out in order: one waiting instead of three.
-    await asyncio.gather(mouse.move(x, y), mouse.down(button=button), mouse.up(button=button))
+    for number in range(1, count + 1):
+        # Sent at once, carried out in order: nothing comes between.
+        await asyncio.gather(
+            mouse.down(button=button, click_count=number),
+            mouse.up(button=button, click_count=number),
+        )
 
 
 async def fill(surface: Surface, target: Target, text: str) -> None:
@@ -220,7 +256,7 @@ async def fill(surface: Surface, target: Target, text: str) -> None:
     if target.tag == "input" and target.input_type in _NO_TEXT_TYPES:
         hint = "use upload" if target.input_type == "file" else "click it instead"
         raise Conflict(f"[{target.id}] {describe(target)} takes no text: {hint}")
-    await click_at(surface, target.x, target.y)
+    await click(surface, target)
     kind = await target.evaluate(_SELECT_CONTENT)
     if kind == "none":
         raise Conflict(f"[{target.id}] {describe(target)} is not a field that takes text")
@@ -341,7 +377,7 @@ def chord(text: str) -> str:
     """A chord such as `ctrl+shift+a` in the browser library's names.
 
     Raises:
-        BadRequest: it is empty.
+        BadRequest: it is empty, or ends with a modifier's `+`.
     """
     if not text.strip():
         if text:
@@ -351,6 +387,8 @@ def chord(text: str) -> str:
         return "+"
     parts = text.strip().split("+")
     if parts[-1] == "" and len(parts) > 1:
+        if parts[-2] != "":
+            raise BadRequest(f"'{one_line(text)[:40]}' ends where a key should follow")
         parts = [*parts[:-2], "+"]
     return "+".join(key_name(part) for part in parts)
 

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
 _PARTS = (
-    "safe", "dom", "tables", "names", "states", "hints", "text", "walk", "tags", "target",
+    "safe", "dom", "tables", "names", "states", "hints", "text", "walk", "tags", "read", "target",
 )  # fmt: skip
 _RETRIES = 5
 _MAX_FRAME_LEVELS = 6
@@ -277,6 +277,14 @@ class Observer:
         return Target(
             id=element_id, **facts, frame=frame, _realm=realm, _local_id=local_id, _observer=self
         )
+
+    async def readable(self) -> str:
+        """What the page shows as plain HTML: no scripts, no styles, nothing that is hidden."""
+        try:
+            return str(await self._realm().call("readable"))
+        except ContextGone:
+            await self._settle_navigation()
+            return str(await self._realm().call("readable"))
 
     async def boxes(self) -> list[Box]:
         """Boxes of the interactive elements that the last observation showed in the viewport."""

@@ -25,7 +25,7 @@ function hintsOf(element, role, inner, c, attributes) {
     (hints = hints || []).push('editable: true');
   }
   const cursor = inner.style.cursor;
-  if ((cursor === 'move' || cursor === 'grab') && c.style.cursor !== cursor
+  if (/^(move|grab|.+-resize)$/.test(cursor) && c.style.cursor !== cursor
       && !(hints && hints.includes('draggable: true'))) (hints = hints || []).push('draggable: true');
   return hints;
 }
@@ -69,28 +69,51 @@ function describe(element) {
 }
 
 // Something to tell nameless elements apart by.
+const LONG_HINT = 40;
 function hintName(element) {
   for (const key of ['data-testid', 'id', 'name', 'class', 'href', 'src']) {
     let value = element.getAttribute(key);
     if (!value) continue;
-    if (key === 'href' || key === 'src') {
-      value = value.startsWith('data:') ? '' : value.replace(/[?#].*$/, '').replace(/\/+$/, '').split('/').pop();
-    }
-    value = plain(value, 40);
-    if (value) return value;
+    if (key === 'href' || key === 'src') value = fileOf(value);
+    if (key === 'class') value = ownWords(element, collapse(value));
+    value = plain(value, 1000);
+    if (value) return value.length > LONG_HINT ? value.slice(0, LONG_HINT) + '\u2026' : value;
   }
   return '';
+}
+
+// The last part of the path of a URL.
+function fileOf(url) {
+  return url.startsWith('data:') ? '' : url.replace(/[?#].*$/, '').replace(/\/+$/, '').split('/').pop();
+}
+
+// Of a long list of classes those that the elements beside do not have, if there are any.
+function ownWords(element, classes) {
+  const parent = parentOf(element);
+  if (classes.length <= LONG_HINT || !parent) return classes;
+  const others = new Set();
+  for (const other of [...parent.children].slice(0, 30)) {
+    if (other !== element && other.localName === element.localName) {
+      for (const word of other.classList) others.add(word);
+    }
+  }
+  return classes.split(' ').filter((word) => !others.has(word)).join(' ') || classes;
 }
 
 function namelessPairs(element, role, style) {
   const pairs = [];
   const inside = element.querySelector('svg[class],i[class],img[src],use');
-  const hint = hintName(element) || inside && hintName(inside);
-  if (hint) pairs.push('hint: ' + hint);
-  const color = element instanceof SVGElement || 'ownerSVGElement' in element ? style.fill
-    : style.backgroundColor;
+  const drawn = 'ownerSVGElement' in element && element.localName !== 'svg';
+  const picture = role === 'image' && fileOf(pictureOf(element));
+  const hint = hintName(element) || inside && hintName(inside) || drawn && element.localName;
+  if (hint || picture) pairs.push('hint: ' + collapse(`${hint || ''} ${plain(picture || '', LONG_HINT)}`));
+  const color = 'ownerSVGElement' in element ? style.fill : style.backgroundColor;
   if (!('value' in element) && color && color !== 'none' && !/^rgba\(.*, 0\)$/.test(color)) {
     pairs.push('color: ' + color.replace(/, /g, ','));
+  }
+  if (drawn) {
+    const rect = element.getBoundingClientRect();
+    pairs.push(`size: ${Math.round(rect.width)}x${Math.round(rect.height)}`);
   }
   return pairs;
 }

@@ -104,8 +104,16 @@ function nativeRole(element) {
     case 'td': return isDataTable(element.closest('table')) ? 'cell' : 'LayoutTableCell';
     case 'th': return element.scope === 'row' || element.scope === 'rowgroup' ? 'rowheader'
       : element.scope ? 'columnheader' : headerRole(element);
-    default: return TAG_ROLES[tag] || (element.draggable === true && tag !== 'img' ? 'group' : 'generic');
+    default:
+      if (element.firstChild === null && pictureOf(element)) return 'image';
+      return TAG_ROLES[tag] || (element.draggable === true && tag !== 'img' ? 'group' : 'generic');
   }
+}
+
+// The URL of the picture that a style sheet puts in place of an element; else ''.
+function pictureOf(element) {
+  const content = element.isConnected ? getComputedStyle(element).content : '';
+  return content.startsWith('url("') ? content.slice(5, content.indexOf('"', 5)) : '';
 }
 
 // A th without scope heads its row when data cells stand beside it, else its column.

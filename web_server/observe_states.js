@@ -95,6 +95,7 @@ function fieldStates(pairs, element, role, name, tag) {
     if (low || range) pairs.push('min: ' + plain(low || '0'));
     if (high || role === 'slider' && range) pairs.push('max: ' + plain(high || '100'));
   }
+  if (tag === 'textarea' || role === 'textbox' && element.isContentEditable) pairs.push('multiline: true');
   if (tag === 'select' && element.multiple) pairs.push('multiple: true');
   if (element.required || attribute(element, 'aria-required') === 'true') pairs.push('required: true');
   const invalid = attribute(element, 'aria-invalid');

@@ -143,4 +143,4 @@ function frameOwners(id) {
   return owners;
 }
 
-globalThis.ckObserver = { adopt, observe, frameOwners, resolve, resolveInFrame, scrollToNode, handOver, elementOf };
+globalThis.ckObserver = { adopt, observe, readable, frameOwners, resolve, resolveInFrame, scrollToNode, handOver, elementOf };

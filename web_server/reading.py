@@ -13,10 +13,6 @@ from web_server.view import one_line
 PART = 8000
 """Characters of one part of a page that is read as Markdown."""
 
-_LEFT_OUT = re.compile(
-    r"<(script|style|noscript|template|svg|head)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE
-)
-
 
 @dataclass(frozen=True)
 class Line:
@@ -39,7 +35,7 @@ async def read_page(surface: Surface, part: str) -> str:
     number = part.strip() or "1"
     if not number.isdecimal() or len(number) > 9:
         raise BadRequest(f"read takes the number of a part, not '{one_line(part)[:40]}'")
-    html = await surface.page.content()
+    html = await surface.observer.readable()
     parts = split_parts(await asyncio.to_thread(to_markdown, html))
     if not 1 <= int(number) <= len(parts):
         raise BadRequest(f"the page has {len(parts)} parts; there is no part {number}")
@@ -47,14 +43,14 @@ async def read_page(surface: Surface, part: str) -> str:
 
 
 def to_markdown(html: str) -> str:
-    """HTML as Markdown, without scripts, styles and images' data."""
+    """HTML as Markdown."""
     try:
         from markdownify import markdownify
     except ImportError:
         raise ServerError(
             'reading pages needs the package markdownify: pip install "ck-pro[web]"'
         ) from None
-    text = markdownify(_LEFT_OUT.sub("", html), heading_style="ATX", strip=["img"])
+    text = markdownify(html, heading_style="ATX", strip=["img"])
     text = re.sub(r"[ \t]+\n", "\n", text)
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 

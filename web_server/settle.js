@@ -153,7 +153,8 @@
       if (room(page)) return 'page';
       let box = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
       for (; box; box = box.parentElement) if (box !== page && scrolls(box) && room(box)) return 'box';
-      const boxes = [...document.querySelectorAll('div, main, section, ul, article, nav, pre, aside')]
+      const boxes = [...document.querySelectorAll(
+        'div, main, section, ul, ol, article, nav, pre, aside, form, fieldset, dialog, textarea')]
         .filter((each) => each !== page && scrolls(each))
         .sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight);
       for (const each of boxes.slice(0, 5)) if (room(each)) return 'box';

@@ -60,6 +60,7 @@ class Surface:
         self.observer = Observer(page)
         self.activity = Activity(page, token)
         self.chooser: FileChooser | None = None
+        self.mouse_at: tuple[float, float, int] | None = None
         self._host = host
         self._lost = asyncio.Event()
         self._dialogs = 0
@@ -141,6 +142,11 @@ class Surface:
         except (asyncio.TimeoutError, Error):
             pass  # Chromium itself is gone; the context's end takes the page along
         self.mark_lost()
+
+    async def move_mouse(self, x: float, y: float, steps: int = 1) -> None:
+        """Move the mouse to a point of the viewport, in so many steps."""
+        self.mouse_at = (x, y, self.activity.commits)
+        await self.page.mouse.move(x, y, steps=steps)
 
     def begin_action(self) -> None:
         """Forget what was counted during the last action."""

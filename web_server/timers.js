@@ -1,14 +1,22 @@
 // Runs in every frame before the page's own scripts, in the page's world. Notes the short timers
-// and animation frames that an action's handlers ask for, so that settling can wait for them. The page cannot tell: what
-// replaces setTimeout and its like prints as native code, and the questions come as events
-// whose name is a secret of this browser session.
+// and animation frames that an action's handlers ask for, so that settling can wait for them. What
+// replaces setTimeout and its like prints as native code, and the questions come as events whose
+// name is a secret of this browser session. Only stack traces inside callbacks show one frame more.
 (token) => {
   const LONGEST_MS = 600;
-  const DEEPEST = 8;
+  const DEEPEST = 30;         // so many frames long an animation by script may be
+  const DEEPEST_LOADING = 8;
+  const SHORT_INTERVAL_MS = 100;
+  const ANIMATION_MS = 800;   // an interval that lives longer than that is a ticker
   const mapGet = Map.prototype.get, mapSet = Map.prototype.set, mapDelete = Map.prototype.delete;
+  const mapClear = Map.prototype.clear;
   const applyFunction = Reflect.apply;
+  const natives = new WeakMap();
+  const weakGet = WeakMap.prototype.get, weakSet = WeakMap.prototype.set;
+  const now = performance.now.bind(performance);
   const pending = new Map();
   let armed = true;   // a page that loads is busy with itself
+  let acting = false; // an action was begun since
   let depth = 0;      // how many counted timers led to the code that runs now
   let foreign = false;  // the code that runs now was started by a timer that is not counted
   let count = 0;
@@ -21,13 +29,16 @@
   };
 
   // Wraps a callback so that what it sets in turn is known to come from the action as well.
-  const wrap = (callback, counted, key) => {
+  const wrap = (callback, timer) => {
     const level = depth + 1;
     return function (...rest) {
       const before = [depth, foreign];
-      if (counted) forget(key());
-      depth = counted ? level : 0;
-      foreign = !counted;
+      if (timer.counted && !(timer.until > now())) {
+        forget(timer.key);
+        timer.counted = timer.until === 0;
+      }
+      depth = timer.counted ? level : 0;
+      foreign = !timer.counted;
       try {
         return applyFunction(callback, this, rest);
       } finally {
@@ -36,34 +47,45 @@
       }
     };
   };
-  const later = (native, mark, short) => new Proxy(native, {
-    apply(target, self, args) {
-      if (typeof args[0] !== 'function') return applyFunction(target, self, args);
-      const counted = armed && !foreign && depth < DEEPEST && short(args);
-      let id;
-      args[0] = wrap(args[0], counted, () => mark + id);
-      id = applyFunction(target, self, args);
-      if (counted) {
-        applyFunction(mapSet, pending, [mark + id, true]);
-        count += 1;
-      }
-      return id;
-    },
+  const disguise = (native, handler) => {
+    const proxy = new Proxy(native, { apply: handler });
+    applyFunction(weakSet, natives, [proxy, native]);
+    return proxy;
+  };
+  // `lasting`: for how many milliseconds what is set may stay pending; 0: until it fires.
+  const later = (native, mark, longest, lasting) => disguise(native, (target, self, args) => {
+    if (typeof args[0] !== 'function') return applyFunction(target, self, args);
+    const short = mark === 'f' || (Number(args[1]) || 0) <= longest;
+    const near = depth < (acting ? DEEPEST : DEEPEST_LOADING);
+    const timer = {
+      counted: armed && !foreign && near && short && (acting || !lasting), key: '',
+      until: lasting && now() + lasting,
+    };
+    args[0] = wrap(args[0], timer);
+    const id = applyFunction(target, self, args);
+    if (timer.counted) {
+      timer.key = mark + id;
+      applyFunction(mapSet, pending, [timer.key, true]);
+      count += 1;
+    }
+    return id;
   });
-  const earlier = (native, mark) => new Proxy(native, {
-    apply(target, self, args) {
-      forget(mark + args[0]);
-      return applyFunction(target, self, args);
-    },
+  const earlier = (native, mark) => disguise(native, (target, self, args) => {
+    forget(mark + args[0]);
+    return applyFunction(target, self, args);
   });
-  window.setTimeout = later(setTimeout, 't', (args) => (Number(args[1]) || 0) <= LONGEST_MS);
+  window.setTimeout = later(setTimeout, 't', LONGEST_MS, 0);
+  window.setInterval = later(setInterval, 't', SHORT_INTERVAL_MS, ANIMATION_MS);
   window.clearTimeout = earlier(clearTimeout, 't');
-  window.requestAnimationFrame = later(requestAnimationFrame, 'f', () => true);
+  window.clearInterval = earlier(clearInterval, 't');
+  window.requestAnimationFrame = later(requestAnimationFrame, 'f', 0, 0);
   window.cancelAnimationFrame = earlier(cancelAnimationFrame, 'f');
+  Function.prototype.toString = disguise(Function.prototype.toString, (target, self, args) =>
+    applyFunction(target, applyFunction(weakGet, natives, [self]) || self, args));
 
   document.addEventListener(token + 'arm', () => {
-    armed = true;
-    pending.clear();
+    armed = acting = true;
+    applyFunction(mapClear, pending, []);
     count = 0;
   });
   document.addEventListener(token + 'rest', () => { armed = false; });

@@ -88,7 +88,7 @@ EXPECTED = [
     r"button 'off ?!' disabled: true",
     r"LabelText 'Styled' checked: false",
     r"Canvas '' .*box: \d+,\d+,40,20",
-    r"generic '' .*color: rgb\(255,0,0\) clickable: true",
+    r"generic '' .*color: rgb\(255,0,0\) size: 30x30 clickable: true",
     r"generic '' scroll: 0 px above, \d+ px below",
     r"image 'a cat'",
     r"link '' hint: .*",

@@ -1,0 +1,46 @@
+// Isolated world: the page as HTML for reading: what is shown, in the order of the composed tree,
+// with the few attributes that say something, frames of the same origin in place.
+const UNREAD = new Set(('script style noscript template head meta link title base svg object embed '
+  + 'datalist').split(' '));
+const SAYING = ['href', 'alt', 'title', 'colspan', 'rowspan', 'start'];
+const VOID = new Set('area br col hr img input wbr'.split(' '));
+
+function escaped(text) {
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/"/g, '&quot;');
+}
+
+function readable() {
+  const out = [];
+  const root = bodyOf(document);
+  if (root) readNode(root, out, 0);
+  return out.join('');
+}
+
+function readNode(node, out, depth) {
+  const type = typeOf(node);
+  if (type === 3) {
+    const parent = composedParent(node);
+    if (parent && getComputedStyle(parent).visibility === 'visible') out.push(escaped(node.data));
+    return;
+  }
+  if (type !== 1 || depth > 400) return;
+  const tag = tagOf(node);
+  if (UNREAD.has(tag) || getComputedStyle(node).display === 'none') return;
+  if (tag === 'iframe' || tag === 'frame') {
+    const inner = node.contentDocument && bodyOf(node.contentDocument);
+    if (inner) readNode(inner, out, depth + 1);
+    return;
+  }
+  const known = tag.includes('-') || tag === 'slot' || tag === 'body' ? 'div' : tag;
+  out.push('<', known);
+  for (const name of SAYING) {
+    const value = Element.prototype.getAttribute.call(node, name);
+    if (value) out.push(' ', name, '="', escaped(value), '"');
+  }
+  out.push('>');
+  if (VOID.has(tag)) return;
+  if (tag === 'textarea') out.push(escaped(node.value));
+  else if (tag === 'select') out.push(escaped([...node.selectedOptions].map((o) => o.label).join(', ')));
+  else for (const child of composedChildren(node)) readNode(child, out, depth + 1);
+  out.push('</', known, '>');
+}
