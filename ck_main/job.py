@@ -140,9 +140,7 @@ def run_job(
             return (t for t in job.tasks() if t.id not in changed)
 
         again = (lambda: supersede(rows, wanted(), job.rerun)) if job.rerun else None
-        code, outcomes = run_tasks(
-            agent, wanted(), job, rows, screen, total=len(ids), prepare=again
-        )
+        code, outcomes = run_tasks(agent, wanted(), job, rows, screen, ids=ids, prepare=again)
         if job.in_order:
             rows.sort(list(ids))
     shown = [outcomes[i] for i in ids if i in outcomes and i not in changed]
@@ -250,12 +248,13 @@ def run_tasks(
     rows: RowFile,
     screen: Console,
     *,
-    total: int | None = None,
+    ids: Collection[str] | None = None,
     prepare: Callable[[], Iterable[str]] | None = None,
 ) -> tuple[ExitCode, dict[str, Outcome]]:
     """Run tasks with everything around them: checks, log, display, signals.
 
     Args:
+        ids: of the tasks, where they are known: then there is a status file.
         prepare: called when everything was checked, before the first task; returns lines to show.
 
     Returns:
@@ -267,25 +266,26 @@ def run_tasks(
     """
     stop = threading.Event()
     person = asks_a_person(agent, job.options.judge)
+    total = None if ids is None else len(ids)
     display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
     watcher = RunStatus(display, rows.path, total=total)
     runner = TaskRunner(agent, rows, job.options, watcher, stop, target_url=job.target_url)
     check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
-    for line in prepare() if prepare is not None else ():
-        display.note(line)
-    if rows.repaired:
-        display.note(
-            f"{rows.path}: the last line was torn ({rows.repaired} bytes); it is now in "
-            f"{rows.path.name}.torn, and its task is run again"
-        )
-    watcher.begins(rows.done, runner.budget)
     code = ExitCode.DONE
     with ExitStack() as around:
         if job.metrics is not None:
             server = around.enter_context(MetricsServer(watcher, job.metrics))
             display.note(f"metrics: {server.url}")
+        for line in prepare() if prepare is not None else ():
+            display.note(line)
+        if rows.repaired:
+            display.note(
+                f"{rows.path}: the last line was torn ({rows.repaired} bytes); it is now in "
+                f"{rows.path.name}.torn, and its task is run again"
+            )
+        watcher.begins(sum(i in rows.done for i in ids or ()), runner.budget)
         around.enter_context(logging_to(rows.folder / LOG_NAME, json_lines=job.log_json))
-        if total is not None:
+        if ids is not None:
             around.enter_context(StatusFile(watcher, rows.folder))
         around.enter_context(display)
         around.enter_context(StopSignals(stop, at_once=person))

@@ -13,29 +13,21 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from ck_main.dataset import Task
 from ck_main.logs import EVENTS_LOGGER
 from ck_main.rows import Outcome
+from ck_main.runner import Watcher
 from ck_pro.model import Budget
 
 STATUS_NAME = "status.json"
 _log = logging.getLogger(__name__)
 _events = logging.getLogger(EVENTS_LOGGER)
 _SECONDS = 2.0
-
-
-class Told(Protocol):
-    """What is told of a run; see `ck_main.runner.Watcher`."""
-
-    def started(self, task: Task) -> None: ...
-    def event(self, task_id: str, event: dict[str, Any]) -> None: ...
-    def ended(self, outcome: Outcome) -> None: ...
-    def note(self, text: str) -> None: ...
 
 
 class RunStatus:
@@ -50,7 +42,7 @@ class RunStatus:
 
     def __init__(
         self,
-        inner: Told,
+        inner: Watcher,
         output: Path,
         *,
         total: int | None = None,
@@ -65,9 +57,9 @@ class RunStatus:
         self._counts = dict.fromkeys(("done", "right", "wrong", "unscored", "failed"), 0)
         self._running: dict[str, dict[str, Any]] = {}
 
-    def begins(self, earlier: Mapping[str, Outcome], budget: Budget) -> None:
-        """Take note of the rows that are there already, and of what will count the use."""
-        self._earlier, self._budget = len(earlier), budget
+    def begins(self, earlier: int, budget: Budget) -> None:
+        """Take note of how many tasks have a row already, and of what will count the use."""
+        self._earlier, self._budget = earlier, budget
 
     def over(self, how: str, limit: str | None = None) -> None:
         """The run has ended: how, as a name of an exit code."""

@@ -31,7 +31,7 @@ class Observed:
         self.status = RunStatus(self.inner, self.rows.path, total=4, clock=lambda: self.now)
         agent = FakeAgent(behaviour=behaviour)
         self.runner = TaskRunner(agent, self.rows, RunOptions(**options), self.status)
-        self.status.begins(self.rows.done, self.runner.budget)
+        self.status.begins(0, self.runner.budget)
 
     def run(self) -> None:
         with self.rows:

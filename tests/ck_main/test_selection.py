@@ -51,6 +51,8 @@ def test_two_shards_into_one_output(tmp_path: Path, agent: FakeAgent) -> None:
     assert desk.run(agent, shard=(2, 2)) is ExitCode.DONE
     assert desk.ids() == ["b", "d"] and "2 tasks, 2 of 2 scored" in desk.table()
     desk.run(agent, shard=(1, 2), in_order=True)
+    status = json.loads((tmp_path / "out" / "status.json").read_text())
+    assert [status[k] for k in ("total", "earlier", "done", "left")] == [2, 0, 2, 0]
     assert desk.ids() == ["a", "c", "b", "d"]  # its own in order, the others after them
     desk.run(agent, in_order=True)
     assert desk.ids() == ["a", "b", "c", "d"]
