@@ -26,16 +26,24 @@ class Downloads:
         folder: an empty folder of this session alone.
         max_bytes: the largest download that is kept, and half of what all may take together.
         note: called with one line for each download that ended.
+        owns: whether a frame, by its DevTools id, belongs to a page of the session.
     """
 
     def __init__(
-        self, browser_id: str, folder: Path, max_bytes: int, note: Callable[[str], None]
+        self,
+        browser_id: str,
+        folder: Path,
+        max_bytes: int,
+        note: Callable[[str], None],
+        owns: Callable[[str], bool],
     ) -> None:
         self._browser_id = browser_id
         self._incoming = folder / "incoming"
         self._folder = folder / "files"
         self._max_bytes = max_bytes
         self._note = note
+        self._owns = owns
+        self._unclaimed: dict[str, str] = {}
         self._active: dict[str, str] = {}
         self._last_begun = 0.0
         self._begun = asyncio.Event()
@@ -56,6 +64,7 @@ class Downloads:
             context_id: its DevTools id.
         """
         self._active.clear()
+        self._unclaimed.clear()
         self._idle.set()
         self._context_id = context_id
         self._cdp = await browser.new_browser_cdp_session()
@@ -109,15 +118,29 @@ class Downloads:
         return self._folder / name if known else None
 
     def _on_begin(self, event: dict[str, Any]) -> None:
+        # Chromium tells every listener of the downloads of all sessions.
+        guid = event["guid"]
+        self._unclaimed[guid] = safe_name(event.get("suggestedFilename", ""))
+        if self._owns(event["frameId"]):
+            self._claim(guid)
+
+    def _claim(self, guid: str) -> None:
+        """Take a download on as one of this session."""
+        self._active[guid] = self._unclaimed.pop(guid)
         self._last_begun = time.monotonic()
         self._begun.set()
-        self._active[event["guid"]] = safe_name(event.get("suggestedFilename", ""))
         self._idle.clear()
         if len(self.done) + len(self._active) > MAX_FILES:
-            self._cancel(event["guid"], f"more than {MAX_FILES} downloads")
+            self._cancel(guid, f"more than {MAX_FILES} downloads")
 
     def _on_progress(self, event: dict[str, Any]) -> None:
         guid = event["guid"]
+        if guid in self._unclaimed:
+            # The frame of a window that opened for the download alone is known to nobody.
+            if any(self._incoming.glob(f"{guid}*")):
+                self._claim(guid)
+            elif event["state"] != "inProgress":
+                del self._unclaimed[guid]
         if guid not in self._active:
             return
         if event["state"] == "completed":

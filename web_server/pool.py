@@ -31,6 +31,7 @@ log = logging.getLogger("web_server")
 QUEUE_SECONDS = 300.0
 _SWEEP_SECONDS = 5.0
 _SPARE_SECONDS = 1.0
+_LONGEST_BASE = 28
 _FOLDER_PREFIX = "ck-web-server-"
 
 
@@ -96,7 +97,9 @@ class Pool:
             Unavailable: Chromium does not start.
         """
         await asyncio.to_thread(_sweep_folders)
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
+        self._folder = Path(
+            tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-", dir=folder_base())
+        )
         self._engine = Engine(self.options.chromium, self._folder, self._lose)
         self._sweeper = asyncio.ensure_future(self._sweep())
         await self._engine.browser()
@@ -284,9 +287,21 @@ class Pool:
             await asyncio.to_thread(shutil.rmtree, self._folder, True)
 
 
+def folder_base() -> str:
+    """Where the server's folder is made: the usual place for temporary files, if its path is short.
+
+    Chromium makes a socket in there, and the path of a socket may have some hundred bytes only.
+    """
+    usual = tempfile.gettempdir()
+    short = "/tmp"
+    if len(os.fsencode(usual)) > _LONGEST_BASE and os.access(short, os.W_OK | os.X_OK):
+        return short
+    return usual
+
+
 def _sweep_folders() -> None:
     """Remove folders of servers that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+    for folder in Path(folder_base()).glob(f"{_FOLDER_PREFIX}*"):
         owner = folder.name.removeprefix(_FOLDER_PREFIX).split("-")[0]
         if owner.isdecimal() and not _alive(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)

@@ -76,7 +76,7 @@ class Session:
         self._spare: Surface | None = None
         viewport = request.viewport
         self.viewport = (viewport.width, viewport.height) if viewport else (1280, 720)
-        self.downloads = Downloads(self.id, self.folder, max_download, self.note)
+        self.downloads = Downloads(self.id, self.folder, max_download, self.note, self._owns)
         self.rounds = self.folder / "rounds"
         self.rounds.mkdir()
         self._proxy = FilterProxy(policy, self._on_refused)
@@ -144,6 +144,12 @@ class Session:
                 self.note(f"a page of tab {tab.id} was closed")
                 if not tab.surfaces:
                     self._drop_tab(tab)
+
+    def _owns(self, frame_id: str) -> bool:
+        surfaces = [surface for tab in self.tabs.values() for surface in tab.surfaces]
+        if self._spare is not None:
+            surfaces.append(self._spare)
+        return any(frame_id in surface.activity.frames for surface in surfaces)
 
     def _on_refused(self, place: str, reason: str) -> None:
         self.note(f"blocked: {place}: {reason}")

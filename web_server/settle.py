@@ -74,6 +74,7 @@ class Activity:
         self.windows_due = 0
         self._untold = False
         self.requests = 0
+        self.frames: set[str] = set()
         self.document: Request | None = None
         self.unreachable = ""
 
@@ -94,12 +95,15 @@ class Activity:
         cdp.on("Page.frameRequestedNavigation", self._on_announced)
         cdp.on("Page.windowOpen", self._on_window_open)
         cdp.on("Page.frameNavigated", self._on_navigated)
+        cdp.on("Page.frameAttached", lambda event: self.frames.add(event["frameId"]))
+        cdp.on("Page.frameDetached", self._on_detached)
         cdp.on("Page.navigatedWithinDocument", self._on_same_document)
         cdp.on("Page.domContentEventFired", self._on_dom_ready)
         cdp.on("Page.loadEventFired", self._on_load)
         await cdp.send("Page.enable")
         tree = await cdp.send("Page.getFrameTree")
         self._frame_id = tree["frameTree"]["frame"]["id"]
+        self.frames.add(self._frame_id)
 
     def _wake(self) -> None:
         self._changed.set()
@@ -150,6 +154,7 @@ class Activity:
 
     def _on_navigated(self, event: dict[str, Any]) -> None:
         frame = event["frame"]
+        self.frames.add(frame["id"])
         if frame.get("parentId"):
             return
         self._frame_id = frame["id"]
@@ -162,6 +167,10 @@ class Activity:
         self.commits += 1
         self._restless.clear()
         self._wake()
+
+    def _on_detached(self, event: dict[str, Any]) -> None:
+        if event.get("reason") != "swap":
+            self.frames.discard(event["frameId"])
 
     def _on_same_document(self, event: dict[str, Any]) -> None:
         if event["frameId"] == self._frame_id:

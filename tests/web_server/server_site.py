@@ -47,6 +47,7 @@ PAGES: dict[str, str] = {
     "/popups": """<title>Popups</title><button onclick="for(let i=0;i<100;i++)
         window.open('/two')">Many
         </button><button onclick="window.open('/two')">One</button>""",
+    "/opens-file": """<title>Opens</title><button onclick="window.open('/file')">Open</button>""",
     "/storage": """<title>Storage</title><button onclick="localStorage.k='kept';
         sessionStorage.s='too';document.cookie='c=1'">Save</button><p id="out"></p><script>
         out.textContent=`local ${localStorage.k} session ${sessionStorage.s} ${document.cookie}`

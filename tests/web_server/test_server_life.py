@@ -194,3 +194,15 @@ def test_a_start_that_cannot_work_says_why_in_one_line(arguments: list[str], sai
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode in (1, 2) and run.stdout == ""
     assert said in run.stderr and "Traceback" not in run.stderr
+
+
+def test_a_long_path_for_temporary_files_does_not_keep_chromium_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 90)
+    deep.mkdir()
+    monkeypatch.setenv("TMPDIR", str(deep))
+    running = Process()
+    assert requests.post(f"{running.url}/getBrowser", json={}, timeout=60).status_code == 200
+    assert running.end(signal.SIGTERM) == 0
+    assert list(deep.iterdir()) == []

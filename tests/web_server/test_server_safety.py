@@ -138,3 +138,18 @@ def fuzzed(server_url: str, server_site: Any) -> Any:
     with Client(server_url, server_site.url) as leased:
         leased.open("/form")
         yield leased
+
+
+def test_sessions_know_nothing_of_each_others_downloads(
+    client: Client, tabs_client: Client
+) -> None:
+    for each in (client, tabs_client):
+        each.open("/")
+    client.act("click", "link 'Get file'")
+    assert "downloaded _data.csv" in client.message
+    tabs_client.go("/two")
+    assert tabs_client.view["events"] == [] and tabs_client.view["downloads"] == []
+    tabs_client.go("/opens-file")
+    tabs_client.act("click", "button 'Open'")
+    assert until(lambda: tabs_client.tree()["downloads"] != [])
+    assert len(client.tree()["downloads"]) == 1
