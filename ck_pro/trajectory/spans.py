@@ -1,0 +1,172 @@
+"""`python -m ck_pro.trajectory.spans`: journals as OpenTelemetry spans. See `--help`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import requests
+
+from ck_pro.exceptions import InputError, JournalError
+from ck_pro.journal import journal_folders, read_events
+from ck_pro.trajectory.commands import ExitCode, run_command
+from ck_pro.trajectory.images import OutputError
+from ck_pro.trajectory.otlp import JsonEmitter, traces_data
+from ck_pro.trajectory.span_maker import SpanMaker
+
+_BATCH = 2000
+_SECONDS = 30
+EPILOG = """
+\b
+A trace per run of a task: invoke_agent, chat and execute_tool spans by the
+conventions for generative AI, sub-agents under the calls that began them.
+Texts of prompts and replies are left out unless --texts is given.
+
+\b
+Examples:
+  python -m ck_pro.trajectory.spans runs/a -o spans.jsonl       (a trace a line)
+  python -m ck_pro.trajectory.spans runs/a --endpoint \\
+      http://localhost:4318/v1/traces                        (to any collector)
+
+\b
+Exit codes:
+  0    all spans are written
+  2    the command line or an input cannot be used
+  3    some journals cannot be read; the rest was written
+  4    the spans cannot be written or sent
+"""
+
+
+def spans_of(folder: Path, *, texts: bool = False) -> list[dict[str, Any]]:
+    """The spans of a journal in OTLP's JSON form; its run need not have ended.
+
+    Raises:
+        JournalError: it cannot be read.
+    """
+    events = read_events(folder, stored=not texts)
+    first = next(events, None)
+    if first is None:
+        return []
+    emitter = JsonEmitter(first["sid"])
+    maker = SpanMaker(emitter, texts=texts)
+    maker.take(first)
+    for event in events:
+        maker.take(event)
+    maker.close()
+    return emitter.spans
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="JSON lines.  [stdout]")
+@click.option("--endpoint", metavar="URL", help="Send them there instead (OTLP/HTTP, JSON).")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="For --endpoint.")
+@click.option("--service", default="ck-pro", show_default=True, help="service.name of the spans.")
+@click.option("--texts", is_flag=True, help="With prompts, replies, arguments and results.")
+def cli(
+    runs: tuple[Path, ...],
+    output: Path | None,
+    endpoint: str | None,
+    headers: tuple[str, ...],
+    service: str,
+    texts: bool,
+) -> ExitCode:
+    """Make spans of the journals in RUNS: tasks' folders, or runs."""
+    if output is not None and endpoint is not None:
+        raise InputError("give --output or --endpoint, not both")
+    pairs = _pairs(headers)
+    traces = _Traces(runs, texts)
+    if endpoint is not None:
+        for spans in traces:
+            for start in range(0, len(spans), _BATCH):
+                _send(endpoint, traces_data(spans[start : start + _BATCH], service), pairs)
+    else:
+        _write(output, (json.dumps(traces_data(spans, service)) for spans in traces))
+    if output is not None or endpoint is not None:
+        click.echo(f"{traces.count} spans: {output or endpoint}")
+    return ExitCode.LINES if traces.problems else ExitCode.DONE
+
+
+class _Traces:
+    """The spans of one journal after the other; tells what cannot be read."""
+
+    def __init__(self, runs: Sequence[Path], texts: bool):
+        self.folders, self.texts = list(_folders(runs)), texts
+        self.count = self.problems = 0
+
+    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+        for folder in self.folders:
+            try:
+                spans = spans_of(folder, texts=self.texts)
+            except JournalError as e:
+                self._say(str(e))
+                continue
+            except (KeyError, TypeError, AttributeError, ValueError) as e:
+                self._say(f"{folder}: not a journal of ours: {e!r}")
+                continue
+            self.count += len(spans)
+            if spans:
+                yield spans
+
+    def _say(self, problem: str) -> None:
+        self.problems += 1
+        click.echo(f"{problem} (left out)", err=True)
+
+
+def _folders(runs: Sequence[Path]) -> Iterator[Path]:
+    for run in runs:
+        try:
+            found = journal_folders(run)
+        except OSError as e:
+            raise InputError(f"cannot read {run}: {e.strerror}") from None
+        if not found:
+            raise InputError(f"{run}: no journal in it")
+        yield from found
+
+
+def _pairs(headers: Sequence[str]) -> dict[str, str]:
+    for header in headers:
+        if "=" not in header:
+            raise InputError(f"--header {header}: write NAME=VALUE")
+    return dict(h.split("=", 1) for h in headers)
+
+
+def _send(endpoint: str, data: dict[str, Any], headers: dict[str, str]) -> None:
+    try:
+        reply = requests.post(endpoint, json=data, headers=headers, timeout=_SECONDS)
+    except (requests.RequestException, ValueError) as e:
+        raise OutputError(f"cannot send the spans to {endpoint}: {e}") from None
+    if not reply.ok:
+        said = " ".join(reply.text.split())[:200]
+        raise OutputError(f"{endpoint} refused the spans: {reply.status_code} {said}")
+
+
+def _write(output: Path | None, lines: Iterable[str]) -> None:
+    if output is None:
+        for line in lines:
+            click.echo(line)
+        return
+    partial = output.with_name(f".{output.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in lines)
+        partial.replace(output)
+    except OSError as e:
+        raise OutputError(f"cannot write {output}: {e.strerror}") from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; errors become one line on standard error and an exit code."""
+    return run_command(cli, args, "spans")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
