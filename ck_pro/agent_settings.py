@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 import ck_pro.prompts  # noqa: F401  (registers the default templates)
+from ck_pro.approval import approver_of
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
 from ck_pro.language import AgentLanguage, CodeLanguage, language_named
@@ -81,7 +82,8 @@ class AgentSettings(KwargsInitializable):
     """How it speaks with its model: an `AgentLanguage`, or the name of one (`LANGUAGES`)."""
     approver: Any = None
     """A `ck_pro.approval.Approver` for everything that the code calls, here and in sub-agents that
-    have none of their own; None approves all."""
+    have none of their own; None approves all. A dict gives the rules of a `RuleApprover`: `stop`,
+    `reject`, `acknowledge`, each a list of regular expressions."""
     person: Any = None
     """A `ck_pro.person.Person` who answers questions, here and in sub-agents; None: nobody does."""
 
@@ -93,7 +95,13 @@ class AgentSettings(KwargsInitializable):
             self.language = language_named(self.language)
         if not isinstance(self.language, AgentLanguage):
             raise ConfigError(f"{type(self).__name__}.language: not an AgentLanguage")
+        self.approver = approver_of(self.approver)
         self._function_tools: dict[Any, Tool] = {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON-able values, with the name of the language."""
+        name = self.language.name
+        return {**super().to_dict(), **({"language": name} if name else {})}
 
     def check(self) -> None:
         """Find out whether functions and templates fit together, here and in all sub-agents.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from ck_pro.environment import Environment
 from ck_pro.events import Action, ComputerAction, ErrorObservation, Observation, ToolCall
-from ck_pro.exceptions import CKError, GuardStopped
+from ck_pro.exceptions import CKError, ConfigError, GuardStopped
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,26 @@ class RuleApprover:
         checks = safety_checks(action)
         known = [any(p.search(c) for p in self._acknowledged) for c in checks]
         return Decision(acknowledge=all(known))
+
+
+def approver_of(setting: Any) -> Any:
+    """An approver as settings give it: itself, or a dict of the rules of a `RuleApprover`.
+
+    Raises:
+        ConfigError: other names than those of its rules, or no regular expressions.
+    """
+    if not isinstance(setting, Mapping):
+        return setting
+    rules = {k: [v] if isinstance(v, str) else v for k, v in setting.items()}
+    if unknown := set(rules) - {"stop", "reject", "acknowledge"}:
+        raise ConfigError(
+            f"approver: no rules are called {sorted(unknown)[0]!r}; known are: stop, reject, "
+            "acknowledge"
+        )
+    try:
+        return RuleApprover(**rules)
+    except (re.error, TypeError) as e:
+        raise ConfigError(f"approver: rules are lists of regular expressions: {e}") from None
 
 
 def describe(action: Action) -> str:

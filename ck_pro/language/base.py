@@ -14,6 +14,9 @@ from ck_pro.template import TemplatedString
 class AgentLanguage(ABC):
     """The form in which an agent's model is asked and answers."""
 
+    name: str = ""
+    """What settings call it; empty for one that they cannot name."""
+
     def render(self, template: TemplatedString, values: Mapping[str, Any]) -> Prompt:
         """The prompt of one phase.
 

@@ -16,6 +16,8 @@ from ck_pro.tool import function_schema
 class FunctionCallingLanguage(AgentLanguage):
     """Tool calls of the chat-completions API; prose without a call ends the run as its answer."""
 
+    name = "function_calls"
+
     def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
         """The functions as the `tools` parameter."""
         tools = [function_schema(f.name, f.description, f.parameters) for f in functions]

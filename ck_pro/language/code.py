@@ -15,6 +15,8 @@ from ck_pro.language.prompt import Message
 class CodeLanguage(AgentLanguage):
     """Thoughts in prose, then one block of Python: the native language of ck-pro's agents."""
 
+    name = "code"
+
     def parse(self, reply: str) -> list[Action]:
         """One `CodeAction` with all the code of the reply."""
         parsed = parse_thought_code(reply)

@@ -40,6 +40,7 @@ class ComputerUseLanguage(FunctionCallingLanguage):
         environment: str = "browser",
         screenshots: int = 4,
     ):
+        self.name = "computer_use" if tool == "function" else tool
         self.tool = tool
         self.display_width, self.display_height = display_width, display_height
         self.environment = environment

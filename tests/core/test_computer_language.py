@@ -32,7 +32,13 @@ from ck_pro.exceptions import (
     ParseError,
     ToolError,
 )
-from ck_pro.language import CodeLanguage, ComputerUseLanguage, compose_prompt, language_named
+from ck_pro.language import (
+    LANGUAGES,
+    CodeLanguage,
+    ComputerUseLanguage,
+    compose_prompt,
+    language_named,
+)
 from ck_pro.language.computer import LEFT_OUT
 from ck_pro.model import Reply
 from ck_pro.model.responses import parse_response
@@ -183,6 +189,9 @@ def test_languages_by_name() -> None:
     agent = MultiStepAgent(language="computer_use_preview")
     assert agent.language.tool == "computer_use_preview"
     assert isinstance(MultiStepAgent(language="code").language, CodeLanguage)
+    for name in LANGUAGES:
+        logged = MultiStepAgent(language=name).to_dict()
+        assert logged["language"] == name and MultiStepAgent(**logged).language.name == name
     with pytest.raises(ConfigError, match=r"'french' is not known; known are: code, function_call"):
         MultiStepAgent(language="french")
     assert language_named("computer").call_kwargs([]) == {"tools": [{"type": "computer"}]}
@@ -467,6 +476,18 @@ def test_acknowledged_checks_are_sent_back(approver: Any) -> None:
     sent = request_body(model.calls[1].messages, model.calls[1].params)["input"]
     (output,) = [i for i in sent if i.get("type") == "computer_call_output"]
     assert output["acknowledged_safety_checks"] == [CHECK]
+
+
+def test_rules_come_from_settings() -> None:
+    rules = {"stop": "button 'Buy", "acknowledge": ["orders"]}
+    agent = desk(rules, computer_call(checks=[CHECK]))
+    assert agent.run("t").stop_reason is StopReason.GUARD
+    assert desk({"acknowledge": ["orders"]}, computer_call(checks=[CHECK])).run("t").finish
+    with pytest.raises(ConfigError, match="no rules are called 'halt'"):
+        MultiStepAgent(approver={"halt": ["x"]})
+    for bad in ({"stop": ["("]}, {"reject": 3}):
+        with pytest.raises(ConfigError, match="regular expressions"):
+            MultiStepAgent(approver=bad)
 
 
 def test_rules_see_what_lies_at_the_point() -> None:
