@@ -274,9 +274,7 @@ class CodeExecutor:
         timeout: float | None = GLANCE_SECONDS
         quick = True
         while True:
-            messages, data = worker.receive(
-                timeout, frames=not lead.is_out, output=not quick, spin=quick
-            )
+            messages, data = worker.receive(timeout, frames=not lead.is_out, quick=quick)
             quick = False
             output.feed(data)
             messages = lead.mail() + messages

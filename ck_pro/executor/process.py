@@ -83,8 +83,10 @@ class WorkerProcess:
             for frames in (True, False)
             for output in (True, False)
         }
-        self._frames_poll = select.poll()
-        self._frames_poll.register(self._sock.fileno(), select.POLLIN)
+        frames_only = select.poll()
+        frames_only.register(self._sock.fileno(), select.POLLIN)
+        self._spin_frames = wire.Spin(frames_only, _SPIN_SECONDS)
+        self._spin_quick = wire.Spin(self._polls[True, False], _SPIN_SECONDS)
         _living.add(self)
         try:
             ends = [worker_end.fileno(), supervisor_end.fileno(), worker_pipe]
@@ -162,7 +164,7 @@ class WorkerProcess:
         Raises:
             wire.WireError: it sent something else than frames.
         """
-        wire.spin(self._frames_poll, _SPIN_SECONDS)
+        self._spin_frames.wait()
         try:
             data = self._sock.recv(_READ)
         except OSError:
@@ -175,7 +177,7 @@ class WorkerProcess:
         timeout: float | None,
         frames: bool = True,
         output: bool = True,
-        spin: bool = False,
+        quick: bool = False,
     ) -> tuple[list[list[Any]], bytes]:
         """Wait for messages, output, or a wake-up.
 
@@ -183,7 +185,7 @@ class WorkerProcess:
             timeout: seconds, or None for ever.
             frames: read messages; else another thread does.
             output: read the pipe; else it is left for later.
-            spin: something may come in microseconds.
+            quick: frames may come in microseconds; output is left for later.
 
         Raises:
             WorkerGone: it ended, and all it said has been given.
@@ -192,8 +194,8 @@ class WorkerProcess:
         messages: list[list[Any]] = []
         printed = b""
         milliseconds = None if timeout is None else max(0, int(timeout * 1000) + 1)
-        poll = self._polls[frames, output]
-        ready = wire.spin(poll, _SPIN_SECONDS) if spin else None
+        ready = self._spin_quick.wait() if quick else None
+        poll = self._polls[frames, output and not quick]
         for descriptor, _ in ready or poll.poll(milliseconds):
             if descriptor == self._sock.fileno():
                 messages = self._read_messages()

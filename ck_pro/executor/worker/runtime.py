@@ -67,6 +67,7 @@ class Worker:
     def __init__(self) -> None:
         self._reader = wire.FrameReader(stubs.Result.make, limit=2 * wire.MAX_FRAME)
         self._poll = select.poll()
+        self._spin = wire.Spin(self._poll, _SPIN_SECONDS)
         self._read_lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._state = threading.Condition()
@@ -281,7 +282,7 @@ class Worker:
         while waiting.reply is None:
             if self._read_lock.acquire(blocking=False):
                 try:
-                    wire.spin(self._poll, _SPIN_SECONDS)
+                    self._spin.wait()
                     while waiting.reply is None:
                         self._route(self._read())
                 finally:

@@ -28,6 +28,8 @@ MAX_FRAME = 32 * 1024 * 1024
 
 _HEAD = struct.Struct(">I")
 _DEEPEST = 100
+_CROWDED_SECONDS = 0.00005
+_SKIPPED = 8
 _MOST_ITEMS = 1 << 20
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 _ITERATE: Callable[[Any, int], Iterable[str]] = _ENCODER.iterencode  # type: ignore[assignment]
@@ -42,18 +44,37 @@ Special = Callable[[Any], "dict[str, Any] | None"]
 """Gives the tagged form of an object that only one side knows, or None."""
 
 
-def spin(poll: select.poll, seconds: float) -> list[tuple[int, int]]:
-    """Poll for a very short time without going to sleep: to be woken costs more than most answers.
+class Spin:
+    """Polls for a very short time without going to sleep: to be woken costs more than most answers.
 
-    Anything else that wants this processor goes first.
+    Anything else that wants this processor gets it, and ends this. When it was of no use, the next
+    times go to sleep at once.
 
-    Returns:
-        What is ready, or nothing.
+    Args:
+        poll: what to poll.
+        seconds: at most.
     """
-    until = time.monotonic() + seconds
-    while not (ready := poll.poll(0)) and time.monotonic() < until:
-        _yield()
-    return ready
+
+    def __init__(self, poll: select.poll, seconds: float):
+        self._poll = poll
+        self._seconds = seconds
+        self._skip = 0
+
+    def wait(self) -> list[tuple[int, int]]:
+        """Give what is ready, or nothing."""
+        if self._skip:
+            self._skip -= 1
+            return []
+        now = time.monotonic()
+        until = now + self._seconds
+        crowded = False
+        while not (ready := self._poll.poll(0)) and not crowded and now < until:
+            _yield()
+            before, now = now, time.monotonic()
+            crowded = now - before > _CROWDED_SECONDS
+        if not ready:
+            self._skip = _SKIPPED
+        return ready
 
 
 class WireError(Exception):
