@@ -17,6 +17,7 @@ from ck_pro.run import Run
 from ck_pro.session import AgentSession
 from ck_web.config import WebEnvConfig
 from ck_web.env import Pictures, WebEnv
+from ck_web.shown import ShownPage, page_changes, section, with_page
 from ck_web.tools import WEB_FUNCTIONS, WebStopTool, WebTool, definitions
 
 __all__ = ["WebAgent", "WebStopTool", "WebTool", "with_lines"]
@@ -56,12 +57,16 @@ Several calls may run at once."""
     """Screenshots for the model: "off" never, "on" with each page, "auto" once it asked for them by
     `screenshot(True)` and, where `model_multimodal` is set, also by themselves while a page is
     mostly pictures or the agent is stuck."""
+    page_changes: bool = False
+    """Show a page that the prompt holds already by what changed since: shorter prompts, of which
+    more is the same from step to step, for a model that can put the two together."""
     model_multimodal: LLM | None = None
     """The model for prompts with a screenshot; `model` when None."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._web_envs: dict[str, WebEnv] = {}
+        self._shown: dict[str, ShownPage] = {}
 
     @property
     def web_envs(self) -> Mapping[str, WebEnv]:
@@ -100,6 +105,7 @@ Several calls may run at once."""
     def end_run(self, session: AgentSession) -> None:
         """Forget the browser, which the run itself closes."""
         self._web_envs.pop(session.id, None)
+        self._shown.pop(session.id, None)
         super().end_run(session)
 
     def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,8 +121,8 @@ Several calls may run at once."""
         return {
             **kwargs,
             "web_functions": functions,
-            "web_page": seen.text,
             "web_image": seen.image,
+            **self._page_values(session, seen.text, kwargs),
         }
 
     def step_action(self, session: AgentSession, action: Action) -> Any:
@@ -136,6 +142,23 @@ Several calls may run at once."""
         if kwargs.get("web_image") and self.model_multimodal is not None:
             model = self.model_multimodal
         return super()._call_model(session, phase, kwargs, model, **call_kwargs)
+
+    def _page_values(
+        self, session: AgentSession, page: str, kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The page for the prompt: whole, or what changed since the prompt shows it whole."""
+        if not self.page_changes:
+            return {"web_page": page, "web_page_title": "The page now"}
+        shown = self._shown.get(session.id)
+        if shown is not None:
+            changes = page_changes(shown.text, page)
+            before = section(shown.title, shown.text)
+            history = with_page(kwargs["history"], shown.step, before)
+            if changes is not None and history is not None:
+                title = f"The page now: that of step {shown.step}, but for these changes"
+                return {"web_page": changes, "web_page_title": title, "history": history}
+        shown = self._shown[session.id] = ShownPage(kwargs["step_idx"], page)
+        return {"web_page": page, "web_page_title": shown.title}
 
     def _pictures(self) -> Pictures:
         # a model that may not see must not be sent what it did not ask for

@@ -65,15 +65,17 @@ class Changes:
     """What is different between two looks at one page.
 
     Attributes:
-        now: lines that are new, or say something else than before; those changed come first.
+        changed: lines of elements that say something else than before.
+        new: lines that were not there.
         gone: lines that are not there any more.
     """
 
-    now: tuple[Line, ...] = ()
+    changed: tuple[Line, ...] = ()
+    new: tuple[Line, ...] = ()
     gone: tuple[Line, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.now or self.gone)
+        return bool(self.changed or self.new or self.gone)
 
 
 def changes(before: str, after: str) -> Changes:
@@ -96,7 +98,7 @@ def changes(before: str, after: str) -> Changes:
     if not changed and not added and not gone and _tabs(before) != _tabs(after):
         changed = [line for line in new.values() if line.id == _ROOT]
     changed.sort(key=lambda line: line.id != _SCROLL)
-    return Changes((*changed, *added), tuple(gone))
+    return Changes(tuple(changed), tuple(added), tuple(gone))
 
 
 def all_new(before: str, after: str) -> bool:
@@ -113,13 +115,11 @@ def all_new(before: str, after: str) -> bool:
 
 def changes_text(what: Changes) -> str:
     """Changes in one line, the first few of each kind; empty for none."""
-    said = []
-    if what.now:
-        said.append(f"new on the page: {_few(what.now)}")
-    scrolled = any(line.id == _SCROLL for line in what.now)  # then lines are gone from view only
-    if what.gone and not scrolled:
-        said.append(f"gone: {_few(what.gone)}")
-    return "; ".join(said)
+    scrolled = any(line.id == _SCROLL for line in what.changed)
+    parts = {"now on the page": what.changed, "new on the page": what.new}
+    if not scrolled:  # else they are out of view only
+        parts["gone"] = what.gone
+    return "; ".join(f"{head}: {_few(lines)}" for head, lines in parts.items() if lines)
 
 
 def one_line(text: str, limit: int = 60) -> str:

@@ -17,6 +17,7 @@ from ck_pro.model.types import CallContext, Message
 
 _LINE = re.compile(r"^[ \t]*\[(\d+)\] ([A-Za-z]+) '(.*)'", re.MULTILINE)
 _PAGE = re.compile(r"^[ \t]*\[1\] RootWebArea '", re.MULTILINE)
+_GONE = re.compile(r"gone: ([\d ]+)")
 _REFERENCE = re.compile(r"\{\{([A-Za-z]+) '(.*?)'(?: (\d+))?\}\}")
 # calls whose first argument is an element; `id=` names one in any call
 _CALL = re.compile(
@@ -38,15 +39,24 @@ class Element:
 
 
 def observed_elements(messages: Sequence[Message]) -> list[Element]:
-    """The elements of the last observation in a prompt, in its order; empty when it has none."""
-    for message in reversed(messages):
-        text = message_text(message)
-        pages = list(_PAGE.finditer(text))
-        start = pages[-1].start() if pages else 0
-        found = [Element(*m.groups()) for m in _LINE.finditer(text, start)]
-        if found:
-            return found
-    return []
+    """The elements of the last observation in a prompt, in its order; empty when it has none.
+
+    What follows a page may say what changed on it since: new lines, changed ones, those gone.
+    """
+    texts = [message_text(message) for message in messages]
+    whole = next((i for i in reversed(range(len(texts))) if _PAGE.search(texts[i])), None)
+    if whole is None:
+        listed = (list(_LINE.finditer(text)) for text in reversed(texts))
+        return [Element(*m.groups()) for m in next(filter(None, listed), ())]
+    start = [m.start() for m in _PAGE.finditer(texts[whole])][-1]
+    found: dict[str, Element] = {}
+    for line in "\n".join([texts[whole][start:], *texts[whole + 1 :]]).split("\n"):
+        if gone := _GONE.fullmatch(line):
+            for id_ in gone[1].split():
+                found.pop(id_, None)
+        elif listed_ := _LINE.match(line):
+            found[listed_[1]] = Element(*listed_.groups())
+    return list(found.values())
 
 
 def fill_reply(text: str, messages: Sequence[Message], context: CallContext) -> str:

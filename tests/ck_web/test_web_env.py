@@ -44,7 +44,7 @@ def test_observe_and_act(wire: FakeWire, tmp_path: Path) -> None:
     assert env.step_state("goback").startswith("goback: now at http://shop.test/ ")
     line = env.step_state("type [4] lamp")
     assert line == (
-        "type [4] textbox \"Search it's\" 'lamp': new on the page: "
+        "type [4] textbox \"Search it's\" 'lamp': now on the page: "
         "[4] textbox 'Search it's' value: lamp"
     )
     assert wire.requests[-1][1]["needEnter"] is True

@@ -31,9 +31,14 @@ def test_what_is_new_changed_and_gone() -> None:
     before = _page("[3] link 'A'", "[4] textbox 'B' value: ", "[5] button 'C' focused: true")
     after = _page("[5] button 'C'", "[4] textbox 'B' value: x focused: true", "[9] alert 'D'")
     what = changes(before, after)
-    assert [x.id for x in what.now] == ["4", "9"] and [x.id for x in what.gone] == ["3"]
+    assert [[x.id for x in part] for part in (what.changed, what.new, what.gone)] == [
+        ["4"],
+        ["9"],
+        ["3"],
+    ]
     assert changes_text(what) == (
-        "new on the page: [4] textbox 'B' value: x; [9] alert 'D'; gone: [3] link 'A'"
+        "now on the page: [4] textbox 'B' value: x; new on the page: [9] alert 'D'; "
+        "gone: [3] link 'A'"
     )
     assert not changes(after, after) and changes_text(changes(after, after)) == ""
 
@@ -42,7 +47,7 @@ def test_what_is_scrolled_out_of_view_is_not_gone() -> None:
     before = _page("[3] link 'A'")
     after = _page("[4] link 'B'").replace("the whole page is in view", "9 px above, 0 px below")
     assert changes_text(changes(before, after)) == (
-        "new on the page: [2] scrollbar '9 px above, 0 px below'; [4] link 'B'"
+        "now on the page: [2] scrollbar '9 px above, 0 px below'; new on the page: [4] link 'B'"
     )
 
 
