@@ -9,6 +9,7 @@ from typing import NamedTuple
 _PYTHON = frozenset({"python", "py", "python3", "py3", "ipython", "code", "tool_code"})
 _OPENING = re.compile(r"(?P<indent>(?:(?<=\n)|\A)[ \t]*)?(?P<fence>`{3,}|~{3,})")
 _LABEL = re.compile(r"[ \t]*\{?\.?(?P<label>[A-Za-z0-9_+.#-]*)\}?[^\n]*(?:\n|\Z)")
+_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _PYTHON_TAG = "<|python_tag|>"
 _END_TAG = re.compile(r"<\|(?:eom_id|eot_id|end|im_end|endoftext)\|>")
 _TOKEN = re.compile(
@@ -19,9 +20,10 @@ _TOKEN = re.compile(
     r"|`{3,}|~{3,}",
     re.DOTALL,
 )
+_TARGET = r"[\w.]+(?:\[[^\]\n]*\])*"
 _STATEMENT = re.compile(
     r"^(?:import |from \w[\w.]* import |def |class |for |while |if |with |try:|@|async |return\b"
-    r"|print\()|^[\w.\[\]'\", ]+ ?[-+*/|&%]?= ?\S|^[\w.]+\(.*\)\s*$",
+    rf"|print\()|^{_TARGET}(?:, ?{_TARGET})* ?[-+*/|&%]?= ?\S|^[\w.]+\(.*\)\s*$",
     re.MULTILINE,
 )
 
@@ -37,12 +39,13 @@ def extract_code(reply: str) -> str:
     Blocks in fences labelled as Python are taken, all of them, in order, joined by an empty line;
     if there are none, those without a label. A fence inside a string of the code ends nothing. A
     block that is not closed runs to the end. After `<|python_tag|>` comes code without a fence. A
-    reply with neither is code only if it reads like code from its first line on.
+    reply with neither is code only if it reads like code from its first line on. What a reply
+    thinks aloud first, between `<think>` and `</think>`, is no code.
 
     Returns:
         The code, or "" if there is none.
     """
-    text = reply.replace("\r\n", "\n").replace("\r", "\n")
+    text = _THOUGHT.sub("", reply.replace("\r\n", "\n").replace("\r", "\n"), count=1)
     _, tag, after = text.partition(_PYTHON_TAG)
     if tag:
         text = _END_TAG.split(after, maxsplit=1)[0]
