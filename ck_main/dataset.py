@@ -42,8 +42,12 @@ MAX_ID_CHARS = 200
 
 _BOM = b"\xef\xbb\xbf"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-# names that Windows keeps for devices; a run folder may be copied there
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+# names that Windows keeps for devices (a run folder may be copied there), and those of files that
+# stand beside the folders of the tasks
+_RESERVED = re.compile(
+    r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?|run\.log(?:\.jsonl)?|status(?:-\d+)?\.json",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)

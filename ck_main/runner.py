@@ -271,7 +271,7 @@ class TaskRunner:
     def say_stopped(self, task: Task) -> None:
         """Tell that a task has no row yet, because the run is stopping."""
         self.limit = self.limit or self.budget.used_up()
-        self.watcher.note(f"{task.id}: stopped before its end; the same command runs it again")
+        self.watcher.note(f"{task.id}: stopped before its end; the same command goes on with it")
 
     def keep_try(self, row: dict[str, Any]) -> None:
         """Write the row of a try that was not chosen, unless it is there."""

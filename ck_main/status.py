@@ -180,6 +180,8 @@ class StatusFile:
     ) -> None:
         self._over.set()
         self._thread.join()
+        if kind is not None:
+            self._status.over("internal")
         self._write()
         if self._lock_fd >= 0:
             os.close(self._lock_fd)

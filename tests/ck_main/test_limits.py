@@ -157,4 +157,4 @@ def test_no_further_attempt_while_stopping(tmp_path: Path) -> None:
 
     bench.runner.agent.behaviour = behaviour  # type: ignore[attr-defined]
     assert bench.run(make_task("a")) == []
-    assert bench.watching.notes == ["a: stopped before its end; the same command runs it again"]
+    assert bench.watching.notes == ["a: stopped before its end; the same command goes on with it"]

@@ -76,6 +76,13 @@ def test_the_file_is_whole_at_any_moment_and_up_to_date_at_the_end(tmp_path: Pat
     assert not list(tmp_path.glob(".*.partial"))
 
 
+def test_an_error_of_ours_is_told(tmp_path: Path) -> None:
+    observed = Observed(tmp_path)
+    with pytest.raises(ValueError, match="ours"), StatusFile(observed.status, tmp_path):
+        raise ValueError("ours")
+    assert json.loads((tmp_path / "status.json").read_text())["state"] == "internal"
+
+
 def test_a_status_that_cannot_be_written_costs_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
