@@ -41,11 +41,6 @@ def one_problem(tmp_path: Path, row: Any) -> str:
 
 @pytest.mark.parametrize("name", QUESTION_NAMES)
 @pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("name", ["status.json", "Status-17.json", "run.log", "run.log.jsonl"])
-def test_no_task_has_a_folder_where_a_file_of_the_run_belongs(name: str) -> None:
-    assert safe_name(name).startswith(f"{name}-") and safe_name(f"a{name}") == f"a{name}"
-
-
 def test_question_names(tmp_path: Path, name: str, nested: bool) -> None:
     row: dict[str, Any] = {name: "q", "true_answer": 7}
     (task,) = read(tmp_path, [{"info": row} if nested else row])
@@ -192,6 +187,11 @@ def test_ids_make_folder_names_that_never_meet(tmp_path: Path) -> None:
     assert [t.id for t in tasks] == ids
     assert len({t.folder.casefold() for t in tasks}) == len(ids)
     assert tasks[0].folder == "a" and tasks[3].folder == "a_b"
+
+
+@pytest.mark.parametrize("name", ["status.json", "Status-17.json", "run.log", "run.log.jsonl"])
+def test_no_task_has_a_folder_where_a_file_of_the_run_belongs(name: str) -> None:
+    assert safe_name(name).startswith(f"{name}-") and safe_name(f"a{name}") == f"a{name}"
 
 
 @given(st.text(min_size=1))
