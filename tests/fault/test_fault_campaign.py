@@ -1,4 +1,4 @@
-"""Tasks under fire: kill -9 of anything, signals to stop, two runners at once, a full disk.
+"""Tasks under fire: kill -9 of anything, signals to stop, two runners at once, a full disk, Ray.
 
 `CK_CAMPAIGN="TASKS,KILLS,STOPS,WORKERS,SEED"` scales the campaign up; the full form is
 `python tests/fault/campaign.py --twice`.
@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -65,3 +66,10 @@ def test_two_runners_on_one_output_share_the_tasks(tmp_path: Path) -> None:
 def test_a_full_disk_ends_the_run_and_the_same_command_continues(tmp_path: Path) -> None:
     report = run_script("full_disk.py", str(tmp_path / "full"), before=["unshare", "--mount"])
     assert report["disk"]["problems"] == [], report
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs the package ray")
+def test_ray_runs_the_tasks_and_what_it_began_the_command_finishes(tmp_path: Path) -> None:
+    words = ["--tasks", "5", "--kill", "--stop", "--folder", str(tmp_path / "ray")]
+    report = run_script("ray_run.py", *words)["ray"]
+    assert report["problems"] == [], report

@@ -1,0 +1,221 @@
+"""The same runner on Ray: tasks as Ray tasks on any number of nodes, one output.
+
+`RayRunner` stands where `TaskRunner` does. Each task is one Ray task that runs a `TaskRunner` of
+its own on some node; Ray starts it again elsewhere when its node or its process dies, and it then
+goes on where its journal ends. All nodes see the folder of the output, with the journals. Rows are
+appended in one place, the `Desk` beside the driver, which takes a task's row once. The tasks of a
+node share one browser server, held by a `NodeBrowser` on that node.
+
+Only this module and `ck_main.scale_node` know Ray (the extra `ray`), which is imported when a run
+begins.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import click
+
+from ck_main.dataset import Task
+from ck_main.limits import RunLimits
+from ck_main.runner import TaskRunner
+from ck_main.scale_node import Desk, Ended, Order, answer, only_on, work_on
+from ck_pro.config import KwargsInitializable
+from ck_pro.exceptions import ConfigError, EnvironmentFailure
+from ck_pro.model import Budget, Usage
+
+_log = logging.getLogger(__name__)
+CPUS_PER_TASK = 0.25
+"""Of a node's processors: a task mostly waits for its model."""
+NODE_RETRIES = 3
+"""How often Ray starts a task again whose node or process died."""
+_POLL_SECONDS = 0.2
+
+ray_option = click.option(
+    "--ray",
+    metavar="ADDRESS",
+    help="Run the tasks on Ray: local, auto, or HOST:PORT of a cluster; --workers is how many at "
+    "once, and --output must be in a folder that all nodes share.",
+)
+"""The command-line option whose value is `RayRunner`'s `address`."""
+
+
+class RayRunner(TaskRunner):
+    """`TaskRunner` with its tasks on Ray; `options.workers` is how many are under way at once.
+
+    Args:
+        address: "local" starts Ray here, for this run; "auto" or "HOST:PORT" joins a cluster.
+        args, kwargs: as for `TaskRunner`.
+
+    Raises:
+        ConfigError: Ray is not installed.
+    """
+
+    def __init__(self, *args: Any, address: str, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.address = address
+        self._lost: list[str] = []
+        check_ray()
+
+    def run(self, tasks: Iterable[Task]) -> None:
+        """See `TaskRunner.run`.
+
+        Raises:
+            EnvironmentFailure: the cluster cannot be joined; or, when all others have ended,
+                tasks were lost with their nodes again and again.
+        """
+        with _cluster(self.address), self.budget.stopping(self.stop):
+            self._drive(iter(tasks))
+        if self.stop.is_set():
+            self.limit = self.limit or self.budget.used_up()
+        if self.failure is None and self._lost:
+            raise EnvironmentFailure(
+                f"{len(self._lost)} tasks ({', '.join(self._lost[:5])}) were lost with their node "
+                f"or process {NODE_RETRIES + 1} times; the same command runs them again"
+            )
+        if self.failure is not None:
+            raise self.failure
+
+    def _drive(self, queue: Iterator[Task]) -> None:
+        import ray
+
+        order = Order(
+            cast(KwargsInitializable, self.agent),
+            self.rows.path.resolve(),
+            replace(self.options, probe=None),
+            self.target_url,
+        )
+        here = only_on(ray.get_runtime_context().get_node_id())
+        desk = ray.remote(Desk).options(num_cpus=0, scheduling_strategy=here).remote(order.output)
+        shared = ray.put(order)
+        work = ray.remote(work_on).options(
+            num_cpus=CPUS_PER_TASK, max_retries=NODE_RETRIES, scheduling_strategy="SPREAD"
+        )
+        running: dict[Any, Task] = {}
+        cancelled = threading.Event()
+        try:
+            while True:
+                while len(running) < self.options.workers and self._goes_on():
+                    task = next((t for t in queue if t.id not in self.rows.done), None)
+                    if task is None:
+                        break
+                    self.begins(task)
+                    running[work.remote(shared, self._left(), task, desk)] = task
+                if not running:
+                    return
+                if self.stop.is_set() and not cancelled.is_set():
+                    cancelled.set()
+                    for reference in running:
+                        ray.cancel(reference)
+                for reference in ray.wait(list(running), timeout=_POLL_SECONDS)[0]:
+                    self._take(reference, running.pop(reference))
+        except KeyboardInterrupt:
+            self.stop.set()
+            for reference in running:
+                ray.cancel(reference, force=True)
+            raise
+
+    def _left(self) -> RunLimits:
+        """What the run may still use."""
+        limits, used = self.options.run, self.budget.snapshot()
+        left = {
+            name: None if limit is None else max(0, limit - used[name])
+            for name, limit in (
+                ("steps", limits.max_steps),
+                ("seconds", limits.max_seconds),
+                ("tokens", limits.max_tokens),
+                ("money", limits.max_money),
+            )
+        }
+        return RunLimits(**{f"max_{name}": value for name, value in left.items()})
+
+    def _take(self, reference: Any, task: Task) -> None:
+        """Take note of a task that ended, somewhere and somehow."""
+        from ray.exceptions import RayError, RayTaskError, TaskCancelledError
+
+        try:
+            ended: Ended = answer(reference)
+        except TaskCancelledError:
+            self.say_stopped(task)
+            return
+        except RayTaskError as e:
+            _log.error("task %s: %s", task.id, e)
+            self._fail(EnvironmentFailure(f"{task.id}: its runner failed: {_last_line(e)}"))
+            return
+        except RayError as e:
+            self._lost.append(task.id)
+            self.watcher.note(f"{task.id}: lost with its node or process: {_last_line(e)}")
+            return
+        for text in ended.notes:
+            self.watcher.note(text)
+        self._charge(ended.used)
+        self.limit = self.limit or ended.limit
+        if ended.failure is not None:
+            self._fail(ended.failure)
+        self.rows.refresh()
+        outcome = self.rows.done.get(task.id)
+        if outcome is not None:
+            outcome = replace(outcome, earlier=False, money=ended.used.get("money"))
+            self.outcomes[task.id] = outcome
+            self.watcher.ended(outcome)
+
+    def _charge(self, used: dict[str, Any]) -> None:
+        usage = Usage(prompt_tokens=int(used.get("tokens", 0)))
+        # the seconds of a run are those of its own clock
+        Budget.carry(self.budget, int(used.get("steps", 0)), 0.0, [(usage, used.get("money"))])
+
+
+def check_ray() -> None:
+    """Raise ConfigError if Ray is not installed."""
+    try:
+        import ray  # noqa: F401
+    except ImportError:
+        raise ConfigError('--ray needs the package ray: pip install "ck-pro[ray]"') from None
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[None]:
+    """While it is entered, we are the driver of a Ray cluster.
+
+    Raises:
+        EnvironmentFailure: it cannot be joined.
+    """
+    import ray
+
+    local: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to Ray's makers
+    try:
+        with _own_signals():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
+    except (ConnectionError, RuntimeError, ValueError) as e:
+        raise EnvironmentFailure(f"--ray {address}: {_last_line(e)}; is a cluster there?") from None
+    try:
+        yield
+    finally:
+        with _own_signals():
+            ray.shutdown()
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Put back what Ray does to the signals that stop us."""
+    main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGINT, signal.SIGTERM) if main else ()
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:300] if lines else type(error).__name__

@@ -1,0 +1,253 @@
+"""What `ck_main.scale` runs on the nodes of a Ray cluster: a task, the desk, a browser server."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from ck_main.checks import is_idle, probe_services
+from ck_main.dataset import Task
+from ck_main.limits import RunLimits
+from ck_main.logs import LOG_NAME, logging_to
+from ck_main.rows import Outcome, OutputError, RowFile, folder_of
+from ck_main.run_options import RunOptions
+from ck_main.runner import TaskRunner, tries_path
+from ck_pro.config import KwargsInitializable, parts_of
+from ck_pro.exceptions import BrowserServerError, CKError
+from ck_web.config import WebEnvConfig
+from ck_web.sandbox import BrowserServer, ServerOptions, acquire_server
+
+_BROWSER_ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class Order:
+    """What every task of a run needs on its node.
+
+    Args:
+        agent: works on the task.
+        output: absolute, in a folder that all nodes share.
+        options: of the runner, without `probe`.
+        target_url: see `TaskRunner`.
+    """
+
+    agent: KwargsInitializable
+    output: Path
+    options: RunOptions
+    target_url: str | None
+
+
+@dataclass
+class Ended:
+    """What a node tells of a task that ended, with its row committed or without one."""
+
+    notes: list[str] = field(default_factory=list)
+    failure: CKError | None = None
+    limit: str | None = None
+    used: dict[str, Any] = field(default_factory=dict)
+
+
+class Desk:
+    """A Ray actor beside the driver: the one place where rows are appended.
+
+    Args:
+        output: the file of rows.
+    """
+
+    def __init__(self, output: Path):
+        self._rows = RowFile(output)
+        self._tries: RowFile | None = None
+        self._browsers: dict[str, Any] = {}
+
+    def has(self, task_id: str) -> bool:
+        """Whether a task has its row."""
+        return self._rows.has(task_id)
+
+    def commit(self, row: dict[str, Any]) -> None:
+        """Append the row of a task, unless it has one: a task that Ray ran twice counts once."""
+        _append_once(self._rows, row)
+
+    def keep_try(self, row: dict[str, Any]) -> None:
+        """Append the row of a try that was not chosen."""
+        if self._tries is None:
+            self._tries = RowFile(tries_path(self._rows.path))
+        _append_once(self._tries, row)
+
+    def browser(self, node: str) -> Any:
+        """The `NodeBrowser` of a node, made when first asked for; it goes when the run ends."""
+        import ray
+
+        if node not in self._browsers:
+            options = ray.remote(NodeBrowser).options(
+                num_cpus=0, max_restarts=-1, max_task_retries=3, scheduling_strategy=only_on(node)
+            )
+            self._browsers[node] = options.remote()
+        return self._browsers[node]
+
+
+class NodeBrowser:
+    """A Ray actor: holds the browser servers of one node, which its tasks share."""
+
+    def __init__(self) -> None:
+        self._servers: dict[ServerOptions, BrowserServer] = {}
+
+    def address(self, options: ServerOptions) -> tuple[str, str]:
+        """Address and token of a server that runs with these options, started if there is none.
+
+        Raises:
+            BrowserServerError: it cannot be started.
+        """
+        server = self._servers.get(options)
+        if server is None or not server.alive:
+            server = self._servers[options] = acquire_server(options)
+        return server.url, server.token
+
+
+class DeskRows:
+    """The output as a node's runner sees it: `RowFile`, by the desk."""
+
+    def __init__(self, path: Path, desk: Any):
+        self.path, self.folder, self.done = path, folder_of(path), dict[str, Outcome]()
+        self._desk = desk
+
+    def has(self, task_id: str) -> bool:
+        """See `RowFile.has`."""
+        return bool(answer(self._desk.has.remote(task_id)))
+
+    def append(self, row: dict[str, Any]) -> None:
+        """See `RowFile.append`; returns when the row is on the disk."""
+        answer(self._desk.commit.remote(row))
+
+
+class NodeRunner(TaskRunner):
+    """A runner of one task on a node: rows go to the desk."""
+
+    def __init__(self, desk: Any, *args: Any, **kwargs: Any):
+        self._desk = desk
+        super().__init__(*args, **kwargs)
+
+    def keep_try(self, row: dict[str, Any]) -> None:
+        """See `TaskRunner.keep_try`."""
+        answer(self._desk.keep_try.remote(row))
+
+
+class NodeWatcher:
+    """Keeps the lines for a person; the rest is seen when the task has ended."""
+
+    def __init__(self, notes: list[str]):
+        self._notes = notes
+
+    def started(self, task: Task) -> None:
+        """See `Watcher`."""
+
+    def event(self, task_id: str, event: dict[str, Any]) -> None:
+        """See `Watcher`."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """See `Watcher`."""
+
+    def note(self, text: str) -> None:
+        """See `Watcher`."""
+        self._notes.append(text)
+
+
+def work_on(order: Order, limits: RunLimits, task: Task, desk: Any) -> Ended:
+    """Run one task on this node: the Ray task.
+
+    A browser server that was lost is started again once, and the task goes on with it.
+    """
+    ended = Ended()
+    host = socket.gethostname()
+    if not folder_of(order.output).is_dir():
+        where = f"the folder {folder_of(order.output)} is not there on the node {host}"
+        ended.failure = OutputError(f"{where}; --output must be in a folder that all nodes share")
+        return ended
+    rows = cast(RowFile, DeskRows(order.output, desk))
+    log = rows.folder / f"{host}.{LOG_NAME}"
+    with logging_to(log):
+        for _ in range(_BROWSER_ATTEMPTS):
+            ended.failure = None
+            try:
+                _run_here(order, limits, task, rows, desk, ended)
+            except CKError as e:
+                ended.failure = _plain(e)
+            if not isinstance(ended.failure, BrowserServerError):
+                break
+    return ended
+
+
+def _run_here(
+    order: Order, limits: RunLimits, task: Task, rows: RowFile, desk: Any, ended: Ended
+) -> None:
+    agent = with_browsers_of_node(order.agent, desk)
+    money, judge = order.options.limits_money, order.options.judge
+    options = replace(
+        order.options,
+        workers=1,  # on this thread, so that a cancelled Ray task is interrupted
+        run=limits,
+        probe=lambda: probe_services(agent, money_limit=money, judge=judge),
+    )
+    watcher = NodeWatcher(ended.notes)
+    runner = NodeRunner(desk, agent, rows, options, watcher, target_url=order.target_url)
+    try:
+        runner.run([task])
+    finally:
+        ended.limit, ended.used = runner.limit, runner.budget.snapshot()
+
+
+def with_browsers_of_node(agent: KwargsInitializable, desk: Any) -> Any:
+    """The agent with this node's browser server in every setting that names none.
+
+    Raises:
+        BrowserServerError: it cannot be started.
+    """
+    import ray
+
+    node = ray.get_runtime_context().get_node_id()
+    settings: dict[str, Any] = {}
+    for path, config in parts_of(agent, WebEnvConfig, skip=is_idle):
+        if config.given_server():
+            continue
+        browser = answer(desk.browser.remote(node))
+        url, token = answer(browser.address.remote(config.server_options()))
+        at = settings
+        for name in path:
+            at = at.setdefault(name, {})
+        at.update(server_url=url, token=token)
+    return agent.updated(settings) if settings else agent
+
+
+def _append_once(rows: RowFile, row: dict[str, Any]) -> None:
+    if not rows.has(row["id"]):
+        rows.append(row)
+
+
+def answer(reference: Any) -> Any:
+    """The value of a Ray reference; an error of ours is raised as it was there."""
+    import ray
+    from ray.exceptions import RayTaskError
+
+    try:
+        return ray.get(reference)
+    except RayTaskError as e:
+        if isinstance(e.cause, CKError):
+            raise e.cause from None
+        raise
+
+
+def _plain(error: CKError) -> CKError:
+    """An error that can be sent between processes, whatever it carries."""
+    for kind in type(error).__mro__:
+        try:
+            return cast(CKError, kind(str(error)))
+        except TypeError:
+            continue
+    return CKError(str(error))
+
+
+def only_on(node: str) -> Any:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node_id=node, soft=False)

@@ -1,0 +1,143 @@
+"""Tasks of the kill campaign on Ray, started here with some workers.
+
+    python tests/fault/ray_run.py [--tasks 5] [--workers 2] [--kill] [--stop] [--folder FOLDER]
+
+The output is checked as the campaign's is. `--kill` kills the process of a Ray task on the way;
+`--stop` stops the run before its end, and the command without Ray finishes it. Prints a report in
+JSON; exit code 1 if anything is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).parent)]
+
+from campaign import CALLS_OF_KIND, RUN_SECONDS, Campaign, become_subreaper  # noqa: E402
+from campaign_kills import below  # noqa: E402
+from campaign_model import answer  # noqa: E402
+from campaign_tasks import make_tasks  # noqa: E402
+
+from ck_main.agent import CKAgent  # noqa: E402
+from ck_main.checks import model_settings  # noqa: E402
+from ck_main.dataset import Task, read_tasks  # noqa: E402
+from ck_main.demo_site import DemoSite  # noqa: E402
+from ck_main.rows import Outcome, RowFile  # noqa: E402
+from ck_main.run_options import RunOptions  # noqa: E402
+from ck_main.scale import RayRunner  # noqa: E402
+from ck_pro.settings import merge_settings  # noqa: E402
+from ck_pro.testing import ChatCall, FakeChatServer  # noqa: E402
+
+
+class Told:
+    """Keeps what the runner tells."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.ends: list[str] = []
+        self.notes: list[str] = []
+
+    def started(self, task: Task) -> None:
+        self.begun.append(task.id)
+
+    def event(self, task_id: str, event: dict[str, Any]) -> None:
+        pass
+
+    def ended(self, outcome: Outcome) -> None:
+        self.ends.append(outcome.id)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def kill_a_task() -> int | None:
+    """Kill the process of a Ray task that is at work; its id."""
+    for process in below(os.getpid()):
+        if process.command.startswith("ray::work_on"):
+            os.kill(process.pid, signal.SIGKILL)
+            return process.pid
+    return None
+
+
+def main() -> int:
+    """Run the tasks and check what was written."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tasks", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--stop", action="store_true")
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    become_subreaper()
+    calls = 0
+    third, late = threading.Event(), threading.Event()
+
+    def reply(call: ChatCall) -> str:
+        nonlocal calls
+        calls += 1
+        expected = given.tasks * min(CALLS_OF_KIND.values())
+        if calls >= expected // 3:
+            third.set()
+        if calls >= expected * 2 // 3:
+            late.set()
+        return answer(call.messages)
+
+    def killer() -> None:
+        third.wait()
+        pid = kill_a_task()
+        if pid is not None:
+            run.report.kills.append({"kind": "ray task", "at_call": calls, "pid": pid})
+
+    with (
+        tempfile.TemporaryDirectory(prefix="ray-run-") as made,
+        DemoSite() as site,
+        FakeChatServer(reply) as model,
+    ):
+        tasks = make_tasks(given.tasks, site.origin, site.data)
+        host = site.origin.partition("://")[2]
+        settings = {"max_steps": 20, "web_agent": {"max_steps": 20, "web_env": {"allow": [host]}}}
+        run = Campaign(
+            given.folder or Path(made) / "run", tasks, settings, model.url, given.workers
+        )
+        if given.kill:
+            threading.Thread(target=killer, daemon=True).start()
+        everywhere = model_settings(CKAgent(**settings), f"{model.url}/v1")
+        agent = CKAgent(**merge_settings(settings, everywhere))
+        told = Told()
+        with RowFile(run.output) as rows:
+            options = RunOptions(workers=given.workers)
+            runner = RayRunner(agent, rows, options, told, address="local")
+            if given.stop:
+                threading.Thread(target=lambda: late.wait() and runner.stop.set()).start()
+            runner.run(t for t in read_tasks(run.folder / "tasks.jsonl") if isinstance(t, Task))
+        run.report.calls, run.report.said = calls, told.notes
+        if given.stop:
+            if len(run.rows()) == given.tasks:
+                run.report.problems.append("it was not stopped")
+            run.check_processes()
+            run.report.exit_codes.append(run.start().wait(RUN_SECONDS))
+        run.check()
+        names = [t["id"] for t in tasks]
+        if not given.stop and (sorted(told.ends) != sorted(names) or told.begun != names):
+            run.report.problems.append(f"told: {told.begun} began, {told.ends} ended")
+        if given.kill and not run.report.kills:
+            run.report.problems.append("nothing was killed")
+        if not given.stop:
+            run.report.exit_codes.append(0)
+        run.check_again()  # by the runner of this machine: both write the same
+        run.close()
+    print(json.dumps({"ray": asdict(run.report)}, indent=1))
+    return 1 if run.report.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
