@@ -5,6 +5,7 @@ The same loop, log and browser server as the web agent; another environment, ano
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +35,7 @@ WAIT_SECONDS = 1.0
 
 _PLACES = LEAN.model_copy(update={"elements": True})
 _SCREEN = _PLACES.model_copy(update={"screenshot": "plain", "imageFormat": "jpeg"})
+_NOTHING = "; nothing changed"
 _ID = re.compile(r"^\[\d+\] ")
 _MODIFIERS = frozenset({"ctrl", "control", "cmd", "command", "meta", "super", "win", "alt"})
 _BUTTONS = {"wheel": "middle"}
@@ -49,6 +51,7 @@ class ComputerEnv(WebEnv):
     def __init__(self, *args: Any, **kwargs: Any):
         self._elements: Mapping[str, Mapping[str, Any]] = {}
         self._focused = ""
+        self._screen = ""
         super().__init__(*args, **kwargs)
 
     def observe(self) -> ComputerObservation:
@@ -74,15 +77,25 @@ class ComputerEnv(WebEnv):
         if not isinstance(action, ComputerAction):
             return super().execute(action)
         with self._lock, self._browser.explained():
-            text = ""
+            before, text = self._screen, ""
             if action.action != "screenshot":
                 done = super().execute(browser_action(action))
                 if isinstance(done, ErrorObservation):
                     return done
-                text = f"{done.text} ({action.target})" if action.target else done.text
+                text = done.text
             image = self._see(_SCREEN)
+            if text and self._screen != before:  # what is drawn is not in the page's text
+                self._unchanged = 0
+                text = self._done[-1] = text.replace(_NOTHING, "; the picture changed")
+            if action.target:
+                text += f" ({action.target})"
             url = self._state.step_url
             return ComputerObservation(text=text, image=image, current_url=url)
+
+    def state(self) -> dict[str, Any]:
+        """What is known of the browser, for the log, with a hash of the screen."""
+        with self._lock:
+            return {**super().state(), "screen": self._screen}
 
     def named(self, action: Action) -> Action:
         """The action with the element that lies there, or has the focus, as its `target`."""
@@ -102,7 +115,10 @@ class ComputerEnv(WebEnv):
         seen = self._browser.look(options)
         self._browser.take(seen)
         self._elements, self._focused = seen.elements, seen.focused
-        return data_url(seen.nonboxed_screenshot or seen.boxed_screenshot)
+        image = data_url(seen.nonboxed_screenshot or seen.boxed_screenshot)
+        if image:
+            self._screen = hashlib.sha256(image.encode()).hexdigest()[:16]
+        return image
 
 
 def element_at(elements: Mapping[str, Mapping[str, Any]], x: float | None, y: float | None) -> str:

@@ -47,8 +47,10 @@ PAGE = """<!doctype html><title>Greeter</title>
   const name = document.getElementById('name');
   document.getElementById('go').onclick = () => say('Hello ' + name.value);
   const pad = document.getElementById('pad');
+  const pen = pad.getContext('2d');
   let from = '';
   pad.onmousedown = (event) => { from = at(event); };
+  pad.onmousemove = (event) => pen.fillRect(event.offsetX, event.offsetY, 9, 9);
   pad.onmouseup = (event) => say(`drawn ${from} to ${at(event)} with ${event.button}`);
   pad.ondblclick = (event) => say(`twice at ${at(event)} ${event.shiftKey}`);
   pad.onwheel = (event) => {
@@ -149,6 +151,12 @@ def test_every_act_reaches_the_page(settings: dict[str, Any], tmp_path: Path) ->
     assert "twice at 50,60 true" in does(action="double_click", x=650, y=360, keys=["SHIFT"])
     drawn = does(action="drag", path=[[610, 310], [700, 350], [800, 400]])
     assert "drawn 10,10 to 200,100 with 0" in drawn
+    before = env.state()["screen"]
+    assert does(action="move", x=900, y=550) and env.state()["screen"] != before
+    env.execute(computer_action({"action": "move", "x": 5, "y": 5}))
+    still = env.state()["screen"]
+    env.execute(computer_action({"action": "move", "x": 6, "y": 6}))
+    assert env.state()["screen"] == still
     assert "wheel 0,120" in does(action="scroll", x=700, y=400, scroll_y=120)
     assert "renamed" in does(action="keypress", keys=["F2"])
     assert "textbox 'Name'" in does(action="click", x=250, y=120)

@@ -43,6 +43,7 @@ from ck_pro.language.computer import LEFT_OUT
 from ck_pro.model import Reply
 from ck_pro.model.responses import parse_response
 from ck_pro.model.responses_input import request_body, wants_responses
+from ck_pro.model.shorten import estimate_tokens, fit
 from ck_pro.session import Status, StopReason
 from ck_pro.template import TemplatedString
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
@@ -286,6 +287,25 @@ def test_older_screenshots_go_in_batches_and_none_is_sent_twice() -> None:
 
     assert [len(shown(n)) for n in range(1, 8)] == [1, 2, 3, 2, 3, 2, 3]
     assert shown(5) == ["c2", "c3", "c4"]
+
+
+@pytest.mark.parametrize("limit", [7000, 4000, 2000, 1000, 600, 250])
+def test_shortened_prompts_keep_calls_and_outputs_together(limit: int) -> None:
+    language, history = items_language(screenshots=10), []
+    for n in range(6):
+        reasoning = {"type": "reasoning", "id": f"r{n}", "summary": []}
+        items = [reasoning, computer_call(f"c{n}")]
+        done = step(n, items, "ok " * 50, shot(f"c{n}", f"{PICTURE}{n}"))
+        history += language.history(done, done["action"]["observation"])
+    prompt = compose_prompt("sys" * 100, "task", history, "now", "act")
+    sent, shortened = fit(prompt, limit)
+    assert shortened and estimate_tokens(sent) <= limit
+    items = request_body(sent, language.call_kwargs([]))["input"]
+    calls = [i["call_id"] for i in items if i.get("type") == "computer_call"]
+    outputs = [i["call_id"] for i in items if i.get("type") == "computer_call_output"]
+    assert calls == outputs == sorted(calls) and len(calls) < 6
+    assert sum(i.get("type") == "reasoning" for i in items) == len(calls)
+    assert items[-1]["content"] == "now\n\nact"
 
 
 def test_chat_messages_are_translated() -> None:
