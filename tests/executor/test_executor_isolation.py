@@ -590,3 +590,36 @@ def test_the_number_of_files_is_limited(tmp_path, monkeypatch):
     os.link(tmp_path / "folder" / "1", tmp_path / "another name")
     (tmp_path / "a link").symlink_to("/")
     assert later.look() == {"why": "files", "limit": 5}
+
+
+def test_elsewhere_than_on_linux(tmp_path, monkeypatch):
+    from ck_pro.executor import zygotes
+
+    elsewhere = (
+        "from _ck_worker import kernel, supervisor\n"
+        "kernel.LINUX = False\n"
+        "supervisor.children = lambda: []\n"
+        "zygote.main("
+    )
+    monkeypatch.setattr(zygotes, "_BOOT", zygotes._BOOT.replace("zygote.main(", elsewhere))
+    try:
+        with CodeExecutor(
+            functions={"double": lambda x: 2 * x},
+            workdir=tmp_path,
+            preload=["colorsys"],
+            disk_mb=50,
+        ) as executor:
+            assert executor.isolation["active"] == ["process", "rlimits"]
+            assert set(executor.isolation["missing"].values()) == {"Linux only"}
+            assert executor.run("import subprocess\ndouble(21)").value == "42"
+            left = executor.run("p = subprocess.Popen(['sleep', '600'])\np.pid")
+            assert executor.run("while True: pass", timeout=0.3).error.type == "TimeoutError"
+            assert gone(int(left.value))
+            assert executor.run("bytearray(20 << 30)").error.type == "MemoryError"
+            result = executor.run("kind, keep = 'kept', []" + FILL, timeout=100)
+            assert result.error.type == "OSError" and "50 MB" in result.error.message
+            assert executor.run("1").value == "1"
+        with pytest.raises(IsolationError, match="Linux only"):
+            CodeExecutor(workdir=tmp_path, preload=["colorsys"], require_isolation="full")
+    finally:
+        zygotes._zygotes.pop(("colorsys",)).stop()
