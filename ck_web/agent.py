@@ -94,12 +94,17 @@ Several calls may run at once."""
     # --- hooks -----------------------------------------------------------------------------
 
     def init_run(self, session: AgentSession) -> None:
-        """Open the browser."""
+        """Open the browser, or take up that of a run which goes on."""
         super().init_run(session)
         run: Run = session.run
-        target_url = session.info.get("target_url")
-        pictures = self._pictures()
-        env = WebEnv(self.web_env, workdir=run.workdir, target_url=target_url, pictures=pictures)
+        env = WebEnv(
+            self.web_env,
+            workdir=run.workdir,
+            target_url=session.info.get("target_url"),
+            pictures=self._pictures(),
+            left=run.lease,
+            last_url=_last_url(session),
+        )
         run.environment = self._web_envs[session.id] = env
 
     def end_run(self, session: AgentSession) -> None:
@@ -165,6 +170,12 @@ Several calls may run at once."""
         if self.use_multimodal == "auto":
             return "asked" if self.model_multimodal is None else "auto"
         return self.use_multimodal
+
+
+def _last_url(session: AgentSession) -> str:
+    """Where a session was that goes on; empty for a fresh one."""
+    states = (step["action"].get("web_state_before") for step in reversed(session.steps))
+    return next((state["step_url"] for state in states if state), "")
 
 
 def with_lines(observation: Any, lines: list[str]) -> Any:

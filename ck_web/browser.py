@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import BrowserServerError
 from ck_web import sandbox
-from ck_web.client import LEAN, BrowserClient
+from ck_web.client import LEAN, BrowserClient, RequestRefused
 from ck_web.config import WebEnvConfig
 from ck_web.downloads import Downloads
 from ck_web.files import read_inside
@@ -32,16 +32,25 @@ class Browser:
         config: the settings.
         workdir: where downloads go, and uploads come from.
         target_url: the page to begin with.
+        left: what `suspend` of an earlier one returned: that browser is taken up again, if it is
+            still leased.
 
     Attributes:
         state: what it looked like last.
         news: what happened since somebody took them, one line each.
+        taken_up: it is one that was left, as it was.
 
     Raises:
         BrowserServerError: no server, no free browser, or the server failed.
     """
 
-    def __init__(self, config: WebEnvConfig, workdir: Path, target_url: str):
+    def __init__(
+        self,
+        config: WebEnvConfig,
+        workdir: Path,
+        target_url: str,
+        left: Mapping[str, str] | None = None,
+    ):
         self.config = config
         self.workdir = workdir
         self.state = WebState(
@@ -54,12 +63,16 @@ class Browser:
         self._client: BrowserClient | None = None
         self._closing = threading.Lock()
         try:
-            self._open()
+            self._connect()
+            with self.explained():
+                self.taken_up = left is not None and self._take_up(left)
+                if not self.taken_up:
+                    self._open()
         except BaseException:
             self.close()
             raise
 
-    def _open(self) -> None:
+    def _connect(self) -> None:
         url, token = self.config.given_server(), self.config.token.get_secret_value()
         if url:
             token = token or os.environ.get("CK_WEB_TOKEN", "")
@@ -67,12 +80,43 @@ class Browser:
             self.server = sandbox.acquire_server(self.config.server_options())
             url, token = self.server.url, self.server.token
         self._client = BrowserClient(url, token=token, timeout=self.config.timeout)
-        with self.explained():
-            size = (self.config.viewport_width, self.config.viewport_height)
-            self.lease = self._client.get_browser(viewport=size)
-            page_id, seen = self._client.open_page(self.lease.id, self.state.target_url)
-            self.state = replace(self.state, browser_id=self.lease.id, page_id=page_id)
-            self.take(seen or self.look(LEAN))
+
+    def _open(self) -> None:
+        assert self._client is not None
+        size = (self.config.viewport_width, self.config.viewport_height)
+        self.lease = self._client.get_browser(viewport=size)
+        page_id, seen = self.client.open_page(self.lease.id, self.state.target_url)
+        self.state = replace(self.state, browser_id=self.lease.id, page_id=page_id)
+        self.take(seen or self.look(LEAN))
+
+    def _take_up(self, left: Mapping[str, str]) -> bool:
+        """Whether the browser that was left is ours again."""
+        if self._client is None or self._client.url != left.get("server"):
+            return False
+        try:
+            seen = self._client.observe(left["browserId"], left["pageId"], LEAN)
+        except RequestRefused:  # its lease has ended meanwhile
+            return False
+        self.lease = sandbox.Sandbox(id=left["browserId"], url=self._client.url)
+        self.state = replace(self.state, browser_id=left["browserId"], page_id=left["pageId"])
+        self.take(seen)
+        return True
+
+    def suspend(self) -> dict[str, str] | None:
+        """Let go of the browser without giving it back, where its server outlives us.
+
+        Returns:
+            What a new `Browser` takes as `left`; None where the browser was given back.
+        """
+        lease, client = self.lease, self._client
+        if lease is None or client is None or self.server is not None:
+            self.close()
+            return None
+        left = {"server": client.url, "browserId": lease.id, "pageId": self.state.page_id}
+        with self._closing:
+            self.lease = self._client = None
+        client.close()
+        return left
 
     def close(self) -> None:
         """Give the browser back, and the server if we started it; harmless when repeated.

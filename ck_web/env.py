@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +53,8 @@ class WebEnv(Environment):
         workdir: where downloads, saved files and screenshots go, and uploads come from.
         target_url: the page to begin with, instead of the configured one.
         pictures: see `Pictures`.
+        left: what `suspend` of an earlier environment returned, to be taken up again.
+        last_url: where a run was that goes on in a new browser.
 
     Raises:
         BrowserServerError: no server, no free browser, or the server failed.
@@ -64,6 +67,8 @@ class WebEnv(Environment):
         workdir: str | Path = ".",
         target_url: str | None = None,
         pictures: Pictures = "asked",
+        left: Mapping[str, str] | None = None,
+        last_url: str = "",
     ):
         self.config = config if isinstance(config, WebEnvConfig) else WebEnvConfig(**config or {})
         self.workdir = Path(workdir)
@@ -72,8 +77,11 @@ class WebEnv(Environment):
         self._done: list[str] = []  # what came of each action since the last take_log()
         self._unchanged = 0  # actions in a row that changed nothing
         self._banners: dict[str, int] = {}  # site -> banners answered there
-        self._browser = Browser(self.config, self.workdir, target_url or self.config.target_url)
+        first = target_url or self.config.target_url
+        self._browser = Browser(self.config, self.workdir, first, left)
         try:
+            if last_url and not self._browser.taken_up and last_url != self._state.step_url:
+                self.execute(BrowserAction(name="goto", value=last_url))
             self._answer_banner()
         except BaseException:
             self.close()
@@ -160,6 +168,11 @@ class WebEnv(Environment):
     def close(self) -> None:
         """The same as `stop`."""
         self.stop()
+
+    def suspend(self) -> dict[str, str] | None:
+        """Let go of the browser without ending it; see `Environment.suspend`."""
+        with self._lock:
+            return self._browser.suspend()
 
     @property
     def _state(self) -> WebState:

@@ -53,12 +53,12 @@ def page_notices(tree: str) -> list[str]:
     if _is_human_check(lines):
         said.append(
             "the page wants proof of a human (a captcha or its like): do not try to solve it; go "
-            "another way, or end and say so"
+            "another way, ask for help, or end and say so"
         )
     if _is_login(lines):
         said.append(
-            "the page asks for a login: without credentials in the task, go another way, or end "
-            "and say so"
+            "the page asks for a login: without credentials in the task, go another way, ask "
+            "for help, or end and say so"
         )
     if title := _error_title(lines):
         said.append(f"this looks like an error page ({title!r}): go back, or another way")

@@ -14,6 +14,7 @@ from scripted import NOTHING_YET, code, prompt_text, web_script
 from ck_pro import MultiStepAgent, Status
 from ck_pro.agent import AgentResult
 from ck_pro.exceptions import ConfigError, ParseError, ToolError
+from ck_pro.journal import Journal
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import CallContext, Reply
 from ck_pro.results import NO_OUTPUT
@@ -114,6 +115,28 @@ def test_a_lost_browser_ends_the_run_and_releases_all(wire: FakeWire, tmp_path: 
     session = _agent(wire, script).run("t", workdir=tmp_path)
     assert str(session.stop_reason) == "environment_failure"
     assert "lease may have ended" in session.message
+
+
+@pytest.mark.worker
+@pytest.mark.parametrize("leased", [True, False])
+def test_a_suspended_run_goes_on_in_its_browser_or_where_it_was(
+    wire: FakeWire, tmp_path: Path, leased: bool
+) -> None:
+    agent = _agent(wire, web_script("click(3)", "type(13, 'x')", "stop('found')"))
+    with Journal(tmp_path / "j") as journal:
+        session = AgentSession()
+        steps = agent.run("t", session=session, journal=journal, stream=True, workdir=tmp_path)
+        next(steps), next(steps)
+        agent.suspend_run(session)
+        assert list(steps) == [] and list(wire.browsers) == ["b1"] and not agent.web_envs
+    if not leased:
+        wire.browsers.clear()
+    with Journal(tmp_path / "j") as journal:
+        session = agent.resume(journal=journal, workdir=tmp_path)
+    assert session.final_results["output"] == "found" and not wire.browsers
+    last = session.steps[-1]["action"]["web_state_before"]
+    assert (last["browser_id"], last["title"]) == ("b1" if leased else "b2", "Lamps")
+    assert last["target_url"] == "http://shop.test/"
 
 
 def test_no_server_is_an_ending_too(tmp_path: Path) -> None:

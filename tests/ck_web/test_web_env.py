@@ -384,6 +384,20 @@ def test_a_login_wall_is_told(wire: FakeWire, tmp_path: Path) -> None:
     env.close()
 
 
+def test_a_browser_is_left_and_taken_up_again(wire: FakeWire, tmp_path: Path) -> None:
+    env = _env(wire, tmp_path)
+    left = env.suspend()
+    assert left == {"server": wire.url, "browserId": "b1", "pageId": "0"}
+    assert env.suspend() is None and list(wire.browsers) == ["b1"]
+    other = WebEnv({"server_url": wire.url}, workdir=tmp_path, left={**left, "server": "x"})
+    assert other.get_state().browser_id == "b2"
+    same = WebEnv({"server_url": wire.url}, workdir=tmp_path, left=left, last_url="http://x.test/")
+    assert same.get_state().step_url == SHOP
+    other.close()
+    same.close()
+    assert not wire.browsers
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 
