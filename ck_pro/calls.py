@@ -196,7 +196,10 @@ class _Journaled(Environment):
         return self._inner.named(action)
 
     def execute(self, action: Action) -> Observation:
-        facts = {k: v for k, v in action.to_dict().items() if k != "kind" and v}
+        if isinstance(action, ComputerAction):
+            facts = action.arguments()
+        else:
+            facts = {k: v for k, v in action.to_dict().items() if k != "kind" and v}
         do = functools.partial(self._inner.execute, action)
         seen: Observation = self._calls.announced(action.kind, facts, do)
         return seen

@@ -264,6 +264,31 @@ def test_rows_are_rebuilt_from_the_journal(speech: Speech, tmp_path: Path) -> No
     assert json.dumps(rebuilt.to_dict()) == json.dumps(session.to_dict())
 
 
+@pytest.mark.parametrize("name", OTHERS)
+def test_an_act_that_was_cut_off_is_not_done_again(name: str, tmp_path: Path) -> None:
+    speech = SPEECHES[name]
+    click = speech.call("computer", action="click", x=1, y=2)
+
+    def killed(action: Action) -> Observation:
+        raise KeyboardInterrupt
+
+    class Killed(Person):
+        def init_run(self, session: AgentSession) -> None:
+            session.run.environment = FakeEnvironment(respond=killed)
+
+    settings = {"name": "main", "language": speech.language(), "tools": [ComputerTool()]}
+    first = Killed(model=ScriptedLLM([click]), **settings)
+    with Journal(tmp_path / "journal") as journal, pytest.raises(KeyboardInterrupt):
+        first.run("t", journal=journal)
+    second = agent(speech, speech.finish("ok"))
+    with Journal(tmp_path / "journal") as journal:
+        session = second.resume(journal=journal)
+    assert session.status is Status.DONE and second.world.actions == []
+    assert "may or may not have had their effect" in seen(session, 0)
+    assert "- computer(action='click', x=1, y=2)" in seen(session, 0)
+    assert "may or may not" in prompt(second, 0)
+
+
 def test_without_model_texts_there_are_no_items_and_images(speech: Speech) -> None:
     replies = [speech.call("computer", action="click", x=1, y=2), speech.finish("ok")]
     a = agent(speech, *replies, store_io=False)
