@@ -6,7 +6,7 @@ import json
 import logging
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,18 @@ class JsonLines(MaskingFormatter):
         return mask_all(text, lambda secret: json.dumps(secret, ensure_ascii=False)[1:-1])
 
 
+class _LogFile(logging.FileHandler):
+    """A log file that never disturbs the run: of a full disk, who writes the rows tells."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """The record is lost."""
+
+    def close(self) -> None:
+        """Close it, whether or not the last records can be written."""
+        with suppress(OSError):
+            super().close()
+
+
 @contextmanager
 def logging_to(path: Path, *, json_lines: bool = False) -> Iterator[None]:
     """While it is entered, warnings go to a file, made at the first record, not to the screen.
@@ -56,7 +68,7 @@ def logging_to(path: Path, *, json_lines: bool = False) -> Iterator[None]:
     """
     if json_lines:
         path = path.with_name(path.name + ".jsonl")
-    handler = logging.FileHandler(path, encoding="utf-8", errors="replace", delay=True)
+    handler = _LogFile(path, encoding="utf-8", errors="replace", delay=True)
     handler.setFormatter(JsonLines() if json_lines else MaskingFormatter(_FORMAT))
     handler.addFilter(lambda r: r.levelno >= logging.WARNING or r.name == EVENTS_LOGGER)
     root, events = logging.getLogger(), logging.getLogger(EVENTS_LOGGER)
