@@ -27,6 +27,7 @@ from ck_pro.model.recording import RecordBackend
 from ck_pro.model.responses import tool_calls_of
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
+from ck_pro.tool import tool_from_function
 
 Call = tuple[str, dict[str, Any]]
 
@@ -135,9 +136,11 @@ def fail(why: str) -> str:
     raise ValueError(why)
 
 
+TOOLS = [tool_from_function(add), tool_from_function(fail), ComputerTool(), StopTool()]
+
+
 def agent(speech: Speech, *replies: Any, **settings: Any) -> Person:
-    tools: list[Any] = [add, fail, ComputerTool(), StopTool()]
-    settings = {"name": "main", "tools": tools, "language": speech.language(), **settings}
+    settings = {"name": "main", "tools": TOOLS, "language": speech.language(), **settings}
     return Person(model=ScriptedLLM(list(replies)), **settings)
 
 
