@@ -189,19 +189,22 @@ class CodeExecutor:
 
         Args:
             code: Python source.
-            timeout: seconds of the code's own time, in place of the executor's.
+            timeout: seconds of the code's own time, in place of the executor's; None: that one.
             cancel: when it is set the step is killed, with the error type "Cancelled".
 
         Raises:
             RunEnding, KeyboardInterrupt: raised by a function that the code called;
                 the step was killed.
             ExecutorError: no worker can be started, or this executor is closed or runs already.
+            ConfigError: an argument is not usable.
         """
         if id(self) in _inside.get():
             raise ExecutorError("a function that code calls cannot run code in the same executor")
         self._check_functions()
         if not isinstance(code, str):
             raise ConfigError(f"code must be a str, not {type(code).__name__}")
+        if timeout is not None and not timeout > 0:
+            raise ConfigError(f"run: timeout must be more than 0, not {timeout!r}")
         with self._lock:
             token = _inside.set((*_inside.get(), id(self)))
             try:

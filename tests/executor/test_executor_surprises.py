@@ -8,6 +8,7 @@ import decimal
 
 import pytest
 
+from ck_pro.exceptions import ConfigError
 from ck_pro.executor import CodeExecutor
 
 pytestmark = pytest.mark.worker
@@ -105,6 +106,19 @@ def test_broken_builtins_break_the_step_at_most(run, code):
     result = run("import builtins\n" + code)
     assert not result.state_lost, result
     assert run("len([kept])").value == "1"
+
+
+def test_a_main_module_that_was_thrown_away_is_back(run):
+    run("import sys\ndel sys.modules['__main__']")
+    assert run("kept = 7\nimport __main__\n__main__.kept").value == "7"
+    run("import sys\nsys.modules['__main__'] = sys")
+    assert run("import __main__\n__main__.kept").value == "7"
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_a_timeout_that_is_none_is_refused(run, timeout):
+    with pytest.raises(ConfigError, match="timeout"):
+        run("1", timeout=timeout)
 
 
 def test_the_arguments_of_an_error_cross(run):

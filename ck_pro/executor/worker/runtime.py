@@ -140,6 +140,7 @@ class Worker:
     def _prepare(self) -> None:
         """Make whole again what the code may have broken, while nobody waits for it."""
         self._mend_builtins(self._builtins)
+        sys.modules["__main__"] = self._module
         self._streams.mend()
 
     def _read(self) -> list[Any]:
