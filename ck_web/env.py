@@ -121,13 +121,10 @@ class WebEnv(Environment):
                 self._note(error_message=reason)
                 self._done.append(f"{shown} failed: {reason}")
                 return ErrorObservation(text=self._done[-1])
-            line = f"{shown}: {said}"
-            if action.name in TELLING:  # the text is for the code, which prints what matters
-                line, text = f"{shown}: {len(said)} characters", said
-            else:
-                text = line
-            self._done.append(line)
-            return BrowserObservation(text=text, url=self._state.step_url)
+            if action.name not in TELLING:  # a text is for the code, which prints what matters
+                said = f"{shown}: {said}"
+                self._done.append(said)
+            return BrowserObservation(text=said, url=self._state.step_url)
 
     def step_state(self, action_string: str) -> str:
         """Do the action that a string means; what came of it, never an error.

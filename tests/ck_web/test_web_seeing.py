@@ -81,8 +81,6 @@ def test_the_code_loops_over_actions_and_reads_pages(wire: FakeWire, tmp_path: P
     assert [line.partition(":")[0] for line in lines] == [
         "type [4] textbox \"Search it's\" 'a'",
         "type [4] textbox \"Search it's\" 'b'",
-        "read",
-        "find 'Lamps'",
     ]
     assert printed.startswith("['a', 'b'] four lamps click [3] link 'Lamps': now at")
     assert "four lamps" in second
