@@ -10,22 +10,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 from rich.text import Text
 
-from ck_main.attempt import claimed, set_aside
 from ck_main.checks import asks_a_person, check_services
 from ck_main.dataset import LineProblem, Task, read_tasks
 from ck_main.display import is_done, make_display, printable, summary_table, totals_line
 from ck_main.logs import LOG_NAME, logging_to
 from ck_main.metrics import MetricsServer
-from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile, superseded_path
+from ck_main.rerun import Rerun, supersede
+from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile
 from ck_main.runner import ExitCode, RunOptions, TaskRunner
 from ck_main.signals import StopSignals
 from ck_main.status import RunStatus, StatusFile
-from ck_main.tries import set_tries_aside
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import (
     CKError,
@@ -37,7 +35,6 @@ from ck_pro.exceptions import (
 )
 from ck_pro.journal import Journal
 
-Rerun = Literal["failed", "wrong"]
 _SHOWN_PROBLEMS = 20
 _SHOWN_ROWS = 60
 
@@ -150,53 +147,6 @@ def run_job(
     if code is ExitCode.DONE:
         code = ExitCode.LINES if problems or changed else _verdict(shown)
     return code, shown
-
-
-def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) -> list[str]:
-    """Take the rows of tasks that are to be run again out of the output.
-
-    A rerun that was stopped is gone on with: as long as a task has no row whose earlier row was
-    taken out, no others are.
-
-    Args:
-        rows: the output.
-        tasks: those that may be meant.
-        kinds: which rows.
-
-    Returns:
-        Lines for a person.
-
-    Raises:
-        OutputError: the rows could not be moved; they are where they were.
-    """
-    to = superseded_path(rows.path)
-    selected = list(tasks)
-    if to.exists():
-        with RowFile(to) as earlier:
-            known = set(earlier.done)
-        pending = [t.id for t in selected if t.id in known and t.id not in rows.done]
-        if pending:
-            return [
-                f"{len(pending)} tasks of an earlier --rerun have no row yet; it is gone on with, "
-                "and no other task is run again"
-            ]
-    ids = set()
-    for task in selected:
-        outcome = rows.done.get(task.id)
-        if outcome is None or not any(_is_meant(outcome, kind) for kind in kinds):
-            continue
-        folder = rows.folder / task.folder
-        with claimed(folder) as ours:
-            if ours:  # else another runner is just writing its row
-                set_aside(folder)
-                set_tries_aside(folder)
-                ids.add(task.id)
-    number = rows.take_out(ids, to)
-    return [f"{number} rows moved to {to}; their tasks are run again"]
-
-
-def _is_meant(outcome: Outcome, kind: Rerun) -> bool:
-    return not is_done(outcome) if kind == "failed" else outcome.corr == 0
 
 
 def fingerprint(task: Task | Outcome) -> str:
