@@ -1,6 +1,6 @@
 """Measures what collecting costs beside the model: throughput, overhead, memory, storage.
 
-    python benchmarks/collection.py [--quick] [--json FILE] [--only steps,sizes,tasks]
+    python benchmarks/collection.py [--quick] [--json FILE] [--only steps,sizes,tasks,ray]
 
 The model is a process of its own that answers over HTTP after a fixed time. What is compared takes
 turns in one run; medians are printed, with ratios, and the target of the design where there is one.
@@ -34,7 +34,7 @@ TARGETS = {"flushed": 5.0, "fsync": 15.0}
 """Milliseconds per step."""
 FLAT = 1.3
 """Step 300 may cost so many times step 10 to be called flat."""
-PARTS = ("steps", "sizes", "tasks")
+USUAL = ("steps", "sizes", "tasks")
 
 
 def steps_part(quick: bool) -> dict[str, Any]:
@@ -72,6 +72,27 @@ def tasks_part(quick: bool) -> dict[str, Any]:
     more = last["megabytes"] - first["megabytes"]
     out["megabytes_per_worker"] = round(more / (WORKERS[-1] - WORKERS[0]), 1)
     return out
+
+
+def ray_part(quick: bool) -> dict[str, Any]:
+    """The runner on Ray (the extra `ray`) beside threads."""
+    from collection_ray import ray_part
+
+    with model_process(LATENCY) as url:
+        return ray_part(url, LATENCY, quick=quick)
+
+
+def show_ray(found: dict[str, Any]) -> None:
+    """Throughput on Ray and on threads."""
+    print(f"{found['tasks']} such tasks, {found['workers']} at once, on this one machine")
+    head = ["", "tasks / minute", "of the ideal", "start and end, s"]
+    rows = []
+    for name in ("threads", "ray"):
+        row = found[name]
+        share, around = f"{row['ideal']:.0%}", f"{row['start_and_end_seconds']:.1f}"
+        rows.append([name, f"{row['per_minute']:.0f}", share, around])
+    table(head, rows)
+    print(f"rows of 100 KB that the desk takes per second: {found['desk_rows_per_second']:.0f}\n")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -135,14 +156,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="one round: does it run at all")
     parser.add_argument("--json", type=Path, help="write the medians to this file")
-    parser.add_argument("--only", default=",".join(PARTS), help="parts (default: %(default)s)")
+    parser.add_argument("--only", default=",".join(USUAL), help="parts (default: %(default)s)")
     given = parser.parse_args()
-    measure = {"steps": steps_part, "sizes": sizes_part, "tasks": tasks_part}
-    show = {"steps": show_steps, "sizes": show_sizes, "tasks": show_tasks}
+    measure = {"steps": steps_part, "sizes": sizes_part, "tasks": tasks_part, "ray": ray_part}
+    show = {"steps": show_steps, "sizes": show_sizes, "tasks": show_tasks, "ray": show_ray}
     results: dict[str, Any] = {"cores": os.cpu_count()}
     for part in given.only.split(","):
-        if part not in PARTS:
-            parser.error(f"--only {part}: known are {', '.join(PARTS)}")
+        if part not in measure:
+            parser.error(f"--only {part}: known are {', '.join(measure)}")
         results[part] = measure[part](given.quick)
         show[part](results[part])
     if given.json is not None:

@@ -1,10 +1,10 @@
 """Tasks of the kill campaign on Ray, started here with some workers.
 
-    python tests/fault/ray_run.py [--tasks 5] [--workers 2] [--kill] [--stop] [--folder FOLDER]
+    python tests/fault/ray_run.py [--tasks 5] [--workers 2] [--kill task] [--kill server] [--stop]
 
-The output is checked as the campaign's is. `--kill` kills the process of a Ray task on the way;
-`--stop` stops the run before its end, and the command without Ray finishes it. Prints a report in
-JSON; exit code 1 if anything is wrong.
+The output is checked as the campaign's is. `--kill` kills a Ray task or a browser server on the
+way; `--stop` stops the run before its end, and the command without Ray finishes it. Prints a report
+in JSON; exit code 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from ck_main.scale import RayRunner  # noqa: E402
 from ck_pro.settings import merge_settings  # noqa: E402
 from ck_pro.testing import ChatCall, FakeChatServer  # noqa: E402
 
+TARGETS = {"task": "ray::work_on", "server": "server_child.py"}
+
 
 class Told:
     """Keeps what the runner tells."""
@@ -59,10 +61,10 @@ class Told:
         self.notes.append(text)
 
 
-def kill_a_task() -> int | None:
-    """Kill the process of a Ray task that is at work; its id."""
+def kill_one(kind: str) -> int | None:
+    """Kill the process of a Ray task that is at work, or a browser server; its id."""
     for process in below(os.getpid()):
-        if process.command.startswith("ray::work_on"):
+        if TARGETS[kind] in process.command:
             os.kill(process.pid, signal.SIGKILL)
             return process.pid
     return None
@@ -73,13 +75,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tasks", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--kill", action="append", choices=TARGETS, default=[])
     parser.add_argument("--stop", action="store_true")
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     become_subreaper()
     calls = 0
-    third, late = threading.Event(), threading.Event()
+    third, late, ended = threading.Event(), threading.Event(), threading.Event()
 
     def reply(call: ChatCall) -> str:
         nonlocal calls
@@ -93,9 +95,10 @@ def main() -> int:
 
     def killer() -> None:
         third.wait()
-        pid = kill_a_task()
-        if pid is not None:
-            run.report.kills.append({"kind": "ray task", "at_call": calls, "pid": pid})
+        for kind in given.kill:
+            while (pid := kill_one(kind)) is None and not ended.wait(0.05):
+                pass
+            run.report.kills.append({"kind": kind, "at_call": calls, "pid": pid})
 
     with (
         tempfile.TemporaryDirectory(prefix="ray-run-") as made,
@@ -119,6 +122,7 @@ def main() -> int:
             if given.stop:
                 threading.Thread(target=lambda: late.wait() and runner.stop.set()).start()
             runner.run(t for t in read_tasks(run.folder / "tasks.jsonl") if isinstance(t, Task))
+        ended.set()
         run.report.calls, run.report.said = calls, told.notes
         if given.stop:
             if len(run.rows()) == given.tasks:
@@ -129,8 +133,8 @@ def main() -> int:
         names = [t["id"] for t in tasks]
         if not given.stop and (sorted(told.ends) != sorted(names) or told.begun != names):
             run.report.problems.append(f"told: {told.begun} began, {told.ends} ended")
-        if given.kill and not run.report.kills:
-            run.report.problems.append("nothing was killed")
+        if any(kill["pid"] is None for kill in run.report.kills):
+            run.report.problems.append("there was nothing to kill")
         if not given.stop:
             run.report.exit_codes.append(0)
         run.check_again()  # by the runner of this machine: both write the same

@@ -70,6 +70,6 @@ def test_a_full_disk_ends_the_run_and_the_same_command_continues(tmp_path: Path)
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs the package ray")
 def test_ray_runs_the_tasks_and_what_it_began_the_command_finishes(tmp_path: Path) -> None:
-    words = ["--tasks", "5", "--kill", "--stop", "--folder", str(tmp_path / "ray")]
+    words = ["--tasks", "5", "--kill", "task", "--stop", "--folder", str(tmp_path / "ray")]
     report = run_script("ray_run.py", *words)["ray"]
     assert report["problems"] == [], report
