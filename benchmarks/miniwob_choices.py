@@ -29,11 +29,12 @@ def click_the_button(world: World) -> None:
 @policy("click-test-2", "click-test-transfer", "click-button-sequence", "button-delay")
 def click_buttons_in_order(world: World) -> None:
     """Click the buttons that are named in capitals, waiting where the task says so."""
+    screen = world.look()
     wait = re.search(r"wait (\d+) seconds", world.task)
     for name in re.findall(r"\b(ONE|TWO)\b", world.task):
         if wait and name == "TWO":
-            world.act("wait_for", seconds=int(wait[1]) + 0.3)
-        world.click_named(name, "button")
+            world.act("wait_for", seconds=int(wait[1]) - 0.1)  # acting takes a moment itself
+        world.click(screen.named(name, "button"))
 
 
 @policy("click-button", "unicode-test", "click-link", "click-dialog-2")
@@ -142,7 +143,7 @@ def _item_with(screen: Screen, icon: str) -> str:
     for item in screen.of("menuitem"):
         if icon and any(icon in e["hint"] for e in item.walk()):
             return item.name
-    raise GaveUp("no item of the menu is seen to have the icon of the task")
+    raise GaveUp("the task shows its item by a picture only")
 
 
 @policy("navigate-tree")

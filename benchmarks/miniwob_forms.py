@@ -192,18 +192,18 @@ def search_movies(world: World) -> None:
     genre, director, year = matched(
         r"Search for (\w+) movies directed by (\w+) from year (\d+)", world.task
     ).groups()
-    wanted = {"genre": genre, "director": director, "year": year}
-    label = ""
-    for element in world.look().elements:
-        if element.role == "textbox":
-            named = f"{element.name} {element['hint']}".strip() or label
-            for key, value in wanted.items():
-                if key in named.lower():
-                    world.type(element, value)
-        elif element.name:
-            label = element.name
     screen = world.look()
-    world.click(screen.maybe("Search", "button", "generic") or screen.named("Submit"))
+    words = {**dict.fromkeys(("year", "date"), year), "genre": genre, "director": director}
+    values = [words[word] for e in screen.elements for word in words if word in _label(e).lower()]
+    for value, element in zip(values, screen.of("textbox"), strict=False):
+        world.type(element, value)
+    last = [e for e in world.look().elements if e.role == "button" or e.has("clickable")][-1]
+    world.click(last)
+
+
+def _label(element: Element) -> str:
+    """What says what a field is for: a text or heading of a table's row, or the field itself."""
+    return element.name if element.role != "textbox" or element.name else element["hint"]
 
 
 @policy("form-sequence-2")

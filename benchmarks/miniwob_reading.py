@@ -141,15 +141,16 @@ def social_media(world: World) -> None:
     """Press a button of one person's post, perhaps one of the menu behind `more`."""
     user, action = matched(r"For the user (\S+), click on the \"(.+)\" button", world.task).groups()
     for post in _posts(world, user):
-        hint = _hint_of(action)
-        found = [e for e in post if e["hint"] == hint]
-        if found:
-            world.click(found[0])
-        more = [e for e in post if e["hint"] == "more"]
-        world.click(more[0])
-        screen = world.look()
-        items = [e for e in screen.elements if e.name.lower().startswith(action.lower())]
-        world.click(items[0] if items else screen.named(action))
+        icons = {_icon(e): e for e in post}
+        if action.lower() in icons:
+            world.click(icons[action.lower()])
+        world.click(icons["more"])
+        world.click(
+            next(
+                (e for e in world.look().elements if e.name.lower().startswith(action.lower())),
+                icons["more"],
+            )
+        )
     raise GaveUp(f"no post by {user} is seen")
 
 
@@ -157,31 +158,28 @@ def social_media(world: World) -> None:
 def social_media_several(world: World) -> None:
     """Press a button of all, or some, of a person's posts."""
     asked = matched(r"Click the \"(.+)\" button on (\w+) posts? by (\S+)", world.task)
-    hint = _hint_of(asked[1])
-    wanted = 1000 if asked[2] == "all" else int(asked[2])
-    done: set[int] = set()
-    for post in _posts(world, asked[3]):
-        button = next(e for e in post if e["hint"] == hint)
-        if button.id not in done and len(done) < wanted:
-            world.click(button)
-            done.add(button.id)
+    posts = _posts(world, asked[3])
+    for post in posts if asked[2] == "all" else posts[: int(asked[2])]:
+        world.click(next(e for e in post if _icon(e) == asked[1].lower()))
+    while not world.look().maybe("Submit", "button"):
+        world.act("scroll_down")
     world.submit()
 
 
-def _hint_of(action: str) -> str:
-    return {"like": "like", "retweet": "retweet", "reply": "reply", "share": "share"}.get(
-        action.lower(), action.lower()
-    )
+def _icon(element: Element) -> str:
+    """What a button without a name is for: the first word of its hint."""
+    return element["hint"].partition(" ")[0]
 
 
 def _posts(world: World, user: str) -> list[list[Element]]:
     """The lines of each post by a person, scrolling down to the end of the page."""
     posts: dict[int, list[Element]] = {}
-    for _ in range(30):
+    for _ in range(40):
         screen = world.look()
         for post in _posts_in(screen):
-            if re.search(rf"{re.escape(user)}(?!\w)", post[0].name) and len(post) > 4:
-                posts[post[-1].id] = post
+            whole = any(_icon(e) == "like" for e in post)
+            if whole and re.search(rf"{re.escape(user)}(?!\w)", post[0].name):
+                posts[post[0].id] = post
         if not _below(screen):
             return list(posts.values())
         world.act("scroll_down")
@@ -255,13 +253,12 @@ def _dishes(screen: Screen) -> list[tuple[str, list[str], Element]]:
 def stock_market(world: World) -> None:
     """Watch the price, and buy when it is low enough."""
     limit = float(matched(r"less than \$([\d.]+\d)", world.task)[1])
-    for _ in range(150):
+    for _ in range(400):
         screen = world.look()
         price = re.search(r"\$([\d.]+)", " ".join(screen.texts()))
         # the price may change between looking and clicking: a little below is safe enough
         if price and float(price[1]) < limit:
             world.click(screen.named("Buy", "button"))
-        world.act("wait", 0.05)
     raise GaveUp("the price was never low enough")
 
 

@@ -1,206 +1,189 @@
-"""How fast the browser server acts and observes, against the floors of the same run.
+"""How fast, lean and complete the browser server is, beside others and two floors, in one run.
 
-    python benchmarks/web.py [--rounds 15] [--sessions 8]
+    python benchmarks/web.py [--rounds 15] [--sessions 8] [--peers all] [--json FILE]
 
-Pages are generated: a tiny one, an article of 3,500 elements, a table of 10,000. Measured is one
-click with the new observation ready, through HTTP, settling included. The floors do the least
-that could do: Playwright's click, or the mouse at a point, then one walk over the page from
-inside it. All are interleaved, so that a noisy machine is noisy for all; ratios are what to read.
+Pages are generated. Measured are one click with the new observation ready, a new session with its
+first page, the tokens of what a model reads, how many of the interactive elements it can use by
+id, and memory as sessions are added. Contenders take turns, so that a noisy machine is noisy for
+all; ratios are what to read.
 """
 
 from __future__ import annotations
 
-import asyncio
-import http.server
-import statistics
-import threading
+import json
+import signal
+import sys
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
-import requests
-from playwright.async_api import async_playwright
 
-from web_server.chromium import find_chromium, launch_flags
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from playwright.sync_api import sync_playwright
+from web_pages import PAGES, Site
+from web_peers import PEERS, PeerMissing, peers
+from web_report import table, usable
+from web_ways import Contender, Failed, Floor, Ours
+
 from web_server.memory import tree_bytes
-from web_server.policy import Policy
-from web_server.pool import PoolOptions
-from web_server.server import Server
 
-HEAD = """<!doctype html><title>{}</title><button id="b" onclick="
-document.getElementById('o').textContent=++n">Count</button><p id="o">0</p><script>n=0</script>"""
-ARTICLE = "".join(
-    f"<h2>Part {i}</h2>"
-    + "".join(
-        f"<p>Line {j} of <a href='#{j}'>a link</a> and <b>more</b> text</p>" for j in range(9)
-    )
-    for i in range(97)
-)
-TABLE = "<table>" + "".join(
-    f"<tr><td>{i}</td><td>name {i}</td><td><a href='#{i}'>open</a></td><td>{i * 7}</td></tr>"
-    for i in range(1667)
-)
-PAGES = {
-    "tiny": HEAD.format("Tiny"),
-    "article": HEAD.format("Article") + ARTICLE,
-    "table": HEAD.format("Table") + TABLE + "</table>",
-}
-WALK = """() => {
-  const lines = [];
-  const visit = (node) => {
-    if (node.nodeType === 3) { const t = node.data.trim(); if (t) lines.push(t); return; }
-    if (node.nodeType !== 1) return;
-    const box = node.getBoundingClientRect();
-    if (box.width && box.bottom > 0 && box.top < innerHeight) lines.push(node.tagName);
-    for (const child of node.childNodes) visit(child);
-  };
-  visit(document.body);
-  return lines.join('\\n');
-}"""
+Record = dict[str, Any]
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body = PAGES.get(self.path.strip("/"), "").encode()
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        pass
+def token_counter() -> Callable[[str], int] | None:
+    """How to count tokens of o200k; None if no package with that vocabulary is there."""
+    try:
+        import bpe_openai  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return None
+    encoding = bpe_openai.get_encoding("o200k_base")
+    return lambda text: len(encoding.encode(text))
 
 
-class Ours:
-    """One session of the server, on one page, over HTTP."""
+def measure_page(contenders: list[Contender], site: Site, page: str, rounds: int) -> Record:
+    """Times in ms, texts and failures of all contenders on one page."""
+    sessions: dict[str, Any] = {}
+    record: Record = {"click": defaultdict(list), "text": {}, "in_sight": [], "failures": {}}
+    failures: dict[str, list[str]] = defaultdict(list)
+    try:
+        for contender in contenders:
+            try:
+                sessions[contender.name], text = contender.open(site.url(page))
+            except Failed as e:
+                failures[contender.name].append(str(e))
+                continue
+            if isinstance(contender, Floor):
+                record["in_sight"] = contender.in_sight(sessions[contender.name])
+            else:
+                record["text"][contender.name] = text
+        for turn in range(rounds + 1):
+            for contender in contenders:
+                if contender.name not in sessions:
+                    continue
+                begun = time.perf_counter()
+                try:
+                    contender.click(sessions[contender.name])
+                except Failed as e:
+                    failures[contender.name].append(str(e))
+                    continue
+                if turn:  # the first one warms up
+                    took = (time.perf_counter() - begun) * 1000
+                    record["click"][contender.name].append(took)
+    finally:
+        for contender in contenders:
+            if contender.name in sessions:
+                contender.close(sessions[contender.name])
+    record["failures"] = failures
+    return record
 
-    def __init__(self, server: str, site: str) -> None:
-        self.server = server
-        self.http = requests.Session()
-        self.http.trust_env = False
-        begun = time.perf_counter()
-        self.browser = self.post("getBrowser")["browserId"]
-        self.lean = {
-            "browserId": self.browser,
-            "pageId": "0",
-            "observe": True,
-            "screenshot": "none",
-            "html": False,
-            "fulltree": False,
-            "snapshot": False,
+
+def measure_opening(contenders: list[Contender], site: Site, rounds: int) -> dict[str, list[float]]:
+    """Times in ms from nothing to the first page of a new session, everything else warm."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for _ in range(rounds):
+        for contender in contenders:
+            begun = time.perf_counter()
+            try:
+                session, _text = contender.open(site.url("tiny"))
+            except Failed:
+                continue
+            times[contender.name].append((time.perf_counter() - begun) * 1000)
+            contender.close(session)
+    return times
+
+
+def measure_memory(contender: Contender, site: Site, counts: list[int]) -> dict[int, float]:
+    """Number of sessions -> megabytes of the contender's processes, shared memory counted once."""
+    sessions: list[Any] = []
+    found: dict[int, float] = {}
+    try:
+        for count in counts:
+            while len(sessions) < count:
+                sessions.append(contender.open(site.url("article"))[0])
+            found[count] = sum(tree_bytes(pid) for pid in contender.pids()) / 1e6
+    except Failed as e:
+        print(f"memory of {contender.name}: {str(e)[:200]}", file=sys.stderr)
+    finally:
+        for session in sessions:
+            contender.close(session)
+    return found
+
+
+def run(
+    contenders: list[Contender], site: Site, pages: list[str], rounds: int, sessions: int
+) -> Record:
+    """Everything measured, as data that can be kept."""
+    record: Record = {"rounds": rounds, "pages": {}, "opening": {}, "memory": {}}
+    counter = token_counter()
+    for page in pages:
+        seen = measure_page(contenders, site, page, rounds)
+        record["pages"][page] = {
+            "click": seen["click"],
+            "failures": seen["failures"],
+            "tokens": {n: counter(t) if counter else None for n, t in seen["text"].items()},
+            "usable": {n: usable(n, t, page, seen["in_sight"]) for n, t in seen["text"].items()},
         }
-        reply = self.post("openPage", **self.lean, url=site)
-        self.opened_ms = (time.perf_counter() - begun) * 1000
-        tree = reply["observation"]["yaml"]
-        self.button = tree.split("] button 'Count'")[0].rsplit("[", 1)[1]
-
-    def post(self, route: str, **body: Any) -> dict[str, Any]:
-        reply = self.http.post(f"{self.server}/{route}", json=body, timeout=120)
-        reply.raise_for_status()
-        answer: dict[str, Any] = reply.json()
-        return answer
-
-    def click(self, **more: Any) -> None:
-        body = {**self.lean, **more}
-        self.post("performAction", **body, actionName="click", targetId=self.button)
-
-    def close(self) -> None:
-        self.post("closeBrowser", browserId=self.browser)
-        self.http.close()
-
-
-async def measure(server: str, site: str, rounds: int) -> dict[tuple[str, str], float]:
-    """Medians in ms by (page, way)."""
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_chromium(),
-            args=[f for f in launch_flags() if "proxy" not in f and "resolver" not in f],
-        )
-        for name in PAGES:
-            page = await browser.new_page(viewport={"width": 1280, "height": 720})
-            await page.goto(f"{site}/{name}")
-            box = await page.locator("#b").bounding_box()
-            assert box is not None
-            at = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-            ours = await asyncio.to_thread(Ours, server, f"{site}/{name}")
-            times[name, "new session"].append(ours.opened_ms)
-
-            async def locator_click(page: Any = page) -> None:
-                await page.click("#b")
-                await page.evaluate(WALK)
-
-            async def mouse_click(page: Any = page, at: Any = at) -> None:
-                await page.mouse.click(*at)
-                await page.evaluate(WALK)
-
-            async def our_click(ours: Ours = ours) -> None:
-                await asyncio.to_thread(ours.click)
-
-            async def our_click_seen(ours: Ours = ours) -> None:
-                await asyncio.to_thread(ours.click, screenshot="plain", imageFormat="jpeg")
-
-            ways: dict[str, Callable[[], Awaitable[None]]] = {
-                "floor: click + walk": locator_click,
-                "floor: mouse + walk": mouse_click,
-                "ours": our_click,
-                "ours + jpeg": our_click_seen,
-            }
-            for _ in range(rounds):
-                for way, work in ways.items():
-                    begun = time.perf_counter()
-                    await work()
-                    times[name, way].append((time.perf_counter() - begun) * 1000)
-            await asyncio.to_thread(ours.close)
-            await page.close()
-        await browser.close()
-    return {key: statistics.median(values) for key, values in times.items()}
-
-
-def memory(server: str, site: str, sessions: int) -> list[tuple[int, float]]:
-    """(number of sessions, MB of the whole process tree) as sessions are added."""
-    opened: list[Ours] = []
-    rows = [(0, tree_bytes() / 1e6)]
-    for count in (1, 4, sessions):
-        while len(opened) < count:
-            opened.append(Ours(server, f"{site}/article"))
-        rows.append((count, tree_bytes() / 1e6))
-    for ours in opened:
-        ours.close()
-    return rows
+    record["opening"] = measure_opening(contenders, site, max(2, rounds // 3))
+    counts = sorted({1, min(4, sessions), sessions})
+    for contender in contenders:
+        if not contender.floor and "," not in contender.name and "+" not in contender.name:
+            record["memory"][contender.name] = measure_memory(contender, site, counts)
+    return record
 
 
 @click.command()
-@click.option("--rounds", default=15, show_default=True)
-@click.option("--sessions", default=8, show_default=True)
-def main(rounds: int, sessions: int) -> None:
-    """Print the medians, their ratios to the floors, and memory by sessions."""
-    origin = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    threading.Thread(target=origin.serve_forever, daemon=True).start()
-    site = f"http://127.0.0.1:{origin.server_port}"
-    policy = Policy.of(allow=[f"127.0.0.1:{origin.server_port}"])
-    server = Server(PoolOptions(find_chromium(), policy, max_browsers=sessions + 1))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        medians = asyncio.run(measure(server.url, site, rounds))
-        rows = memory(server.url, site, sessions)
-    finally:
-        server.stop()
-        thread.join()
-        origin.shutdown()
-    ways = list(dict.fromkeys(way for _, way in medians))
-    print(f"{'ms':24}" + "".join(f"{name:>10}" for name in PAGES))
-    for way in ways:
-        print(f"{way:24}" + "".join(f"{medians[name, way]:10.0f}" for name in PAGES))
-    for floor in ("floor: click + walk", "floor: mouse + walk"):
-        ratios = [medians[name, "ours"] / medians[name, floor] for name in PAGES]
-        print(f"{'ours / ' + floor:24}" + "".join(f"{ratio:10.2f}" for ratio in ratios))
-    for count, size in rows:
-        print(f"{count} sessions: {size:.0f} MB")
+@click.option("--rounds", default=15, show_default=True, help="Clicks per page and contender.")
+@click.option("--sessions", default=8, show_default=True, help="Most sessions at once, for memory.")
+@click.option("--pages", default=",".join(PAGES), show_default=True)
+@click.option("--peers", "named", default="", help=f"all, or some of: {', '.join(PEERS)}.")
+@click.option("--peer-python", default=sys.executable, help="A Python that has the Python peers.")
+@click.option("--mcp", default="peers", show_default=True, help="Folder with its node_modules.")
+@click.option(
+    "--json", "json_file", type=click.Path(), help="Keep what was measured, for the plot."
+)
+def main(
+    rounds: int,
+    sessions: int,
+    pages: str,
+    named: str,
+    peer_python: str,
+    mcp: str,
+    json_file: str | None,
+) -> None:
+    """Print medians, ratios to ours, tokens, recall and memory."""
+    wanted = list(PEERS) if named == "all" else [n.strip() for n in named.split(",") if n.strip()]
+    if unknown := sorted(set(wanted) - set(PEERS)):
+        raise click.ClickException(
+            f"no peer is called {unknown[0]!r}; there are {', '.join(PEERS)}"
+        )
+    chosen = [page.strip() for page in pages.split(",") if page.strip()]
+    if unknown := sorted(set(chosen) - set(PAGES)):
+        raise click.ClickException(
+            f"no page is called {unknown[0]!r}; there are {', '.join(PAGES)}"
+        )
+    # so that what was started is ended, also when a time limit ends this
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
+    contenders: list[Contender] = []
+    with Site() as site, sync_playwright() as playwright:
+        try:
+            contenders += [Floor(playwright, mouse=False), Floor(playwright, mouse=True)]
+            contenders.append(Ours(site.host, sessions + 1))
+            jpeg = {"screenshot": "plain", "imageFormat": "jpeg"}
+            contenders.append(Ours(site.host, sessions + 1, "ours + jpeg", **jpeg))
+            contenders += peers(wanted, peer_python, mcp)
+            record = run(contenders, site, chosen, rounds, sessions)
+        except PeerMissing as e:
+            raise click.ClickException(str(e)) from None
+        finally:
+            for contender in contenders:
+                contender.end()
+    print(table(record))
+    if json_file:
+        Path(json_file).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,238 @@
+"""The contenders of `web.py` that others made: browsergym-core, browser-use, @playwright/mcp.
+
+None of them is installed with ours, as their requirements contradict each other: the Python ones
+run in a Python of their own, which `--peer-python` names, and the third by Node, from the folder
+that `--mcp` names. All use the same Chromium as we do, headless, 1280 x 720, text alone.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from web_ways import Contender, Failed
+
+from web_server.chromium import find_chromium
+
+PEERS = ("browsergym", "browser-use", "playwright-mcp")
+_HERE = Path(__file__).resolve().parent
+_PATIENCE = 180.0  # seconds for one request
+
+
+class PeerMissing(Exception):
+    """A peer is not installed; says what to install, in one line."""
+
+
+class Lines:
+    """A child process that answers a line of JSON with a line of JSON.
+
+    Args:
+        command: how to start it.
+        cwd: where it may leave its files.
+    """
+
+    def __init__(self, command: list[str], cwd: str | None = None) -> None:
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=cwd,
+        )
+
+    @property
+    def pid(self) -> int:
+        """Of the child."""
+        return self._process.pid
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Write one line."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+
+    def receive(self, wanted: Callable[[dict[str, Any]], bool] = bool) -> dict[str, Any]:
+        """The next line that is wanted; the child is killed when that takes too long."""
+        assert self._process.stdout is not None
+        watch = threading.Timer(_PATIENCE, self._process.kill)
+        watch.start()
+        try:
+            for line in self._process.stdout:
+                message: dict[str, Any] = json.loads(line)
+                if wanted(message):
+                    return message
+        finally:
+            watch.cancel()
+        raise Failed(f"{self._process.args!r} ended, or was silent for {_PATIENCE:g} s")
+
+    def end(self) -> None:
+        """Close its input, which ends it."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+
+class PythonPeer:
+    """A peer behind `web_peer_lines`, in its own Python."""
+
+    floor = False
+
+    def __init__(self, name: str, python: str, script: str, *arguments: str) -> None:
+        self.name = name
+        self._lines = Lines([python, str(_HERE / script), find_chromium(), *arguments])
+        self._lines.receive()
+
+    def _ask(self, **asked: Any) -> dict[str, Any]:
+        self._lines.send(asked)
+        reply = self._lines.receive(lambda message: True)
+        if "error" in reply:
+            raise Failed(f"{self.name}: {reply['error']}")
+        return reply
+
+    def open(self, url: str) -> tuple[Any, str]:
+        reply = self._ask(do="open", url=url)
+        return reply["session"], reply["text"]
+
+    def click(self, session: Any) -> str:
+        return str(self._ask(do="click", session=session)["text"])
+
+    def close(self, session: Any) -> None:
+        self._ask(do="close", session=session)
+
+    def pids(self) -> list[int]:
+        return [self._lines.pid]
+
+    def end(self) -> None:
+        self._lines.end()
+
+
+class Mcp:
+    """@playwright/mcp over its standard input and output: a process for each session.
+
+    Args:
+        cli: its `cli.js`.
+        settle: milliseconds for `--timeout-settle`; its default if None.
+    """
+
+    floor = False
+
+    def __init__(self, name: str, cli: Path, settle: int | None = None) -> None:
+        self.name = name
+        self._folder = tempfile.mkdtemp(prefix="mcp")
+        self._command = ["node", str(cli), "--headless", "--isolated", "--no-sandbox"]
+        self._command += ["--executable-path", find_chromium(), "--viewport-size", "1280x720"]
+        self._command += ["--snapshot-mode", "none", "--output-dir", self._folder]
+        if settle is not None:
+            self._command += ["--timeout-settle", str(settle)]
+        self._running: list[Lines] = []
+        self._number = 0
+
+    def _ask(self, lines: Lines, method: str, **params: Any) -> str:
+        self._number += 1
+        number = self._number
+        lines.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        reply = lines.receive(lambda message: message.get("id") == number)
+        result = reply.get("result", {})
+        text = "".join(part.get("text", "") for part in result.get("content", []))
+        if "error" in reply or result.get("isError"):
+            raise Failed(f"{self.name}: {reply.get('error') or text}")
+        return text
+
+    def _tool(self, lines: Lines, name: str, **arguments: Any) -> str:
+        return self._ask(lines, "tools/call", name=name, arguments=arguments)
+
+    def open(self, url: str) -> tuple[Any, str]:
+        lines = Lines(self._command, cwd=self._folder)
+        self._running.append(lines)
+        client = {"name": "benchmark", "version": "1"}
+        self._ask(
+            lines, "initialize", protocolVersion="2025-03-26", capabilities={}, clientInfo=client
+        )
+        lines.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        self._tool(lines, "browser_navigate", url=url)
+        text = self._tool(lines, "browser_snapshot")
+        reference = text.split('button "Count"')[1].split("[ref=")[1].split("]")[0]
+        return (lines, reference), text
+
+    def click(self, session: Any) -> str:
+        lines, reference = session
+        self._tool(lines, "browser_click", element="Count", target=reference, ref=reference)
+        return self._tool(lines, "browser_snapshot")
+
+    def close(self, session: Any) -> None:
+        self._running.remove(session[0])
+        session[0].end()
+
+    def pids(self) -> list[int]:
+        return [lines.pid for lines in self._running]
+
+    def end(self) -> None:
+        while self._running:
+            self._running.pop().end()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def peers(names: list[str], python: str, mcp: str) -> list[Contender]:
+    """The peers of these names, started.
+
+    Args:
+        names: of `PEERS`.
+        python: a Python that has browsergym-core and browser-use.
+        mcp: a folder with `node_modules/@playwright/mcp`.
+
+    Raises:
+        PeerMissing: one is not installed there.
+    """
+    made: list[Contender] = []
+    try:
+        for name in names:
+            made += _make(name, python, mcp)
+    except PeerMissing:
+        for contender in made:
+            contender.end()
+        raise
+    return made
+
+
+def _make(name: str, python: str, mcp: str) -> list[Contender]:
+    if name == "browsergym":
+        _need(python, "browsergym.core", "browsergym-core")
+        return [
+            PythonPeer("browsergym", python, "web_peer_browsergym.py", "0.5"),
+            PythonPeer("browsergym, no delay", python, "web_peer_browsergym.py", "0"),
+        ]
+    if name == "browser-use":
+        _need(python, "browser_use", "browser-use")
+        return [PythonPeer("browser-use", python, "web_peer_browser_use.py")]
+    cli = Path(mcp) / "node_modules/@playwright/mcp/cli.js"
+    if not cli.is_file() or shutil.which("node") is None:
+        raise PeerMissing(
+            f"@playwright/mcp is not in {mcp!r}: npm install --prefix peers @playwright/mcp, "
+            "then --mcp peers (it needs Node)"
+        )
+    return [Mcp("playwright-mcp", cli), Mcp("playwright-mcp, settle 0", cli, settle=0)]
+
+
+def _need(python: str, module: str, package: str) -> None:
+    check = f"import importlib.util as u; raise SystemExit(u.find_spec({module!r}) is None)"
+    try:
+        found = subprocess.run([python, "-c", check], capture_output=True, timeout=60)
+    except OSError:
+        found = None
+    if found is None or found.returncode:
+        raise PeerMissing(
+            f"{package} is not there for {python}: python -m venv peers && peers/bin/pip install "
+            f"{package}, then --peer-python peers/bin/python"
+        )

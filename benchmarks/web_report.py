@@ -1,0 +1,182 @@
+"""What `web.py` measured, as tables and as a plot.
+
+python benchmarks/web_report.py measured.json [--plot docs/web_benchmark.svg]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+import click
+from web_pages import interactive
+
+_FLOORS = ("floor: click + walk", "floor: mouse + walk")
+_LINE_IDS = (
+    r"\[\d+\] [A-Za-z]+ '(.*)'",  # ours
+    r"\[\w+\] \w+ '(.*?)'",  # browsergym
+    r"- \w+ \"(.*?)\".*\[ref=\w+\]",  # playwright-mcp
+)
+
+
+def usable(contender: str, text: str, page: str, in_sight: list[str]) -> dict[str, int]:
+    """How many of the page's interactive elements an observation lets a model act on by id.
+
+    Args:
+        contender: whose text it is.
+        text: what the model reads.
+        page: a name of `web_pages.PAGES`.
+        in_sight: names of the elements within the viewport.
+
+    Returns:
+        `sight` of `in_sight`, and `page` of `all`.
+    """
+    found = _browser_use_names(text) if contender == "browser-use" else _names(text)
+    every = interactive(page)
+    sight = [name for name in in_sight if name in every]
+    return {
+        "sight": sum(name in found for name in sight),
+        "in_sight": len(sight),
+        "page": sum(name in found for name in every),
+        "all": len(every),
+    }
+
+
+def _names(text: str) -> set[str]:
+    return {name for pattern in _LINE_IDS for name in re.findall(pattern, text)}
+
+
+def _browser_use_names(text: str) -> set[str]:
+    """Its lines are `[7]<a ... />`, with the text of the element on the lines that follow."""
+    found: set[str] = set()
+    label = ""
+    for chunk in re.split(r"(?=\[\d+\]<)", text):
+        if not chunk.startswith("["):
+            continue
+        lines = [line.strip() for line in chunk.split("\n")[1:]]
+        words = [line for line in lines if line and not line.startswith("|")]
+        if re.match(r"\[\d+\]<(input|select)", chunk):
+            found.add(label)  # a field's label is a line of its own, before it
+            found |= {words[0]} if words else set()
+        else:
+            found |= set(words[:1])
+        label = words[-1] if words else label
+    return found
+
+
+def table(record: dict[str, Any]) -> str:
+    """All that was measured, for reading."""
+    pages = list(record["pages"])
+    names = list(record["opening"])
+    width = max(map(len, names)) + 2
+    lines = ["click + observation, median ms (times ours)", _head(width, pages)]
+    for name in names:
+        cells = [_time_cell(record["pages"][page]["click"], name) for page in pages]
+        lines.append(f"{name:{width}}" + "".join(f"{cell:>22}" for cell in cells))
+    lines.append("")
+    for floor in _FLOORS:
+        medians = [_medians(record["pages"][page]["click"]) for page in pages]
+        ratios = [f"{p} {m['ours'] / m[floor]:.2f}" for p, m in zip(pages, medians, strict=True)]
+        lines.append(f"ours / {floor}: {'  '.join(ratios)}")
+    for page in pages:
+        for failures in record["pages"][page]["failures"].values():
+            first = failures[0].splitlines()[0][:120]
+            lines.append(f"failed on {page}: {len(failures)} x {first}")
+    lines += ["", "tokens (o200k); usable by id of those in the viewport; of the whole page"]
+    lines.append(_head(width, pages))
+    for name in names:
+        if any(name in record["pages"][page]["tokens"] for page in pages) and "+" not in name:
+            cells = [_text_cell(record["pages"][page], name) for page in pages]
+            lines.append(f"{name:{width}}" + "".join(f"{cell:>22}" for cell in cells))
+    lines += ["", "new session with its first page, median ms"]
+    for name, times in record["opening"].items():
+        lines.append(f"{name:{width}}{statistics.median(times):8.0f}")
+    lines += ["", "memory in MB by number of sessions, each with the article"]
+    for name, sizes in record["memory"].items():
+        told = "".join(f"{count}: {size:.0f}".rjust(12) for count, size in sizes.items())
+        lines.append(f"{name:{width}}{told}")
+    return "\n".join(lines)
+
+
+def _time_cell(times: dict[str, list[float]], name: str) -> str:
+    if not times.get(name):
+        return "-"
+    median = statistics.median(times[name])
+    return f"{median:.0f} ({median / statistics.median(times['ours']):5.2f})"
+
+
+def _head(width: int, pages: list[str]) -> str:
+    return " " * width + "".join(f"{page:>22}" for page in pages)
+
+
+def _text_cell(measured: dict[str, Any], name: str) -> str:
+    if name not in measured["tokens"]:
+        return "-"
+    tokens, found = measured["tokens"][name], measured["usable"][name]
+    shown = "-" if tokens is None else str(tokens)
+    sight = f"{found['sight']}/{found['in_sight']}"
+    return f"{shown} {sight} {found['page']}/{found['all']}"
+
+
+def plot(record: dict[str, Any], path: str) -> None:
+    """Draw medians of the clicks and tokens, on logarithmic scales, one group for each page.
+
+    Raises:
+        click.ClickException: matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        raise click.ClickException(
+            'the plot needs matplotlib: pip install "ck-pro[bench]" or matplotlib'
+        ) from None
+    matplotlib.use("svg" if path.endswith(".svg") else "agg")
+    from matplotlib import pyplot
+
+    pages = list(record["pages"])
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2))
+    _bars(left, pages, {p: _medians(record["pages"][p]["click"]) for p in pages})
+    left.set_ylabel("ms, logarithmic")
+    left.set_title("A click and the observation after it")
+    _bars(right, pages, {p: record["pages"][p]["tokens"] for p in pages})
+    right.set_ylabel("tokens, logarithmic")
+    right.set_title("What the model reads")
+    for axes in (left, right):
+        axes.set_yscale("log")
+        axes.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def _medians(times: dict[str, list[float]]) -> dict[str, float]:
+    return {name: statistics.median(values) for name, values in times.items() if values}
+
+
+def _bars(axes: Any, pages: list[str], values: dict[str, dict[str, Any]]) -> None:
+    names = [
+        name for name in dict.fromkeys(n for v in values.values() for n in v) if "+ j" not in name
+    ]
+    size = 0.8 / len(names)
+    for i, name in enumerate(names):
+        places = [j + i * size for j in range(len(pages))]
+        axes.bar(places, [values[page].get(name) or 0 for page in pages], size, label=name)
+    axes.set_xticks([j + 0.4 - size / 2 for j in range(len(pages))], pages)
+
+
+@click.command()
+@click.argument("measured", type=click.Path(exists=True, dir_okay=False))
+@click.option("--plot", "path", type=click.Path(), help="Draw to this .svg or .png file.")
+def main(measured: str, path: str | None) -> None:
+    """Print, and perhaps draw, what `web.py --json` kept."""
+    record = json.loads(Path(measured).read_text(encoding="utf-8"))
+    print(table(record))
+    if path:
+        plot(record, path)
+
+
+if __name__ == "__main__":
+    main()
