@@ -172,7 +172,7 @@ def work_on(order: Order, limits: RunLimits, task: Task, desk: Any) -> Ended:
             try:
                 _run_here(order, limits, task, rows, desk, ended)
             except CKError as e:
-                ended.failure = _plain(e)
+                ended.failure = sendable(e)
             if not isinstance(ended.failure, BrowserServerError):
                 break
     return ended
@@ -237,7 +237,7 @@ def answer(reference: Any) -> Any:
         raise
 
 
-def _plain(error: CKError) -> CKError:
+def sendable(error: CKError) -> CKError:
     """An error that can be sent between processes, whatever it carries."""
     for kind in type(error).__mro__:
         try:

@@ -1,0 +1,73 @@
+"""The parts of the runner on Ray that need no Ray."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ck_main.limits import RunLimits
+from ck_main.rows import OutputError, RowFile
+from ck_main.run_options import RunOptions
+from ck_main.runner import tries_path
+from ck_main.scale import RayRunner, check_ray
+from ck_main.scale_node import Desk, NodeWatcher, Order, sendable, work_on
+from ck_pro.agent import MultiStepAgent
+from ck_pro.exceptions import CKError, ConfigError, LimitReached
+
+
+def row(name: str) -> dict[str, Any]:
+    info = {"status": "done", "call_stat": {"__ALL__": {"total_tokens": 1}}}
+    scored = {"pred": "a", "gold": None, "corr": None}
+    return {"id": name, "task": "q", "session": {"info": info, "steps": []}, "eval": scored}
+
+
+def ids(path: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+
+
+def test_the_desk_takes_a_row_once(tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    desk = Desk(output)
+    for name in ("a", "b", "a"):
+        desk.commit(row(name))
+    assert desk.has("a") and not desk.has("c")
+    assert ids(output) == ["a", "b"]
+    assert not tries_path(output).exists()
+    desk.keep_try(row("a"))
+    desk.keep_try(row("a"))
+    assert ids(tries_path(output)) == ["a"]
+
+
+def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r'pip install "ck-pro\[ray\]"'):
+        check_ray()
+
+
+def test_a_node_without_the_folder_says_so(tmp_path: Path) -> None:
+    order = Order(MultiStepAgent(), tmp_path / "none" / "out.jsonl", RunOptions(), None)
+    ended = work_on(order, RunLimits(), None, None)  # type: ignore[arg-type]
+    assert isinstance(ended.failure, OutputError)
+    assert "all nodes share" in str(ended.failure)
+
+
+def test_a_task_gets_what_the_run_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ck_main.scale.check_ray", lambda: None)
+    options = RunOptions(run=RunLimits(max_steps=10, max_tokens=100))
+    with RowFile(tmp_path / "out.jsonl") as rows:
+        watcher = NodeWatcher([])
+        runner = RayRunner(MultiStepAgent(), rows, options, watcher, address="local")
+        assert runner._left() == RunLimits(max_steps=10, max_tokens=100)
+        runner._charge({"steps": 4, "tokens": 130, "money": 0.5, "seconds": 9.0})
+        assert runner._left() == RunLimits(max_steps=6, max_tokens=0)
+        assert "130 tokens" in (runner.budget.used_up() or "")
+
+
+def test_errors_are_sent_as_far_as_they_can_be() -> None:
+    assert type(sendable(OutputError("full"))) is OutputError
+    cut = sendable(LimitReached("steps", "too many"))
+    assert isinstance(cut, CKError) and "too many" in str(cut)
