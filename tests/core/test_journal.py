@@ -108,13 +108,80 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
         return write(fd, content[: len(content) - 10])
 
     monkeypatch.setattr(os, "write", full)
+    said = {"messages": [{"role": "user", "content": "hi"}]}
     with pytest.raises(JournalError, match="No space left"):
-        journal.append("b", sid="s")
+        journal.append("b", sid="s", data=said)
     monkeypatch.undo()
     assert _read(tmp_path) == [kept]
-    after = journal.append("c", sid="s")
+    after = journal.append("c", sid="s", data=said)  # the message was not stored before
     journal.close()
     assert _read(tmp_path) == [kept, after]
+
+
+def test_an_image_that_finds_no_room_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Journal(tmp_path) as journal:
+        monkeypatch.setattr(Path, "replace", full)
+        with pytest.raises(JournalError, match="No space left"):
+            journal.append("a", sid="s", data={"shot": IMAGE})
+        monkeypatch.undo()
+        assert list((tmp_path / "blobs").iterdir()) == []
+        kept = journal.append("b", sid="s", data={"shot": IMAGE})
+    (tmp_path / "blobs" / ".half.png.123").write_bytes(b"of a writer that was killed")
+    Journal(tmp_path).close()
+    assert len(list((tmp_path / "blobs").iterdir())) == 1
+    assert _read(tmp_path) == [kept]
+
+
+@pytest.mark.parametrize(
+    ("policy", "lines"),
+    [("never", []), ("step", ["started", "observation", "status"]), ("always", [])],
+)
+def test_what_is_forced_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Any, lines: list[str]
+) -> None:
+    """Lines by the policy; images and names of files before the lines that need them."""
+    synced: list[str] = []
+
+    def fsync(fd: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        synced.append(Path(path).name if Path(path).is_file() else "folder")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    kinds = [*"ab", "started", "model_call", "observation", "status", "c"]
+    with Journal(tmp_path, fsync=policy) as journal:
+        for kind in kinds:
+            before = len(synced)
+            journal.append(kind, sid="s")
+            assert (len(synced) > before) == (policy == "always" or kind in lines)
+        journal.append("world", sid="s", data={"shot": IMAGE})
+    if policy == "never":
+        assert synced == []
+        return
+    assert synced[0] == "folder"  # the name of the journal itself
+    image = next(n for n, name in enumerate(synced) if name.startswith("."))
+    assert synced[image + 1] == "folder"
+    assert len(synced) == 1 + (7 if policy == "always" else 3) + 2 + (policy == "always")
+
+
+def test_text_that_looks_like_an_image(tmp_path: Path) -> None:
+    texts = [f"blob:{'0' * 64}.png", "blob:", "blob::x", "blob"]
+    with Journal(tmp_path) as journal:
+        event = journal.append("x", sid="s", data={"a": texts, "b": {"c": texts[0]}})
+        call = journal.append("x", sid="s", data={"messages": texts, "output": texts[0]})
+    assert _read(tmp_path) == [event, call]
+
+
+def test_a_listener_is_told_what_was_stored(tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    with Journal(tmp_path, secrets=["hush"], listener=heard.append) as journal:
+        journal.append("a", sid="s", data={"x": "hush"})
+        journal.append("b", sid="s", duration=1.5)
+    assert heard == _read(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
