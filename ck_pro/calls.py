@@ -112,7 +112,7 @@ class Calls:
             if recorded is not None and recorded.ended and not self._answered_now(recorded):
                 result = _as_recorded(recorded, self._cut)
             else:
-                begun = recorded or self._begin(callee.name, arguments)
+                begun = recorded or self._begin(callee, arguments)
                 if recorded is not None and self.on_resume(callee.name) == "answer":
                     raise ToolError(_UNSURE.format(callee.name))
                 result = self._do(begun, lambda: function(*args, **kwargs))
@@ -122,10 +122,12 @@ class Calls:
 
         return call
 
-    def _begin(self, name: str, arguments: dict[str, Any]) -> RecordedCall:
+    def _begin(self, callee: Any, arguments: dict[str, Any]) -> RecordedCall:
         """Have a call approved, and record its beginning."""
-        require_approval(self._run.approver, ToolCall(name=name, arguments=arguments))
-        return self._announce(name, arguments)
+        if not getattr(callee, "acts_by_run", False):  # else `act` asks, which knows more
+            call = ToolCall(name=callee.name, arguments=arguments)
+            require_approval(self._run.approver, call)
+        return self._announce(callee.name, arguments)
 
     def _announce(self, name: str, arguments: dict[str, Any]) -> RecordedCall:
         with self._lock:
@@ -144,7 +146,10 @@ class Calls:
         if self._run.environment is None:
             raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
         self._run.check()
-        seen = Guard(_Journaled(self._run.environment, self), self._run.approver).execute(action)
+        world, around = self._run.environment, _call.get()
+        if around is None or around.name != action.kind:  # else the tool's own call announced it
+            world = _Journaled(world, self)
+        seen = Guard(world, self._run.approver).execute(action)
         if isinstance(seen, ComputerObservation):
             self.keep_screen(action, seen)
         return seen

@@ -85,6 +85,8 @@ class ComputerTool(Tool):
     description = COMPUTER_DESCRIPTION
     parameters = COMPUTER_PARAMETERS
     on_resume = "never"
+    acts_by_run = True
+    """Its acts are approved one by one, together with what lies at their points."""
 
     def execute(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ck_pro import AgentSession, Budget, Journal, MultiStepAgent, StopTool
-from ck_pro.approval import RuleApprover
+from ck_pro.approval import AutoApprover, Decision, RuleApprover, describe
 from ck_pro.computer import ComputerTool
 from ck_pro.events import Action, ComputerAction, ComputerObservation, Observation
 from ck_pro.journal import read_events
@@ -248,6 +248,23 @@ def test_a_rejected_call_is_told_and_the_run_goes_on(speech: Speech, call: Call)
     session = a.run("t")
     assert "not allowed" in seen(session, 0) and session.status is Status.DONE
     assert a.world.actions == [] and "not allowed" in prompt(a, 1)
+
+
+def test_every_call_is_reviewed_and_announced_once(speech: Speech, tmp_path: Path) -> None:
+    reviewed: list[str] = []
+
+    class Asking(AutoApprover):
+        def review(self, action: Action) -> Decision:
+            reviewed.append(describe(action))
+            return super().review(action)
+
+    calls: list[Call] = [("computer", {"action": "wait", "ms": 5}), ("add", {"a": 1, "b": 2})]
+    a = agent(speech, speech.calls(calls), speech.finish("ok"), approver=Asking())
+    with Journal(tmp_path / "journal") as journal:
+        a.run("t", journal=journal)
+    assert reviewed[:2] == ["computer(action='wait', ms=5)", "add(a=1, b=2)"]
+    begun = [e["data"]["name"] for e in read_events(tmp_path / "journal") if e["kind"] == "started"]
+    assert begun[:2] == ["computer", "add"] and len(begun) == len(reviewed)
 
 
 @pytest.mark.parametrize("call", [("fail", {"why": "x"}), ("computer", {"action": "wait"})])
