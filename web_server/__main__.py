@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import logging
 import sys
+from pathlib import Path
 
 import click
 
 from web_server.chromium import ChromiumNotFound, find_chromium
+from web_server.logs import FORMATS, set_up
 from web_server.policy import Policy, RuleError
 
 _MISSING = 'the browser server needs more packages: pip install "ck-pro[web]" (missing: {})'
@@ -60,6 +61,14 @@ def _is_loopback(host: str) -> bool:
     metavar="HOST[:PORT]",
     help="Close a host with its subdomains, an address or range, or '*'. Repeatable.",
 )
+@click.option(
+    "--policy",
+    "policy_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="CK_WEB_POLICY",
+    show_envvar=True,
+    help="File with a line `allow RULE` or `block RULE` for each rule; # begins a comment.",
+)
 @click.option("--chromium", default="", metavar="PATH", help="Chromium executable.")
 @click.option(
     "--idle-seconds",
@@ -80,6 +89,12 @@ def _is_loopback(host: str) -> bool:
     help="Largest download that is kept.",
 )
 @click.option("--verbose", is_flag=True, help="Log every request to standard error.")
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    help="Lines for people, or a JSON object per line.",
+)
 def main(
     host: str,
     port: int,
@@ -87,25 +102,24 @@ def main(
     token: str,
     allow: tuple[str, ...],
     block: tuple[str, ...],
+    policy_file: Path | None,
     chromium: str,
     idle_seconds: float,
     queue_seconds: float,
     max_download_mb: float,
     verbose: bool,
+    log_format: str,
 ) -> None:
     """Serve web pages to agents: one Chromium, many separate sessions.
 
     Pages reach public addresses over http and https. Of --allow and --block rules the most
     specific one decides, so "--block '*' --allow example.com" makes an allow-list.
     """
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
+    set_up(log_format, verbose=verbose)
     if not token and not _is_loopback(host):
         raise click.UsageError(f"binding to {host} lets others in: set --token or CK_WEB_TOKEN")
     try:
-        policy = Policy.of(allow, block)
+        policy = Policy.read(policy_file, allow, block) if policy_file else Policy.of(allow, block)
         executable = find_chromium(chromium)
     except (RuleError, ChromiumNotFound) as error:
         raise click.ClickException(str(error)) from None

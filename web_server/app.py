@@ -7,7 +7,6 @@ import hmac
 import json
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -15,9 +14,10 @@ from flask import Flask, Response, g, jsonify, request
 from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException
 
-from web_server import contract
+from web_server import contract, metrics
 from web_server.driver import Driver
 from web_server.errors import BadRequest, Forbidden, ServerError, Unauthorized
+from web_server.logs import FIELDS
 from web_server.loop import LoopThread
 from web_server.memory import tree_bytes
 from web_server.pool import Pool
@@ -43,13 +43,14 @@ def create_app(pool: Pool, loop: LoopThread, token: str = "") -> Flask:
     """
     app = Flask("web_server", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    _Routes(pool, loop).add_to(app)
-    counts: Counter[tuple[str, int]] = Counter()
-    app.extensions["request_counts"] = counts
+    requests = metrics.Requests()
+    app.extensions["requests"] = requests
+    _Routes(pool, loop, requests).add_to(app)
 
     @app.before_request
     def admit() -> None:
         g.begun = time.monotonic()
+        requests.begin()
         # Browsers name the page that makes them send something; agents' clients do not. So no
         # web page, not even one of this machine's user, can drive a session.
         if request.headers.get("Origin"):
@@ -61,10 +62,25 @@ def create_app(pool: Pool, loop: LoopThread, token: str = "") -> Flask:
     @app.after_request
     def account(response: Response) -> Response:
         route = request.endpoint or "unknown"
-        counts[route, response.status_code] += 1
-        milliseconds = (time.monotonic() - g.get("begun", time.monotonic())) * 1000
-        log.info("%s %d %.0f ms", route, response.status_code, milliseconds)
+        seconds = time.monotonic() - g.get("begun", time.monotonic())
+        requests.count(route, response.status_code, seconds)
+        fields: dict[str, Any] = {
+            "route": route,
+            "status": response.status_code,
+            "ms": round(seconds * 1000, 1),
+        }
+        if g.get("browser"):
+            fields["browser"] = g.browser
+        if g.get("action"):
+            fields["action"] = g.action
+        message = "%s %d %.0f ms", route, response.status_code, seconds * 1000
+        log.info(*message, extra={FIELDS: fields})
         return response
+
+    @app.teardown_request
+    def leave(_error: BaseException | None) -> None:
+        if "begun" in g:
+            requests.end()
 
     _handle_errors(app)
     return app
@@ -127,9 +143,10 @@ def parse(model: type[W]) -> W:
 class _Routes:
     """One method per route."""
 
-    def __init__(self, pool: Pool, loop: LoopThread) -> None:
+    def __init__(self, pool: Pool, loop: LoopThread, requests: metrics.Requests) -> None:
         self._pool = pool
         self._loop = loop
+        self._requests = requests
         self._driver = Driver(pool)
 
     def add_to(self, app: Flask) -> None:
@@ -204,6 +221,7 @@ class _Routes:
     def perform(self) -> Response:
         wanted = parse(contract.PerformAction)
         _browser_id(wanted)
+        g.action = wanted.actionName[:40]
         message, view = self._run(self._driver.act(wanted), 2 * REQUEST_SECONDS)
         return _reply({"message": message}, view)
 
@@ -256,8 +274,6 @@ class _Routes:
         return jsonify({**self._run(look()), "memory": tree_bytes()})
 
     def metrics(self) -> Response:
-        from flask import current_app
-
         async def look() -> dict[str, float]:
             return {
                 "browsers_leased": len(self._pool.leases),
@@ -268,18 +284,15 @@ class _Routes:
                 "chromium_crashes_total": self._pool.engine.crashes,
             }
 
-        lines = [f"web_server_{name} {value}" for name, value in self._run(look()).items()]
-        lines.append(f"web_server_memory_bytes {tree_bytes()}")
-        counts: Counter[tuple[str, int]] = current_app.extensions["request_counts"]
-        for (route, status), count in sorted(counts.items()):
-            labels = f'route="{route}",status="{status}"'
-            lines.append(f"web_server_requests_total{{{labels}}} {count}")
-        return Response("\n".join(lines) + "\n", mimetype="text/plain")
+        values = {**self._run(look()), "memory_bytes": tree_bytes()}
+        text = metrics.render(values, self._requests)
+        return Response(text, content_type=metrics.CONTENT_TYPE)
 
 
 def _browser_id(wanted: contract.BrowserRequest) -> str:
     if not wanted.browserId.strip():
         raise BadRequest("browserId is missing: call /getBrowser first")
+    g.browser = wanted.browserId[:8]
     return wanted.browserId
 
 

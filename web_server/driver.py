@@ -85,6 +85,8 @@ class Driver:
     async def _ensure(self, session: Session, tab: Tab) -> None:
         """Bring back a tab whose page is gone."""
         for attempt in (1, 2):
+            if session.closed:
+                raise PageLost
             try:
                 browser = await self._pool.engine.browser()
                 if session.browser is not browser:
@@ -100,6 +102,8 @@ class Driver:
 
     async def _recover(self, session: Session, tab: Tab, problem: Exception) -> None:
         """After a crash or a hang: make the tab usable again, and tell of it."""
+        if session.closed:
+            raise PageLost
         if isinstance(problem, PageHung) and not tab.surface.lost:
             if await tab.surface.unhang():
                 session.note("a script of the page ran too long and was stopped", loud=True)

@@ -20,6 +20,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -114,6 +115,36 @@ class Policy:
             RuleError: one of them is malformed.
         """
         return cls(tuple(map(Rule.parse, allow)), tuple(map(Rule.parse, block)))
+
+    @classmethod
+    def read(cls, path: Path, allow: Iterable[str] = (), block: Iterable[str] = ()) -> Policy:
+        """Build a policy from a file, and from further rules as texts.
+
+        A line of the file is `allow RULE`, `block RULE`, a comment that begins with `#`, or empty.
+
+        Raises:
+            RuleError: the file cannot be read, or a line or a rule is malformed.
+        """
+        lists: dict[str, list[str]] = {"allow": list(allow), "block": list(block)}
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise RuleError(f"the policy {path} cannot be read: {reason}") from None
+        for number, line in enumerate(text.splitlines(), 1):
+            words = line.split("#", 1)[0].split()
+            if not words:
+                continue
+            if len(words) != 2 or words[0].lower() not in lists:
+                raise RuleError(
+                    f"{path}:{number}: write `allow RULE` or `block RULE`, not {line.strip()!r}"
+                )
+            try:
+                Rule.parse(words[1])
+            except RuleError as error:
+                raise RuleError(f"{path}:{number}: {error}") from None
+            lists[words[0].lower()].append(words[1])
+        return cls.of(lists["allow"], lists["block"])
 
     def refuse_host(self, host: str, port: int) -> str:
         """Why this host may not be reached, judged by its name alone; empty if it may be tried."""

@@ -268,6 +268,10 @@ class Pool:
 
     # --- the end ---
 
+    async def turn_away(self) -> None:
+        """Hand out no more leases; who waits for one is told so."""
+        self._slots.close()
+
     async def stop(self) -> None:
         """End all leases and Chromium, and remove every file."""
         self._stopped = True

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Any
 
 from web_server.app import create_app
 from web_server.loop import LoopThread
+from web_server.metrics import Requests
 from web_server.pool import Pool, PoolOptions
 
+log = logging.getLogger("web_server")
+
 _SPARE_THREADS = 8
+_DRAIN_SECONDS = 10.0
+_SENDING_SECONDS = 0.1
 _STOP_SECONDS = 40.0
 _BODY_LIMIT = 100_000_000
 
@@ -43,8 +50,10 @@ class Server:
         self._pool = Pool(options)
         self._stopping = threading.Lock()
         self._stopped = False
+        self._draining = False
         try:
             app = create_app(self._pool, self._loop, token)
+            self._requests: Requests = app.extensions["requests"]
             self._wsgi: Any = create_server(
                 app,
                 host=host,
@@ -82,13 +91,29 @@ class Server:
             self.stop()
 
     def stop_on_signals(self) -> None:
-        """End `run` in good order on SIGINT and SIGTERM. For the main thread."""
+        """End `run` in good order on SIGINT and SIGTERM. For the main thread.
 
-        def end(_number: int, _frame: FrameType | None) -> None:
-            raise SystemExit(0)
+        The first signal lets requests at work finish, for some seconds, while callers who wait for
+        a browser are turned away; the second one ends at once.
+        """
+
+        def end(number: int, _frame: FrameType | None) -> None:
+            if self._draining:
+                raise SystemExit(0)
+            self._draining = True
+            threading.Thread(target=self._drain, args=(number,), daemon=True).start()
 
         signal.signal(signal.SIGINT, end)
         signal.signal(signal.SIGTERM, end)
+
+    def _drain(self, number: int) -> None:
+        """Wait until no request is at work; then the signal comes a second time, from us."""
+        log.info("stopping: requests at work may finish")
+        self._loop.call(self._pool.turn_away())
+        self._requests.wait_until_idle(_DRAIN_SECONDS)
+        # What was answered last is still being sent by the main thread, which tells nobody.
+        time.sleep(_SENDING_SECONDS)
+        os.kill(os.getpid(), number)
 
     def stop(self) -> None:
         """Close Chromium and stop listening. May be called twice, from any thread."""

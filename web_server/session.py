@@ -72,7 +72,7 @@ class Session:
         self._arrivals: set[asyncio.Task[None]] = set()
         self._cookies: list[Any] = []
         self._origins: dict[str, dict[str, str]] = {}
-        self._closed = False
+        self.closed = False
         self._spare: Surface | None = None
         viewport = request.viewport
         self.viewport = (viewport.width, viewport.height) if viewport else (1280, 720)
@@ -136,7 +136,7 @@ class Session:
     def surface_closed(self, surface: Surface) -> None:
         """A page closed: its opener, or another tab, is seen again."""
         surface.mark_lost()
-        if self._closed:
+        if self.closed:
             return
         for tab in list(self.tabs.values()):
             if surface in tab.surfaces and (len(tab.surfaces) > 1 or len(self.tabs) > 1):
@@ -206,7 +206,7 @@ class Session:
 
     async def close(self) -> None:
         """End the context, the proxy and the session's folder."""
-        self._closed = True
+        self.closed = True
         for task in list(self._arrivals):
             task.cancel()
         await self.downloads.detach()
@@ -321,7 +321,7 @@ class Session:
 
     async def remember(self, tab: Tab) -> None:
         """Stop watching a tab, and note cookies, storage and URL in case that Chromium dies."""
-        if self.context is None or tab.surface.lost or self._closed:
+        if self.context is None or tab.surface.lost or self.closed:
             return
         tab.last_url = tab.url()
         activity = tab.surface.activity

@@ -50,7 +50,7 @@ class Slots:
             Unavailable: none became free in time, or no more are handed out.
         """
         if self._closed:
-            raise Unavailable("the browser server is stopping")
+            raise _stopping()
         if self.free and not self._line:
             self._taken += 1
             return
@@ -101,4 +101,8 @@ class Slots:
         while self._line:
             turn, _ = self._line.popleft()
             if not turn.done():
-                turn.set_exception(Unavailable("the browser server is stopping"))
+                turn.set_exception(_stopping())
+
+
+def _stopping() -> Unavailable:
+    return Unavailable("the browser server is stopping", retry_after=RETRY_SECONDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable
 
 PAGES: dict[str, str] = {
@@ -87,6 +88,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send_endless()
         elif path == "/sent":
             self._send(200, "text/html", f"<title>Sent</title><p>{self.path}</p>".encode())
+        elif path == "/sw.js":
+            code = (
+                "onmessage = (e) => fetch(e.data, {mode: 'no-cors'}).then("
+                "() => e.ports[0].postMessage(1), () => e.ports[0].postMessage(0))"
+            )
+            self._send(200, "text/javascript", code.encode())
+        elif path == "/redirect":
+            self.send_response(302)
+            self.send_header("Location", urllib.parse.unquote(self.path.split("to=")[1]))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
         elif path == "/redirect-private":
             self.send_response(302)
             self.send_header("Location", "http://127.0.0.1:1/secret")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -134,3 +135,33 @@ def test_nothing_else_is_raised(rule: str, url: str) -> None:
 def test_an_address_inside_an_ipv6_one_is_judged_as_itself(address: ipaddress.IPv4Address) -> None:
     mapped = ipaddress.ip_address(f"::ffff:{address}")
     assert is_public(mapped) == is_public(address)
+
+
+def test_a_policy_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "policy.txt"
+    file.write_text("# our sites\nblock *\n\nAllow example.com  # and below\n")
+    policy = Policy.read(file, allow=["example.org"])
+    assert policy.refuse_host("www.example.com", 443) == ""
+    assert policy.refuse_host("example.org", 443) == ""
+    assert policy.refuse_host("example.net", 443)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"allow example.com\nopen x", "policy.txt:2: write `allow RULE`"),
+        (b"allow a..b", "policy.txt:1: 'a..b' is not a rule"),
+        (b"allow", "policy.txt:1: write"),
+        (b"\xff\xfe\x00", "is not UTF-8 text"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_a_malformed_policy_file_says_where(
+    tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    file = tmp_path / "policy.txt"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(RuleError) as error:
+        Policy.read(file)
+    assert said in str(error.value) and "\n" not in str(error.value)

@@ -1,0 +1,220 @@
+"""Leases: how they end, are renewed and waited for; and what the server tells of itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from hypothesis import given
+from hypothesis import strategies as st
+from server_client import Client
+from server_site import Site, until
+
+from web_server import contract
+from web_server.chromium import find_chromium
+from web_server.policy import Policy
+from web_server.pool import PoolOptions
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def narrow(server_site: Site) -> Iterator[Any]:
+    """A server with one browser, for which nobody waits long."""
+    from web_server.server import Server
+
+    options = PoolOptions(
+        chromium=find_chromium(),
+        policy=Policy.of(allow=[f"127.0.0.1:{server_site.server_port}"]),
+        max_browsers=1,
+        max_waiting=1,
+        queue_seconds=0.3,
+        idle_seconds=1000,
+    )
+    server = Server(options)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield server
+    server.stop()
+    thread.join(20)
+
+
+def _sweep(server: Any, seconds: float) -> None:
+    """End the leases that are over so many seconds from now."""
+    server._loop.call(server._pool.end_expired(time.time() + seconds), 60)
+
+
+def _status(server: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = requests.get(f"{server.url}/status", timeout=60).json()
+    return answer
+
+
+def test_an_unused_lease_ends_and_use_extends_it(narrow: Any, server_site: Site) -> None:
+    with Client(narrow.url, server_site.url) as client:
+        client.open("/")
+        _sweep(narrow, 990)
+        assert client.ok("getAccessibilityTree", browserId=client.browser)["title"] == "Home"
+        _sweep(narrow, 1010)
+        for route in ("getAccessibilityTree", "renewBrowser", "closeBrowser"):
+            reply = client.post(route, browserId=client.browser)
+            assert reply.status_code == 404 and "/getBrowser" in reply.json()["error"]
+    assert _status(narrow)["free"] == 1
+
+
+def test_a_lease_ends_at_its_hard_end_unless_renewed(narrow: Any, server_site: Site) -> None:
+    with Client(narrow.url, server_site.url, leaseSeconds=50) as client:
+        client.open("/")
+        renewed = client.ok("renewBrowser", browserId=client.browser, leaseSeconds=200)
+        assert 150 < renewed["expiresAt"] - time.time() <= 200
+        _sweep(narrow, 100)
+        assert client.post("renewBrowser", browserId=client.browser).status_code == 200
+        client.ok("renewBrowser", browserId=client.browser, leaseSeconds=20)
+        _sweep(narrow, 30)
+        assert client.post("getAccessibilityTree", browserId=client.browser).status_code == 404
+        folder = Path(narrow._pool._folder) / client.browser
+        assert not folder.exists()
+
+
+def test_who_waits_too_long_is_told_when_to_come_again(narrow: Any, server_site: Site) -> None:
+    with Client(narrow.url, server_site.url):
+        late = requests.post(f"{narrow.url}/getBrowser", json={}, timeout=60)
+        assert late.status_code == 503 and int(late.headers["Retry-After"]) > 0
+        assert "no browser became free" in late.json()["error"]
+    with Client(narrow.url, server_site.url) as client:
+        assert client.browser
+
+
+def test_closing_does_not_wait_for_a_request_at_work(narrow: Any, server_site: Site) -> None:
+    answers: list[requests.Response] = []
+    with Client(narrow.url, server_site.url) as client:
+        client.open("/")
+
+        def at_work() -> None:
+            where = {"browserId": client.browser, "actionName": "wait_for"}
+            body = {**where, "text": "never", "timeout": 50_000}
+            answers.append(requests.post(f"{narrow.url}/performAction", json=body, timeout=60))
+
+        thread = threading.Thread(target=at_work)
+        thread.start()
+        lease = narrow._pool.leases[client.browser]
+        assert until(lease.session.lock.locked)
+        client.ok("closeBrowser", browserId=client.browser)
+        thread.join(30)
+    assert not thread.is_alive() and answers[0].status_code == 404
+
+
+def test_metrics_are_what_prometheus_reads(narrow: Any) -> None:
+    requests.post(f"{narrow.url}/closeBrowser", json={"browserId": "none"}, timeout=60)
+    reply = requests.get(f"{narrow.url}/metrics", timeout=60)
+    assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    told: dict[str, str] = {}
+    for line in reply.text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split()
+            told[name] = kind
+        elif not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            assert name.split("{")[0] in told and float(value) >= 0
+    assert told["web_server_requests_total"] == "counter"
+    assert told["web_server_browsers_free"] == "gauge"
+    assert 'web_server_requests_total{route="closeBrowser",status="404"}' in reply.text
+
+
+_BODIES = {
+    "getBrowser": contract.GetBrowser,
+    "closeBrowser": contract.BrowserRequest,
+    "renewBrowser": contract.RenewBrowser,
+    "openPage": contract.OpenPage,
+    "gotoUrl": contract.GotoUrl,
+    "getAccessibilityTree": contract.GetAccessibilityTree,
+    "performAction": contract.PerformAction,
+    "takeScreenshot": contract.PageRequest,
+    "loadScreenshot": contract.RoundRequest,
+    "gethtmlcontent": contract.RoundRequest,
+    "getFile": contract.GetFile,
+}
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from(sorted(_BODIES)), st.data())
+def test_no_request_is_the_fault_of_the_server(
+    narrow: Any, route: str, data: st.DataObject
+) -> None:
+    fields = dict.fromkeys(_BODIES[route].model_fields, _ANY)
+    body = data.draw(st.fixed_dictionaries({}, optional=fields) | _ANY)
+    text = json.dumps(body)
+    reply = requests.post(f"{narrow.url}/{route}", data=text, timeout=60)
+    assert reply.status_code in (200, 400, 404, 503), reply.text
+    if reply.status_code == 200:
+        assert route == "getBrowser"
+        requests.post(f"{narrow.url}/closeBrowser", json=reply.json(), timeout=60)
+    else:
+        error = reply.json()["error"]
+        assert error and "\n" not in error
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (b"NONSENSE\r\n\r\n", b"400"),
+        (b"GET / HTTP/9.9\r\n\r\n", b"4"),
+        (b"POST /openPage HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n", b"400"),
+        (b"POST /openPage HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
+        (b"POST /openPage HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: odd\r\n\r\n", b"501"),
+        (b"POST /%zz/../openPage?a=%00 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", b"404"),
+    ],
+)
+def test_what_is_no_proper_http_is_answered(narrow: Any, raw: bytes, status: bytes) -> None:
+    with socket.create_connection((narrow.host, narrow.port), 60) as peer:
+        peer.settimeout(60)
+        peer.sendall(raw)
+        assert peer.recv(4096).split(b" ")[1].startswith(status)
+
+
+def test_requests_at_work_are_finished_at_the_end(server_site: Site) -> None:
+    command = [sys.executable, "-m", "web_server", "--port", "0", "--log-format", "json"]
+    command += ["--verbose", "--max-browsers", "1"]
+    command += ["--allow", f"127.0.0.1:{server_site.server_port}"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout is not None and child.stderr is not None
+    url = child.stdout.readline().split()[-1]
+    client = Client(url, server_site.url)
+    client.__enter__()
+    client.open("/")
+    answers: list[int] = []
+
+    def at_work() -> None:
+        body = {"browserId": client.browser, "actionName": "wait_for", "timeout": 1500}
+        answers.append(requests.post(f"{url}/performAction", json=body, timeout=60).status_code)
+
+    def queueing() -> None:
+        answers.append(requests.post(f"{url}/getBrowser", json={}, timeout=60).status_code)
+
+    threads = [threading.Thread(target=work) for work in (at_work, queueing)]
+    for thread in threads:
+        thread.start()
+    assert until(lambda: requests.get(f"{url}/status", timeout=60).json()["waiting"] == 1)
+    child.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join(60)
+    _, log = child.communicate(timeout=60)
+    client.http.close()
+    assert child.returncode == 0 and sorted(answers) == [200, 503]
+    lines = [json.loads(line) for line in log.splitlines()]
+    done = [line for line in lines if line.get("action") == "wait_for"]
+    assert done and done[0]["status"] == 200 and done[0]["browser"] == client.browser[:8]
+    assert client.browser not in log
