@@ -23,9 +23,10 @@ _RUN_BEFORE = 8  # lines of text above the buttons of a banner without a frame
 _COOKIES = re.compile(r"\bcookies?\b", re.IGNORECASE)
 _ABOUT = re.compile(r"\bcookies?\b|\bconsent\b|\bgdpr\b|\bprivacy\b|einwilligung", re.IGNORECASE)
 _CONSENT = re.compile(
-    r"\b(we|us(e|es|ing)|stor(e|es)|sets?|privacy|consent|polic(y|ies)|personali[sz]|advert|partners?"
-    r"|analy(s|t)|experience|verwende|nutze|setze|einsatz|utilis|nous|usamos|utiliza|utilizz|usiamo"
-    r"|gebruik|remember)",
+    r"\b(?:us(?:e|es|ing)\b|stor(?:e|es|ing)\b|(?:to|may) set (?:\w+ )?cookies|privacy|consent"
+    r"|polic(?:y|ies)"
+    r"|personali[sz]|advert|partners?|analy[st]|experience|traffic|verwende|nutze|setzen|einsatz"
+    r"|utilis|usamos|utiliza|utilizz|usiamo|gebruik)",
     re.IGNORECASE,
 )
 _ALL = r"(?: all| optional| non-?essential| unnecessary| additional| cookies| tracking)*"
@@ -106,7 +107,9 @@ def _framed(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
 def _banner(part: Sequence[Line]) -> Banner | None:
     """The banner that a part of the page is."""
     text = " ".join(line.name for line in part)
-    speaks = _ABOUT.search(text) and (_CONSENT.search(text) or _ABOUT.search(part[0].name))
+    # a dialog may want consent to much else; a region's name says what it is
+    named = part[0].role in _NAMED
+    speaks = named or (_COOKIES.search(text) and _CONSENT.search(text))
     asks = any(line.role in _INPUTS for line in part)
     if not speaks or asks or len(part) > _MOST_LINES:
         return None

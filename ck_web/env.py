@@ -27,7 +27,7 @@ from ck_web.config import WebEnvConfig
 from ck_web.files import write_inside
 from ck_web.notices import mostly_visual, page_notices
 from ck_web.page_text import one_line
-from ck_web.state import WebState, describe, what_changed
+from ck_web.state import WebState, describe, is_other_page, what_changed
 from ck_web.wire import RESTING, TELLING, read_whole
 from web_server.contract import Observation
 
@@ -277,7 +277,7 @@ class WebEnv(Environment):
         changed = what_changed(before, self._state)
         if action.name not in RESTING:
             self._unchanged = 0 if changed else self._unchanged + 1
-        if changed:
+        if is_other_page(before, self._state):  # what opens later the model may have asked for
             self._answer_banner()
         # what is told here need not be told again by the next look
         told = self._browser.news

@@ -107,11 +107,16 @@ def _element(state: WebState, target: str) -> str:
 
 def what_changed(before: WebState, after: WebState) -> str:
     """What an action changed, in a few words; empty when nothing did."""
-    old, new = before.current_accessibility_tree, after.current_accessibility_tree
-    moved = _page(before.step_url) != _page(after.step_url) or before.page_id != after.page_id
-    if moved or all_new(old, new):
+    if is_other_page(before, after):
         return f"now at {after.step_url} ({one_line(after.title)!r}), whose elements you see next"
+    old, new = before.current_accessibility_tree, after.current_accessibility_tree
     return changes_text(changes(old, new))
+
+
+def is_other_page(before: WebState, after: WebState) -> bool:
+    """Whether an action led to another page or tab, or to the same page loaded anew."""
+    moved = _page(before.step_url) != _page(after.step_url) or before.page_id != after.page_id
+    return moved or all_new(before.current_accessibility_tree, after.current_accessibility_tree)
 
 
 def _page(url: str) -> str:

@@ -155,6 +155,13 @@ def test_a_banner_without_a_frame_of_its_own() -> None:
         _page("[4] dialog 'Cookies of the month'", "\t[5] textbox 'Mail'", "\t[6] button 'OK'"),
         _page("[4] dialog 'Delete?'", "\t[5] button 'Accept'", "\t[6] button 'Decline'"),
         _page("[4] dialog 'Terms'", "\t[5] StaticText 'Eat cookies'", "\t[6] button 'Delete'"),
+        _page("[4] dialog 'Our privacy policy'", "\t[5] button 'Accept'", "\t[6] button 'Decline'"),
+        _page(
+            "[4] dialog 'Consent of the patient'",
+            "\t[5] button 'I agree'",
+            "\t[6] button 'Decline'",
+        ),
+        _page("[4] dialog 'Your set of cookies'", "\t[5] button 'OK'"),
         _page("[3] article 'Cookies'", "\t[4] link 'Accept'"),
         "",
     ],
