@@ -238,7 +238,7 @@ class TaskRunner:
             info = {**where, **assignment.info, **count, **earlier}
             with Attempt(
                 agent,
-                replace(assignment, info=info, afresh=bool(faults)),
+                replace(assignment, info=info, afresh=assignment.afresh or bool(faults)),
                 budget=self.options.budget(spent),
                 cancel=self.stop,
                 on_event=lambda event: self.watcher.event(assignment.task.id, event),

@@ -198,7 +198,7 @@ class TaskTries:
         except (ModelError, LimitReached, ParseError) as e:
             if not self.runner.counts(attempt):
                 return None
-            judged["judge_reason"] = f"not judged: {type(e).__name__}: {e}"
+            judged.setdefault("judge_reason", f"not judged: {type(e).__name__}: {e}")
         return attempt.finish(judged)
 
     def _judge(

@@ -1,5 +1,6 @@
 """Several tries of a task: until right, with advice, or a choice; stopped and gone on with."""
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 from fake_agent import Call, FakeAgent, Watching, make_task
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ck_main.choosing import TryOptions, chosen, grouped
 from ck_main.dataset import Task
@@ -165,6 +168,17 @@ def _stop(bench: Bench) -> StopReason:
     return StopReason.CANCELLED
 
 
+@pytest.mark.parametrize("seed", [2, 5])
+def test_a_try_that_was_cut_off_goes_on_if_it_is_still_wanted(tmp_path: Path, seed: int) -> None:
+    how: dict[str, Any] = {"tries": 2, "choose": "vote"}
+    bench = Bench(tmp_path, lambda n: _stop(bench) if n == 2 else "x", seeds=(1, 2), **how)
+    assert bench.run(task()) == []
+    (row,) = Bench(tmp_path, ["x", "x"], seeds=(1, seed), **how).run(task())
+    second = tmp_path / "out" / "a" / "try-2"
+    assert (second / "attempt-1").exists() is (seed == 5)
+    assert row["sel_cands"][1]["seed"] == seed
+
+
 def test_killed_before_the_row_nothing_is_tried_again(tmp_path: Path) -> None:
     def killed(row: Any) -> None:
         raise KeyboardInterrupt
@@ -217,10 +231,34 @@ def test_a_judge_that_is_gone_ends_the_run_and_uses_up_nothing(tmp_path: Path) -
     assert bench.rows.done == {}
 
 
+def test_advice_that_cannot_be_had_leaves_the_verdict(tmp_path: Path) -> None:
+    model = ["No. Verdict: wrong", ModelUnavailable("busy"), "Yes. Verdict: right"]
+    bench = Bench(tmp_path, ["a", "b"], model, until="llm_judge", reflect=True)
+    (row,) = bench.run(task())
+    first = row["previous_failed_sessions"][0]["eval"]
+    assert (first["judge"], first["judge_reason"]) == (0, "No.") and "feedback" not in first
+    assert "feedback" not in row and row["eval"]["judge"] == 1
+
+
 def test_a_judge_that_says_nothing_of_use_does_not_end_the_task(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ["a", "b", "c"], ["hm", "hm", "hm"], until="llm_judge")
     (row,) = bench.run(task())
     assert "judge" not in row["eval"] and row["eval"]["judge_reason"].startswith("not judged: ")
+
+
+@given(st.text(), st.integers(1, 9))
+def test_any_reply_of_a_judge_is_read_or_refused(text: str, number: int) -> None:
+    for read in (lambda: parse_verdict(text), lambda: parse_choice(text, number)):
+        with contextlib.suppress(ParseError):
+            read()
+    assert parse_verdict(f"{text}\nVerdict: wrong")[0] is False
+    assert parse_choice(f"{text}\nChoice: {number}", number)[0] == number - 1
+
+
+@given(st.lists(st.text(max_size=5), max_size=8))
+def test_every_answer_is_in_one_group(answers: list[str]) -> None:
+    groups = grouped(answers, range(len(answers)))
+    assert sorted(i for group in groups for i in group) == list(range(len(answers)))
 
 
 @pytest.mark.parametrize(
