@@ -592,6 +592,21 @@ def test_the_number_of_files_is_limited(tmp_path, monkeypatch):
     assert later.look() == {"why": "files", "limit": 5}
 
 
+def test_nothing_hides_deep_down_in_the_working_directory(tmp_path, isolation):
+    needs(isolation, "namespaces", "mounts")
+    code = """
+import os, time
+for _ in range(30):
+    os.mkdir('d' * 200)
+    os.chdir('d' * 200)
+time.sleep(600)
+"""
+    with CodeExecutor(workdir=tmp_path) as executor:
+        result = executor.run(code, timeout=100)
+        assert result.error.type == "OSError" and "files" in result.error.message
+        assert executor.run("import shutil\nshutil.rmtree('d' * 200)").error is None
+
+
 def test_elsewhere_than_on_linux(tmp_path, monkeypatch):
     from ck_pro.executor import zygotes
 

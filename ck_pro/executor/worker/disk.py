@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 MAX_NEW_FILES = 100_000
 _MEGABYTE = 1 << 20
 _SLACK = 16 * _MEGABYTE
+_QUICK = 64 * _MEGABYTE
 _SLACK_FILES = 1000
 _EVERY_SECONDS, _SHARE = 0.2, 50
 _BLOCK = 512  # of `st_blocks`, whatever the file system's own are
@@ -31,7 +33,7 @@ class Disk:
         self._private = private
         self._free = _free(workdir)
         began = time.monotonic()
-        self.held = self._measure()
+        self.held = self._measure_tree(None)
         self._look_at = began + _EVERY_SECONDS
         size, files = self.held if first is None else first
         # what is too full already may still be cleared up
@@ -43,9 +45,11 @@ class Disk:
         """Give why all must end, or None. Cheap, save if much was written or some time went by."""
         now = time.monotonic()
         free = _free(self._workdir)
-        if now < self._look_at and self._free - free < self._left // 2:
+        if now < self._look_at and self._free - free < max(self._left // 2, _QUICK):
             return None
-        size, files = self._measure()
+        size, files = self._measure_tree(self._files)
+        if self._private:
+            size += self._nameless()
         self._look_at = now + max(_EVERY_SECONDS, _SHARE * (time.monotonic() - now))
         self._free, self._left = free, self._limit - size
         if size > self._limit:
@@ -54,11 +58,11 @@ class Disk:
             return {"why": "files", "limit": MAX_NEW_FILES}
         return None
 
-    def _measure(self) -> tuple[int, int]:
+    def _measure_tree(self, most_files: int | None) -> tuple[int, int]:
         seen: set[int] = set()  # files of several names
         size = files = 0
         folders = [self._workdir]
-        while folders:
+        while folders and (most_files is None or files <= most_files):
             try:
                 with os.scandir(folders.pop()) as entries:
                     for entry in entries:
@@ -67,13 +71,15 @@ class Disk:
                             folders.append(entry.path)
                             continue
                         facts = entry.stat(follow_symlinks=False)
-                        if facts.st_nlink > 1 and facts.st_ino in seen:
-                            continue
-                        seen.add(facts.st_ino)
+                        if facts.st_nlink > 1:
+                            if facts.st_ino in seen:
+                                continue
+                            seen.add(facts.st_ino)
                         size += facts.st_blocks * _BLOCK
-            except OSError:  # it went away while we looked
-                continue
-        return size + (self._nameless() if self._private else 0), files
+            except OSError as error:  # it went away while we looked
+                if error.errno == errno.ENAMETOOLONG:  # or so deep that we cannot look
+                    files += MAX_NEW_FILES
+        return size, files
 
     def _nameless(self) -> int:
         """Sum up the files that were deleted while they were open."""

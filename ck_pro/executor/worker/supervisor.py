@@ -95,10 +95,10 @@ def _inside(
         os.close(pipe)
         sandbox.protect()
         arranged, descriptors = sandbox.arrange()
-        private = sandbox.private_proc
-        disk = Disk(config["workdir"], config["disk_mb"], config["held_first"], private)
         _tell(ours, arranged, descriptors)
         ours.close()
+        private = sandbox.private_proc  # no code runs before the parent hears what is held now
+        disk = Disk(config["workdir"], config["disk_mb"], config["held_first"], private)
         _say_up(sock, sandbox, disk)
         why = _watch(sock, pid, Watchdog(config["memory_mb"], private), disk)
         if why is not None:
