@@ -31,7 +31,7 @@ class Try:
         where: file and line, or folder, it was read from.
         row: the row it is in.
         session: its main session.
-        number: 0, 1, ... among the tries of its row.
+        number: 0, 1, ... among the tries of its task.
         score: how good its answer was; None when nobody knows.
         light: its prompts are on the disk, see `read_records`.
     """
@@ -67,7 +67,8 @@ class Try:
 def tries_of(
     where: str, row: Mapping[str, Any], score_from: str = "eval.corr", *, light: bool = False
 ) -> list[Try]:
-    """The tries of a row: earlier failed ones first, its own last.
+    """The tries of a row: earlier failed ones first (without a score of their own they are worth
+    nothing), its own last.
 
     Args:
         where, row, light: see `Try`.
@@ -77,14 +78,23 @@ def tries_of(
     Raises:
         InputError: the score is none of these.
     """
-    earlier = []
+    sessions: list[tuple[Any, float | None]] = []
     for found in row.get("previous_failed_sessions") or ():
         session = found.get("session", found) if isinstance(found, Mapping) else None
         if isinstance(session, Mapping) and isinstance(session.get("steps"), list):
-            earlier.append(session)
-    tries = [Try(where, row, s, n, 0.0, light) for n, s in enumerate(earlier)]
-    score = _score(value_at(row, score_from), score_from)
-    return [*tries, Try(where, row, row["session"], len(tries), score, light)]
+            score = _score(value_at(found, score_from), score_from)
+            sessions.append((session, 0.0 if score is None else score))
+    sessions.append((row["session"], _score(value_at(row, score_from), score_from)))
+    return [
+        Try(where, row, session, _number(session, n), score, light)
+        for n, (session, score) in enumerate(sessions)
+    ]
+
+
+def _number(session: Mapping[str, Any], place: int) -> int:
+    """The number of a try, from 0: as its session has it, from 1, or by its place."""
+    known = value_at(session, "info.try.number")
+    return known - 1 if isinstance(known, int) and known > 0 else place
 
 
 def value_at(row: Any, path: str) -> Any:

@@ -6,6 +6,7 @@ import base64
 import json
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,7 +132,27 @@ class Silent:
     def note(self, text: str) -> None: ...
 
 
-def run_tasks(agent: MultiStepAgent, output: Path, names: Iterator[str] | list[str]) -> Path:
+def make_tried_agent(right: int) -> MultiStepAgent:
+    """An agent that is right from its try of that number on (from 1), and wrong before."""
+    agent = make_agent()
+    by_right = {True: scripted(False), False: scripted(True)}
+
+    def say(messages: list[dict[str, Any]], context: CallContext) -> Any:
+        if context.step == 0 and context.agent_path == ("ck_agent",):
+            begun[context.task] += 1
+        return by_right[begun[context.task] >= right](messages, context)
+
+    begun: Counter[str] = Counter()
+    agent.model = ScriptedLLM(replies=say)
+    return agent
+
+
+def run_tasks(
+    agent: MultiStepAgent,
+    output: Path,
+    names: Iterator[str] | list[str],
+    options: RunOptions | None = None,
+) -> Path:
     """Run sample tasks with the real runner; returns the file of rows, its journals beside it."""
     with RowFile(output) as rows:
         tasks = [
@@ -144,7 +165,7 @@ def run_tasks(agent: MultiStepAgent, output: Path, names: Iterator[str] | list[s
             )
             for name in names
         ]
-        TaskRunner(agent, rows, RunOptions(), Silent()).run(tasks)
+        TaskRunner(agent, rows, options or RunOptions(), Silent()).run(tasks)
     return output
 
 

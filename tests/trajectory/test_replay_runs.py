@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_runs import Samples, make_agent, read_lines, run_tasks
+from sample_runs import Samples, make_agent, make_tried_agent, read_lines, run_tasks
 
+from ck_main.choosing import TryOptions
+from ck_main.runner import RunOptions
 from ck_pro import MultiStepAgent
 from ck_pro.exceptions import ReplayError
 from ck_pro.journal import EVENTS_FILE, Journal, compress_journal, journal_folders
@@ -78,6 +80,21 @@ def test_tries_come_in_the_order_in_which_they_were_made(tmp_path: Path) -> None
     agent.model = LLM(call_target=f"replay:{tmp_path / 'run'}")
     said = [agent("Say a word.")["output"] for _ in range(4)]
     assert said == ["first", "second", "first", "second"]  # then from the beginning
+
+
+@pytest.mark.parametrize("form", ["rows", "journals"])
+def test_a_run_with_several_tries_is_reproduced(tmp_path: Path, form: str) -> None:
+    options = RunOptions(tries=TryOptions(tries=4, until="em"))
+    rows = run_tasks(make_tried_agent(3), tmp_path / "a.jsonl", ["sum", "capital"], options)
+    target = f"replay:{rows if form == 'rows' else rows.with_suffix('')}"
+    agent = _replaying(make_agent(), target)
+    again = run_tasks(agent, tmp_path / "b.jsonl", ["sum", "capital"], options)
+    for a, b in zip(read_lines(rows), read_lines(again), strict=True):
+        assert _steps(a) == _steps(b)
+        earlier = [r["previous_failed_sessions"] for r in (a, b)]
+        assert [len(e) for e in earlier] == [2, 2]
+        for x, y in zip(*earlier, strict=True):
+            assert _steps(x) == _steps(y)
 
 
 def _call(target: str, content: str = "hi", *, system: str = "rules", **where: Any) -> str:

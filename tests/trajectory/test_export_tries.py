@@ -1,0 +1,152 @@
+"""Exports of runs with several tries of a task: rows, journals, and every format's own loader."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_runs import make_tried_agent, read_lines, run_tasks
+
+from ck_main.choosing import TryOptions
+from ck_main.runner import RunOptions
+from ck_pro.journal import journal_folders
+from ck_pro.trajectory.export import main
+from ck_pro.trajectory.job import FORMATS
+
+LLAMA_FACTORY = Path(__file__).with_name("llama_factory_probe.py")
+MAIN = ["--agent", "ck_agent"]
+
+
+@pytest.fixture(scope="module")
+def until_right(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tasks whose third try is right; the two before are in their rows."""
+    output = tmp_path_factory.mktemp("until") / "rows.jsonl"
+    options = RunOptions(tries=TryOptions(tries=4, until="em"))
+    return run_tasks(make_tried_agent(right=3), output, ["sum", "capital"], options)
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same tasks, all tries made, each of them a row of its own."""
+    output = tmp_path_factory.mktemp("chosen") / "rows.jsonl"
+    options = RunOptions(tries=TryOptions(tries=3, choose="vote"))
+    return run_tasks(make_tried_agent(right=3), output, ["sum", "capital"], options)
+
+
+def export(format_: str, output: Path, *args: Any) -> Path:
+    assert main([str(a) for a in ("-f", format_, "-o", output, *args)]) == 0
+    return output
+
+
+def _seen(path: Path) -> list[str]:
+    """Training rows in some order, without what differs: ids, and where images are."""
+    rows = read_lines(path)
+    for row in rows:
+        row.get("metadata", {}).pop("session", None)
+        row.get("metadata", {}).pop("task_id", None)
+        row.pop("images", None)
+    return sorted(json.dumps(r, sort_keys=True) for r in rows)
+
+
+def test_rows_and_journals_give_the_same(until_right: Path, tmp_path: Path) -> None:
+    run = until_right.with_suffix("")
+    assert len(journal_folders(run)) == 6
+    a = export("sft", tmp_path / "a.jsonl", "-i", until_right, "--duplicates", "keep")
+    b = export("sft", tmp_path / "b.jsonl", "-i", run, "--duplicates", "keep")
+    assert _seen(a) == _seen(b)
+    tries = Counter((r["metadata"]["try"], r["metadata"]["reward"]) for r in read_lines(a))
+    assert set(tries) == {(0, 0.0), (1, 0.0), (2, 1.0)}
+
+
+def test_all_tries_of_a_choice(chosen: Path, tmp_path: Path) -> None:
+    others = chosen.with_name("rows.tries.jsonl")
+    a = export("sft", tmp_path / "a.jsonl", "-i", chosen, others, "--duplicates", "keep")
+    b = export("sft", tmp_path / "b.jsonl", "-i", chosen.with_suffix(""), "--duplicates", "keep")
+    assert _seen(a) == _seen(b)
+    best = export("sft", tmp_path / "c.jsonl", "-i", chosen, others, "--best", 1, *MAIN)
+    kept = read_lines(best)
+    assert {r["metadata"]["try"] for r in kept} == {2}
+    assert {r["metadata"]["reward"] for r in kept} == {1.0}
+
+
+@pytest.mark.parametrize("form", ["rows", "journals"])
+def test_preferences_come_of_tries(until_right: Path, tmp_path: Path, form: str) -> None:
+    source = until_right if form == "rows" else until_right.with_suffix("")
+    pairs = read_lines(export("dpo", tmp_path / "d.jsonl", "-i", source, *MAIN))
+    said = {(p["chosen"][0]["content"], p["rejected"][0]["content"]) for p in pairs}
+    assert ("Paris", "London") in said
+    labels = read_lines(export("kto", tmp_path / "k.jsonl", "-i", source, *MAIN))
+    answers = {r["completion"][0]["content"]: r["label"] for r in labels}
+    assert answers["Paris"] is True and answers["London"] is False
+
+
+# --- the loaders -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.integration
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_format_is_loaded_by_its_own_library(
+    until_right: Path, tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        monkeypatch.setenv(name, "1")
+    ending = "parquet" if format_ in ("verl", "parquet") else "jsonl"
+    path = export(format_, tmp_path / f"o.{ending}", "-i", until_right)
+    check = _CHECKS.get(format_, _with_datasets)
+    check(path, tmp_path, format_)
+
+
+def _with_datasets(path: Path, tmp_path: Path, format_: str) -> None:
+    import datasets
+
+    datasets.disable_progress_bars()
+    kind = "parquet" if path.suffix == ".parquet" else "json"
+    cache = str(tmp_path / "cache")
+    rows = datasets.load_dataset(kind, data_files=str(path), split="train", cache_dir=cache)
+    assert len(rows) > 0
+    if "try" in rows[0]["metadata"]:
+        assert {r["metadata"]["try"] for r in rows} == {0, 2}  # the second said what the first did
+    if format_ in ("sft", "dpo", "kto", "parquet"):
+        tools = pytest.importorskip("trl.data_utils", reason="pip install --no-deps trl")
+        assert all(tools.is_conversational(r) for r in rows)
+    if format_ == "verl":
+        import pandas
+
+        for row in pandas.read_parquet(path).to_dict("records"):
+            tags = sum(m["content"].count("<image>") for m in row["messages"])
+            assert tags == len(row["images"])
+
+
+def _with_llama_factory(path: Path, tmp_path: Path, format_: str) -> None:
+    pytest.importorskip("llamafactory", reason="pip install --no-deps llamafactory")
+    env = {**os.environ, "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    command = [sys.executable, str(LLAMA_FACTORY), str(tmp_path), "o"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert len(rows) == len(read_lines(path)) > 0
+    assert all(r["_prompt"] and len(r["_response"]) == 1 for r in rows)
+
+
+def _with_atif(path: Path, tmp_path: Path, format_: str) -> None:
+    from atif import Trajectory
+
+    made = [Trajectory.model_validate_json(line) for line in path.read_text().splitlines()]
+    found = [(t.extra["task_id"], t.extra["try"], t.extra["reward"]) for t in made]
+    tries = [(0, 0), (1, 0), (2, 1)]
+    assert found == [(name, *t) for name in ("sum", "capital") for t in tries]
+
+
+def _as_rows(path: Path, tmp_path: Path, format_: str) -> None:
+    again = export("ckpro", tmp_path / "again.jsonl", "-i", path)
+    assert len(read_lines(path)) == 6 and _seen(again) == _seen(path)
+
+
+_CHECKS = {"sharegpt": _with_llama_factory, "atif": _with_atif, "ckpro": _as_rows}
