@@ -51,6 +51,7 @@ def measure_page(contenders: list[Contender], site: Site, page: str, rounds: int
     failures: dict[str, list[str]] = defaultdict(list)
     try:
         for contender in contenders:
+            click.echo(f"{page}: opening with {contender.name}", err=True)
             try:
                 sessions[contender.name], text = contender.open(site.url(page))
             except Failed as e:
@@ -61,6 +62,7 @@ def measure_page(contenders: list[Contender], site: Site, page: str, rounds: int
             else:
                 record["text"][contender.name] = text
         for turn in range(rounds + 1):
+            click.echo(f"{page}: round {turn} of {rounds}", err=True)
             for contender in contenders:
                 if contender.name not in sessions:
                     continue
@@ -84,7 +86,8 @@ def measure_page(contenders: list[Contender], site: Site, page: str, rounds: int
 def measure_opening(contenders: list[Contender], site: Site, rounds: int) -> dict[str, list[float]]:
     """Times in ms from nothing to the first page of a new session, everything else warm."""
     times: dict[str, list[float]] = defaultdict(list)
-    for _ in range(rounds):
+    for turn in range(rounds):
+        click.echo(f"opening: round {turn + 1} of {rounds}", err=True)
         for contender in contenders:
             begun = time.perf_counter()
             try:
@@ -98,6 +101,7 @@ def measure_opening(contenders: list[Contender], site: Site, rounds: int) -> dic
 
 def measure_memory(contender: Contender, site: Site, counts: list[int]) -> dict[int, float]:
     """Number of sessions -> megabytes of the contender's processes, shared memory counted once."""
+    click.echo(f"memory of {contender.name}", err=True)
     sessions: list[Any] = []
     found: dict[int, float] = {}
     try:
@@ -106,7 +110,7 @@ def measure_memory(contender: Contender, site: Site, counts: list[int]) -> dict[
                 sessions.append(contender.open(site.url("article"))[0])
             found[count] = sum(tree_bytes(pid) for pid in contender.pids()) / 1e6
     except Failed as e:
-        print(f"memory of {contender.name}: {str(e)[:200]}", file=sys.stderr)
+        click.echo(f"memory of {contender.name}: {str(e)[:200]}", err=True)
     finally:
         for session in sessions:
             contender.close(session)

@@ -50,20 +50,22 @@ def _names(text: str) -> set[str]:
 
 
 def _browser_use_names(text: str) -> set[str]:
-    """Its lines are `[7]<a ... />`, with the text of the element on the lines that follow."""
+    """Its lines are `[7]<a ... />`, with the element's text indented on the lines that follow."""
     found: set[str] = set()
-    label = ""
-    for chunk in re.split(r"(?=\[\d+\]<)", text):
-        if not chunk.startswith("["):
-            continue
-        lines = [line.strip() for line in chunk.split("\n")[1:]]
-        words = [line for line in lines if line and not line.startswith("|")]
-        if re.match(r"\[\d+\]<(input|select)", chunk):
-            found.add(label)  # a field's label is a line of its own, before it
-            found |= {words[0]} if words else set()
-        else:
-            found |= set(words[:1])
-        label = words[-1] if words else label
+    element_depth: int | None = None  # of the last element, until its text has come
+    words = ""
+    for line in text.split("\n"):
+        depth, told = len(line) - len(line.lstrip("\t")), line.strip()
+        element = re.match(r"(?:\|[^|]*\|)?\*?\[\d+\]<(\w+)", told)
+        if element:
+            element_depth = depth
+            if element[1] in ("input", "select", "textarea"):
+                found.add(words)  # a field's label is a line of its own, before it
+        elif told:
+            if element_depth is not None and depth > element_depth:
+                found.add(told)
+            element_depth = None
+            words = told
     return found
 
 

@@ -95,6 +95,11 @@ class Ours:
         answer: dict[str, Any] = reply.json()
         return answer
 
+    def status(self) -> dict[str, Any]:
+        """What the server says of itself."""
+        reply: dict[str, Any] = self._http.get(f"{self._url}/status", timeout=60).json()
+        return reply
+
     def open(self, url: str) -> tuple[Any, str]:
         lean = {
             "browserId": self.post("getBrowser")["browserId"],
