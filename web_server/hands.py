@@ -20,7 +20,8 @@ from web_server.view import one_line
 TYPED_BY_KEY = 100
 """Texts up to this many characters are typed key by key, longer ones come in one piece."""
 
-_APPROACHES = 3
+_APPROACHES = 5
+_PICTURE_SECONDS = 3.0
 _COVER_MS = 300
 
 _SET_TYPES = frozenset(
@@ -209,10 +210,11 @@ async def click(surface: Surface, target: Target, button: Any = "left", count: i
     Raises:
         NotFound, Conflict: the coming of the mouse made it vanish, or brought something above it.
     """
-    for _ in range(_APPROACHES):
-        if surface.mouse_at == (target.x, target.y, surface.activity.commits):
+    for attempt in range(_APPROACHES):
+        if surface.mouse_at != (target.x, target.y, surface.activity.commits):
+            await surface.move_mouse(target.x, target.y)
+        elif not attempt:
             break
-        await surface.move_mouse(target.x, target.y)
         try:
             now = await surface.observer.resolve(target.id)
         except ElementGone as gone:
@@ -220,8 +222,10 @@ async def click(surface: Surface, target: Target, button: Any = "left", count: i
         near = abs(now.x - target.x) <= 1 and abs(now.y - target.y) <= 1
         if near and now.in_viewport and not now.covered_by:
             break
-        # It moved, or shows something else under the mouse: what that started comes first.
+        # It moved, or shows something else under the mouse: what that started comes first, be it
+        # a picture that has no size as long as it is not there.
         await surface.activity.settle()
+        await surface.activity.until_loaded(_PICTURE_SECONDS)
         target = await reach(surface, str(target.id))
     await _press_button(surface, button, count)
 

@@ -304,7 +304,7 @@ function visitInteractive(element, role, rect, inner, c, hints) {
     interactive: INTERACTIVE_ROLES.has(role) || mute || c.interactive });
   flushText();
   const shown = inner.on || walk.full;
-  if (shown && !name && hints[0] === 'hoverable: true') loosen(index, c);
+  if (shown && !name && hints.join() === 'hoverable: true') loosen(index, c);
   return name;
 }
 

@@ -60,6 +60,7 @@ class Activity:
         self._world: int | None = None
         self._changed = asyncio.Event()
         self._in_flight: dict[Request, float] = {}
+        self._pictures: set[Request] = set()
         self._restless: Counter[str] = Counter()
         self._asked: Counter[str] = Counter()
         self._announced = 0.0
@@ -116,10 +117,13 @@ class Activity:
         if request.resource_type in _AWAITED:
             self._in_flight[request] = time.monotonic()
             self._asked[_key(request)] += 1
+        elif request.resource_type == "image":
+            self._pictures.add(request)
         self._wake()
 
     def _on_request_end(self, request: Request) -> None:
         self._in_flight.pop(request, None)
+        self._pictures.discard(request)
         self._wake()
 
     def _on_request_failed(self, request: Request) -> None:
@@ -195,7 +199,12 @@ class Activity:
         self.windows_due = 0
         # What was in flight before the action is no doing of it.
         self._in_flight.clear()
+        self._pictures.clear()
         await self.call("arm")
+
+    async def until_loaded(self, seconds: float) -> None:
+        """Wait for pictures that were asked for since `arm`, at most so long."""
+        await self._until(lambda: not self._pictures, time.monotonic() + seconds)
 
     async def settle(self) -> dict[str, Any]:
         """Wait until the page has come to rest.

@@ -74,6 +74,9 @@ PAGES: dict[str, str] = {
 }
 
 
+PICTURE = b"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'></svg>"
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -88,6 +91,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send_endless()
         elif path == "/sent":
             self._send(200, "text/html", f"<title>Sent</title><p>{self.path}</p>".encode())
+        elif path == "/pixel":
+            if self.path.endswith("late"):
+                time.sleep(0.3)
+            self._send(200, "image/svg+xml", PICTURE)
         elif path == "/sw.js":
             code = (
                 "onmessage = (e) => fetch(e.data, {mode: 'no-cors'}).then("

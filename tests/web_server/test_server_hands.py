@@ -11,6 +11,8 @@ pytestmark = pytest.mark.browser
 PAGES["/shy"] = """<title>Shy</title><style>span { display: inline-block; width: 30px; height: 30px;
     background: #ccc } span:hover { content: url(/slow) } #w:hover { margin-left: 10px }</style>
     <span aria-label="Like" role="button" onclick="document.title='liked'"></span>
+ <style>i { content: url(/pixel) } i:hover { content: url(/pixel?late) }</style>
+    <i id="h" onclick="document.title='heard'"></i><br>
     <span id="w" aria-label="Wander" role="button" onclick="document.title='caught'"></span>
     <div id="veil" hidden style="position:fixed;inset:0;background:#fff"></div>
     <button onmouseenter="veil.hidden=false">Veiled</button>"""
@@ -66,6 +68,7 @@ PAGES[
 def test_a_click_waits_for_what_the_coming_of_the_mouse_does(client: Client) -> None:
     client.open("/shy")
     assert "Tab 0 (current): liked" in client.act("click", "button 'Like'")
+    assert "Tab 0 (current): heard" in client.act("click", "image ''")
     assert "Tab 0 (current): caught" in client.act("click", "button 'Wander'")
     client.act("click", "button 'Veiled'", status=409)
     assert "is covered by" in client.message
