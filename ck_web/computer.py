@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +36,8 @@ WAIT_SECONDS = 1.0
 
 _PLACES = LEAN.model_copy(update={"elements": True})
 _SCREEN = _PLACES.model_copy(update={"screenshot": "plain", "imageFormat": "jpeg"})
+_FRESH_SECONDS = 0.5  # a look right after an act is that act's: carets blink, prompts need not
+_NEVER = (float("-inf"), "")
 _NOTHING = "; nothing changed"
 _ID = re.compile(r"^\[\d+\] ")
 _MODIFIERS = frozenset({"ctrl", "control", "cmd", "command", "meta", "super", "win", "alt"})
@@ -52,12 +55,15 @@ class ComputerEnv(WebEnv):
         self._elements: Mapping[str, Mapping[str, Any]] = {}
         self._focused = ""
         self._screen = ""
+        self._taken = _NEVER  # when the last act was over, and its screen
         super().__init__(*args, **kwargs)
 
     def observe(self) -> ComputerObservation:
         """The screen as it is, with what happened since the last look."""
         with self._lock, self._browser.explained():
-            image = self._see(_SCREEN)
+            taken, image = self._taken
+            if time.monotonic() - taken > _FRESH_SECONDS:
+                image = self._see(_SCREEN)
             news, self._browser.news = self._browser.news, []
             s = self._state
             tabs = [t for t in s.current_accessibility_tree.split("\n") if t.startswith("Tab ")]
@@ -74,6 +80,7 @@ class ComputerEnv(WebEnv):
         Raises:
             BrowserServerError: the server or the browser is gone.
         """
+        self._taken = _NEVER
         if not isinstance(action, ComputerAction):
             return super().execute(action)
         with self._lock, self._browser.explained():
@@ -84,6 +91,7 @@ class ComputerEnv(WebEnv):
                     return done
                 text = done.text
             image = self._see(_SCREEN)
+            self._taken = (time.monotonic(), image)
             if text and self._screen != before:  # what is drawn is not in the page's text
                 self._unchanged = 0
                 text = self._done[-1] = text.replace(_NOTHING, "; the picture changed")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ck_pro.model import Message
+from ck_pro.model import Message, Reply
 
 
 @dataclass
@@ -56,7 +56,7 @@ class ChatCall:
 
 
 ServerReply = str | dict[str, Any] | Fault
-"""A reply's text, a whole chat completion (or response), or a fault."""
+"""A reply (a `Reply` may have tool calls or items), a whole completion or response, or a fault."""
 
 
 class FakeChatServer:
@@ -112,10 +112,13 @@ class FakeChatServer:
         return self._script[min(at, len(self._script) - 1)] if self._script else self.text
 
     def completion(self, text: str) -> dict[str, Any]:
-        """A chat completion in the form of OpenAI's API."""
+        """A chat completion in the form of OpenAI's API, with the tool calls of a `Reply`."""
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-        message = {"role": "assistant", "content": text}
+        message: dict[str, Any] = {"role": "assistant", "content": str(text)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        if isinstance(text, Reply) and text.tool_calls:
+            message["tool_calls"] = text.tool_calls
+            choice["finish_reason"] = "tool_calls"
         head = {"id": "fake", "object": "chat.completion", "created": int(time.time())}
         return {**head, "model": self.model, "choices": [choice], "usage": usage}
 
@@ -123,8 +126,10 @@ class FakeChatServer:
         """A response in the form of OpenAI's Responses API.
 
         Args:
-            output: its items; a text stands for one message.
+            output: its items; a `Reply` gives those that it has, a text stands for one message.
         """
+        if isinstance(output, Reply) and output.items:
+            output = output.items
         if isinstance(output, str):
             parts = [{"type": "output_text", "text": output, "annotations": []}]
             message = {"type": "message", "id": "msg_1", "role": "assistant", "content": parts}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
-from ck_pro.model import CallContext, ChatRequest
+from ck_pro.model import CallContext, ChatRequest, Reply
 from ck_pro.model.replay import ReplayBackend
 from ck_pro.testing.chat_server import ChatCall
 
@@ -20,7 +20,7 @@ CONTEXT_HEADERS = {
 """For `LLM.headers`: a prompt alone does not say which recorded reply answers it."""
 
 
-def recorded_replies(path: str | Path) -> Callable[[ChatCall], str]:
+def recorded_replies(path: str | Path) -> Callable[[ChatCall], Reply]:
     """A script for `FakeChatServer` that answers from a recording.
 
     The models that ask must send `CONTEXT_HEADERS`. Instructions are not compared: they do not
@@ -31,7 +31,7 @@ def recorded_replies(path: str | Path) -> Callable[[ChatCall], str]:
     """
     replay = ReplayBackend(path, check=False)
 
-    def answer(call: ChatCall) -> str:
+    def answer(call: ChatCall) -> Reply:
         sent = {name: unquote(call.headers.get(name, "")) for name in CONTEXT_HEADERS}
         context = CallContext(
             agent_path=tuple(sent["X-CK-Agent"].split("/")),
@@ -40,6 +40,7 @@ def recorded_replies(path: str | Path) -> Callable[[ChatCall], str]:
             task=sent["X-CK-Task"],
             workdir=sent["X-CK-Workdir"],
         )
-        return replay.complete(ChatRequest(call.messages, {}, context)).text
+        raw = replay.complete(ChatRequest(call.messages, {}, context))
+        return Reply(raw.text, tool_calls=raw.tool_calls, items=raw.items)
 
     return answer

@@ -101,10 +101,30 @@ def test_acts_of_mouse_and_keyboard_and_of_the_browser(env: ComputerEnv, wire: F
     assert wire.count("performAction") == before
     gone = env.execute(BrowserAction(name="goto", value="http://shop.test/lamps"))
     assert "now at http://shop.test/lamps" in gone.text
+    assert env.observe().current_url == "http://shop.test/lamps"
     assert isinstance(env.execute(BrowserAction(name="click", target="99")), ErrorObservation)
     wire.browsers.clear()
     with pytest.raises(BrowserServerError):
         env.execute(computer_action({"action": "click", "x": 5, "y": 6}))
+
+
+def test_a_look_right_after_an_act_is_that_acts(
+    env: ComputerEnv, wire: FakeWire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looks() -> int:
+        before = wire.count("getAccessibilityTree")
+        env.observe()
+        return wire.count("getAccessibilityTree") - before
+
+    monkeypatch.setattr("ck_web.computer._FRESH_SECONDS", 3600.0)
+    assert looks() == 1
+    env.execute(computer_action({"action": "move", "x": 5, "y": 6}))
+    assert looks() == 0
+    env.execute(BrowserAction(name="goback"))
+    assert looks() == 1
+    monkeypatch.setattr("ck_web.computer._FRESH_SECONDS", 0.0)
+    env.execute(computer_action({"action": "move", "x": 5, "y": 6}))
+    assert looks() == 1
 
 
 def test_what_an_act_would_act_on(env: ComputerEnv, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,11 +219,7 @@ def test_settings() -> None:
 
 @pytest.mark.integration
 def test_the_command(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with FakeChatServer() as server:
-        items = TOUCH.tool_calls
-        first = server.completion("")
-        first["choices"][0]["message"]["tool_calls"] = items
-        server._script = [first, "42"]
+    with FakeChatServer([TOUCH, "42"]) as server:
         settings = [f"web_env.server_url={wire.url}", "web_env.target_url=http://shop.test/"]
         updates = [x for s in settings for x in ("-u", s)]
         output = tmp_path / "a.jsonl"

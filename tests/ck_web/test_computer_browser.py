@@ -18,6 +18,7 @@ from ck_pro import Journal, Status
 from ck_pro.approval import RuleApprover
 from ck_pro.computer import computer_action
 from ck_pro.events import ErrorObservation
+from ck_pro.model import Reply
 from ck_pro.session import StopReason
 from ck_pro.testing import ChatCall, FakeChatServer
 from ck_web import sandbox
@@ -101,24 +102,19 @@ ACTS = [
 ]
 
 
-def greeter(server: FakeChatServer) -> Any:
+def greeter(call: ChatCall) -> Reply:
     """A model that knows the layout, and answers with what it is shown at the end."""
-
-    def reply(call: ChatCall) -> dict[str, Any]:
-        done = sum(i.get("type") == "computer_call" for i in call.messages)
-        if done < len(ACTS):
-            return server.response(ACTS[done])
-        shown = re.findall(r"'(Hello \w+)'", json.dumps(call.messages))
-        return server.response(shown[-1] if shown else "nothing was said")
-
-    return reply
+    done = sum(i.get("type") == "computer_call" for i in call.messages)
+    if done < len(ACTS):
+        return Reply("", items=ACTS[done])
+    shown = re.findall(r"'(Hello \w+)'", json.dumps(call.messages))
+    return Reply(shown[-1] if shown else "nothing was said")
 
 
 def test_a_task_by_coordinates(settings: dict[str, Any], tmp_path: Path) -> None:
     from PIL import Image
 
-    with FakeChatServer() as server:
-        server._script = greeter(server)
+    with FakeChatServer(greeter) as server:
         agent = ComputerAgent(
             model=server.url, language="computer_use_preview", web_env=settings, name="clerk"
         )
@@ -135,8 +131,6 @@ def test_a_task_by_coordinates(settings: dict[str, Any], tmp_path: Path) -> None
     assert image.size == (1280, 720)
     red, green, blue = image.convert("RGB").getpixel((460, 130))
     assert green > 100 and max(red, blue) < 60
-    # equal screens are stored once
-    assert len(list((tmp_path / "journal" / "blobs").iterdir())) <= 4
 
 
 def test_every_act_reaches_the_page(settings: dict[str, Any], tmp_path: Path) -> None:
@@ -178,8 +172,7 @@ def test_every_act_reaches_the_page(settings: dict[str, Any], tmp_path: Path) ->
 
 
 def test_a_button_that_rules_name_is_not_pressed(settings: dict[str, Any], tmp_path: Path) -> None:
-    with FakeChatServer() as server:
-        server._script = greeter(server)
+    with FakeChatServer(greeter) as server:
         agent = ComputerAgent(
             model=server.url,
             language="computer_use_preview",
@@ -196,8 +189,7 @@ def test_pages_that_the_policy_blocks_are_not_opened(
 ) -> None:
     call = {"type": "function_call", "call_id": "f1", "name": "goto", "id": "fc_1"}
     blocked = {**call, "arguments": '{"url": "http://169.254.1.1/"}', "status": "completed"}
-    with FakeChatServer() as server:
-        server._script = [server.response([blocked]), server.response("no way")]
+    with FakeChatServer([Reply("", items=[blocked]), "no way"]) as server:
         agent = ComputerAgent(model=server.url, language="computer", web_env=settings)
         session = agent.run("t", workdir=tmp_path)
     seen = session.steps[0]["action"]["observation"]

@@ -14,9 +14,15 @@ from ck_pro.events import Action, ComputerAction, ComputerObservation, Observati
 from ck_pro.exceptions import ModelRefused
 from ck_pro.journal import read_events
 from ck_pro.language import ComputerUseLanguage, FunctionCallingLanguage
-from ck_pro.model import LLM
+from ck_pro.model import LLM, Reply
 from ck_pro.session import Status
-from ck_pro.testing import FakeChatServer, FakeEnvironment, Fault
+from ck_pro.testing import (
+    CONTEXT_HEADERS,
+    FakeChatServer,
+    FakeEnvironment,
+    Fault,
+    recorded_replies,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -30,6 +36,11 @@ CALL = {
     "status": "completed",
     "action": {"type": "click", "button": "left", "x": 10, "y": 20},
     "pending_safety_checks": [CHECK],
+}
+ARGUMENTS = '{"action": "click", "x": 1, "y": 2}'
+CLICK = {
+    **{"id": "c1", "type": "function"},
+    "function": {"name": "computer", "arguments": ARGUMENTS},
 }
 FUNCTION = {"type": "function_call", "id": "fc_1", "call_id": "f1", "name": "add"}
 ADD = {**FUNCTION, "arguments": '{"a": 1, "b": 2}', "status": "completed"}
@@ -75,10 +86,8 @@ def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
 
 
 def test_a_run_by_items(target: Any, tmp_path: Path) -> None:
-    with FakeChatServer() as server:
-        script = [Fault(500), [REASONING, CALL], [ADD], "It is 3."]
-        replies = [s if isinstance(s, Fault) else server.response(s) for s in script]
-        server._script = replies
+    by_items = [Reply("", items=i) for i in ([REASONING, CALL], [ADD])]
+    with FakeChatServer([Fault(500), *by_items, "It is 3."]) as server:
         agent = clicker(target(server))
         budget = Budget(max_tokens=10_000)
         with Journal(tmp_path / "journal") as journal:
@@ -112,8 +121,7 @@ def test_a_run_by_items(target: Any, tmp_path: Path) -> None:
 
 def test_a_recording_of_items(target: Any, tmp_path: Path) -> None:
     path = tmp_path / "replies.jsonl"
-    with FakeChatServer() as server:
-        server._script = [server.response(s) for s in ([REASONING, CALL], "done")]
+    with FakeChatServer([Reply("", items=[REASONING, CALL]), "done"]) as server:
         recorded = clicker(f"record:{path}:{target(server)}").run("t")
     replayed = clicker(f"replay:{path}").run("t")
     for session in (recorded, replayed):
@@ -121,14 +129,22 @@ def test_a_recording_of_items(target: Any, tmp_path: Path) -> None:
         assert session.steps[0]["action"]["llm_info"]["items"] == [REASONING, CALL]
 
 
+@pytest.mark.parametrize("tool", ["function", "computer_use_preview"])
+def test_a_recording_behind_a_real_endpoint(tool: Any, tmp_path: Path) -> None:
+    path, language = tmp_path / "replies.jsonl", ComputerUseLanguage(tool)
+    click = Reply("", items=[CALL]) if tool != "function" else Reply("", tool_calls=[CLICK])
+    with FakeChatServer([click, "done"]) as server:
+        clicker(f"record:{path}:{server.url}", language=language).run("t")
+    with FakeChatServer(recorded_replies(path)) as server:
+        model = LLM(call_target=server.url, headers=CONTEXT_HEADERS)
+        agent = clicker("manual", model=model, language=language)
+        session = agent.run("t")
+    assert session.final_results["output"] == "done", session.message
+    assert len(agent.world.actions) == 1
+
+
 def test_any_chat_model_gets_the_computer_as_a_function(target: Any) -> None:
-    call = {"name": "computer", "arguments": '{"action": "click", "x": 1, "y": 2}'}
-    with FakeChatServer() as server:
-        whole = server.completion("")
-        whole["choices"][0]["message"]["tool_calls"] = [
-            {"id": "c1", "type": "function", "function": call}
-        ]
-        server._script = [whole, "done"]
+    with FakeChatServer([Reply("", tool_calls=[CLICK]), "done"]) as server:
         agent = clicker(target(server), language=ComputerUseLanguage())
         session = agent.run("t")
         bodies = [c.body for c in server.calls]
@@ -138,8 +154,7 @@ def test_any_chat_model_gets_the_computer_as_a_function(target: Any) -> None:
 
 
 def test_function_calls_over_the_responses_api(target: Any) -> None:
-    with FakeChatServer() as server:
-        server._script = [server.response(s) for s in ([ADD], "3")]
+    with FakeChatServer([Reply("", items=[ADD]), "3"]) as server:
         model = LLM(call_target=target(server), call_kwargs={"api": "responses"})
         session = clicker("manual", model=model, language=FunctionCallingLanguage()).run("t")
         bodies = [c.body for c in server.calls]
