@@ -145,35 +145,23 @@ def _order(task: str, page: str, start: str) -> str:
     if "button 'Place order'" not in page or wanted is None:
         return f"goto(url={start!r})"
     quantity, product, name, email, postcode = wanted.groups()
-    ids = {
-        label: _id(page, role, label)
-        for role, label in (
-            ("combobox", "Instrument"),
-            ("textbox", "Quantity"),
-            ("textbox", "Your name"),
-            ("textbox", "Email address"),
-            ("radio", "Home delivery"),
-            ("textbox", "Postcode"),
-            ("checkbox", "I accept the terms of sale"),
-            ("button", "Place order"),
-        )
-    }
-    lines = [f"select(id={ids['Instrument']}, option={product!r})"]
+    # what is right already stays; a form that is right as a whole is sent, in a step of its own
+    lines = []
+    if f"combobox 'Instrument' value: {product} " not in page:
+        lines.append(f"select(id={_id(page, 'combobox', 'Instrument')}, option={product!r})")
     for label, text in (
         ("Quantity", quantity),
         ("Your name", name),
         ("Email address", email),
         ("Postcode", postcode),
     ):
-        lines.append(f"type(id={ids[label]}, content={text!r}, enter=False)")
-    for label in ("Home delivery", "I accept the terms of sale"):
-        if f"[{ids[label]}]" in page and not _is_checked(page, ids[label]):
-            lines.append(f"click(id={ids[label]})")
-    return "\n".join([*lines, f"click(id={ids['Place order']})"])
-
-
-def _is_checked(page: str, number: str) -> bool:
-    return bool(re.search(rf"\[{number}\] [^\n]*checked: true", page))
+        if not re.search(rf"textbox '{label}' value: {re.escape(text)}(?= \w+:|$)", page, re.M):
+            number = _id(page, "textbox", label)
+            lines.append(f"type(id={number}, content={text!r}, enter=False)")
+    for role, label in (("radio", "Home delivery"), ("checkbox", "I accept the terms of sale")):
+        if f"{role} '{label}' checked: true" not in page:
+            lines.append(f"click(id={_id(page, role, label)})")
+    return "\n".join(lines) or _click(page, "button", "Place order")
 
 
 def _id(page: str, role: str, name: str) -> str:
