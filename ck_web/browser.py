@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from ck_pro.events import BrowserAction
-from ck_pro.exceptions import BrowserServerError
+from ck_pro.exceptions import BrowserServerError, ToolError
 from ck_web import sandbox
 from ck_web.client import LEAN, BrowserClient, RequestRefused
 from ck_web.config import WebEnvConfig
@@ -22,7 +24,7 @@ from ck_web.wire import TELLING, file_to_upload, wire_fields
 from web_server.contract import Observation, ObserveOptions, PerformAction
 
 _NEWS_LENGTH = 300
-_MAX_UPLOAD = 37_000_000  # the server takes 50 MB, and a file grows by a third on the wire
+_MAX_UPLOAD = 50_000_000  # as many bytes as the server takes
 
 
 class Browser:
@@ -169,21 +171,21 @@ class Browser:
 
         Raises:
             RequestRefused: the action could not be done.
-            ToolError: a file to upload cannot be read.
+            ToolError: a file to upload cannot be read, or a text is too long for the wire.
         """
         role, name = self.state.element(action.target)
         fields = wire_fields(action)
         if action.name == "upload":
             fields["files"] = self._files(action.arguments["paths"])
-        request = PerformAction(
-            **LEAN.model_dump(),
-            **fields,
-            browserId=self.state.browser_id,
-            pageId=self.state.page_id,
-            targetElementType=role,
-            targetElementName=name,
-            observe=action.name not in TELLING,
-        )
+        fields.update(browserId=self.state.browser_id, pageId=self.state.page_id)
+        fields.update(targetElementType=role, targetElementName=name)
+        fields.update(LEAN.model_dump(), observe=action.name not in TELLING)
+        try:
+            request = PerformAction.model_validate(fields)
+        except ValidationError as e:
+            first = e.errors(include_url=False, include_input=False)[0]
+            field = ".".join(str(part) for part in first["loc"])
+            raise ToolError(f"not possible: {field}: {first['msg']}") from None
         message, seen = self.client.perform(request)
         if action.name not in TELLING:
             self.take(seen or self.look(LEAN))

@@ -104,6 +104,7 @@ def _items(value: Any) -> Any:
 
 
 Text = Annotated[str, BeforeValidator(_text), Field(max_length=MAX_TEXT)]
+FileContent = Annotated[str, BeforeValidator(_text), Field(max_length=100_000_000)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 FlagOn = Annotated[bool, BeforeValidator(_flag_on)]
 Mapping = Annotated[dict[str, Any] | None, BeforeValidator(_mapping)]
@@ -223,7 +224,7 @@ class UploadFile(Wire):
 
     name: Text = "file"
     mimeType: Text = "application/octet-stream"
-    buffer: Text = ""
+    buffer: FileContent = ""
 
 
 class PerformAction(PageRequest, ObserveOptions):

@@ -210,6 +210,19 @@ def test_further_actions_on_the_wire(
     env.close()
 
 
+def test_what_the_wire_cannot_carry_is_told(wire: FakeWire, tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(1_500_000))
+    env = _env(wire, tmp_path)
+    asked = len(wire.requests)
+    said = env.step_state(f"type [4] {'x' * 1_000_001}")
+    assert " failed: not possible: actionValue: " in said and len(said) < 300
+    assert " failed: not possible: x: " in env.step_state(f"move {'9' * 400} 1")
+    assert len(wire.requests) == asked
+    env.step_state("upload [4] large")
+    assert len(wire.requests[-1][1]["files"][0]["buffer"]) == 2_000_000
+    env.close()
+
+
 def test_uploads_come_from_the_working_directory_alone(wire: FakeWire, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
