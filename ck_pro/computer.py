@@ -58,6 +58,12 @@ def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerActi
         ParseError: they mean none; its text tells the model what to mend.
     """
     given = {k: v for k, v in arguments.items() if v is not None}
+    known = COMPUTER_PARAMETERS["properties"]
+    if unknown := [k for k in given if k not in known]:  # not even those that only we may set
+        raise ParseError(
+            f"The call of {COMPUTER} cannot be used: it takes no {unknown[0]!r}; "
+            f"it takes: {', '.join(known)}"
+        )
     if isinstance(given.get("keys"), str):
         given["keys"] = given["keys"].split("+") if len(given["keys"]) > 1 else [given["keys"]]
     if isinstance(given.get("path"), list):
@@ -68,9 +74,8 @@ def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerActi
         first = e.errors(include_url=False)[0]
         where = ".".join(str(p) for p in first["loc"])
         said = first["msg"].removeprefix("Value error, ")
-        raise ParseError(
-            f"This use of {COMPUTER} is not one: {f'{where}: ' * bool(where)}{said}"
-        ) from None
+        at = f"{where}: " if where else ""
+        raise ParseError(f"The call of {COMPUTER} cannot be used: {at}{said}") from None
 
 
 def _point(given: Any) -> Any:

@@ -37,6 +37,7 @@ WAIT_SECONDS = 1.0
 _PLACES = LEAN.model_copy(update={"elements": True})
 _SCREEN = _PLACES.model_copy(update={"screenshot": "plain", "imageFormat": "jpeg"})
 _FRESH_SECONDS = 0.5  # a look right after an act is that act's: carets blink, prompts need not
+_AROUND = 3  # so many elements around a point are told
 _NEVER = (float("-inf"), "")
 _NOTHING = "; nothing changed"
 _ID = re.compile(r"^\[\d+\] ")
@@ -107,7 +108,7 @@ class ComputerEnv(WebEnv):
 
     def named(self, action: Action) -> Action:
         """The action with the element that lies there, or has the focus, as its `target`."""
-        if not isinstance(action, ComputerAction) or action.target:
+        if not isinstance(action, ComputerAction):
             return action
         with self._lock, self._browser.explained():
             self._see(_PLACES)  # the page may have changed while the model was thinking
@@ -115,7 +116,7 @@ class ComputerEnv(WebEnv):
                 target = _ID.sub("", self._focused)
             else:
                 point = action.path[0] if action.path else action
-                target = element_at(self._elements, point.x, point.y)
+                target = elements_at(self._elements, point.x, point.y)
         return action.model_copy(update={"target": target})
 
     def _see(self, options: ObserveOptions) -> str:
@@ -129,14 +130,17 @@ class ComputerEnv(WebEnv):
         return image
 
 
-def element_at(elements: Mapping[str, Mapping[str, Any]], x: float | None, y: float | None) -> str:
-    """The smallest element around a point, as role and name; empty where there is none.
+def elements_at(elements: Mapping[str, Mapping[str, Any]], x: float | None, y: float | None) -> str:
+    """What lies around a point: `image 'cart' in button 'Buy'`; empty where nothing does.
+
+    The smallest element, and the next larger ones with names: what is clicked may be a picture in
+    a button, or lie below something else.
 
     Args:
         elements: `Observation.elements` of the wire, with boxes [x, y, width, height].
         x, y: CSS pixels of the viewport.
     """
-    found: list[tuple[float, str]] = []
+    found: list[tuple[float, str, str]] = []
     for element in elements.values():
         box, role = element.get("box"), element.get("role", "")
         if x is None or y is None or role == "RootWebArea":
@@ -145,8 +149,9 @@ def element_at(elements: Mapping[str, Mapping[str, Any]], x: float | None, y: fl
             continue
         left, top, width, height = box
         if left <= x < left + width and top <= y < top + height:
-            found.append((width * height, f"{role} {element.get('name', '')!r}"))
-    return min(found, default=(0.0, ""))[1]
+            found.append((width * height, role, element.get("name", "")))
+    named = [f"{r} {n!r}" for i, (_, r, n) in enumerate(sorted(found)) if n or i == 0]
+    return " in ".join(named[:_AROUND])
 
 
 def browser_action(action: ComputerAction) -> BrowserAction:

@@ -16,9 +16,6 @@ from typing import Any
 
 from ck_pro.model.types import Message
 
-COMPUTER_TOOLS = ("computer", "computer_use_preview")
-"""Types of the built-in tool by which a model uses a computer: the newer and the older one."""
-
 Item = dict[str, Any]
 _RENAMED = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 

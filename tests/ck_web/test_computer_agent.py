@@ -20,7 +20,7 @@ from ck_pro.language import CodeLanguage, ComputerUseLanguage
 from ck_pro.model import Reply
 from ck_pro.session import StopReason
 from ck_pro.testing import FakeChatServer, ScriptedLLM
-from ck_web.computer import ComputerAgent, ComputerEnv, browser_action, chord, element_at
+from ck_web.computer import ComputerAgent, ComputerEnv, browser_action, chord, elements_at
 from ck_web.main import cli
 
 LINK = {"role": "link", "name": "Lamps", "box": [10, 20, 100, 20]}
@@ -67,9 +67,13 @@ def test_chords() -> None:
 
 def test_the_element_at_a_point_is_the_smallest_around_it() -> None:
     elements = {"3": PAGE, "4": LINK, "5": {"role": "StaticText", "name": "x", "box": []}}
-    assert element_at(elements, 50, 30) == "link 'Lamps'"
-    assert element_at(elements, 50, 60) == "main ''"
-    assert element_at(elements, None, None) == element_at({}, 1, 1) == ""
+    assert elements_at(elements, 50, 30) == "link 'Lamps'"
+    assert elements_at(elements, 50, 60) == "main ''"
+    assert elements_at(elements, None, None) == elements_at({}, 1, 1) == ""
+    cart = {"role": "image", "name": "cart", "box": [20, 25, 9, 9]}
+    assert elements_at({**elements, "6": cart}, 22, 30) == "image 'cart' in link 'Lamps'"
+    odd = {"7": {"role": "Canvas", "box": "0,0,9,9"}, "8": {"role": "x", "box": [0, 0]}}
+    assert elements_at(odd, 1, 1) == ""
 
 
 # --- the environment ---------------------------------------------------------------------------
@@ -140,6 +144,8 @@ def test_what_an_act_would_act_on(env: ComputerEnv, monkeypatch: pytest.MonkeyPa
     )
     assert env.named(computer_action({"action": "type", "text": "x"})).target == "textbox 'Find'"
     path = [[15, 25], [500, 500]]
+    claimed = computer_action({"action": "click", "x": 50, "y": 30}, target="link 'harmless'")
+    assert env.named(claimed).target == "link 'Lamps'"
     assert env.named(computer_action({"action": "drag", "path": path})).target == "link 'Lamps'"
     goto = BrowserAction(name="goto", value="x")
     assert env.named(goto) is goto

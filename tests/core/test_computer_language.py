@@ -116,7 +116,9 @@ def test_any_arguments_are_read_or_refused(given: dict[str, Any]) -> None:
         ({"action": "click", "x": float("nan"), "y": 1}, "finite"),
         ({"action": "wait", "ms": -1}, "ms: "),
         ({}, "action: Field required"),
-        ({"action": "click", "x": 1, "y": 2, "element": 3}, "element: "),
+        ({"action": "click", "x": 1, "y": 2, "element": 3}, "takes no 'element'; it takes: action"),
+        ({"action": "wait", "target": "link 'harmless'"}, "takes no 'target'"),
+        ({"action": "wait", "pending_safety_checks": []}, "takes no 'pending_safety_checks'"),
     ],
 )
 def test_what_is_no_act(given: dict[str, Any], says: str) -> None:
