@@ -128,6 +128,19 @@ function visitOffScreen(element, tag, c) {
   }
 }
 
+// Long tables off screen consist of these: cells with nothing but text. Told without asking for
+// their place.
+function isPlainCell(element, tag, c) {
+  if (tag !== 'td' || element.firstElementChild !== null || element.attributes.length > 0
+      || noted.click.has(element) || noted.hover.has(element)
+      || !element.checkVisibility({ visibilityProperty: true })) return false;
+  const style = getComputedStyle(element);
+  if (style.cursor === 'pointer' && !c.pointer || style.position !== 'static') return false;
+  c.row.cell();
+  c.row.text(transformed(element.textContent, style));
+  return true;
+}
+
 function visit(element, c) {
   const tag = tagOf(element);
   if (SKIPPED.has(tag)) return;
@@ -135,6 +148,7 @@ function visit(element, c) {
     visitForm(element, c);
     return;
   }
+  if (c.row && !c.on && isPlainCell(element, tag, c)) return;
   const rect = element.getBoundingClientRect();
   const sized = rect.width > 0 && rect.height > 0;
   let on = sized && overlaps(rect, c.clip);

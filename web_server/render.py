@@ -52,7 +52,9 @@ class Node:
 
     def line(self) -> str:
         """The element as text, without its indentation."""
-        states = "".join(f" {state}" for state in self.states if not state.startswith("@"))
+        states = ""
+        if self.states:
+            states = "".join(f" {state}" for state in self.states if not state.startswith("@"))
         return f"[{self.id}] {self.role} '{safe_name(self.name)}'{states}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,6 +69,8 @@ class Node:
 
 def safe_name(name: str) -> str:
     """A name that fits one line and cannot be taken for another element's line."""
+    if "[" not in name and name.isprintable():
+        return name
     return _LOOKS_LIKE_LINE.sub("\\1\N{RIGHT SINGLE QUOTATION MARK}", _LINE_BREAKS.sub(" ", name))
 
 
