@@ -63,21 +63,40 @@ def open_events(folder: Path, *, seekable: bool = False) -> Iterator[BinaryIO]:
         JournalError: there is none, or it cannot be read; also while the file is read.
     """
     path, file = _opened(folder)
-    with file:
-        try:
-            if seekable and path.name == COMPRESSED_FILE:
-                with cast(BinaryIO, TemporaryFile()) as unpacked:
-                    shutil.copyfileobj(file, unpacked, _PIECE)
-                    unpacked.seek(0)
-                    yield unpacked
-            else:
-                yield file
-        except (OSError, EOFError) as e:
-            raise JournalError(f"cannot read {path}: {_reason(e)}") from None
-        except Exception as e:
-            if type(e).__name__ != "ZstdError":  # a class of a package that may be missing
-                raise
-            raise JournalError(f"cannot read {path}: broken: {e}") from None
+    with file, _readable(path):
+        if not (seekable and path.name == COMPRESSED_FILE):
+            yield file
+            return
+        with cast(BinaryIO, TemporaryFile()) as unpacked:
+            try:
+                _copy(file, path, unpacked)
+            except OSError as e:
+                raise JournalError(f"cannot unpack {path} for reading: {_reason(e)}") from None
+            unpacked.seek(0)
+            yield unpacked
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """What goes wrong in reading a file, as one clear line."""
+    try:
+        yield
+    except (OSError, EOFError) as e:
+        raise JournalError(f"cannot read {path}: {_reason(e)}") from None
+    except Exception as e:
+        if type(e).__name__ != "ZstdError":  # a class of a package that may be missing
+            raise
+        raise JournalError(f"cannot read {path}: broken: {e}") from None
+
+
+def _copy(source: BinaryIO, path: Path, target: BinaryIO) -> None:
+    """Copy a file; errors in reading it are a `JournalError`, those in writing an `OSError`."""
+    while True:
+        with _readable(path):
+            piece = source.read(_PIECE)
+        if not piece:
+            return
+        target.write(piece)
 
 
 def _opened(folder: Path) -> tuple[Path, BinaryIO]:
@@ -164,8 +183,8 @@ def restore_journal(folder: Path) -> None:
     if not packed.exists():
         return
     if not plain.exists():
-        with open_events(folder) as lines:
-            _put(plain, lambda f: shutil.copyfileobj(lines, f, _PIECE), times_of=packed)
+        with _opened(folder)[1] as lines:
+            _put(plain, lambda f: _copy(lines, packed, f), times_of=packed)
     elif not _begins_with(plain, packed):
         raise JournalError(f"{folder} holds two different journals; move {packed.name} away")
     packed.unlink()

@@ -13,6 +13,8 @@ import click
 from ck_pro.exceptions import CKError, InputError
 from ck_pro.trajectory.images import OutputError
 
+WORK_FOLDER = "work"
+"""Where, in a task's folder, its agents' code works."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 

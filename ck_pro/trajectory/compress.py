@@ -16,10 +16,9 @@ from ck_pro.journal import (
     Journal,
     compress_journal,
     has_ended,
-    is_journal,
 )
 from ck_pro.journal.packed import LEVEL, require_zstd
-from ck_pro.trajectory.commands import ExitCode, run_command
+from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, run_command
 
 EPILOG = """
 \b
@@ -73,16 +72,18 @@ def cli(folders: tuple[Path, ...], level: int, unfinished: bool, undo: bool) -> 
 
 
 def _journals_below(folder: Path) -> Iterator[Path]:
-    """The folders of all journals at any depth, earlier attempts of tasks among them.
+    """The folders of all journals at any depth, earlier attempts of tasks among them; what agents
+    left in their working folders is none of ours.
 
     Raises:
         InputError: there is none.
     """
     names = (EVENTS_FILE, COMPRESSED_FILE)
-    found = sorted({p.parent for name in names for p in folder.rglob(name)})
-    if not found:
+    found = {p.parent for name in names for p in folder.rglob(name)}
+    ours = [f for f in sorted(found) if WORK_FOLDER not in f.relative_to(folder).parts]
+    if not ours:
         raise InputError(f"{folder}: no journal in it or below it")
-    yield from (f for f in found if is_journal(f))
+    yield from ours
 
 
 def _pack(journal: Path, level: int, unfinished: bool, totals: Totals) -> None:

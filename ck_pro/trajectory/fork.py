@@ -16,10 +16,9 @@ import click
 from ck_pro.exceptions import ConfigError, InputError, JournalError
 from ck_pro.journal import FORKED, Journal, is_journal, journal_folders, read_events
 from ck_pro.model.targets import check_target
-from ck_pro.trajectory.commands import ExitCode, run_command
+from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, run_command
 from ck_pro.trajectory.images import OutputError
 
-WORK_FOLDER = "work"
 EPILOG = """
 \b
 NEW gets the journal of the old run up to the beginning of STEP of its main

@@ -10,6 +10,7 @@ One sink per journal. `python -m ck_pro.trajectory.spans` makes the same spans o
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -17,6 +18,8 @@ from typing import Any
 
 from ck_pro.exceptions import ConfigError
 from ck_pro.trajectory.span_maker import Attributes, Kind, SpanMaker
+
+_log = logging.getLogger(__name__)
 
 
 class SpanSink:
@@ -41,11 +44,18 @@ class SpanSink:
         self._maker = SpanMaker(_TracerEmitter(tracer), texts=texts)
         self._maker.know(before)
         self._lock = threading.Lock()
+        self._broken = False
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take an event as `Journal.append` returns it; from any thread."""
         with self._lock:
-            self._maker.take(event)
+            if self._broken:
+                return
+            try:
+                self._maker.take(event)
+            except Exception:  # noqa: BLE001 - who only watches must not end a run
+                _log.exception("the spans of this run failed and are not made any more")
+                self._broken = True
 
     def close(self) -> None:
         """End the spans that are open still: those of a run that was cut off."""

@@ -98,6 +98,20 @@ def test_what_cannot_be_compressed_on_close_stays(
     assert "No space left on device; it stays as it is" in caplog.text
 
 
+def test_no_room_to_make_it_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = _write(tmp_path)
+    compress_journal(tmp_path)
+
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(JournalError, match=r"cannot open .*events\.jsonl: No space left"):
+        Journal(tmp_path)
+    assert _files(tmp_path) == {COMPRESSED_FILE}
+    assert list(read_events(tmp_path)) == events
+
+
 def test_writing_goes_on_in_plain(tmp_path: Path) -> None:
     events = _write(tmp_path)
     compress_journal(tmp_path)

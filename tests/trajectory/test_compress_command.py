@@ -27,6 +27,7 @@ def _export(run: Path, name: str) -> bytes:
     return out.read_bytes()
 
 
+@pytest.mark.integration
 def test_a_run_is_compressed_and_exported_the_same(
     run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -46,6 +47,15 @@ def test_a_run_is_compressed_and_exported_the_same(
     assert "2 journals: " in capsys.readouterr().out
     assert not list(run_folder.glob("*/*.zst"))
     assert _export(run_folder, "c.jsonl").replace(b"c_images", b"a_images") == before
+
+
+def test_an_agents_own_files_are_left_alone(run_folder: Path) -> None:
+    inner = run_folder / "sum" / "work" / "inner"
+    shutil.copytree(run_folder / "sum", inner, ignore=lambda *_: ["work"])
+    assert compress.main([str(run_folder)]) == 0
+    assert (inner / EVENTS_FILE).exists()
+    assert compress.main([str(run_folder / "sum" / "work")]) == 0  # unless asked for by name
+    assert not (inner / EVENTS_FILE).exists()
 
 
 def test_what_is_open_stays(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

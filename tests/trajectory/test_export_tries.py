@@ -19,6 +19,7 @@ from ck_pro.journal import journal_folders
 from ck_pro.trajectory.export import main
 from ck_pro.trajectory.job import FORMATS
 
+pytestmark = pytest.mark.integration
 LLAMA_FACTORY = Path(__file__).with_name("llama_factory_probe.py")
 MAIN = ["--agent", "ck_agent"]
 
@@ -90,7 +91,6 @@ def test_preferences_come_of_tries(until_right: Path, tmp_path: Path, form: str)
 
 
 @pytest.mark.slow
-@pytest.mark.integration
 @pytest.mark.parametrize("format_", FORMATS)
 def test_every_format_is_loaded_by_its_own_library(
     until_right: Path, tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch

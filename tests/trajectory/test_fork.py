@@ -55,6 +55,7 @@ def test_from_the_beginning_of_a_compressed_journal(origin: Path, tmp_path: Path
     assert {p.name for p in origin.iterdir()} == before
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("reply", "answer"), [(None, "London"), ("It is Rome.", "It is Rome.")])
 def test_the_runner_goes_on_with_a_fork(
     origin: Path, tmp_path: Path, reply: str | None, answer: str

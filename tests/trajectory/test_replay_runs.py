@@ -41,6 +41,7 @@ def _steps(row: dict[str, Any]) -> Any:
     return plain(row["session"])
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("form", ["rows", "run", "task", "journal", "compressed"])
 def test_every_form_of_a_run_reproduces_it(samples: Samples, tmp_path: Path, form: str) -> None:
     recorded = {r["id"]: r for r in read_lines(samples.good)}
@@ -82,6 +83,7 @@ def test_tries_come_in_the_order_in_which_they_were_made(tmp_path: Path) -> None
     assert said == ["first", "second", "first", "second"]  # then from the beginning
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("form", ["rows", "journals"])
 def test_a_run_with_several_tries_is_reproduced(tmp_path: Path, form: str) -> None:
     options = RunOptions(tries=TryOptions(tries=4, until="em"))

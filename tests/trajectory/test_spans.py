@@ -303,6 +303,20 @@ def test_a_resumed_run_knows_its_agents(tmp_path: Path, exported: tuple[Any, Any
 
 
 @pytest.mark.integration
+def test_a_fault_of_the_sink_does_not_end_the_run(
+    tmp_path: Path, exported: tuple[Any, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = telemetry.SpanSink(exported[0])
+    with Journal(tmp_path, listener=sink.take) as journal:
+        journal.append("session", sid="s", data={"task": "t", "agent": "solo"})
+        journal.append("started", sid="s")  # without a name
+        journal.append("status", sid="s", data={"status": "done"})
+    sink.close()
+    assert "the spans of this run failed" in caplog.text
+    assert [s.name for s in exported[1].get_finished_spans()] == ["invoke_agent solo"]
+
+
+@pytest.mark.integration
 def test_the_names_are_those_of_the_conventions(samples: Samples) -> None:
     from opentelemetry.semconv._incubating.attributes import error_attributes as error
     from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
