@@ -59,8 +59,10 @@ def _browser_use_names(text: str) -> set[str]:
         element = re.match(r"(?:\|[^|]*\|)?\*?\[\d+\]<(\w+)", told)
         if element:
             element_depth = depth
-            if element[1] in ("input", "select", "textarea"):
-                found.add(words)  # a field's label is a line of its own, before it
+            if re.search(r"type=(checkbox|radio)\b", told):
+                element_depth = depth - 1  # its label is a line of its own, after it
+            elif element[1] in ("input", "select", "textarea"):
+                found.add(words)  # its label is a line of its own, before it
         elif told:
             if element_depth is not None and depth > element_depth:
                 found.add(told)

@@ -27,6 +27,12 @@ def test_what_is_usable_by_id_is_counted(contender: str, text: str) -> None:
     assert found == {"sight": 2, "in_sight": 3, "page": wanted, "all": 25}
 
 
+def test_boxes_of_browser_use_are_named_after_them() -> None:
+    text = "[7]<label />\n\t[1]<input type=radio name=r />\n\tRadio 3\n[9]<button />\n\tSave"
+    found = usable("browser-use", text, "form", ["Radio 3", "Save", "Help"])
+    assert found["sight"] == 2
+
+
 def test_the_pages_have_what_is_said_of_them() -> None:
     for page, html in PAGES.items():
         for name in interactive(page):
