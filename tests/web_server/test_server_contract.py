@@ -178,3 +178,46 @@ def test_every_action_of_the_contract_is_there() -> None:
     from web_server.actions import ACTIONS, UNSETTLED
 
     assert set(ACTIONS) == set(contract.ACTION_NAMES) >= UNSETTLED
+
+
+def test_a_log_line_is_one_json_object() -> None:
+    import logging
+
+    from web_server.logs import FIELDS, JsonLines
+
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        exception = sys.exc_info()
+    record = logging.LogRecord("web_server", logging.ERROR, "f", 1, "a %s", ("b",), exception)
+    setattr(record, FIELDS, {"status": 500})
+    line = JsonLines().format(record)
+    told = json.loads(line)
+    assert "\n" not in line and told["message"] == "a b" and told["status"] == 500
+    assert told["level"] == "error" and told["time"].endswith("+00:00")
+    assert "ValueError" in told["traceback"]
+
+
+def test_counts_of_requests_are_safe_between_threads() -> None:
+    import threading
+
+    from web_server.metrics import Requests, render
+
+    requests = Requests()
+
+    def many() -> None:
+        for _ in range(200):
+            requests.begin()
+            requests.count("openPage", 200, 0.5)
+            requests.end()
+
+    threads = [threading.Thread(target=many) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert requests.wait_until_idle(1)
+    text = render({"browsers_free": 3}, requests)
+    assert 'web_server_requests_total{route="openPage",status="200"} 800\n' in text
+    assert 'web_server_request_seconds_total{route="openPage"} 400.0' in text
+    assert text.startswith("# HELP web_server_browsers_free ")
