@@ -13,7 +13,7 @@ _MEGABYTE = 1 << 20
 _SLACK = 16 * _MEGABYTE
 _QUICK = 64 * _MEGABYTE
 _SLACK_FILES = 1000
-_EVERY_SECONDS, _SHARE = 0.2, 50
+_EVERY_SECONDS, _SHARE = 1.0, 50
 _BLOCK = 512  # of `st_blocks`, whatever the file system's own are
 
 
