@@ -25,7 +25,7 @@ and maybe `reply`, to be taken in that step in place of the model's."""
 _TRY, _ASIDE = re.compile(r"try-\d+"), re.compile(r"attempt-\d+")
 _BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
 _MESSAGE = re.compile(rb'\{"kind":"message","sid":"[^"\\]*","data":\{"hash":"([0-9a-f]{32})",')
-_STATUS = b'{"kind":"status",'
+_TURNS = (b'{"kind":"status",', b'{"kind":"resumed",')
 
 
 def journal_folders(path: Path) -> list[Path]:
@@ -94,25 +94,26 @@ def has_ended(folder: Path) -> bool:
     ended = False
     with open_events(folder) as file:
         for number, _, line in _whole_lines(file):
-            if line.startswith(_STATUS):
-                event = parsed(folder / EVENTS_FILE, number, line)
-                if event.get("parent") is None:
-                    ended = ends_run(event)
+            if line.startswith(_TURNS):
+                ended = ended_after(parsed(folder / EVENTS_FILE, number, line), ended)
     return ended
 
 
-def ends_run(event: Mapping[str, Any]) -> bool:
-    """Whether a `status` event is that of a main session that came to its end."""
-    return event.get("parent") is None and event["data"].get("status") != "in_progress"
+def ended_after(event: Mapping[str, Any], before: bool) -> bool:
+    """Whether a run has ended after an event, given whether it had before."""
+    if event.get("parent") is not None or event["kind"] not in ("status", "resumed"):
+        return before
+    return event["kind"] == "status" and event["data"].get("status") != "in_progress"
 
 
 def known_messages(file: BinaryIO, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What a writer must know of the lines before: ("message", its hash) and ("status", event)."""
+    """What a writer must know of the lines before: ("message", its hash), and ("turn", event) where
+    a run ended or went on."""
     for number, _, line in _whole_lines(file):
         if line.startswith(b'{"kind":"message"'):
             yield "message", {"hash": _hash_of(line, path, number)}
-        elif line.startswith(_STATUS):
-            yield "status", parsed(path, number, line)
+        elif line.startswith(_TURNS):
+            yield "turn", parsed(path, number, line)
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:

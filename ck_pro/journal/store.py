@@ -29,7 +29,7 @@ from ck_pro.journal.packed import (
     restore_journal,
     sync_folder,
 )
-from ck_pro.journal.reading import BLOB, BLOBS_FOLDER, ESCAPED, ends_run, known_messages
+from ck_pro.journal.reading import BLOB, BLOBS_FOLDER, ESCAPED, ended_after, known_messages
 
 _log = logging.getLogger(__name__)
 Fsync = Literal["never", "step", "always"]
@@ -193,8 +193,8 @@ class Journal:
             for kind, found in known_messages(file, path):
                 if kind == "message":
                     self._messages.add(found["hash"])
-                elif found.get("parent") is None:
-                    self._ended = ends_run(found)
+                else:
+                    self._ended = ended_after(found, self._ended)
         for partial in (path.parent / BLOBS_FOLDER).glob(".*"):
             partial.unlink()
 
@@ -205,8 +205,7 @@ class Journal:
         lines, new = self._compact(event)
         self._write(lines, sync=self._syncs(event["kind"]))
         self._messages.update(new)  # only now: they are on the disk
-        if event["kind"] == "status" and event["parent"] is None:
-            self._ended = ends_run(event)
+        self._ended = ended_after(event, self._ended)
 
     def _write(self, lines: Sequence[str], *, sync: bool) -> None:
         assert self._fd is not None

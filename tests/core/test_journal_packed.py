@@ -85,6 +85,17 @@ def test_on_close_when_the_run_ended(tmp_path: Path) -> None:
     assert _files(tmp_path / "a") == {COMPRESSED_FILE}
 
 
+def test_a_run_that_went_on_has_not_ended(tmp_path: Path) -> None:
+    _write(tmp_path)
+    with Journal(tmp_path, compress=True) as journal:
+        journal.append("resumed", sid="s")
+        journal.append("status", sid="child", parent="s", data={"status": "done"})
+    assert _files(tmp_path) == {EVENTS_FILE} and not has_ended(tmp_path)
+    with Journal(tmp_path, compress=True) as journal:
+        journal.append("status", sid="s", data={"status": "problem"})
+    assert _files(tmp_path) == {COMPRESSED_FILE} and has_ended(tmp_path)
+
+
 def test_what_cannot_be_compressed_on_close_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
