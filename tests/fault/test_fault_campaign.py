@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.worker,
     pytest.mark.integration,
     pytest.mark.slow,
+    pytest.mark.timeout(1800),  # on a busy machine; a timing decides nothing here
     pytest.mark.skipif(sys.platform != "linux", reason="finds what to kill by /proc"),
 ]
 HERE = Path(__file__).parent
