@@ -103,7 +103,7 @@ def ended_after(event: Mapping[str, Any], before: bool) -> bool:
     """Whether a run has ended after an event, given whether it had before."""
     if event.get("parent") is not None or event["kind"] not in ("status", "resumed"):
         return before
-    return event["kind"] == "status" and event["data"].get("status") != "in_progress"
+    return event["kind"] == "status" and bool(event["data"].get("status") != "in_progress")
 
 
 def known_messages(file: BinaryIO, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
