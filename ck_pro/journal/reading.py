@@ -51,9 +51,9 @@ def _is_try(folder: Path) -> bool:
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    """The folders in one, by name, numbers by their value."""
+    """The folders in one, by name, numbers by their value; hidden ones are half done."""
     return sorted(
-        (p for p in folder.iterdir() if p.is_dir()),
+        (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")),
         key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", p.name)],
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import JournalError, ReplayError
-from ck_pro.journal import journal_folders, read_events
+from ck_pro.journal import FORKED, journal_folders, read_events
 from ck_pro.model.backend import ChatRequest
 from ck_pro.model.elements import message_text, template_reply
 from ck_pro.model.normalise import normalise, normalise_task
@@ -214,6 +214,9 @@ class RunRecording:
                 session, context = sessions[sid]
                 context.phase, context.step = event["phase"], event["i"] or 0
                 self._add(session, data["messages"], data.get("output", ""), data, context)
+            elif event["kind"] == FORKED:  # from here on it worked in another folder
+                for _, context in sessions.values():
+                    context.workdir = str((folder / _WORK_FOLDER).resolve())
             elif event["kind"] == "model_failed":
                 place = (event["phase"], event["i"] or 0)
                 sessions[sid][0].failures[place] = str(data.get("error", ""))[:200]

@@ -265,7 +265,17 @@ def test_opening_waits_for_who_holds_the_folder(tmp_path: Path) -> None:
 
 
 def test_the_journals_of_a_run(tmp_path: Path) -> None:
-    names = ["a/try-2", "a/try-10", "a/attempt-1/try-1", "b", "b/attempt-1", "c10", "c9", "d/x"]
+    names = [
+        "a/try-2",
+        "a/try-10",
+        "a/attempt-1/try-1",
+        "b",
+        "b/attempt-1",
+        "c10",
+        "c9",
+        "d/x",
+        ".e",
+    ]
     for name in names:
         Journal(tmp_path / name).close()
 

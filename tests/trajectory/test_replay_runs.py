@@ -102,7 +102,7 @@ def test_a_run_with_several_tries_is_reproduced(tmp_path: Path, form: str) -> No
 def _call(target: str, content: str = "hi", *, system: str = "rules", **where: Any) -> str:
     messages = [{"role": "system", "content": system}, {"role": "user", "content": content}]
     facts = {"agent_path": ("solo",), "phase": "action", "task": "t", "sid": "live", **where}
-    instructions = f"{system}\n\n{content.split('|')[-1]}"
+    instructions = f"{system}\n\n{content.split('|')[-1]}" if "|" in content else system
     context = CallContext(instructions=instructions, **facts)
     return str(LLM(call_target=target)(messages, context=context))
 
@@ -158,6 +158,21 @@ def test_what_does_not_fit_fails_and_says_what(
     given = {"content": "[3] button 'Go'|Act.", **changed}
     with pytest.raises(ReplayError, match=says):
         _call(f"replay:{journal}", **given)
+
+
+def test_folders_of_a_run_and_of_its_fork(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        facts = {"task": "t", "agent": "solo", "path": ["solo"], "workdir": "/home/me/old"}
+        journal.append("session", sid="s", data=facts)
+        for n, folder in enumerate(["/home/me/old", str(tmp_path.resolve() / "work")]):
+            messages = [{"role": "system", "content": f"rules in {folder}"}]
+            data = {"messages": messages, "output": f"open('{folder}/x')"}
+            journal.append("model_call", sid="s", i=n, phase="action", data=data)
+            journal.append("forked", sid="s", i=1, data={"origin": "/home/me", "at": 1})
+    for step in range(2):
+        system, workdir = "rules in /home/me/new", "/home/me/new"
+        said = _call(f"replay:{tmp_path}", system=system, workdir=workdir, step=step)
+        assert said == "open('/home/me/new/x')"
 
 
 def test_the_comparison_can_be_left_out(journal: Path) -> None:
