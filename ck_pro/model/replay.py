@@ -6,13 +6,14 @@ a journal, or a file of output rows.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import ReplayError
-from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE, journal_folders
+from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE
 from ck_pro.model.backend import Backend, ChatRequest
 from ck_pro.model.elements import fill_reply
 from ck_pro.model.recording import Recording, each_text
@@ -20,7 +21,7 @@ from ck_pro.model.run_recording import RunRecording
 from ck_pro.model.types import RawReply, Usage
 
 _State = tuple[tuple[str, int, int], ...]
-"""Name, time of change, and size of each file: what is read again when one differs."""
+"""Name, time of change, and size: it is read again when one differs."""
 
 
 class ReplayBackend(Backend):
@@ -55,7 +56,8 @@ class ReplayBackend(Backend):
             ReplayError: it cannot be read.
         """
         try:
-            return _loaded(self.path.absolute(), _state(self.path))
+            with _LOADING:  # one object for all threads: it knows who was given what
+                return _loaded(self.path.absolute(), _state(self.path))
         except OSError as e:
             raise ReplayError(
                 f"replay: cannot read the recording {self.path}: {e.strerror}"
@@ -89,18 +91,18 @@ class ReplayBackend(Backend):
 def _state(path: Path) -> _State:
     if not path.is_dir():
         return (_file_state(path),)
-    found = [folder / name for folder in journal_folders(path) for name in _FORMS]
-    if not found:
-        raise ReplayError(f"replay: {path}: no journal in it")
-    return tuple(_file_state(f) for f in found if f.exists())
-
-
-_FORMS = (EVENTS_FILE, COMPRESSED_FILE)
+    # of a whole run only the folder itself: to look at each journal in each call would take longer
+    # than all else, and a run that is being replayed does not change
+    own = (path / name for name in (EVENTS_FILE, COMPRESSED_FILE))
+    return (_file_state(path), *(_file_state(f) for f in own if f.exists()))
 
 
 def _file_state(path: Path) -> tuple[str, int, int]:
     stat = path.stat()
     return str(path), stat.st_mtime_ns, stat.st_size
+
+
+_LOADING = threading.Lock()
 
 
 @lru_cache(maxsize=16)

@@ -71,7 +71,10 @@ class RunRecording:
         self._lock = threading.Lock()
         try:
             if path.is_dir():
-                for folder in journal_folders(path):
+                folders = journal_folders(path)
+                if not folders:
+                    raise ReplayError(f"replay: {path}: no journal in it")
+                for folder in folders:
                     self._read_journal(folder)
             else:
                 self._read_rows(path)
