@@ -174,11 +174,12 @@ def main(
     contenders: list[Contender] = []
     with Site() as site, sync_playwright() as playwright:
         try:
-            contenders += [Floor(playwright, mouse=False), Floor(playwright, mouse=True)]
-            contenders.append(Ours(site.host, sessions + 1))
+            contenders += peers(wanted, peer_python, mcp)  # first, as one may be missing
+            for mouse in (True, False):
+                contenders.insert(0, Floor(playwright, mouse=mouse))
             jpeg = {"screenshot": "plain", "imageFormat": "jpeg"}
-            contenders.append(Ours(site.host, sessions + 1, "ours + jpeg", **jpeg))
-            contenders += peers(wanted, peer_python, mcp)
+            for name, further in (("ours + jpeg", jpeg), ("ours", {})):
+                contenders.insert(2, Ours(site.host, sessions + 1, name, **further))
             record = run(contenders, site, chosen, rounds, sessions)
         except PeerMissing as e:
             raise click.ClickException(str(e)) from None

@@ -141,17 +141,19 @@ def plot(record: dict[str, Any], path: str) -> None:
     from matplotlib import pyplot
 
     pages = list(record["pages"])
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2))
-    _bars(left, pages, {p: _medians(record["pages"][p]["click"]) for p in pages})
-    left.set_ylabel("ms, logarithmic")
-    left.set_title("A click and the observation after it")
-    _bars(right, pages, {p: record["pages"][p]["tokens"] for p in pages})
-    right.set_ylabel("tokens, logarithmic")
-    right.set_title("What the model reads")
+    names = [name for name in record["opening"] if "+ jpeg" not in name]
+    colors = {name: f"C{i}" for i, name in enumerate(names)}
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.6))
+    _bars(left, {page: _medians(record["pages"][page]["click"]) for page in pages}, colors)
+    left.set_title("A click and the observation after it, ms")
+    readers = {name: color for name, color in colors.items() if "," not in name}
+    _bars(right, {page: record["pages"][page]["tokens"] for page in pages}, readers)
+    right.set_title("What the model reads, tokens")
     for axes in (left, right):
         axes.set_yscale("log")
-        axes.legend(fontsize=7)
-    figure.tight_layout()
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(*left.get_legend_handles_labels(), loc="lower center", ncols=4, frameon=False)
+    figure.tight_layout(rect=(0, 0.12, 1, 1))
     figure.savefig(path)
     pyplot.close(figure)
 
@@ -160,15 +162,15 @@ def _medians(times: dict[str, list[float]]) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items() if values}
 
 
-def _bars(axes: Any, pages: list[str], values: dict[str, dict[str, Any]]) -> None:
-    names = [
-        name for name in dict.fromkeys(n for v in values.values() for n in v) if "+ j" not in name
-    ]
+def _bars(axes: Any, values: dict[str, dict[str, Any]], colors: dict[str, str]) -> None:
+    """A group of bars for each page, one bar for each contender that has a value there."""
+    names = [name for name in colors if any(value.get(name) for value in values.values())]
     size = 0.8 / len(names)
     for i, name in enumerate(names):
-        places = [j + i * size for j in range(len(pages))]
-        axes.bar(places, [values[page].get(name) or 0 for page in pages], size, label=name)
-    axes.set_xticks([j + 0.4 - size / 2 for j in range(len(pages))], pages)
+        places = [group + i * size for group in range(len(values))]
+        heights = [value.get(name) or 0 for value in values.values()]
+        axes.bar(places, heights, size, label=name, color=colors[name])
+    axes.set_xticks([group + 0.4 - size / 2 for group in range(len(values))], list(values))
 
 
 @click.command()
