@@ -27,6 +27,8 @@ class ExecutorSettings(KwargsInitializable):
     call_timeout: float | None = None
     """Seconds that one call of a tool or sub-agent may take."""
     memory_mb: int = 2048
+    disk_mb: int = 4096
+    """Megabytes by which the code may let the working directory grow."""
     network: bool = False
     max_output: int = 65_536
     """Bytes of output that are kept of one step."""
