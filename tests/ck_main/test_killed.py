@@ -16,6 +16,7 @@ from ck_pro.testing import FakeChatServer
 from ck_pro.testing.chat_server import ChatCall, Fault
 
 pytestmark = pytest.mark.worker
+PATIENCE = 900.0  # seconds; only a hang takes so long
 
 
 class Model:
@@ -42,7 +43,7 @@ class Model:
             self.asked.append((name, seed))
         if self.hang_at == (name, seed):
             self.reached.set()
-            self.release.wait(120)
+            self.release.wait(PATIENCE)
             return Fault(drop="before")
         return f"Thought: x.\n```python\nstop({self.answers.get(seed, 'good')!r})\n```"
 
@@ -58,18 +59,22 @@ def command(folder: Path, url: str, *more: object) -> list[str]:
 def interrupted(model: Model, args: list[str], number: signal.Signals) -> int:
     """Run until the model hangs, send a signal, and wait."""
     process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not model.reached.wait(0.1):
-        assert process.poll() is None, process.communicate()
-    process.send_signal(number)
-    _, err = process.communicate(timeout=120)
+    try:
+        while not model.reached.wait(0.1):
+            assert process.poll() is None, process.communicate()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=PATIENCE)
+    finally:
+        model.release.set()
+        process.kill()
+        process.communicate()
     assert "Traceback" not in err
-    model.release.set()
     model.hang_at = None
     return process.returncode
 
 
 def finished(args: list[str]) -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run(args, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(args, capture_output=True, text=True, timeout=PATIENCE)
     assert "Traceback" not in done.stderr
     return done
 

@@ -12,6 +12,7 @@ import pytest
 from test_main import PLAN, code_reply, reply, write_lines
 
 pytestmark = pytest.mark.worker
+PATIENCE = 900.0  # seconds; only a hang takes so long
 
 HANGS = "open('begun', 'w').close()\nimport time\ntime.sleep(600)"
 
@@ -37,7 +38,7 @@ def ids(folder: Path) -> list[str]:
 
 
 def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + PATIENCE
     while not path.exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -53,13 +54,13 @@ def test_the_same_command_continues(tmp_path: Path, number: signal.Signals, work
     process = subprocess.Popen(first, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(tmp_path / "out" / "b" / "work" / "begun", process)
     process.send_signal(number)
-    out, err = process.communicate(timeout=90)
+    out, err = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in err
     if number is not signal.SIGKILL:
         assert process.returncode == 130, err
         assert "b: stopped before its end" in err and " tasks, " in out
     assert "b" not in ids(tmp_path)
-    again = subprocess.run(command(tmp_path, hangs=""), capture_output=True, text=True, timeout=90)
+    again = subprocess.run(command(tmp_path, hangs=""), capture_output=True, text=True, timeout=PATIENCE)
     assert again.returncode == 0, again.stderr
     assert sorted(ids(tmp_path)) == ["a", "b", "c"]
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
@@ -80,5 +81,5 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     wait_for(tmp_path / "out" / "a" / "work" / "begun", process)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=90)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and "Traceback" not in err, err
