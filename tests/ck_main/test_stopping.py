@@ -60,7 +60,9 @@ def test_the_same_command_continues(tmp_path: Path, number: signal.Signals, work
         assert process.returncode == 130, err
         assert "b: stopped before its end" in err and " tasks, " in out
     assert "b" not in ids(tmp_path)
-    again = subprocess.run(command(tmp_path, hangs=""), capture_output=True, text=True, timeout=PATIENCE)
+    again = subprocess.run(
+        command(tmp_path, hangs=""), capture_output=True, text=True, timeout=PATIENCE
+    )
     assert again.returncode == 0, again.stderr
     assert sorted(ids(tmp_path)) == ["a", "b", "c"]
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
