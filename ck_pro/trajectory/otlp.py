@@ -10,7 +10,8 @@ import hashlib
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ck_pro.trajectory.span_maker import Attributes, Kind
+from ck_pro.trajectory.span_attributes import Attributes
+from ck_pro.trajectory.span_maker import Kind
 
 _KINDS = {"internal": 1, "client": 3}
 _ERROR = 2

@@ -18,32 +18,25 @@ asked for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from ck_pro.model.targets import split_target
+from ck_pro.trajectory.span_attributes import (
+    PARAMS,
+    USAGE,
+    Attributes,
+    error_type,
+    given,
+    is_number,
+    json_text,
+    messages_text,
+    nanoseconds,
+    provider_of,
+)
 from ck_pro.trajectory.tries import value_at
 
 Kind = Literal["internal", "client"]
-Attributes = dict[str, Any]
-_PARAMS = {
-    "temperature": "gen_ai.request.temperature",
-    "top_p": "gen_ai.request.top_p",
-    "top_k": "gen_ai.request.top_k",
-    "max_tokens": "gen_ai.request.max_tokens",
-    "max_completion_tokens": "gen_ai.request.max_tokens",
-    "seed": "gen_ai.request.seed",
-    "frequency_penalty": "gen_ai.request.frequency_penalty",
-    "presence_penalty": "gen_ai.request.presence_penalty",
-}
-_USAGE = {
-    "prompt_tokens": "gen_ai.usage.input_tokens",
-    "completion_tokens": "gen_ai.usage.output_tokens",
-    "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
-    "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
-}
 _TOTALS = ("prompt_tokens", "completion_tokens")
 _OUTSIDE = frozenset({"task", "eval", "row", "forked"})
 """Kinds of events that are about a run, not in it."""
@@ -113,7 +106,7 @@ class SpanMaker:
         session = self._sessions.get(sid)
         if session is None:  # of a run whose beginning was not seen
             session = self._sessions[sid] = _Session("agent", event.get("parent"), "unknown")
-        at = _nanoseconds(event["time"])
+        at = nanoseconds(event["time"])
         if session.span is None and kind != "status":
             self._begin(sid, session, at, event)
         handler = _HANDLERS.get(kind)
@@ -135,7 +128,7 @@ class SpanMaker:
         parent = event.get("parent")
         if parent is None:
             self._conversation = self._conversation or event["sid"]
-        return _Session(str(data.get("agent") or "agent"), parent, _provider(target))
+        return _Session(str(data.get("agent") or "agent"), parent, provider_of(target))
 
     def _begin(self, sid: str, session: _Session, at: int, event: Mapping[str, Any]) -> None:
         above = self._sessions.get(session.parent or "")
@@ -147,9 +140,9 @@ class SpanMaker:
         }
         if self.texts and event["kind"] == "session":
             task = [{"role": "user", "content": event["data"].get("task", "")}]
-            attributes["gen_ai.input.messages"] = _messages(task)
+            attributes["gen_ai.input.messages"] = messages_text(task)
         name = f"invoke_agent {session.agent}"
-        session.span = self.emitter.start(name, "internal", parent, at, _given(attributes))
+        session.span = self.emitter.start(name, "internal", parent, at, given(attributes))
 
     def _on_status(
         self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
@@ -170,8 +163,8 @@ class SpanMaker:
             self.emitter.end(span, at, {}, "")
         session.calls.clear()
         self._end_code(session, at, {})
-        totals = {_USAGE[k]: session.tokens[k] for k in _TOTALS}
-        self.emitter.end(session.span, at, _given({**facts, **totals}), error)
+        totals = {USAGE[k]: session.tokens[k] for k in _TOTALS}
+        self.emitter.end(session.span, at, given({**facts, **totals}), error)
         session.span = None
 
     # --- model calls ---------------------------------------------------------------------------
@@ -189,8 +182,8 @@ class SpanMaker:
             "gen_ai.request.model": asked,
             "gen_ai.response.model": answered,
             "gen_ai.response.finish_reasons": [str(data.get("finish_reason") or "stop")],
-            **{name: params[k] for k, name in _PARAMS.items() if _is_number(params.get(k))},
-            **{name: usage[k] for k, name in _USAGE.items() if k in usage},
+            **{name: params[k] for k, name in PARAMS.items() if is_number(params.get(k))},
+            **{name: usage[k] for k, name in USAGE.items() if k in usage},
             "ck.cost_usd": data.get("cost"),
             "ck.attempts": data.get("attempts"),
         }
@@ -200,15 +193,15 @@ class SpanMaker:
             reply = {"role": "assistant", "content": data.get("output", "")}
             if data.get("tool_calls"):
                 reply["tool_calls"] = data["tool_calls"]
-            attributes["gen_ai.input.messages"] = _messages(data.get("messages") or [])
-            attributes["gen_ai.output.messages"] = _messages([reply])
+            attributes["gen_ai.input.messages"] = messages_text(data.get("messages") or [])
+            attributes["gen_ai.output.messages"] = messages_text([reply])
         for key in _TOTALS:
             session.tokens[key] += int(usage.get(key, 0))
         if event["phase"] == "action":
             session.by_call = bool(data.get("tool_calls"))
-        start = at - _nanoseconds(event.get("duration") or 0.0)
+        start = at - nanoseconds(event.get("duration") or 0.0)
         parent = self._parent_of_call(session, str(event["phase"]))
-        span = self.emitter.start(f"chat {asked}", "client", parent, start, _given(attributes))
+        span = self.emitter.start(f"chat {asked}", "client", parent, start, given(attributes))
         self.emitter.end(span, at, {}, "")
 
     def _on_model_failed(
@@ -222,8 +215,8 @@ class SpanMaker:
         parent = self._parent_of_call(session, str(event["phase"]))
         # how long it was tried is not recorded; it began after what came before
         start = session.last or at
-        span = self.emitter.start("chat", "client", parent, start, _given(attributes))
-        self.emitter.end(span, at, {}, _error_type(data.get("error")))
+        span = self.emitter.start("chat", "client", parent, start, given(attributes))
+        self.emitter.end(span, at, {}, error_type(data.get("error")))
 
     def _parent_of_call(self, session: _Session, phase: str) -> Any:
         """A tool's own model call stands under the tool."""
@@ -250,7 +243,7 @@ class SpanMaker:
         self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
     ) -> None:
         seen = data.get("observation")
-        result = {"gen_ai.tool.call.result": _json(seen)} if self.texts else {}
+        result = {"gen_ai.tool.call.result": json_text(seen)} if self.texts else {}
         self._end_code(session, at, result)
 
     def _end_code(self, session: _Session, at: int, attributes: Attributes) -> None:
@@ -272,7 +265,7 @@ class SpanMaker:
         _, span = session.calls.pop(data.get("call", data["name"]), ("", None))
         if span is not None:
             result = {"gen_ai.tool.call.result": str(data.get("value", ""))} if self.texts else {}
-            self.emitter.end(span, at, _given(result), _error_type(data.get("error")))
+            self.emitter.end(span, at, given(result), error_type(data.get("error")))
 
     def _on_sub_session(
         self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
@@ -299,9 +292,9 @@ class SpanMaker:
         if number is not None:
             attributes["gen_ai.tool.call.id"] = str(number)
         if self.texts:
-            attributes["gen_ai.tool.call.arguments"] = _json(arguments)
+            attributes["gen_ai.tool.call.arguments"] = json_text(arguments)
         start = self.emitter.start
-        return start(f"execute_tool {name}", "internal", parent, at, _given(attributes))
+        return start(f"execute_tool {name}", "internal", parent, at, given(attributes))
 
     # --- attributes ----------------------------------------------------------------------------
 
@@ -328,56 +321,3 @@ _HANDLERS: Mapping[str, Callable[..., None]] = {
     "suspended": SpanMaker._on_suspended,
     "status": SpanMaker._on_status,
 }
-
-
-def _given(attributes: Attributes) -> Attributes:
-    """The attributes that have a value."""
-    return {k: v for k, v in attributes.items() if v is not None and v != ""}
-
-
-def _provider(target: Any) -> str:
-    """The name of who answers, as far as a `call_target` tells: "openai", else its kind."""
-    try:
-        kind, rest = split_target(str(target or ""))
-    except ValueError:
-        return "unknown"
-    if kind == "record":
-        return _provider(rest.partition(":")[2])
-    return "openai" if kind == "gpt" else kind
-
-
-def _error_type(error: Any) -> str:
-    return str(error or "").partition(":")[0]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _nanoseconds(seconds: float) -> int:
-    return int(seconds * 1e9)
-
-
-def _messages(messages: Iterable[Any]) -> str:
-    """Chat messages in the form of the conventions, as JSON text; images are named only."""
-    out = []
-    for message in messages:
-        content = message.get("content") or ""
-        parts = content if isinstance(content, list) else [{"text": content}]
-        told: list[dict[str, Any]] = []
-        for part in parts:
-            if isinstance(part, Mapping) and "text" not in part:
-                told.append({"type": str(part.get("type", "image"))})
-            else:
-                text = part.get("text") if isinstance(part, Mapping) else part
-                told.append({"type": "text", "content": str(text)})
-        for call in message.get("tool_calls") or ():
-            function = call.get("function", call)
-            wanted = {"name": function.get("name"), "arguments": function.get("arguments")}
-            told.append({"type": "tool_call", "id": call.get("id"), **wanted})
-        out.append({"role": message.get("role"), "parts": told})
-    return _json(out)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
