@@ -102,7 +102,7 @@ def _thread(world: World, sender: str, inside: str = "") -> Element:
         screen = world.look()
         thread = _threads(screen).get(sender)
         if thread is not None:
-            icons = [e for e in thread.walk() if e["hint"] == inside]
+            icons = [e for e in thread.walk() if e["hint"].split(" ")[0] == inside]
             if not inside:
                 return thread
             if icons:

@@ -31,7 +31,7 @@ def drag_aside(world: World) -> None:
 @policy("drag-items")
 def drag_items(world: World) -> None:
     """Drag an item of a list to another place."""
-    name, where = matched(r"Drag (\w+) (.*)\.", world.task).groups()
+    name, where = matched(r"Drag ([\w-]+) (.*)\.", world.task).groups()
     names = _items(world)
     at = names.index(name)
     ordinal = re.search(r"(\d+)(?:st|nd|rd|th)", where)
@@ -48,7 +48,7 @@ def drag_items(world: World) -> None:
 @policy("drag-items-grid")
 def drag_in_grid(world: World) -> None:
     """Drag an item of a grid of three columns to another place."""
-    name, where = matched(r"Drag (\w+) (.*)\.", world.task).groups()
+    name, where = matched(r"Drag ([\w-]+) (.*)\.", world.task).groups()
     names = _items(world)
     at = names.index(name)
     steps = {"up by one": -3, "down by one": 3, "left by one": -1, "right by one": 1}
@@ -156,27 +156,26 @@ def _choose_color(world: World, name: str) -> None:
 
 @policy("hot-cold")
 def hot_cold(world: World) -> None:
-    """Feel about with the mouse, coarsely and then finely, until the page says HOT."""
-    for step in (25, 7):
-        found = _feel(world, step)
-        if found:
-            world.act("click_at", *found)
-    raise GaveUp("the hot place was not found")
+    """Feel about with the mouse, in steps that get finer, until the page says HOT."""
+    area = range(6, 156), range(56, 176)
+    for step, signals in ((25, "COLD WARM HOT"), (12, "WARM HOT"), (5, "HOT")):
+        x, y = _feel(world, area, step, signals)
+        reach = {25: 40, 12: 12, 5: 0}[step]
+        area = range(x - reach, x + reach + 1), range(y - reach, y + reach + 1)
+    world.act("click_at", x, y)
 
 
-def _feel(world: World, step: int) -> tuple[int, int] | None:
-    best: tuple[int, int] | None = None
-    for y in range(56, 176, step):
-        for x in range(6, 156, step):
-            if best and max(abs(x - best[0]), abs(y - best[1])) > 45:
+def _feel(world: World, area: tuple[range, range], step: int, signals: str) -> tuple[int, int]:
+    """The first point of an area where the page gives one of these signals."""
+    for y in area[1][::step]:
+        for x in area[0][::step]:
+            if not (0 < x < 160 and 50 < y < 176):
                 continue
             world.act("move", x, y)
-            signal = " ".join(e.name for e in world.look().elements)
-            if re.search(r"\bHOT\b", signal):
+            said = {e.name for e in world.look().elements}
+            if said & {*signals.split()}:
                 return x, y
-            if best is None and re.search(r"(?<!ICE )\bCOLD\b|WARM", signal):
-                best = (x, y)
-    return None
+    raise GaveUp(f"none of {signals} is felt")
 
 
 @policy("resize-textarea")
@@ -202,22 +201,28 @@ def _handle(handles: list[Element], side: str) -> Element:
 @policy("click-shape")
 def click_shape(world: World) -> None:
     """Click a shape of the kind and colour that the task names."""
-    wish = world.task.removeprefix("Click on a ").lower()
+    *wishes, last = world.task.removeprefix("Click on a ").split()
     colors = {"red": (255, 0, 0), "green": (0, 128, 0), "blue": (0, 0, 255), "black": (0, 0, 0)}
     colors |= {"aqua": (0, 255, 255), "yellow": (255, 255, 0), "magenta": (255, 0, 255)}
+    wanted = [colors[wish] for wish in wishes if wish in colors]
     kinds = {"rectangle": "rect", "circle": "circle", "triangle": "polygon"}
-    shapes = [e for e in world.look().clickables() if e.role == "generic"]
-    for shape in shapes:
+    for shape in (e for e in world.look().clickables() if e.role == "generic"):
         name = shape.name.strip()
-        fits = [shape.color == colors[color] for color in colors if color in wish.split()] + [
-            shape["hint"] == kinds[kind] for kind in kinds if kind in wish
-        ]
-        if "digit" in wish:
-            fits.append(name.isdigit())
-        elif "letter" in wish:
-            fits.append(name.isalpha())
-        elif "item" not in wish and "shape" not in wish and not any(k in wish for k in kinds):
-            fits.append(name == wish.split()[-1])
-        if all(fits):
+        if last in kinds:
+            fits = shape["hint"] == kinds[last]
+        elif last in ("item", "shape"):
+            fits = True
+        else:
+            fits = {"digit": name.isdigit(), "letter": name.isalpha()}.get(last, name == last)
+        # the colour of a drawn letter is not told: then any will do
+        if fits and (not wanted or shape.color in (None, wanted[0])) and _sized(shape, wishes):
             world.click(shape)
     raise GaveUp("no shape is seen to be such a one")
+
+
+def _sized(shape: Element, wishes: list[str]) -> bool:
+    """Whether a shape is as small or large as asked for; true where its size is not told."""
+    found = re.search(r"(\d+)x", shape["size"])
+    if found is None or not {"small", "large"} & {*wishes}:
+        return True
+    return ("small" if int(found[1]) < 15 else "large") in wishes

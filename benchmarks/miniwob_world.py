@@ -21,7 +21,7 @@ _LINE = re.compile(r"(\t*)\[(\d+)\] ([A-Za-z]+) '(.*)'(.*)")
 _PROPERTY = re.compile(
     r" (autocomplete|box|busy|checked|clickable|color|covered by|current|description|disabled|"
     r"draggable|editable|expanded|focusable|focused|hasPopup|hint|invalid|level|max|min|multiline|"
-    r"multiple|orientation|pressed|readonly|required|scroll|selected|url|value|valuetext): "
+    r"multiple|orientation|pressed|readonly|required|scroll|selected|size|url|value|valuetext): "
 )
 _MAX_ACTIONS = 200
 NAMED_COLORS = {  # the basic colours of CSS that the tasks name, with their values
