@@ -141,7 +141,7 @@ def soak(
     site: Site,
     sessions: int,
     *,
-    every: int = 10,
+    every: int = 20,
     seconds: float = 3600.0,
     say: Callable[[Sample], None] = lambda seen: None,
 ) -> Soak:
@@ -151,7 +151,8 @@ def soak(
         server: the server that is tried.
         site: where the pages are.
         sessions: how many.
-        every: how many sessions between two samples.
+        every: how many sessions between two samples; a multiple of the four pages compares like
+            with like.
         seconds: it ends by itself then, with what it has.
         say: is given each sample.
     """
@@ -172,7 +173,7 @@ def soak(
 
 @click.command()
 @click.option("--sessions", default=1000, show_default=True)
-@click.option("--every", default=10, show_default=True, help="Sessions between two samples.")
+@click.option("--every", default=20, show_default=True, help="Sessions between two samples.")
 @click.option("--minutes", default=30.0, show_default=True, help="End after this long.")
 @click.option("--limit", default=_LIMIT, show_default=True, help="MB per 1,000 sessions.")
 @click.option("--json", "json_file", type=click.Path(), help="Keep all samples in this file.")
