@@ -129,7 +129,7 @@ class Campaign:
             if code == -signal.SIGKILL:
                 continue
             if code == 130:
-                self.check_left()
+                self.check_processes()  # files of a server that was killed go with the next one
                 continue
             failures += 1  # not killed: it gave up by itself; that is right for a lost service
             self.report.said.append(self.last_line())
