@@ -16,6 +16,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -184,8 +185,9 @@ def main(
         except PeerMissing as e:
             raise click.ClickException(str(e)) from None
         finally:
-            for contender in contenders:
-                contender.end()
+            with ExitStack() as endings:  # each is ended, also where another's end fails
+                for contender in contenders:
+                    endings.callback(contender.end)
     print(table(record))
     if json_file:
         Path(json_file).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -8,6 +8,7 @@ that `--mcp` names. All use the same Chromium as we do, headless, 1280 x 720, te
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -34,17 +35,18 @@ class Lines:
 
     Args:
         command: how to start it.
-        cwd: where it may leave its files.
+        folder: where it may leave its files.
     """
 
-    def __init__(self, command: list[str], cwd: str | None = None) -> None:
+    def __init__(self, command: list[str], folder: str) -> None:
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            cwd=cwd,
+            cwd=folder,
+            env={**os.environ, "TMPDIR": folder},
         )
 
     @property
@@ -91,7 +93,10 @@ class PythonPeer:
 
     def __init__(self, name: str, python: str, script: str, *arguments: str) -> None:
         self.name = name
-        self._lines = Lines([python, str(_HERE / script), find_chromium(), *arguments])
+        self._folder = tempfile.mkdtemp(prefix="peer")
+        where = str(Path(python).absolute()) if "/" in python else python
+        command = [where, str(_HERE / script), find_chromium(), *arguments]
+        self._lines = Lines(command, self._folder)
         self._lines.receive()
 
     def _ask(self, **asked: Any) -> dict[str, Any]:
@@ -116,6 +121,7 @@ class PythonPeer:
 
     def end(self) -> None:
         self._lines.end()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Mcp:
@@ -154,7 +160,7 @@ class Mcp:
         return self._ask(lines, "tools/call", name=name, arguments=arguments)
 
     def open(self, url: str) -> tuple[Any, str]:
-        lines = Lines(self._command, cwd=self._folder)
+        lines = Lines(self._command, self._folder)
         self._running.append(lines)
         client = {"name": "benchmark", "version": "1"}
         self._ask(
@@ -216,7 +222,7 @@ def _make(name: str, python: str, mcp: str) -> list[Contender]:
     if name == "browser-use":
         _need(python, "browser_use", "browser-use")
         return [PythonPeer("browser-use", python, "web_peer_browser_use.py")]
-    cli = Path(mcp) / "node_modules/@playwright/mcp/cli.js"
+    cli = Path(mcp).absolute() / "node_modules/@playwright/mcp/cli.js"
     if not cli.is_file() or shutil.which("node") is None:
         raise PeerMissing(
             f"@playwright/mcp is not in {mcp!r}: npm install --prefix peers @playwright/mcp, "
