@@ -54,6 +54,7 @@ class Agent(Protocol):
     def resume(
         self,
         *,
+        answer: str,
         workdir: Path,
         journal: Journal,
         budget: Budget,
@@ -66,8 +67,8 @@ class Agent(Protocol):
 class TaskJournal(Journal):
     """A journal that remembers the model calls that failed for good."""
 
-    def __init__(self, folder: Path):
-        super().__init__(folder)
+    def __init__(self, folder: Path, **options: Any):
+        super().__init__(folder, **options)
         self.failures: list[tuple[str, str]] = []
         """Name of the error's class, and what it said."""
 
@@ -91,6 +92,8 @@ class Assignment:
         row_facts: what goes into the row beside the task's own facts.
         info: facts for the session's info: where to begin, the seed, earlier failures.
         afresh: whatever an earlier attempt left is moved aside, however far it came.
+        begun: an earlier attempt is gone on with even if it had come to an end.
+        answer: of a person, to the question for which that attempt ended.
     """
 
     task: Task
@@ -99,6 +102,8 @@ class Assignment:
     row_facts: Mapping[str, Any] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
     afresh: bool = False
+    begun: bool = False
+    answer: str = ""
 
 
 class Attempt:
@@ -112,6 +117,7 @@ class Attempt:
         budget: limits of the attempt; its clock runs.
         cancel: set it to stop: the session stays in progress.
         on_event: told what happens, for a display.
+        keep: settings of the journal: `fsync`, `compress`.
 
     Attributes:
         session: its main session; `session.status` says whether it ended.
@@ -131,7 +137,9 @@ class Attempt:
         budget: Budget,
         cancel: threading.Event,
         on_event: Callable[[dict[str, Any]], None],
+        keep: Mapping[str, Any] | None = None,
     ):
+        self._keep = dict(keep or {})
         self.agent, self.assignment, self.budget = agent, assignment, budget
         self.cancel, self.on_event = cancel, on_event
         self.resumed = False
@@ -159,7 +167,7 @@ class Attempt:
         self.work.mkdir(parents=True)
         if task.file is not None:
             shutil.copyfile(task.file, self.work / task.file.name)
-        self.journal = TaskJournal(folder)
+        self.journal = TaskJournal(folder, **self._keep)
         self.session = AgentSession(self.question, agent=self.agent.name)
         # the masked form: no secret reaches the row either
         event = self.journal.append(TASK_EVENT, sid=self.session.id, data=self._given_facts())
@@ -184,11 +192,12 @@ class Attempt:
             return False
         if facts != Journal().append(TASK_EVENT, sid="", data=self._given_facts())["data"]:
             return False  # the task is not as it was
-        if any(e["kind"] in (EVAL_EVENT, WRITTEN_EVENT) for e in events):
+        ended = any(e["kind"] in (EVAL_EVENT, WRITTEN_EVENT) for e in events)
+        if ended and not self.assignment.begun:
             return False  # it was finished: whoever asks again wants it done again
         self._facts, self.session, self.resumed = facts, found.session, True
         self.work.mkdir(parents=True, exist_ok=True)
-        self.journal = TaskJournal(folder)
+        self.journal = TaskJournal(folder, **self._keep)
         return True
 
     @property
@@ -213,7 +222,7 @@ class Attempt:
         }
         try:
             if self.resumed:
-                self.session = self.agent.resume(**common)
+                self.session = self.agent.resume(answer=self.assignment.answer, **common)
                 return
             self.agent.run(
                 self.question,

@@ -21,20 +21,23 @@ from ck_main.job import Job, exit_code_of, run_job, run_tasks
 from ck_main.limits import RunLimits
 from ck_main.logs import write_crash
 from ck_main.options import task_options
-from ck_main.rows import RowFile
+from ck_main.resuming import resuming
+from ck_main.rows import Outcome, RowFile
 from ck_main.run_options import ExitCode, RunOptions
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.model import LLM
+from ck_pro.person import TerminalPerson
 from ck_pro.settings import leaves, line_of, load_settings, merge_settings, parse_update
 
 _Agent = TypeVar("_Agent", bound=MultiStepAgent)
 __all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
 _LIMITS = ("max_steps", "max_seconds", "max_tokens", "max_money")
 _OF_FILES = (
-    *("ids", "limit", "shard", "rerun", "order", "files_dir"),
+    *("ids", "limit", "shard", "rerun", "order", "files_dir", "ray"),
     *(f"run_{name}" for name in _LIMITS),
 )
+RESUMED_OUTPUT = Path("runs/resumed.jsonl")
 HELP = """\
 \b
 The same command again continues: tasks whose row is in the output are not run
@@ -151,6 +154,8 @@ def run_agent(
     screen, out = Console(stderr=True), Console()
     agent = build_agent(kind, options["config"], options["updates"], options["model"])
     input_, task = options["input_"], options["task"]
+    if options["resume"] is not None:
+        default_output = RESUMED_OUTPUT
     job = Job(
         output=options["output"] or default_output,
         input=input_,
@@ -165,10 +170,15 @@ def run_agent(
         target_url=target_url,
         log_json=options["log"] == "json",
         metrics=options["metrics"],
+        ray=options["ray"],
     )
+    if options["resume"] is not None:
+        return _go_on(agent, job, options["resume"], options["answer"] or "", screen)
     if input_ is not None:
         return run_job(agent, job, screen, out)[0]
     job = replace(job, steps=True)
+    if agent.person is None and sys.stdin.isatty():
+        agent = agent.updated({"person": TerminalPerson()})
     return _one_by_one(agent, job, screen, iter([task]) if task is not None else _typed(screen))
 
 
@@ -179,6 +189,10 @@ def refuse(options: Mapping[str, Any]) -> None:
         raise click.UsageError("give --input or --task, not both")
     if input_ is not None and options["output"] is None:
         raise click.UsageError("--input needs --output FILE, where the rows go")
+    if options["resume"] is not None and (input_ is not None or task is not None):
+        raise click.UsageError("--resume goes on with one run: give no --input and no --task")
+    if options["answer"] is not None and options["resume"] is None:
+        raise click.UsageError("--answer needs --resume FOLDER, the run that asked")
     if input_ is None:
         given = [n for n in _OF_FILES if options[n] not in (None, (), "end")]
         if given:
@@ -229,6 +243,8 @@ def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions
         retries=options["retries"],
         run=RunLimits(**{n: options[f"run_{n}"] for n in _LIMITS}),
         tries=tries,
+        fsync=options["fsync"],
+        compress=options["compress"],
         **{n: options[n] for n in _LIMITS},
     )
     money = chosen.limits_money
@@ -265,6 +281,24 @@ def run_command(command: click.Command, args: Sequence[str] | None = None) -> in
         return ExitCode.INTERNAL
 
 
+def _go_on(agent: MultiStepAgent, job: Job, folder: Path, answer: str, screen: Console) -> ExitCode:
+    """Go on with the run in a folder; its answer goes to standard output."""
+    task, make = resuming(folder, answer)
+    with RowFile(job.output) as rows:
+        if rows.has(task.id):
+            raise ConfigError(f"--output {job.output} has a row of {task.id!r}; name another file")
+        ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=make)
+        return _told(outcomes.get(task.id), ended)
+
+
+def _told(outcome: Outcome | None, ended: ExitCode) -> ExitCode:
+    """Print a task's answer; the exit code of its run."""
+    if outcome is None:
+        return ended
+    click.echo(answer_text(outcome.answer, to_terminal=sys.stdout.isatty()))
+    return ended if ended is not ExitCode.DONE or is_done(outcome) else ExitCode.PROBLEM
+
+
 def _one_by_one(
     agent: MultiStepAgent, job: Job, screen: Console, questions: Iterator[str]
 ) -> ExitCode:
@@ -276,12 +310,10 @@ def _one_by_one(
             original = {"question": question}
             task = Task(name, question, safe_name(name), original=original)
             ended, outcomes = run_tasks(agent, [task], job, rows, screen)
-            if name in outcomes:
-                click.echo(answer_text(outcomes[name].answer, to_terminal=sys.stdout.isatty()))
-                if not is_done(outcomes[name]):
-                    code = ExitCode.PROBLEM
+            told = _told(outcomes.get(name), ended)
             if ended is not ExitCode.DONE:
                 return ended
+            code = max(code, told)
     return code
 
 

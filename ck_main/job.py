@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from ck_main.metrics import MetricsServer
 from ck_main.rerun import Rerun, supersede
 from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile
 from ck_main.runner import ExitCode, RunOptions, TaskRunner
+from ck_main.scale import RayRunner
 from ck_main.signals import StopSignals
 from ck_main.status import RunStatus, StatusFile
 from ck_pro.agent import MultiStepAgent
@@ -59,6 +61,7 @@ class Job:
         target_url: the page that a web agent begins with, for tasks that name none.
         log_json: the log is JSON lines, and tells of every task.
         metrics: serve them on this port of loopback; any free one if 0.
+        ray: the address of a Ray cluster to run on; None runs here.
     """
 
     output: Path
@@ -75,6 +78,7 @@ class Job:
     in_order: bool = False
     log_json: bool = False
     metrics: int | None = None
+    ray: str | None = None
 
     def tasks(self) -> Iterator[Task]:
         """The selected tasks, read as they are wanted."""
@@ -137,7 +141,10 @@ def run_job(
             return (t for t in job.tasks() if t.id not in changed)
 
         again = (lambda: supersede(rows, wanted(), job.rerun)) if job.rerun else None
-        code, outcomes = run_tasks(agent, wanted(), job, rows, screen, ids=ids, prepare=again)
+        make = TaskRunner if job.ray is None else partial(RayRunner, address=job.ray)
+        code, outcomes = run_tasks(
+            agent, wanted(), job, rows, screen, ids=ids, prepare=again, make=make
+        )
         if job.in_order:
             rows.sort(list(ids))
     shown = [outcomes[i] for i in ids if i in outcomes and i not in changed]
@@ -200,10 +207,12 @@ def run_tasks(
     *,
     ids: Collection[str] | None = None,
     prepare: Callable[[], Iterable[str]] | None = None,
+    make: Callable[..., TaskRunner] = TaskRunner,
 ) -> tuple[ExitCode, dict[str, Outcome]]:
     """Run tasks with everything around them: checks, log, display, signals.
 
     Args:
+        make: makes the runner.
         ids: of the tasks, where they are known: then there is a status file.
         prepare: called when everything was checked, before the first task; returns lines to show.
 
@@ -219,7 +228,7 @@ def run_tasks(
     total = None if ids is None else len(ids)
     display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
     watcher = RunStatus(display, rows.path, total=total)
-    runner = TaskRunner(agent, rows, job.options, watcher, stop, target_url=job.target_url)
+    runner = make(agent, rows, job.options, watcher, stop, target_url=job.target_url)
     check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
     code = ExitCode.DONE
     with ExitStack() as around:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from ck_main.choosing import Choose, Until
+from ck_pro.journal import Fsync
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path)
@@ -144,6 +145,42 @@ _OPTIONS = (
         default="end",
         show_default=True,
         help="Rows as tasks end, or put in the order of the file when the command ends.",
+    ),
+    _option(
+        _RUN,
+        "--fsync",
+        type=click.Choice(get_args(Fsync)),
+        default="never",
+        show_default=True,
+        help="When journals are forced to the disk: a killed process loses nothing in any case, a "
+        "machine that loses power only with step or always.",
+    ),
+    _option(
+        _RUN,
+        "--compress",
+        is_flag=True,
+        help="Compress each journal when its task has ended (needs ck-pro[zstd]).",
+    ),
+    _option(
+        _RUN,
+        "--ray",
+        metavar="ADDRESS",
+        help="Run the tasks on Ray: local, auto, or HOST:PORT of a cluster; --output must be in a "
+        "folder that all nodes share.",
+    ),
+    _option(
+        _RUN,
+        "--resume",
+        type=_FILE,
+        metavar="FOLDER",
+        help="Go on with one run that was stopped, failed or asked something: its task's folder "
+        "in OUTPUT/. The row goes to runs/resumed.jsonl or --output.",
+    ),
+    _option(
+        _RUN,
+        "--answer",
+        metavar="TEXT",
+        help="With --resume: the answer to the question for which the run ended.",
     ),
     _option(_LIMITS, "--max-steps", **_NUMBER, help="Steps per task, of all agents."),
     _option(_LIMITS, "--max-seconds", **_SECONDS, help="Wall time per task."),

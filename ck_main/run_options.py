@@ -8,6 +8,7 @@ from enum import IntEnum
 
 from ck_main.choosing import TryOptions
 from ck_main.limits import RunLimits, TaskBudget
+from ck_pro.journal import Fsync
 from ck_pro.model import LLM, Budget
 
 
@@ -41,6 +42,7 @@ class RunOptions:
         probe: raises a `CKError` while a service that all tasks need cannot be reached, or
             refuses. Asked after a task in which a service failed, at any depth, before its row is
             written: an outage must not use up this task, nor the others.
+        fsync, compress: of the journals; see `ck_pro.journal.Journal`.
     """
 
     workers: int = 1
@@ -52,6 +54,8 @@ class RunOptions:
     retries: int = 0
     tries: TryOptions | None = None
     probe: Callable[[], None] | None = None
+    fsync: Fsync = "never"
+    compress: bool = False
 
     def budget(self, parent: Budget | None = None) -> TaskBudget:
         """A fresh budget for one attempt, within `parent`; its clock starts now."""

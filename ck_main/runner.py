@@ -242,6 +242,7 @@ class TaskRunner:
                 budget=self.options.budget(spent),
                 cancel=self.stop,
                 on_event=lambda event: self.watcher.event(assignment.task.id, event),
+                keep={"fsync": self.options.fsync, "compress": self.options.compress},
             ) as attempt:
                 attempt.run()
                 if not self.counts(attempt):

@@ -21,8 +21,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
-import click
-
 from ck_main.dataset import Task
 from ck_main.limits import RunLimits
 from ck_main.runner import TaskRunner
@@ -37,14 +35,6 @@ CPUS_PER_TASK = 0.25
 NODE_RETRIES = 3
 """How often Ray starts a task again whose node or process died."""
 _POLL_SECONDS = 0.2
-
-ray_option = click.option(
-    "--ray",
-    metavar="ADDRESS",
-    help="Run the tasks on Ray: local, auto, or HOST:PORT of a cluster; --workers is how many at "
-    "once, and --output must be in a folder that all nodes share.",
-)
-"""The command-line option whose value is `RayRunner`'s `address`."""
 
 
 class RayRunner(TaskRunner):

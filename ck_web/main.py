@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from ck_main.command import HELP, run_agent, run_command, task_options
+from ck_main.command import HELP, run_agent, run_command
+from ck_main.options import TaskCommand, task_options
 from ck_main.runner import ExitCode
 from ck_web.agent import WebAgent
 from ck_web.computer import ComputerAgent
@@ -31,7 +32,11 @@ A line of the task file may have a "target_url" of its own, the page to begin wi
 """
 
 
-@click.command(epilog=EPILOG + HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=TaskCommand,
+    epilog=EPILOG + HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @task_options
 @click.option("--target-url", metavar="URL", help="The page to begin with.  [about:blank]")
 @click.option(

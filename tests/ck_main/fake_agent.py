@@ -67,7 +67,7 @@ class FakeAgent(KwargsInitializable):
         call.record("session", facts)
         return self._work(call)
 
-    def resume(self, *, journal: Journal, **kwargs: Any) -> AgentSession:
+    def resume(self, *, journal: Journal, answer: str = "", **kwargs: Any) -> AgentSession:
         found, _ = cut_off(read_events(journal.folder or ""))
         assert found is not None
         call = Call(found.session.task, session=found.session, journal=journal, **kwargs)

@@ -1,0 +1,81 @@
+"""`--resume FOLDER`: going on with one run, wherever its folder is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ck_main.attempt import Assignment, Attempt, claimed
+from ck_main.dataset import Task
+from ck_main.limits import TaskBudget
+from ck_main.row import TASK_EVENT, task_facts
+from ck_main.runner import TaskRunner
+from ck_pro.exceptions import ConfigError, JournalError
+from ck_pro.journal import is_journal, read_events
+from ck_pro.resume import cut_off
+from ck_pro.session import Status
+
+
+class ResumingRunner(TaskRunner):
+    """A `TaskRunner` whose one task is an assignment that was begun; it stays in its folder."""
+
+    def __init__(self, *args: Any, assignment: Assignment, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.assignment = assignment
+
+    def _run_claimed(self, task: Task) -> None:
+        with claimed(self.assignment.folder) as ours:
+            if not ours:
+                self.watcher.note(f"{self.assignment.folder}: another run is at it")
+                return
+            self.begins(task)
+            spent = TaskBudget(parent=self.budget)
+
+            def close(attempt: Attempt) -> None:
+                self.write(attempt.finish(), spent)
+                attempt.written()
+
+            self.attempt(self.agent, self.assignment, spent, close)
+
+
+def resuming(folder: Path, answer: str) -> tuple[Task, Callable[..., ResumingRunner]]:
+    """The task of a run that was begun, and what makes the runner that goes on with it.
+
+    Args:
+        folder: of one task's run, as they are under OUTPUT/.
+        answer: of a person, to the question for which it ended; "" for none.
+
+    Raises:
+        ConfigError: there is nothing to go on with.
+    """
+    if not is_journal(folder):
+        raise ConfigError(
+            f"--resume {folder}: no run is there; name the folder of one task, which has its "
+            "events.jsonl"
+        )
+    try:
+        events = list(read_events(folder))
+    except JournalError as e:
+        raise ConfigError(f"--resume {folder}: {e}") from None
+    found, _ = cut_off(events)
+    facts = next((e["data"] for e in events if e["kind"] == TASK_EVENT), None)
+    if found is None or facts is None or "start_time" not in found.session.info:
+        raise ConfigError(f"--resume {folder}: its journal does not say what its task was")
+    if found.session.status is Status.DONE:
+        raise ConfigError(f"--resume {folder}: this run is done, there is nothing to go on with")
+    asked = (Status.AMBIGUITY, Status.HUMAN_INTERVENTION)
+    if answer and found.session.status not in asked:
+        raise ConfigError(f"--answer: this run has asked nothing ({found.session.status})")
+    task = Task(
+        id=facts["id"],
+        question=facts["task"],
+        folder=folder.name,
+        answer=facts["answer"],
+        file_name=facts["file"],
+        original=facts["_orig"],
+    )
+    more = {k: v for k, v in facts.items() if k not in task_facts(task)}
+    assignment = Assignment(task, folder, row_facts=more, begun=True, answer=answer)
+    return task, partial(ResumingRunner, assignment=assignment)

@@ -1,0 +1,59 @@
+"""`--resume FOLDER`, with `--answer`: going on with one run from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from test_main import PLAN, code_reply, reply, run, write_lines
+
+from ck_main.runner import ExitCode
+
+
+@pytest.mark.worker
+def test_a_question_is_answered_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    replies = [reply("Open it.", "plan", PLAN)]
+    replies.append(code_reply("Open it.", "found = ask_human('The code?')\nstop(found)"))
+    model = f"replay:{write_lines(tmp_path / 'replies.jsonl', replies)}?check=off"
+    tasks = write_lines(
+        tmp_path / "tasks.jsonl", [{"id": "a", "question": "Open it.", "answer": 7}]
+    )
+    code, _, _ = run(capsys, "-i", tasks, "-o", "out.jsonl", "-m", model)
+    assert code == ExitCode.PROBLEM
+    row = json.loads(Path("out.jsonl").read_text())
+    info = row["session"]["info"]
+    assert info["status"] == "human-intervention" and info["message"].endswith("The code?")
+    code, out, _ = run(capsys, "--resume", "out/a", "--answer", "7", "-m", model)
+    assert (code, out.strip()) == (ExitCode.DONE, "7")
+    row = json.loads(Path("runs/resumed.jsonl").read_text())
+    assert row["id"] == "a" and row["eval"]["corr"] == 1
+    assert len(row["session"]["steps"]) == 1 and row["session"]["info"]["resumed"] == 1
+    code, _, err = run(capsys, "--resume", "out/a", "-m", model, "-o", "other.jsonl")
+    assert code == ExitCode.USAGE and "is done" in err
+    code, _, err = run(capsys, "--resume", "out/a", "-m", model)
+    assert code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--resume", "none"], "no run is there"),
+        (["--resume", "empty"], "does not say what its task was"),
+        (["--resume", "none", "-t", "x"], "give no --input and no --task"),
+        (["--answer", "x"], "--answer needs --resume"),
+    ],
+)
+def test_what_cannot_be_gone_on_with_is_one_line(
+    args: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("empty/events.jsonl").write_text("")
+    code, _, err = run(capsys, *args, "-m", "manual")
+    assert code == ExitCode.USAGE and said in err and len(err.strip().splitlines()) == 1
