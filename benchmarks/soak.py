@@ -31,6 +31,7 @@ from web_server.memory import process_tree
 
 _PAGES = ("form", "article", "tiny", "table")
 _LIMIT = 20.0
+_LEAST = 200  # sessions that a slope is told from: fewer are all noise
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Soak:
     def growth(self) -> float | None:
         """Megabytes per 1,000 sessions; None if there are too few samples to tell."""
         settled = self.settled()
-        if len(settled) < 5:
+        if len(settled) < 5 or settled[-1].sessions - settled[0].sessions < _LEAST:
             return None
         slopes = [
             (b.total - a.total) / (b.sessions - a.sessions) for a, b in combinations(settled, 2)
