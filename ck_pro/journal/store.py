@@ -86,6 +86,8 @@ class Journal:
         self._clock = clock
         self._lock = threading.Lock()
         self._messages: set[str] = set()
+        self._named: dict[str, dict[tuple[Any, ...], str]] = {}
+        """The messages of each session's last prompt, and their hashes."""
         self._ended = False
         found = {*secrets, *secrets_of_environment()}
         self._secrets: list[str] = []
@@ -206,6 +208,8 @@ class Journal:
         self._write(lines, sync=self._syncs(event["kind"]))
         self._messages.update(new)  # only now: they are on the disk
         self._ended = ended_after(event, self._ended)
+        if event["kind"] == "status":
+            self._named.pop(event["sid"], None)
 
     def _write(self, lines: Sequence[str], *, sync: bool) -> None:
         assert self._fd is not None
@@ -246,11 +250,20 @@ class Journal:
         new: set[str] = set()
         messages = event["data"].get("messages")
         if isinstance(messages, list):
-            names = []
+            names: list[str] = []
+            # a growing chat: most of its messages were in the last prompt of that session
+            last, now = self._named.get(event["sid"], {}), dict[tuple[Any, ...], str]()
             for message in messages:
+                key = _key(message)
+                if key in last and last[key] in self._messages:
+                    now[key] = last[key]
+                    names.append(last[key])
+                    continue
                 text = _dumps(self._without_images(message))
                 name = hashlib.sha256(text.encode()).hexdigest()[:32]
                 names.append(name)
+                if key:
+                    now[key] = name
                 if name not in self._messages and name not in new:
                     new.add(name)
                     body = f'{{"hash":"{name}","message":{text}}}'
@@ -258,6 +271,7 @@ class Journal:
                     lines.append(f'{{"kind":"message","sid":{sid},"data":{body}}}')
             data = {k: v for k, v in event["data"].items() if k != "messages"}
             event = {**event, "data": {**data, "message_hashes": names}}
+            self._named[event["sid"]] = now
         else:
             event = {**event, "data": self._without_images(event["data"])}
         lines.append(_dumps(event))
@@ -294,6 +308,18 @@ class Journal:
         if isinstance(value, list | tuple):
             return [self._masked(v) for v in value]
         return value
+
+
+def _key(message: Any) -> tuple[Any, ...]:
+    """What makes two plain messages the same; empty for one that is more than role and text.
+
+    A text keeps its own hash, so that looking for one that was there before costs nothing.
+    """
+    if isinstance(message, dict) and len(message) == 2 and list(message) == ["role", "content"]:
+        role, content = message["role"], message["content"]
+        if isinstance(role, str) and isinstance(content, str):
+            return (role, content)
+    return ()
 
 
 def _cut_torn_tail(fd: int) -> int:
