@@ -36,6 +36,7 @@ DOWNLOAD_SECONDS = 10.0
 DOWNLOAD_BEGIN_SECONDS = 1.0
 """How long a navigation that seems to have become a download may take to say so."""
 MAX_ROUNDS = 300
+_LOST = "the page crashed or stopped answering, and was opened again"
 _MEANT_TO_CHANGE = frozenset({"click", "click_at", "double_click_at", "press", "drag", "drag_path"})
 _TRAVELLING = frozenset({"goto", "restart", "new_tab"})
 _FULL_PAGE_LIMIT = 16_000
@@ -168,6 +169,7 @@ class Driver:
             surface = tab.surface
             surface.begin_action()
             settled: dict[str, Any] = {}
+            said: str | None = None
             try:
                 if name not in UNSETTLED:
                     await surface.guard(_prepare(surface, request), ACTION_SECONDS)
@@ -183,7 +185,10 @@ class Driver:
             except (PageLost, PageHung) as problem:
                 if surface in tab.surfaces:
                     await self._recover(session, tab, problem)
-                    said = "the page crashed or stopped answering during the action"
+                    if said is None:  # perhaps half done: whoever goes on must look first
+                        cut_off = Conflict(f"{request.actionName} was cut off: {_LOST}")
+                        raise await self._with_view(cut_off, session, tab, options) from None
+                    said = f"{said}; then {_LOST}"
                 else:
                     said = "the pop-up closed"
                     settled = await self._settle(session, tab) if tab.surfaces else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import os
 import shutil
@@ -21,7 +22,7 @@ from .extract import extract_code
 from .lead import GLANCE_SECONDS
 from .output import OutputCollector
 from .places import session_places
-from .process import WorkerGone, WorkerProcess
+from .process import LostAtStart, WorkerGone, WorkerProcess
 from .results import CodeError, CodeResult
 from .step import StepClock, Stop, died, stopped
 from .worker import wire
@@ -40,6 +41,7 @@ LAYERS = (
 """The layers of isolation, each tried on its own."""
 
 _END_SECONDS = 1.0
+_STARTS = 3
 _inside: contextvars.ContextVar[tuple[int, ...]] = contextvars.ContextVar("inside", default=())
 
 
@@ -321,9 +323,16 @@ class CodeExecutor:
             self._handles = Handles()
             self._sent = None
             self._has_commands = False
-            self._worker = WorkerProcess(self._config(), self.preload, self._restore)
+            self._worker = self._started()
             self._held_first = self._held_first or self._worker.held
         return self._worker
+
+    def _started(self) -> WorkerProcess:
+        """A new worker; one that is killed while it starts is started again."""
+        for _ in range(_STARTS - 1):
+            with contextlib.suppress(LostAtStart):
+                return WorkerProcess(self._config(), self.preload, self._restore)
+        return WorkerProcess(self._config(), self.preload, self._restore)
 
     def _restore(self, tagged: dict[str, Any]) -> Any:
         return self._handles.restore(tagged)

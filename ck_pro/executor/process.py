@@ -38,8 +38,12 @@ class WorkerGone(Exception):
     """The worker ended. `why` says how: a line of the supervisor's, or empty."""
 
     def __init__(self, why: dict[str, Any]):
-        super().__init__(str(why))
+        super().__init__(str(why.get("error") or "it was killed from outside"))
         self.why = why
+
+
+class LostAtStart(ExecutorError):
+    """A worker was killed from outside before it was ready: another may live."""
 
 
 class WorkerProcess:
@@ -116,8 +120,10 @@ class WorkerProcess:
                 self._read_control(block=True)
         except (WorkerGone, wire.WireError) as error:
             said += self.kill()
-            last_words = said.decode("utf-8", "replace").strip() or str(error)
-            raise ExecutorError(f"a worker for code did not start: {last_words}") from error
+            words = said.decode("utf-8", "replace").strip()
+            lost = not words and isinstance(error, WorkerGone) and "error" not in error.why
+            kind = LostAtStart if lost else ExecutorError
+            raise kind(f"a worker for code did not start: {words or error}") from error
         except BaseException:
             self.kill()
             raise

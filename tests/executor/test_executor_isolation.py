@@ -16,6 +16,7 @@ import pytest
 from ck_pro.exceptions import ConfigError, IsolationError
 from ck_pro.executor import CodeExecutor
 from ck_pro.executor import core as executor_core
+from ck_pro.executor.process import WorkerProcess
 from ck_pro.executor.worker import cgroup, landlock, seccomp
 
 pytestmark = [
@@ -638,3 +639,18 @@ def test_elsewhere_than_on_linux(tmp_path, monkeypatch):
             CodeExecutor(workdir=tmp_path, preload=["colorsys"], require_isolation="full")
     finally:
         zygotes._zygotes.pop(("colorsys",)).stop()
+
+
+def test_a_worker_killed_while_it_starts_is_started_again(monkeypatch, tmp_path):
+    wait, killed = WorkerProcess._wait_until_ready, []
+
+    def kill_first(self):
+        if len(killed) < 2:
+            killed.append(self.pid)
+            os.kill(self.pid, signal.SIGKILL)  # the supervisor: the worker dies with it
+        return wait(self)
+
+    monkeypatch.setattr(WorkerProcess, "_wait_until_ready", kill_first)
+    with CodeExecutor(workdir=tmp_path) as executor:
+        assert executor.run("print(1)").output == "1\n"
+    assert len(killed) == 2
