@@ -4,7 +4,7 @@ set -u
 cd "$(dirname "$0")/.."
 venv=${VENV:-.venv}
 rm -f "$venv/pytest.exit"
-CK_TEST_PROFILE=${CK_TEST_PROFILE:-full} "$venv/bin/python" -m pytest "$@"
+CK_TEST_PROFILE=${CK_TEST_PROFILE:-full} "$venv/bin/python" -m pytest -n auto --dist loadfile "$@"
 code=$?
 echo "$code" >"$venv/pytest.exit"
 exit "$code"

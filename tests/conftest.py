@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, settings
 # `quick` is for the unit tests, run at every save; the whole suite (`make test`) takes `full`
 settings.register_profile(
     "quick",
-    max_examples=10,
+    max_examples=5,
     deadline=None,  # a timing never decides a test
     derandomize=True,
     database=None,
@@ -18,3 +19,9 @@ settings.register_profile(
 settings.register_profile("full", parent=settings.get_profile("quick"), max_examples=50)
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
 settings.load_profile(os.environ.get("CK_TEST_PROFILE", "quick"))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: the collector need not look at it."""
+    gc.collect()
+    gc.freeze()

@@ -83,6 +83,7 @@ def test_an_error_of_ours_is_told(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "status.json").read_text())["state"] == "internal"
 
 
+@pytest.mark.integration
 def test_a_status_that_cannot_be_written_costs_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

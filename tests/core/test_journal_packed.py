@@ -96,6 +96,7 @@ def test_a_run_that_went_on_has_not_ended(tmp_path: Path) -> None:
     assert _files(tmp_path) == {COMPRESSED_FILE} and has_ended(tmp_path)
 
 
+@pytest.mark.integration
 def test_what_cannot_be_compressed_on_close_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

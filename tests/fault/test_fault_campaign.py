@@ -43,7 +43,9 @@ def run_script(name: str, *words: str, before: Sequence[str] = ()) -> dict[str, 
     if done.returncode == CANNOT or (before and not done.stdout):
         pytest.skip(f"no file system can be mounted here: {done.stderr.strip()[-200:]}")
     assert done.stdout, done.stderr
-    found: dict[str, dict[str, object]] = json.loads(done.stdout)
+    # Ray's own lines may stand before the report
+    report = done.stdout[("\n" + done.stdout).index("\n{\n") :]
+    found: dict[str, dict[str, object]] = json.loads(report)
     return found
 
 

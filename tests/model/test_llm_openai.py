@@ -10,9 +10,11 @@ from ck_pro.exceptions import ContentFiltered, ModelRefused, ModelUnavailable
 from ck_pro.model import LLM
 from ck_pro.testing import FakeChatServer, Fault
 
-pytestmark = pytest.mark.integration
-
-pytest.importorskip("openai")
+pytestmark = [
+    pytest.mark.integration,
+    # not by an import: it takes a second, and every collection would pay it
+    pytest.mark.skipif(importlib.util.find_spec("openai") is None, reason="needs openai"),
+]
 HELLO = [{"role": "user", "content": "Hello"}]
 NAMES = (
     "OPENAI_API_KEY",

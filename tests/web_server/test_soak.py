@@ -40,7 +40,7 @@ def test_sessions_in_a_row_leave_nothing_behind() -> None:
     from web_pages import Site
     from web_ways import Ours
 
-    sessions = int(os.environ.get("CK_SOAK_SESSIONS", "20"))
+    sessions = int(os.environ.get("CK_SOAK_SESSIONS", "8"))
     with Site() as site:
         server = Ours(site.host, 2)
         try:
