@@ -36,8 +36,12 @@ DOWNLOAD_SECONDS = 10.0
 DOWNLOAD_BEGIN_SECONDS = 1.0
 """How long a navigation that seems to have become a download may take to say so."""
 MAX_ROUNDS = 300
-_LOST = "the page crashed or stopped answering, and was opened again"
+_LOST = "the page crashed or stopped answering during the action"
 _MEANT_TO_CHANGE = frozenset({"click", "click_at", "double_click_at", "press", "drag", "drag_path"})
+_IN_PARTS = frozenset(
+    {"type", "type_text", "clear", "drag", "drag_path", "upload", "select", "select_option"}
+)
+"""Actions that may stay half done: they fail when the page is lost in the middle of them."""
 _TRAVELLING = frozenset({"goto", "restart", "new_tab"})
 _FULL_PAGE_LIMIT = 16_000
 _JPEG_QUALITY = 70
@@ -185,10 +189,10 @@ class Driver:
             except (PageLost, PageHung) as problem:
                 if surface in tab.surfaces:
                     await self._recover(session, tab, problem)
-                    if said is None:  # perhaps half done: whoever goes on must look first
+                    if said is None and name in _IN_PARTS:  # half done: look before going on
                         cut_off = Conflict(f"{request.actionName} was cut off: {_LOST}")
                         raise await self._with_view(cut_off, session, tab, options) from None
-                    said = f"{said}; then {_LOST}"
+                    said = f"{said}; then {_LOST}" if said else _LOST
                 else:
                     said = "the pop-up closed"
                     settled = await self._settle(session, tab) if tab.surfaces else {}

@@ -622,7 +622,7 @@ def test_elsewhere_than_on_linux(tmp_path, monkeypatch):
         with CodeExecutor(
             functions={"double": lambda x: 2 * x},
             workdir=tmp_path,
-            preload=["colorsys"],
+            preload=["stringprep"],
             disk_mb=50,
         ) as executor:
             assert executor.isolation["active"] == ["process", "rlimits"]
@@ -636,9 +636,9 @@ def test_elsewhere_than_on_linux(tmp_path, monkeypatch):
             assert result.error.type == "OSError" and "50 MB" in result.error.message
             assert executor.run("1").value == "1"
         with pytest.raises(IsolationError, match="Linux only"):
-            CodeExecutor(workdir=tmp_path, preload=["colorsys"], require_isolation="full")
+            CodeExecutor(workdir=tmp_path, preload=["stringprep"], require_isolation="full")
     finally:
-        zygotes._zygotes.pop(("colorsys",)).stop()
+        zygotes._zygotes.pop(("stringprep",)).stop()
 
 
 def test_a_worker_killed_while_it_starts_is_started_again(monkeypatch, tmp_path):
