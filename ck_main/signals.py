@@ -39,6 +39,7 @@ class StopSignals:
     ):
         self.stop, self.at_once, self._say = stop, at_once, say
         self._previous: dict[signal.Signals, Any] = {}
+        self._seen = False
 
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
@@ -54,8 +55,9 @@ class StopSignals:
         self._previous.clear()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        again = self.stop.is_set()
-        self.stop.set()
+        again, self._seen = self._seen, True
+        if not again:  # a second signal may come in the middle of this, which holds a lock
+            self.stop.set()
         if again or self.at_once:
             raise KeyboardInterrupt
         self._say("Stopping: unfinished tasks keep what they have. Once more stops at once.")
