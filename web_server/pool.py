@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser, Error
@@ -22,6 +18,7 @@ from playwright.async_api import Browser, Error
 from web_server.contract import GetBrowser
 from web_server.engine import Engine
 from web_server.errors import NotFound, Unavailable
+from web_server.folder import ServerFolder
 from web_server.policy import Policy
 from web_server.session import Session
 from web_server.slots import Slots
@@ -31,8 +28,6 @@ log = logging.getLogger("web_server")
 QUEUE_SECONDS = 300.0
 _SWEEP_SECONDS = 5.0
 _SPARE_SECONDS = 1.0
-_LONGEST_BASE = 28
-_FOLDER_PREFIX = "ck-web-server-"
 
 
 @dataclass(frozen=True)
@@ -87,7 +82,7 @@ class Pool:
         self._background: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._stopped = False
-        self._folder: Path | None = None
+        self._folder: ServerFolder | None = None
         self._engine: Engine | None = None
 
     async def start(self) -> None:
@@ -96,11 +91,8 @@ class Pool:
         Raises:
             Unavailable: Chromium does not start.
         """
-        await asyncio.to_thread(_sweep_folders)
-        self._folder = Path(
-            tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-", dir=folder_base())
-        )
-        self._engine = Engine(self.options.chromium, self._folder, self._lose)
+        self._folder = await asyncio.to_thread(ServerFolder)
+        self._engine = Engine(self.options.chromium, self._folder.path, self._lose)
         self._sweeper = asyncio.ensure_future(self._sweep())
         await self._engine.browser()
         await self._make_spare()
@@ -155,7 +147,7 @@ class Pool:
         assert self._folder is not None
         options = self.options
         session = Session(
-            request, options.policy, self._folder, options.max_download, self.engine.alive
+            request, options.policy, self._folder.path, options.max_download, self.engine.alive
         )
         try:
             try:
@@ -288,34 +280,4 @@ class Pool:
         if self._engine is not None:
             await self._engine.stop()
         if self._folder is not None:
-            await asyncio.to_thread(shutil.rmtree, self._folder, True)
-
-
-def folder_base() -> str:
-    """Where the server's folder is made: the usual place for temporary files, if its path is short.
-
-    Chromium makes a socket in there, and the path of a socket may have some hundred bytes only.
-    """
-    usual = tempfile.gettempdir()
-    short = "/tmp"
-    if len(os.fsencode(usual)) > _LONGEST_BASE and os.access(short, os.W_OK | os.X_OK):
-        return short
-    return usual
-
-
-def _sweep_folders() -> None:
-    """Remove folders of servers that were killed."""
-    for folder in Path(folder_base()).glob(f"{_FOLDER_PREFIX}*"):
-        owner = folder.name.removeprefix(_FOLDER_PREFIX).split("-")[0]
-        if owner.isdecimal() and not _alive(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+            await asyncio.to_thread(self._folder.remove)

@@ -16,6 +16,7 @@ import requests
 from server_client import Client
 from server_site import Site, until
 
+from web_server.folder import folder_base, sweep
 from web_server.memory import process_tree
 
 pytestmark = pytest.mark.browser
@@ -163,8 +164,22 @@ def test_a_caller_who_hung_up_takes_no_slot(process: Process, server_site: Site)
 def test_nothing_is_left_running(number: signal.Signals, server_site: Site) -> None:
     running = Process("--allow", f"127.0.0.1:{server_site.server_port}")
     Client(running.url, server_site.url).__enter__().open("/")
+    folders = f"ck-web-server-{running.child.pid}-*"
+    assert len(list(folder_base().glob(folders))) == 1
     code = running.end(number)
     assert code == (-9 if number is signal.SIGKILL else 0)
+    assert not list(folder_base().glob(folders))
+
+
+def test_a_folder_whose_janitor_was_killed_too_goes_with_the_next_server(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left, own = (tmp_path / f"ck-web-server-{pid}-x" for pid in (gone.pid, os.getpid()))
+    other = tmp_path / "ck-web-server-notes"
+    for folder in (left, own, other):
+        (folder / "below").mkdir(parents=True)
+    sweep(tmp_path)
+    assert not left.exists() and own.exists() and other.exists()
 
 
 def test_a_token_is_asked_for_on_every_route(server_site: Site) -> None:
