@@ -46,12 +46,14 @@ from ck_pro.session import AgentSession, Status, StopReason
 __all__ = ["ExitCode", "RunOptions", "TaskRunner", "Watcher"]
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 2.0
+# Of two signals at once another thread may take both: then nothing ends a wait of the main thread,
+# which alone runs their handlers. So it waits in pieces.
+_LOOK_SECONDS = 0.2
 # faults of one task, and of no service: a recording that does not fit it, a filtered prompt
 _OWN_FAULTS = frozenset(e.__name__ for e in (ReplayError, ContentFiltered))
-
-
 # ends that another attempt may not come to, though nothing that lasts is known to be wrong
 _PASSING = frozenset({StopReason.ENVIRONMENT_FAILURE, StopReason.INTERNAL_ERROR})
+
 _T = TypeVar("_T")
 
 
@@ -149,7 +151,8 @@ class TaskRunner:
             thread.start()
         try:
             for thread in threads:
-                thread.join()
+                while thread.is_alive():
+                    thread.join(_LOOK_SECONDS)
         except KeyboardInterrupt:
             self.stop.set()
             deadline = time.monotonic() + _GRACE_SECONDS
