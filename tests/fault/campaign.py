@@ -3,7 +3,8 @@
     python tests/fault/campaign.py [--tasks 200] [--kills 30] [--stops 4] [--workers 8] [--seed 1]
 
 A rule-based model answers over HTTP, the pages come from the demo's site, and the runner, its
-workers, its Chromium and its browser server are real. They are killed with SIGKILL at random
+workers, its Chromium, its browser server, Playwright's driver in that and the server's janitor are
+real. They are killed with SIGKILL at random
 moments (of a seed), and the runner is told to stop, by one signal or by two; a runner that ended is
 started again by the same command. Checked at the end: one row per task, the right answers (with
 `--twice` also those of an undisturbed run), rows equal to those made again from the journals, no

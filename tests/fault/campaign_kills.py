@@ -9,8 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-TARGETS = ("runner", "worker", "zygote", "chromium", "renderer", "server")
-WEIGHTS = (6, 8, 3, 5, 4, 4)
+# the runner, a worker of code, what the workers are forked from; the browser server, Playwright's
+# driver (node) in it, the janitor of its folder; Chromium, its renderers, its other processes
+TARGETS = (
+    *("runner", "worker", "zygote", "server", "driver", "janitor"),
+    *("chromium", "renderer", "helper"),
+)
+WEIGHTS = (7, 6, 2, 4, 2, 2, 3, 2, 2)
 """Of 30 kills."""
 STOPS = {"stop": (signal.SIGTERM,), "stop-twice": (signal.SIGINT, signal.SIGTERM)}
 """What tells a runner to stop: once, it finishes what it does; twice, it leaves at once."""
@@ -65,18 +70,21 @@ def candidates(target: str, runner: int) -> list[int]:
         return [runner]
     family = below(runner)
     zygotes = {p.pid for p in family if p.parent == runner and "_ck_worker" in p.command}
-    is_chromium: Callable[[Process], bool] = lambda p: "--user-data-dir" in p.command  # noqa: E731
-    match target:
-        case "zygote":
-            return sorted(zygotes)
-        case "worker":
-            inside = [p.pid for z in zygotes for p in below(z)]
-            return sorted(inside)
-        case "server":
-            return [p.pid for p in family if "server_child.py" in p.command]
-        case "chromium":
-            return [p.pid for p in family if is_chromium(p) and "--type=" not in p.command]
-    return [p.pid for p in family if "--type=" in p.command]
+    if target == "zygote":
+        return sorted(zygotes)
+    if target == "worker":
+        return sorted(p.pid for z in zygotes for p in below(z))
+    return [p.pid for p in family if _IS[target](p.command)]
+
+
+_IS: dict[str, Callable[[str], bool]] = {
+    "server": lambda command: "server_child.py" in command,
+    "driver": lambda command: " run-driver" in command,
+    "janitor": lambda command: "ck-web-janitor" in command,
+    "chromium": lambda command: "--user-data-dir" in command and "--type=" not in command,
+    "renderer": lambda command: "--type=renderer" in command,
+    "helper": lambda command: "--type=" in command and "--type=renderer" not in command,
+}
 
 
 def choose(count: int, stops: int, random_: random.Random) -> list[str]:
@@ -87,11 +95,10 @@ def choose(count: int, stops: int, random_: random.Random) -> list[str]:
         stops: of signals to stop.
         random_: chooses.
     """
-    kinds = [t for t, w in zip(TARGETS, WEIGHTS, strict=True) for _ in range(w)]
-    chosen = list(TARGETS[:count]) if count >= len(TARGETS) else []
-    pool = random_.sample(kinds, len(kinds))
+    chosen: list[str] = list(TARGETS) if count >= len(TARGETS) else []
+    more = [t for t, w in zip(TARGETS, WEIGHTS, strict=True) for _ in range(w - bool(chosen))]
     while len(chosen) < count:
-        chosen.append(pool[len(chosen) % len(pool)])
+        chosen += random_.sample(more, len(more))[: count - len(chosen)]
     chosen += [tuple(STOPS)[n % len(STOPS)] for n in range(stops)]
     random_.shuffle(chosen)
     return chosen
