@@ -80,7 +80,7 @@ class KwargsInitializable:
         known = self.setting_names()
         for name, value in kwargs.items():
             if name not in known:
-                raise _Misfit(type(self).__name__, "", unknown_name(name, known))
+                raise SettingError(type(self).__name__, "", unknown_name(name, known))
             setattr(self, name, self._converted(name, value))
         for name in known:
             if not hasattr(self, name):
@@ -95,7 +95,7 @@ class KwargsInitializable:
         settings = {n: getattr(self, n) for n in self.setting_names()}
         unknown = [n for n in updates if n not in settings]
         if unknown:
-            raise _Misfit(type(self).__name__, "", unknown_name(unknown[0], tuple(settings)))
+            raise SettingError(type(self).__name__, "", unknown_name(unknown[0], tuple(settings)))
         settings.update({n: self._converted(n, v) for n, v in updates.items()})
         return type(self)(**settings)
 
@@ -121,19 +121,25 @@ class KwargsInitializable:
             raise _located(e, type(self).__name__, name) from None
 
 
-class _Misfit(ConfigError):
-    """A value that does not fit, with the way to it: `CKAgent.web_agent.model: ...`."""
+class SettingError(ConfigError):
+    """A name or value that does not fit, with the way to it: `CKAgent.web_agent.model: ...`.
+
+    Args:
+        cls: name of the outermost class.
+        path: names from there to the setting, each after a dot.
+        problem: what does not fit.
+    """
 
     def __init__(self, cls: str, path: str, problem: str):
         super().__init__(f"{cls}{path}: {problem}")
         self.path, self.problem = path, problem
 
 
-def _located(error: ConfigError, cls: str, name: str) -> _Misfit:
+def _located(error: ConfigError, cls: str, name: str) -> SettingError:
     """The same error, one level further out."""
-    if isinstance(error, _Misfit):
-        return _Misfit(cls, f".{name}{error.path}", error.problem)
-    return _Misfit(cls, f".{name}", str(error))
+    if isinstance(error, SettingError):
+        return SettingError(cls, f".{name}{error.path}", error.problem)
+    return SettingError(cls, f".{name}", str(error))
 
 
 def parts_of(
@@ -182,7 +188,8 @@ def merge(annotation: Any, current: Any, value: Any) -> Any:
     if isinstance(current, dict) and isinstance(value, Mapping):
         value = {**current, **value}
     elif annotation is Any and isinstance(current, dict | list | bool | int | float):
-        annotation = type(current)
+        # `self.delay = 2` says a number, not a whole one
+        annotation = int | float if type(current) is int else type(current)
     return _validated(annotation, value)
 
 

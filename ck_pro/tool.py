@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import keyword
 import textwrap
@@ -9,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import PydanticUserError, TypeAdapter
 
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
@@ -41,7 +42,12 @@ class Tool(KwargsInitializable):
         super().__init__(**kwargs)
         self.name = self.name or type(self).__name__.lower()
         if not self.name.isidentifier() or keyword.iskeyword(self.name):
-            raise ConfigError(f"tool name {self.name!r} is not a Python name")
+            raise ConfigError(f"tool name {self.name!r} is not a Python name; give it a `name`")
+        if _is_lazy(self._implementation):
+            raise ConfigError(
+                f"tool '{self.name}' is a coroutine or generator function: nothing would run it; "
+                "make it a plain function that returns its result"
+            )
         self.description = self.description or inspect.getdoc(self._implementation) or ""
         self.parameters = self.parameters or parameters_schema(self._implementation)
 
@@ -95,7 +101,7 @@ class FunctionTool(Tool):
 
     def __init__(self, function: Callable[..., Any], **kwargs: Any) -> None:
         self._function = function
-        super().__init__(**{"name": getattr(function, "__name__", ""), **kwargs})
+        super().__init__(**{"name": _name_of(function), **kwargs})
 
     def __getattribute__(self, name: str) -> Any:
         # the function itself, so that its signature and docstring are what everyone sees
@@ -169,20 +175,65 @@ def function_schema(name: str, description: str, parameters: dict[str, Any]) -> 
 
 
 def parameters_schema(function: Callable[..., Any]) -> dict[str, Any]:
-    """JSON schema (an object) of a function's arguments, from its signature and type hints."""
-    hints = typing.get_type_hints(function)
+    """JSON schema (an object) of a function's arguments, from its signature and type hints.
+
+    Raises:
+        ConfigError: a built-in function that does not tell its arguments.
+    """
+    hints = _type_hints(function)
     properties: dict[str, Any] = {}
     required: list[str] = []
-    for name, p in inspect.signature(function).parameters.items():
+    for name, p in _signature(function).parameters.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
-        annotation = hints.get(name)
-        properties[name] = {} if annotation is None else TypeAdapter(annotation).json_schema()
+        properties[name] = _schema(hints.get(name))
         if p.default is p.empty:
             required.append(name)
         elif p.default is None or isinstance(p.default, _PLAIN_TYPES):
             properties[name]["default"] = p.default
     return {"type": "object", "properties": properties, "required": required}
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        name = getattr(function, "__name__", repr(function))
+        raise ConfigError(
+            f"tool '{name}' does not tell its arguments: wrap it in a function of your own"
+        ) from None
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", "") or type(function).__name__.lower())
+
+
+def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The hints that can be resolved at run time; none of a function that has others."""
+    function = inspect.unwrap(function)
+    while isinstance(function, functools.partial):
+        function = function.func
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, AttributeError, TypeError):  # a name for type checkers only; no function
+        return {}
+
+
+def _schema(annotation: Any) -> dict[str, Any]:
+    """JSON schema of a type; an empty one (anything) for a type that JSON does not have."""
+    if annotation is None:
+        return {}
+    try:
+        return TypeAdapter(annotation).json_schema()
+    except PydanticUserError:  # a data frame, say
+        return {}
+
+
+def _is_lazy(function: Callable[..., Any]) -> bool:
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+    return any(is_kind(function) for is_kind in kinds)
 
 
 def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str:
@@ -194,7 +245,7 @@ def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str
     """
     try:
         signature = inspect.signature(function, eval_str=True)
-    except NameError:  # an annotation that only type checkers can resolve
+    except (NameError, AttributeError):  # an annotation that only type checkers can resolve
         signature = inspect.signature(function)
     if not returns:
         signature = signature.replace(return_annotation=inspect.Signature.empty)

@@ -143,9 +143,7 @@ def _duckduckgo(tool: SimpleSearchTool, query: str, _: str) -> list[SearchResult
         if "no results" in str(e).lower():  # the library has no class of its own for it
             return []
         raise ToolError(f"{tool.name}: the search failed: {_clean(str(e))[:200]}") from None
-    return [
-        SearchResult(r.get("title", ""), r.get("href", ""), r.get("body", "")) for r in rows or []
-    ]
+    return _hits(rows, "title", "href", "body")
 
 
 def _google(tool: SimpleSearchTool, query: str, _: str) -> list[SearchResult]:
@@ -158,8 +156,7 @@ def _google(tool: SimpleSearchTool, query: str, _: str) -> list[SearchResult]:
     url = "https://www.googleapis.com/customsearch/v1"
     # the key goes into a header: an address ends up in logs and errors
     data = _get_json(tool, url, params, {"X-goog-api-key": key})
-    rows = data.get("items", [])
-    return [SearchResult(r.get("title", ""), r.get("link", ""), r.get("snippet", "")) for r in rows]
+    return _hits(data.get("items"), "title", "link", "snippet")
 
 
 def _searxng(tool: SimpleSearchTool, query: str, url: str) -> list[SearchResult]:
@@ -167,8 +164,13 @@ def _searxng(tool: SimpleSearchTool, query: str, url: str) -> list[SearchResult]
     address = url.rstrip("/")
     address = address if address.endswith("/search") else address + "/search"
     data = _get_json(tool, address, {"q": query, "format": "json"}, {})
-    rows = data.get("results", [])
-    return [SearchResult(r.get("title", ""), r.get("url", ""), r.get("content", "")) for r in rows]
+    return _hits(data.get("results"), "title", "url", "content")
+
+
+def _hits(rows: Any, *names: str) -> list[SearchResult]:
+    """Results from what a service sent, whatever it sent: fields may be null or missing."""
+    objects = [r for r in rows if isinstance(r, dict)] if isinstance(rows, list) else []
+    return [SearchResult(*(str(r.get(name) or "") for name in names)) for r in objects]
 
 
 def _get_json(

@@ -303,11 +303,20 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     if not isinstance(error, Exception):  # a SystemExit of a function is not the code's
         bases = []
     try:
-        text = str(error)
+        text = _text_of(error)
     except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
         text = name
     args = _plain_args(error) if len(text) <= _LONGEST else None
     return {"type": name, "bases": bases, "args": args, "text": text[:_LONGEST]}
+
+
+def _text_of(error: BaseException) -> str:
+    """`str` of an error; of a group, with the errors that are in it (Python 3.11)."""
+    inner = getattr(error, "exceptions", None)
+    if not hasattr(error, "split") or not isinstance(inner, tuple):
+        return str(error)
+    told = "; ".join(f"{type(one).__name__}: {_text_of(one)}" for one in inner)
+    return f"{error}: {told}"
 
 
 def _plain_args(error: BaseException) -> list[Any] | None:

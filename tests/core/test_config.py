@@ -159,6 +159,19 @@ def test_attributes_before_super_are_converted() -> None:
     assert (made.model.call_target, made.model.retries, made.flag) == ("gpt:pre", 2, False)
 
 
+@pytest.mark.parametrize(("given", "value"), [("3", 3), (2.5, 2.5), ("2.5", 2.5), (7, 7)])
+def test_a_preset_number_takes_any_number(given: Any, value: float) -> None:
+    class Preset(KwargsInitializable):
+        def __init__(self, **kwargs: Any) -> None:
+            self.delay = 2
+            super().__init__(**kwargs)
+
+    made = Preset(delay=given).delay
+    assert made == value and type(made) is type(value)
+    with pytest.raises(ConfigError, match=r"Preset\.delay: "):
+        Preset(delay="soon")
+
+
 def test_secrets_in_plain_settings_are_not_written() -> None:
     kwargs = {"api_key": "hush1", "url": "http://bob:hush2@host/x", "Authorization": "hush3"}
     assert Agent(model={"call_kwargs": kwargs}).to_dict()["model"]["call_kwargs"] == {

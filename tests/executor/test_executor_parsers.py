@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import struct
+import sys
 
 import pytest
 from hypothesis import given
@@ -236,6 +237,17 @@ def test_functions_and_errors_are_described():
     for error in (ValueError("v"), KeyError("k"), OSError(2, "gone", "f"), UnicodeError("u")):
         again = stubs.make_error(describe_error(error))
         assert type(again) is type(error) and str(again) == str(error)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="groups came with Python 3.11")
+def test_a_group_of_errors_tells_what_is_in_it():
+    group = ExceptionGroup("eg", [ValueError("v"), ExceptionGroup("in", [KeyError("k")])])  # noqa: F821
+    again = stubs.make_error(describe_error(group))
+    assert type(again).__name__ == "ExceptionGroup" and isinstance(again, RuntimeError)
+    shown = (
+        "eg (2 sub-exceptions): ValueError: v; ExceptionGroup: in (1 sub-exception): KeyError: 'k'"
+    )
+    assert str(again) == shown
 
 
 def test_a_result_in_the_worker_is_a_mapping():

@@ -137,6 +137,10 @@ def test_searxng(searx):
     assert tool("a b").startswith("1. T t\n   http://x\n   c\n2.")
     assert tool("a b").count("http://x") == 7
     assert searx["path"] == "/search?q=a+b&format=json"
+    searx["body"] = json.dumps({"results": [{"title": None, "url": "http://y"}, 3]})
+    assert tool("a b") == "1. (no title)\n   http://y"
+    searx["body"] = json.dumps({"results": None})
+    assert tool("a b").startswith("No results")
     searx["body"] = "[]"
     with pytest.raises(ToolError, match="did not answer in JSON"):
         tool("x")

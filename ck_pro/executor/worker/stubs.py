@@ -149,6 +149,8 @@ def make_error(described: dict[str, Any]) -> Exception:
 
 def _builtin_error(name: str) -> type[Exception] | None:
     found = getattr(builtins, name, None)
+    if name == "ExceptionGroup":  # cannot be made without the exceptions that were in it
+        return None
     if isinstance(found, type) and issubclass(found, Exception):
         return found
     return None

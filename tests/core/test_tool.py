@@ -1,0 +1,78 @@
+"""Functions of every kind as tools."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ck_pro.exceptions import ConfigError
+from ck_pro.tool import Tool, tool_from_function
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+class Unknown:
+    """A type that no JSON schema describes."""
+
+
+def test_types_that_json_does_not_have_are_anything() -> None:
+    def mean(frame: Unknown, digits: int = 2) -> float: ...
+
+    assert tool_from_function(mean).parameters == {
+        "type": "object",
+        "properties": {"frame": {}, "digits": {"type": "integer", "default": 2}},
+        "required": ["frame"],
+    }
+
+
+def test_hints_for_type_checkers_alone() -> None:
+    def halve(x: Decimal) -> Decimal:
+        """Half of it."""
+        return x / 2
+
+    tool = tool_from_function(halve)
+    assert tool.parameters["properties"] == {"x": {}}
+    assert "halve(x: 'Decimal')" in tool.get_function_definition(short=True)
+
+
+def test_a_partial_function() -> None:
+    def power(base: int, exponent: int) -> int:
+        return base**exponent
+
+    tool = tool_from_function(functools.partial(power, 2))
+    assert tool.name == "power" and tool(3) == 8
+    assert tool.parameters["properties"] == {"exponent": {"type": "integer"}}
+
+
+def test_a_callable_object() -> None:
+    class Adder:
+        def __call__(self, a: int) -> int:
+            return a + 1
+
+    tool = tool_from_function(Adder())
+    assert tool.name == "adder" and tool(1) == 2
+
+
+async def fetch(url: str) -> None: ...
+
+
+def pages(n: int) -> Any:
+    yield n
+
+
+@pytest.mark.parametrize("function", [fetch, pages])
+def test_what_nothing_would_run_is_refused(function: Any) -> None:
+    with pytest.raises(ConfigError, match="make it a plain function"):
+        tool_from_function(function)
+
+
+def test_functions_without_name_or_signature() -> None:
+    with pytest.raises(ConfigError, match="does not tell its arguments"):
+        tool_from_function(max)
+    with pytest.raises(ConfigError, match="give it a `name`"):
+        tool_from_function(lambda: 1)
+    with pytest.raises(ConfigError, match="not a Python name"):
+        Tool(name="two words")
