@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 
@@ -70,6 +71,21 @@ def test_a_syntax_error_is_an_error(run):
     assert (result.error.type, result.error.line) == ("SyntaxError", 2)
     assert "b = = 2" in result.error.traceback
     assert "ast.py" not in result.error.traceback
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("x = [1]\nprint(x[5])", "    print(x[5])\n          ~^^^\n"),  # no end of line
+        ("x = '\f'\nprint(x.no)", "    print(x.no)\n          ^^^^\n"),  # no line ends there
+        ("x = 1\nreturn x", "    return x\n    ^^^^^^^^\n"),  # the compiler's later passes
+    ],
+)
+def test_a_traceback_marks_the_place(run, code, told):
+    traceback = run(code).error.traceback
+    if sys.version_info < (3, 11):  # which marks syntax errors alone
+        told = told.splitlines()[0]
+    assert told in traceback
 
 
 def test_the_line_is_that_of_this_step(run):

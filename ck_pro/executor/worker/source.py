@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import linecache
 import os
 import traceback
@@ -37,7 +38,8 @@ class SourceBook:
             SyntaxError: and whatever else the compiler raises.
         """
         code = code.removeprefix("\ufeff")
-        linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+        # a last line without its end would have the marks of a traceback in the wrong place
+        linecache.cache[name] = (len(code), None, _lines(code), name)
         if "\n" not in code and not code[:1].isspace():
             try:  # one expression, as many steps are: read once, by the compiler alone
                 return None, compile(code, name, "eval", self._futures, dont_inherit=True)
@@ -68,6 +70,14 @@ class SourceBook:
             if name is not None:
                 return name
         return self._getfile(thing)
+
+
+def _lines(code: str) -> list[str]:
+    """The lines as the compiler counts them: `splitlines` would also split at a form feed."""
+    lines = io.StringIO(code, newline=None).readlines()
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return lines
 
 
 def compile_step(
@@ -111,6 +121,9 @@ _FUTURES = _future_flags()
 
 def describe(error: BaseException, name: str) -> list[Any]:
     """Give an error as `[type, message, line, traceback]`; the line counts in the step's source."""
+    if isinstance(error, SyntaxError) and error.text is None and error.filename == name:
+        # the compiler's later passes tell the place alone, since there is no file to read
+        error.text = linecache.getline(name, error.lineno or 0) or None
     deep = _is_deep(error.__traceback__)
     report = traceback.TracebackException(
         type(error), error, error.__traceback__, limit=-_DEEPEST if deep else None, compact=True
