@@ -1,35 +1,27 @@
-"""One attempt at a task: its folder, its journal, the agent's run, and the row it gives.
-
-A journal tells how far an attempt came: its event `eval` says that the row is complete and can be
-made from the journal alone (`recorded_row`), its event `row` that the row was written.
-"""
+"""One attempt at a task: its folder, its journal, the agent's run, and the row it gives."""
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from ck_main.dataset import Task
-from ck_main.rows import EVAL_EVENT, TASK_EVENT, WRITTEN_EVENT, build_row, row_of, task_facts
+from ck_main.earlier import Earlier
+from ck_main.row import EVAL_EVENT, TASK_EVENT, WRITTEN_EVENT, build_row, task_facts
+from ck_main.task_folder import WORK_FOLDER, own_files, set_aside
 from ck_pro.exceptions import JournalError
-from ck_pro.journal import JOURNAL_FILES, Journal, is_journal, read_events
+from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget, Reply
-from ck_pro.resume import cut_off
+from ck_pro.resume import CutOff, Used
 from ck_pro.run import Run
 from ck_pro.session import AgentSession, Status, StopReason
 
 _log = logging.getLogger(__name__)
-WORK_FOLDER = "work"
-"""Where, in a task's folder, its code runs."""
-LOCK_FILE = "lock"
 
 
 class Agent(Protocol):
@@ -54,6 +46,7 @@ class Agent(Protocol):
     def resume(
         self,
         *,
+        found: tuple[CutOff, Used],
         answer: str,
         workdir: Path,
         journal: Journal,
@@ -94,6 +87,7 @@ class Assignment:
         afresh: whatever an earlier attempt left is moved aside, however far it came.
         begun: an earlier attempt is gone on with even if it had come to an end.
         answer: of a person, to the question for which that attempt ended.
+        earlier: what that attempt left, if the caller has looked.
     """
 
     task: Task
@@ -104,6 +98,7 @@ class Assignment:
     afresh: bool = False
     begun: bool = False
     answer: str = ""
+    earlier: Earlier | None = None
 
 
 class Attempt:
@@ -142,8 +137,9 @@ class Attempt:
         self._keep = dict(keep or {})
         self.agent, self.assignment, self.budget = agent, assignment, budget
         self.cancel, self.on_event = cancel, on_event
-        self.resumed = False
-        """Whether it goes on where an earlier one was cut off."""
+        self.moved = ""
+        """One line: why what was begun is begun anew, where that is a surprise."""
+        self._found: tuple[CutOff, Used] | None = None
         self._facts: dict[str, Any] = {}
 
     def __enter__(self) -> Attempt:
@@ -152,6 +148,11 @@ class Attempt:
 
     def __exit__(self, *exc: object) -> None:
         self.journal.close()
+
+    @property
+    def resumed(self) -> bool:
+        """Whether it goes on where an earlier one was cut off."""
+        return self._found is not None
 
     def _prepare(self) -> None:
         """Make the folder with the task's file in it, the journal, and a session to go on with.
@@ -163,7 +164,9 @@ class Attempt:
         self.work = folder / WORK_FOLDER
         if self._continues():
             return
-        set_aside(folder)
+        aside = set_aside(folder, own_files(folder))
+        if self.moved and aside is not None:
+            self.moved += f"; begun anew, what was there is in {aside}"
         self.work.mkdir(parents=True)
         if task.file is not None:
             shutil.copyfile(task.file, self.work / task.file.name)
@@ -178,26 +181,16 @@ class Attempt:
 
     def _continues(self) -> bool:
         """Take up what an earlier attempt left, if it is an unfinished one at the same task."""
-        folder = self.assignment.folder
-        if self.assignment.afresh or not is_journal(folder):
+        given = self.assignment
+        earlier = given.earlier or Earlier(given.folder)
+        if not given.afresh:
+            self._found = earlier.unfinished(self._given_facts(), begun=given.begun)
+        self.moved = earlier.refused
+        if self._found is None:
             return False
-        try:
-            events = list(read_events(folder))
-            found, _ = cut_off(events)
-            facts = next(e["data"] for e in events if e["kind"] == TASK_EVENT)
-        except (JournalError, KeyError, TypeError, ValueError, AttributeError, StopIteration) as e:
-            _log.warning("%s: its journal cannot be gone on with: %s", folder, e)
-            return False
-        if found is None or "start_time" not in found.session.info:
-            return False
-        if facts != Journal().append(TASK_EVENT, sid="", data=self._given_facts())["data"]:
-            return False  # the task is not as it was
-        ended = any(e["kind"] in (EVAL_EVENT, WRITTEN_EVENT) for e in events)
-        if ended and not self.assignment.begun:
-            return False  # it was finished: whoever asks again wants it done again
-        self._facts, self.session, self.resumed = facts, found.session, True
+        self._facts, self.session = earlier.facts or {}, self._found[0].session
         self.work.mkdir(parents=True, exist_ok=True)
-        self.journal = TaskJournal(folder, **self._keep)
+        self.journal = TaskJournal(given.folder, **self._keep)
         return True
 
     @property
@@ -221,8 +214,9 @@ class Attempt:
             "on_event": self.on_event,
         }
         try:
-            if self.resumed:
-                self.session = self.agent.resume(answer=self.assignment.answer, **common)
+            if self._found is not None:
+                answer = self.assignment.answer
+                self.session = self.agent.resume(found=self._found, answer=answer, **common)
                 return
             self.agent.run(
                 self.question,
@@ -274,61 +268,6 @@ class Attempt:
     def written(self) -> None:
         """Note that the row is in the output: if it is taken out again, the task is run again."""
         self.journal.append(WRITTEN_EVENT, sid=self.session.id)
-
-
-def recorded_row(folder: Path, task: Task) -> dict[str, Any] | None:
-    """The row of an attempt that finished but whose row was not written, from its journal.
-
-    None if there is no such attempt: also if its row was written and somebody took it out, and if
-    the task is not as it was.
-    """
-    if not is_journal(folder):
-        return None
-    try:
-        row = row_of(read_events(folder))
-    except (JournalError, KeyError, TypeError, AttributeError, ValueError) as e:
-        _log.warning("%s: its journal is not usable and is moved aside: %s", folder, e)
-        return None
-    if row is None:
-        return None
-    facts = Journal().append(TASK_EVENT, sid="", data=task_facts(task))["data"]
-    return row if all(row.get(k) == v for k, v in facts.items()) else None
-
-
-def stop_reasons(session: AgentSession) -> Iterator[StopReason | None]:
-    """Why a session, and each one below it, ended."""
-    yield session.stop_reason
-    for child in session.children.values():
-        yield from stop_reasons(child)
-
-
-@contextmanager
-def claimed(folder: Path) -> Iterator[bool]:
-    """Hold a task's folder against other processes; False if one has it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    fd = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(fd)
-
-
-def set_aside(folder: Path) -> None:
-    """Move what an interrupted attempt left to the next free `attempt-N`."""
-    left = [n for n in (*JOURNAL_FILES, WORK_FOLDER) if (folder / n).exists()]
-    if not left:
-        return
-    number = 1
-    while (folder / f"attempt-{number}").exists():
-        number += 1
-    (folder / f"attempt-{number}").mkdir()
-    for name in left:
-        (folder / name).rename(folder / f"attempt-{number}" / name)
 
 
 def end_broken(session: AgentSession, journal: Journal, error: Exception) -> None:

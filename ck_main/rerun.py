@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Literal
 
-from ck_main.attempt import claimed, set_aside
 from ck_main.dataset import Task
 from ck_main.display import is_done
 from ck_main.rows import Outcome, RowFile, superseded_path
-from ck_main.tries import set_tries_aside
+from ck_main.task_folder import claimed, own_files, set_aside, tries_in
 
 Rerun = Literal["failed", "wrong"]
 
@@ -50,8 +49,7 @@ def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) ->
         folder = rows.folder / task.folder
         with claimed(folder) as ours:
             if ours:  # else another runner is just writing its row
-                set_aside(folder)
-                set_tries_aside(folder)
+                set_aside(folder, [*own_files(folder), *tries_in(folder)])
                 ids.add(task.id)
     number = rows.take_out(ids, to)
     return [f"{number} rows moved to {to}; their tasks are run again"]

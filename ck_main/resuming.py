@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ck_main.attempt import Assignment, Attempt, claimed
+from ck_main.attempt import Assignment
 from ck_main.dataset import Task
-from ck_main.limits import TaskBudget
 from ck_main.row import TASK_EVENT, task_facts
 from ck_main.runner import TaskRunner
+from ck_main.task_folder import claimed
 from ck_pro.exceptions import ConfigError, JournalError
 from ck_pro.journal import is_journal, read_events
 from ck_pro.resume import cut_off
@@ -30,14 +30,7 @@ class ResumingRunner(TaskRunner):
             if not ours:
                 self.watcher.note(f"{self.assignment.folder}: another run is at it")
                 return
-            self.begins(task)
-            spent = TaskBudget(parent=self.budget)
-
-            def close(attempt: Attempt) -> None:
-                self.write(attempt.finish(), spent)
-                attempt.written()
-
-            self.attempt(self.agent, self.assignment, spent, close)
+            self.carry_out(self.assignment)
 
 
 def resuming(folder: Path, answer: str) -> tuple[Task, Callable[..., ResumingRunner]]:

@@ -17,31 +17,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ck_main.attempt import (
-    Agent,
-    Assignment,
-    Attempt,
-    TaskJournal,
-    claimed,
-    recorded_row,
-    stop_reasons,
-)
+from ck_main.attempt import Agent, Assignment, Attempt
 from ck_main.dataset import Task
+from ck_main.earlier import Earlier
+from ck_main.faults import may_be_outage, passing_fault, person_gone
 from ck_main.limits import RunBudget, TaskBudget
 from ck_main.rows import Outcome, OutputError, RowFile, what_to_do
 from ck_main.run_options import ExitCode, RunOptions
+from ck_main.task_folder import attempts_in, claimed
 from ck_main.tries import TaskTries
-from ck_pro.exceptions import (
-    CKError,
-    ContentFiltered,
-    JournalError,
-    ManualAbort,
-    ModelUnavailable,
-    ReplayError,
-)
-from ck_pro.journal import is_journal
+from ck_pro.exceptions import CKError, JournalError
 from ck_pro.model import Budget
-from ck_pro.session import AgentSession, Status, StopReason
+from ck_pro.session import Status
 
 __all__ = ["ExitCode", "RunOptions", "TaskRunner", "Watcher"]
 _log = logging.getLogger(__name__)
@@ -49,10 +36,6 @@ _GRACE_SECONDS = 2.0
 # Of two signals at once another thread may take both: then nothing ends a wait of the main thread,
 # which alone runs their handlers. So it waits in pieces.
 _LOOK_SECONDS = 0.2
-# faults of one task, and of no service: a recording that does not fit it, a filtered prompt
-_OWN_FAULTS = frozenset(e.__name__ for e in (ReplayError, ContentFiltered))
-# ends that another attempt may not come to, though nothing that lasts is known to be wrong
-_PASSING = frozenset({StopReason.ENVIRONMENT_FAILURE, StopReason.INTERNAL_ERROR})
 
 _T = TypeVar("_T")
 
@@ -189,7 +172,7 @@ class TaskRunner:
         folder = self.rows.folder / task.folder
         with claimed(folder) as ours:
             if not ours:
-                self.watcher.note(f"{task.id}: another run is at it; left to that")
+                self.say(task, "another run is at it; left to that")
             elif not self.rows.has(task.id):
                 self._run_task(task, folder)
 
@@ -197,18 +180,23 @@ class TaskRunner:
         if self.options.tries is not None:
             TaskTries(self, task, folder, self.options.tries).run()
             return
-        row = recorded_row(folder, task)
+        earlier = Earlier(folder)
+        row = earlier.row(task)
         if row is not None:  # it ended, but its runner was killed before the row was written
             self.write(row)
             return
-        self.begins(task)
+        self.carry_out(Assignment(task, folder, earlier=earlier))
+
+    def carry_out(self, assignment: Assignment) -> None:
+        """Work on a task to its end and write its row; without a row if it was stopped."""
+        self.begins(assignment.task)
         spent = TaskBudget(parent=self.budget)
 
         def close(attempt: Attempt) -> None:
             self.write(attempt.finish(), spent)
             attempt.written()
 
-        self.attempt(self.agent, Assignment(task, folder), spent, close)
+        self.attempt(self.agent, assignment, spent, close)
 
     def begins(self, task: Task) -> None:
         """Tell that work on a task begins."""
@@ -236,21 +224,24 @@ class TaskRunner:
         where = {"target_url": target_url} if target_url else {}
         faults: list[str] = []
         while True:
-            count = {"attempts": _attempts_in(assignment.folder) + 1}
+            count = {"attempts": attempts_in(assignment.folder) + 1}
             earlier = {"earlier_faults": list(faults)} if faults else {}
             info = {**where, **assignment.info, **count, **earlier}
+            given = replace(assignment, info=info)
             with Attempt(
                 agent,
-                replace(assignment, info=info, afresh=assignment.afresh or bool(faults)),
+                replace(given, afresh=True, earlier=None) if faults else given,
                 budget=self.options.budget(spent),
                 cancel=self.stop,
                 on_event=lambda event: self.watcher.event(assignment.task.id, event),
                 keep={"fsync": self.options.fsync, "compress": self.options.compress},
             ) as attempt:
+                if attempt.moved:
+                    self.say(assignment.task, attempt.moved)
                 attempt.run()
                 if not self.counts(attempt):
                     return None
-                fault = _passing_fault(attempt)
+                fault = passing_fault(attempt.session, attempt.journal.failures)
                 if fault is None or len(faults) >= self.options.retries:
                     return close(attempt)
             faults.append(fault)
@@ -258,7 +249,7 @@ class TaskRunner:
                 self.say_stopped(assignment.task)
                 return None
             again = f"attempt {len(faults) + 1} of {self.options.retries + 1}"
-            self.watcher.note(f"{assignment.task.id}: {fault}; run again ({again})")
+            self.say(assignment.task, f"{fault}; run again ({again})")
 
     def counts(self, attempt: Attempt) -> bool:
         """Whether an attempt came to an end that is a row: not if it was stopped or cut off."""
@@ -266,16 +257,20 @@ class TaskRunner:
         if attempt.session.status is Status.IN_PROGRESS:
             self.say_stopped(task)
             return False
-        outage = self._outage(attempt.session, attempt.journal)
+        outage = self._outage(attempt)
         if outage is not None:
-            self.watcher.note(f"{task.id}: not counted, no row; the same command runs it again")
+            self.say(task, "not counted, no row; the same command runs it again")
             self._fail(outage)
         return outage is None
+
+    def say(self, task: Task, text: str) -> None:
+        """Tell one line about a task to a person."""
+        self.watcher.note(f"{task.id}: {text}")
 
     def say_stopped(self, task: Task) -> None:
         """Tell that a task has no row yet, because the run is stopping."""
         self.limit = self.limit or self.budget.used_up()
-        self.watcher.note(f"{task.id}: stopped before its end; the same command goes on with it")
+        self.say(task, "stopped before its end; the same command goes on with it")
 
     def keep_try(self, row: dict[str, Any]) -> None:
         """Write the row of a try that was not chosen, unless it is there."""
@@ -293,16 +288,12 @@ class TaskRunner:
         self.outcomes[outcome.id] = outcome
         self.watcher.ended(outcome)
 
-    def _outage(self, session: AgentSession, journal: TaskJournal) -> CKError | None:
+    def _outage(self, attempt: Attempt) -> CKError | None:
         """What no task can do without, if that failed in this one and is still gone."""
-        names = {name for name, _ in journal.failures}
-        if ManualAbort.__name__ in names:  # the person has gone, there is nobody to ask
-            return ManualAbort(next(s for n, s in journal.failures if n == ManualAbort.__name__))
-        reasons = set(stop_reasons(session))
-        unclear = StopReason.MODEL_FAILURE in reasons and not names
-        lost = StopReason.ENVIRONMENT_FAILURE in reasons or unclear or bool(names - _OWN_FAULTS)
-        if self.options.probe is None or not lost:
-            return None
+        session, failures = attempt.session, attempt.journal.failures
+        gone = person_gone(failures)
+        if gone is not None or self.options.probe is None or not may_be_outage(session, failures):
+            return gone
         with self._probing:
             if self.failure is not None:
                 return self.failure
@@ -322,19 +313,3 @@ def _said(error: OSError) -> str:
 def tries_path(output: Path) -> Path:
     """Where the rows of tries that were not chosen go."""
     return output.with_name(f"{output.stem}.tries{output.suffix}")
-
-
-def _attempts_in(folder: Path) -> int:
-    """How many attempts have left something in a folder."""
-    aside = sum(1 for _ in folder.glob("attempt-*"))
-    return aside + is_journal(folder)
-
-
-def _passing_fault(attempt: Attempt) -> str | None:
-    """What the infrastructure did to an attempt that ended, if another may fare better."""
-    session = attempt.session
-    unreachable = any(name == ModelUnavailable.__name__ for name, _ in attempt.journal.failures)
-    lost = session.stop_reason is StopReason.MODEL_FAILURE and unreachable
-    if session.stop_reason not in _PASSING and not lost:
-        return None
-    return f"{session.stop_reason}: {' '.join(session.message.split())[:200]}"

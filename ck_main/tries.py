@@ -18,28 +18,20 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ck_main import judging
-from ck_main.attempt import Agent, Assignment, Attempt, recorded_row
+from ck_main.attempt import Agent, Assignment, Attempt
 from ck_main.choosing import TryOptions, answered, answering, assemble, grouped, is_right
 from ck_main.dataset import Task
+from ck_main.earlier import Earlier, stored
 from ck_main.limits import TaskBudget
 from ck_main.model_settings import settings_of_models
-from ck_main.rows import (
-    EVAL_EVENT,
-    TASK_EVENT,
-    WRITTEN_EVENT,
-)
+from ck_main.row import WRITTEN_EVENT
 from ck_main.scoring import evaluate
+from ck_main.task_folder import set_aside, tries_in
 from ck_pro.config import KwargsInitializable
-from ck_pro.exceptions import (
-    Cancelled,
-    JournalError,
-    LimitReached,
-    ModelError,
-    ParseError,
-)
-from ck_pro.journal import Journal, is_journal, read_events
+from ck_pro.exceptions import Cancelled, LimitReached, ModelError, ParseError
+from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
-from ck_pro.session import AgentSession, sessions_from_events
+from ck_pro.session import AgentSession
 
 _T = TypeVar("_T")
 
@@ -63,6 +55,9 @@ class Runner(Protocol):
 
     def counts(self, attempt: Attempt) -> bool:
         """Whether what failed in an attempt was no outage."""
+
+    def say(self, task: Task, text: str) -> None:
+        """Tell one line about a task to a person."""
 
     def say_stopped(self, task: Task) -> None:
         """Tell that a task was stopped before its end."""
@@ -89,6 +84,7 @@ class TaskTries:
 
     def __init__(self, runner: Runner, task: Task, folder: Path, options: TryOptions):
         self.runner, self.task, self.folder, self.options = runner, task, folder, options
+        self._next: Earlier | None = None
 
     def run(self) -> None:
         """Try, choose, and write the row; without a row if it was stopped."""
@@ -136,31 +132,31 @@ class TaskTries:
         tries, such as those of other seeds, is moved aside."""
         rows: list[dict[str, Any]] = []
         while not self._over(rows):
-            row = recorded_row(self._folder(len(rows) + 1), self.task)
+            self._next = Earlier(self._folder(len(rows) + 1))
+            row = self._next.row(self.task)
             if row is None or not self._fits(row["session"], rows):
                 break
             rows.append(row)
         # the next one may be in the middle; those after it follow from nothing that is kept
-        set_tries_aside(self.folder, len(rows) + 1 + (not self._over(rows)))
+        first = len(rows) + 1 + (not self._over(rows))
+        aside = set_aside(self.folder, tries_in(self.folder, first))
+        if aside is not None:
+            said = f"tries from the {first}. on do not belong to this command; they are in {aside}"
+            self.runner.say(self.task, said)
         return rows
 
     def _fits(self, session: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> bool:
         """Whether a session is the try that comes after these."""
-        asked = Journal().append(TASK_EVENT, sid="", data={"q": self._question(before)})["data"]
+        asked = stored({"q": self._question(before)})["q"]
         known = (session["task"], session["info"].get("try"))
-        return known == (asked["q"], self._mark(len(before) + 1))
+        return known == (asked, self._mark(len(before) + 1))
 
-    def _goes_on(self, folder: Path, before: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether what is in the folder is the beginning of the try that comes after these."""
-        if not is_journal(folder):
-            return True
-        try:
-            events = list(read_events(folder))
-            session = next(iter(sessions_from_events(events).values()))
-        except (JournalError, StopIteration, KeyError, TypeError, AttributeError, ValueError):
+    def _goes_on(self, earlier: Earlier, before: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether what an earlier run left is the beginning of the try that comes after these."""
+        session = earlier.session
+        if session is None or earlier.complete:
             return False
-        ended = any(e["kind"] == EVAL_EVENT for e in events)
-        return not ended and self._fits({"task": session.task, "info": session.info}, before)
+        return self._fits({"task": session.task, "info": session.info}, before)
 
     def _mark(self, number: int) -> dict[str, Any]:
         return {"number": number, "seed": self.options.seed(number)}
@@ -175,6 +171,7 @@ class TaskTries:
     def _try(self, before: Sequence[dict[str, Any]], spent: Budget) -> dict[str, Any] | None:
         number = len(before) + 1
         folder = self._folder(number)
+        earlier, self._next = self._next or Earlier(folder), None
         advice = [r["eval"]["feedback"] for r in before if r["eval"].get("feedback")]
         assignment = Assignment(
             self.task,
@@ -182,7 +179,8 @@ class TaskTries:
             question=self._question(before),
             row_facts={"feedback": "\n".join(advice)} if advice else {},
             info={"try": self._mark(number)},
-            afresh=not self._goes_on(folder, before),
+            afresh=not self._goes_on(earlier, before),
+            earlier=earlier,
         )
         agent = with_seed(self.runner.agent, self.options.seed(number))
         return self.runner.attempt(agent, assignment, spent, lambda a: self._closed(a, before))
@@ -244,19 +242,6 @@ class TaskTries:
         if llm is None:
             raise ModelError("the agent has no model that could judge; name one")
         return attempt.call_model(llm, messages, phase)
-
-
-def set_tries_aside(folder: Path, first: int = 1) -> None:
-    """Move tries, from that number on, to the next free `attempt-N` of a task's folder."""
-    left = [p for p in folder.glob("try-*") if p.name[4:].isdigit() and int(p.name[4:]) >= first]
-    if not left:
-        return
-    number = 1
-    while (folder / f"attempt-{number}").exists():
-        number += 1
-    (folder / f"attempt-{number}").mkdir()
-    for path in left:
-        path.rename(folder / f"attempt-{number}" / path.name)
 
 
 def with_seed(agent: Agent, seed: int | None) -> Agent:

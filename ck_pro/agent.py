@@ -114,6 +114,7 @@ class MultiStepAgent(AskingAgent):
         self,
         session: AgentSession | None = None,
         *,
+        found: tuple[CutOff, Used] | None = None,
         answer: str = "",
         stream: bool = False,
         max_steps: int | None = None,
@@ -131,6 +132,7 @@ class MultiStepAgent(AskingAgent):
 
         Args:
             session: that of a run in this process which kept no journal; else None.
+            found: what `ck_pro.resume.cut_off` made of the journal, if that has been read.
             answer: to the question for which the run ended (`session.message`).
             journal: of the run; the session is rebuilt from it.
             stream, max_steps, workdir, budget, cancel, on_event: as for `run`.
@@ -144,7 +146,9 @@ class MultiStepAgent(AskingAgent):
         """
         self.check()
         cut, used = CutOff(session) if session is not None else None, Used()
-        if cut is None and journal is not None and journal.folder is not None:
+        if found is not None:
+            cut, used = found
+        elif cut is None and journal is not None and journal.folder is not None:
             cut, used = cut_off(read_events(journal.folder))
         if cut is None:
             raise InputError("nothing to go on with: give a journal that holds a run, or a session")

@@ -10,9 +10,9 @@ from typing import Any
 from ck_main.dataset import Task, safe_name
 from ck_main.rows import Outcome
 from ck_pro.config import KwargsInitializable
-from ck_pro.journal import Journal, read_events
+from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget, Usage
-from ck_pro.resume import cut_off
+from ck_pro.resume import CutOff, Used
 from ck_pro.session import AgentSession, StopReason
 
 Behaviour = Callable[["Call"], Any]
@@ -67,10 +67,11 @@ class FakeAgent(KwargsInitializable):
         call.record("session", facts)
         return self._work(call)
 
-    def resume(self, *, journal: Journal, answer: str = "", **kwargs: Any) -> AgentSession:
-        found, _ = cut_off(read_events(journal.folder or ""))
-        assert found is not None
-        call = Call(found.session.task, session=found.session, journal=journal, **kwargs)
+    def resume(
+        self, *, found: tuple[CutOff, Used], answer: str = "", **kwargs: Any
+    ) -> AgentSession:
+        session = found[0].session
+        call = Call(session.task, session=session, **kwargs)
         call.record("resumed", {})
         return self._work(call)
 

@@ -125,7 +125,10 @@ def test_a_stopped_task_has_no_row_and_goes_on_the_next_time(tmp_path: Path) -> 
 
 def test_a_stopped_task_that_was_changed_runs_afresh(tmp_path: Path) -> None:
     _stopped(Bench(tmp_path))
-    (row,) = Bench(tmp_path).run(make_task("a", "another question"))
+    again = Bench(tmp_path)
+    (row,) = again.run(make_task("a", "another question"))
+    (told,) = again.watching.notes
+    assert "not as it was when it was begun (_orig, task)" in told and told.endswith("attempt-1")
     assert len(row["session"]["steps"]) == 1 and "resumed" not in row["session"]["info"]
     folder = tmp_path / "out" / "a"
     assert (folder / "attempt-1" / "work" / "left").exists()
@@ -161,6 +164,9 @@ def test_a_recorded_row_is_used_only_as_what_it_is(tmp_path: Path, change: str) 
     again = Bench(tmp_path)
     assert again.run(make_task("a", answer="new" if change == "task changed" else None))
     assert again.watching.begun == ["a"] and (tmp_path / "out" / "a" / "attempt-1").is_dir()
+    told = {"task changed": ["answer"], "journal broken": ["not usable"]}.get(change, [])
+    assert len(again.watching.notes) == len(told)
+    assert all(part in note for part, note in zip(told, again.watching.notes, strict=True))
 
 
 def test_an_interrupt_passes_through_and_leaves_no_row(tmp_path: Path) -> None:

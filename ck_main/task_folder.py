@@ -1,0 +1,66 @@
+"""The folder of a task: who may write in it, and where its earlier attempts go.
+
+An attempt has its journal and `work/`, the folder in which the task's code runs. What an earlier
+attempt left there moves to `attempt-1/`, `attempt-2/`, ... Of several tries each has such a folder
+of its own, `try-1/`, `try-2/`, ...
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ck_pro.journal import JOURNAL_FILES, is_journal
+
+WORK_FOLDER = "work"
+"""Where, in an attempt's folder, its code runs."""
+LOCK_FILE = "lock"
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[bool]:
+    """Hold a task's folder against other processes; False if one has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fd = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
+def own_files(folder: Path) -> list[str]:
+    """Names of what an attempt left in its folder."""
+    return [n for n in (*JOURNAL_FILES, WORK_FOLDER) if (folder / n).exists()]
+
+
+def tries_in(folder: Path, first: int = 1) -> list[str]:
+    """Names of the folders of a task's tries, from that number on."""
+    names = [p.name for p in folder.glob("try-*")]
+    return sorted(n for n in names if n[4:].isdigit() and int(n[4:]) >= first)
+
+
+def set_aside(folder: Path, names: Sequence[str]) -> Path | None:
+    """Move files and folders to the next free `attempt-N`; returns that, None for no names."""
+    if not names:
+        return None
+    number = 1
+    while (folder / f"attempt-{number}").exists():
+        number += 1
+    aside = folder / f"attempt-{number}"
+    aside.mkdir()
+    for name in names:
+        (folder / name).rename(aside / name)
+    return aside
+
+
+def attempts_in(folder: Path) -> int:
+    """How many attempts have left something in a folder."""
+    return sum(1 for _ in folder.glob("attempt-*")) + is_journal(folder)
