@@ -16,6 +16,7 @@ from ck_web.page_text import Line, lines_of
 _OVERLAYS = frozenset({"dialog", "alertdialog"})
 _NAMED = frozenset({"region", "complementary", "group", "banner", "contentinfo", "form", "Iframe"})
 _BUTTONS = frozenset({"button", "link"})
+_BOXES = frozenset({"checkbox", "switch"})
 _INPUTS = frozenset({"textbox", "searchbox", "combobox", "spinbutton", "listbox"})
 _MOST_LINES = 80
 _RUN_BEFORE = 8  # lines of text above the buttons of a banner without a frame
@@ -50,6 +51,12 @@ _ACCEPT = re.compile(
     r"|einverstanden|(?:tout )?accepter(?: tout)?|j.accepte"
     r"|aceptar(?: tod[oa]s?)?(?: las cookies)?|accetta(?: tutt[oi])?"
     r"|(?:alles |alle cookies )?(?:accepteren|toestaan)|akkoord|aceitar(?: tudo| tod[oa]s)?",
+    re.IGNORECASE,
+)
+_SAVE = re.compile(
+    r"(?:save|confirm|submit)(?: my| current| these)? (?:choices?|preferences|selection|settings)"
+    r"(?: and (?:close|continue))?|auswahl (?:speichern|best\u00e4tigen)"
+    r"|enregistrer(?: mes choix)?|guardar(?: selecci\u00f3n| preferencias)?",
     re.IGNORECASE,
 )
 _CLOSE = re.compile(
@@ -119,7 +126,9 @@ def _banner(part: Sequence[Line]) -> Banner | None:
         return None
     if rejecting:
         return Banner(rejecting[0], buttons)
-    harmless = _matching(buttons, _CLOSE)
+    # what is chosen at first may be all: only where no box is ticked, saving it consents to nothing
+    harmless = [] if _ticked(part) else _matching(buttons, _SAVE)
+    harmless = harmless or _matching(buttons, _CLOSE)
     if not harmless and not any(_CHOICES.search(b.name) for b in buttons):
         harmless = accepting  # a mere notice: there is nothing to choose
     return Banner(harmless[0] if harmless else None, buttons)
@@ -149,6 +158,12 @@ def _unframed(lines: Sequence[Line]) -> Banner | None:
 
 def _matching(buttons: Sequence[Line], pattern: re.Pattern[str]) -> list[Line]:
     return [b for b in buttons if pattern.fullmatch(" ".join(b.name.split()).rstrip("!. "))]
+
+
+def _ticked(part: Sequence[Line]) -> bool:
+    """Whether there is a choice that is made already, and could be unmade."""
+    boxes = [line for line in part if line.role in _BOXES and _usable(line)]
+    return not boxes or any(" checked: true" in box.states for box in boxes)
 
 
 def _usable(line: Line) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -24,6 +25,7 @@ from ck_web.wire import TELLING, file_to_upload, wire_fields
 from web_server.contract import Observation, ObserveOptions, PerformAction
 
 _NEWS_LENGTH = 300
+_END_SECONDS = 1.0
 _MAX_UPLOAD = 50_000_000  # as many bytes as the server takes
 
 
@@ -51,7 +53,7 @@ class Browser:
         config: WebEnvConfig,
         workdir: Path,
         target_url: str,
-        left: Mapping[str, str] | None = None,
+        left: Mapping[str, Any] | None = None,
     ):
         self.config = config
         self.workdir = workdir
@@ -91,7 +93,7 @@ class Browser:
         self.state = replace(self.state, browser_id=self.lease.id, page_id=page_id)
         self.take(seen or self.look(LEAN))
 
-    def _take_up(self, left: Mapping[str, str]) -> bool:
+    def _take_up(self, left: Mapping[str, Any]) -> bool:
         """Whether the browser that was left is ours again."""
         if self._client is None or self._client.url != left.get("server"):
             return False
@@ -100,11 +102,12 @@ class Browser:
         except RequestRefused:  # its lease has ended meanwhile
             return False
         self.lease = sandbox.Sandbox(id=left["browserId"], url=self._client.url)
+        self.downloads.remember(left.get("downloads") or {})
         self.state = replace(self.state, browser_id=left["browserId"], page_id=left["pageId"])
         self.take(seen)
         return True
 
-    def suspend(self) -> dict[str, str] | None:
+    def suspend(self) -> dict[str, Any] | None:
         """Let go of the browser without giving it back, where its server outlives us.
 
         Returns:
@@ -114,7 +117,12 @@ class Browser:
         if lease is None or client is None or self.server is not None:
             self.close()
             return None
-        left = {"server": client.url, "browserId": lease.id, "pageId": self.state.page_id}
+        left = {
+            "server": client.url,
+            "browserId": lease.id,
+            "pageId": self.state.page_id,
+            "downloads": self.downloads.known(),
+        }
         with self._closing:
             self.lease = self._client = None
         client.close()
@@ -208,8 +216,10 @@ class Browser:
         """Errors of a server that we started and that died say what it said last."""
         try:
             yield
+        except RequestRefused:
+            raise  # whoever says no is alive
         except BrowserServerError as e:
-            if self.server is None or self.server.alive:
+            ended = self.server.ended(_END_SECONDS) if self.server is not None else ""
+            if not ended:
                 raise
-            said = self.server.last_words()
-            raise BrowserServerError(f"the browser server ended by itself: {said}") from e
+            raise BrowserServerError(f"the browser server ended by itself: {ended}") from e

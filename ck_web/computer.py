@@ -27,7 +27,7 @@ from ck_pro.run import Run
 from ck_pro.session import AgentSession
 from ck_web.agent import WebAgent, WebStopTool, WebTool
 from ck_web.client import LEAN
-from ck_web.env import WebEnv
+from ck_web.env import NOTHING_CHANGED, WebEnv
 from ck_web.state import data_url
 from web_server.contract import ObserveOptions
 
@@ -39,7 +39,6 @@ _SCREEN = _PLACES.model_copy(update={"screenshot": "plain", "imageFormat": "jpeg
 _FRESH_SECONDS = 0.5  # a look right after an act is that act's: carets blink, prompts need not
 _AROUND = 3  # so many elements around a point are told
 _NEVER = (float("-inf"), "")
-_NOTHING = "; nothing changed"
 _ID = re.compile(r"^\[\d+\] ")
 _MODIFIERS = frozenset({"ctrl", "control", "cmd", "command", "meta", "super", "win", "alt"})
 _BUTTONS = {"wheel": "middle"}
@@ -95,7 +94,7 @@ class ComputerEnv(WebEnv):
             self._taken = (time.monotonic(), image)
             if text and self._screen != before:  # what is drawn is not in the page's text
                 self._unchanged = 0
-                text = self._done[-1] = text.replace(_NOTHING, "; the picture changed")
+                text = self._done[-1] = text.replace(NOTHING_CHANGED, "; the picture changed")
             if action.target:
                 text += f" ({action.target})"
             url = self._state.step_url

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ck_pro.exceptions import ToolError
@@ -38,6 +39,22 @@ class Downloads:
     def copies(self) -> tuple[str, ...]:
         """Paths of the copies, relative to the working directory."""
         return tuple(copy for copy in self._copies.values() if copy)
+
+    def known(self) -> dict[str, str]:
+        """Path on the server -> that of the copy, empty where none was made; JSON-able."""
+        return dict(self._copies)
+
+    def remember(self, known: Mapping[str, str]) -> None:
+        """Let the copies of an earlier `Downloads` on the same browser and directory be ours.
+
+        Args:
+            known: what its `known` told. A copy that the code has moved or deleted since is not
+                made again.
+        """
+        self._copies.update(known)
+        for copy in self.copies:
+            with contextlib.suppress(OSError):
+                self._bytes += (self._workdir / copy).lstat().st_size
 
     def take(self, seen: Observation) -> list[str]:
         """Copy what an observation lists and we have not yet; one line for each."""

@@ -20,10 +20,10 @@ from ck_pro.events import Observation as Event
 from ck_pro.exceptions import ParseError, ToolError
 from ck_web import sandbox
 from ck_web.actions import parse_action
-from ck_web.banners import find_banner
 from ck_web.browser import Browser
 from ck_web.client import LEAN, RequestRefused
 from ck_web.config import WebEnvConfig
+from ck_web.consent import Consent
 from ck_web.files import write_inside
 from ck_web.notices import mostly_visual, page_notices
 from ck_web.page_text import one_line
@@ -39,7 +39,8 @@ _BOXED = LEAN.model_copy(update={"screenshot": "boxed", "imageFormat": "jpeg"})
 _PLACED = LEAN.model_copy(update={"elements": True})
 _MESSAGE_LENGTH = 300
 _UNCHANGED = 3  # so many actions in a row without effect are worth a notice
-_BANNERS_PER_SITE = 2
+NOTHING_CHANGED = "; nothing changed"
+"""How the server ends what it says of an action without effect."""
 _NOT_DONE = frozenset({400, 403, 404, 409, 423})
 
 
@@ -67,7 +68,7 @@ class WebEnv(Environment):
         workdir: str | Path = ".",
         target_url: str | None = None,
         pictures: Pictures = "asked",
-        left: Mapping[str, str] | None = None,
+        left: Mapping[str, Any] | None = None,
         last_url: str = "",
     ):
         self.config = config if isinstance(config, WebEnvConfig) else WebEnvConfig(**config or {})
@@ -76,13 +77,13 @@ class WebEnv(Environment):
         self._lock = threading.RLock()
         self._done: list[str] = []  # what came of each action since the last take_log()
         self._unchanged = 0  # actions in a row that changed nothing
-        self._banners: dict[str, int] = {}  # site -> banners answered there
         first = target_url or self.config.target_url
         self._browser = Browser(self.config, self.workdir, first, left)
+        self._consent = Consent(self._browser, self.config.cookie_banners)
         try:
             if last_url and not self._browser.taken_up and last_url != self._state.step_url:
                 self.execute(BrowserAction(name="goto", value=last_url))
-            self._answer_banner()
+            self._consent.answer()
         except BaseException:
             self.close()
             raise
@@ -92,7 +93,10 @@ class WebEnv(Environment):
     def observe(self) -> BrowserObservation | ComputerObservation:
         """The current page as the model reads it, with what happened since the last look."""
         with self._lock, self._browser.explained():
+            before = self._state
             self._look()
+            if self._consent.answer_late(before):
+                self._look()
             news, self._browser.news = self._browser.news, []
             s = self._state
             text = "\n".join([f"URL: {s.step_url}", self._page_text(), *self._footer(news)])
@@ -166,7 +170,7 @@ class WebEnv(Environment):
         """The same as `stop`."""
         self.stop()
 
-    def suspend(self) -> dict[str, str] | None:
+    def suspend(self) -> dict[str, Any] | None:
         """Let go of the browser without ending it; see `Environment.suspend`."""
         with self._lock:
             return self._browser.suspend()
@@ -209,7 +213,9 @@ class WebEnv(Environment):
     def _footer(self, news: list[str]) -> list[str]:
         """What is to be said below the page: news, what bars the way, files."""
         tree = self._state.current_accessibility_tree
-        said = [*news, *page_notices(tree), *self._banner_notice()]
+        # what the server tells within the page need not stand below it too
+        said = [line for line in news if line not in tree]
+        said += [*page_notices(tree), *self._consent.notice()]
         if self._unchanged >= _UNCHANGED:
             said.append(
                 f"the last {self._unchanged} actions changed nothing on the page: try another way"
@@ -218,38 +224,6 @@ class WebEnv(Environment):
         if self._state.downloaded_file_path:
             lines.append(f"Downloaded files: {', '.join(self._state.downloaded_file_path)}")
         return lines
-
-    # --- cookie banners --------------------------------------------------------------------
-
-    def _banner_notice(self) -> list[str]:
-        if self.config.cookie_banners == "off":
-            return []
-        banner = find_banner(self._state.current_accessibility_tree)
-        if banner is None:
-            return []
-        buttons = [banner.answer] if banner.answer else banner.buttons
-        named = ", ".join(f"[{b.id}] {b.role} {one_line(b.name)!r}" for b in buttons[:4])
-        return [f"a cookie banner is shown; its answers: {named}"]
-
-    def _answer_banner(self) -> None:
-        """Get a cookie banner out of the way, with as little consent as it offers."""
-        if self.config.cookie_banners != "dismiss":
-            return
-        site = _site(self._state.step_url)
-        banner = find_banner(self._state.current_accessibility_tree)
-        # one that comes back, or is none after all, is left to the model
-        if not banner or not banner.answer or self._banners.get(site, 0) >= _BANNERS_PER_SITE:
-            return
-        self._banners[site] = self._banners.get(site, 0) + 1
-        button = banner.answer
-        try:
-            click = BrowserAction(name="click", target=button.id)
-            self._browser.send(click)
-        except RequestRefused:
-            return
-        self._browser.news.append(
-            f"a cookie banner was answered by {button.role} {one_line(button.name)!r}"
-        )
 
     # --- acting ----------------------------------------------------------------------------
 
@@ -274,18 +248,25 @@ class WebEnv(Environment):
     def _perform(self, action: BrowserAction) -> str:
         before, heard = self._state, len(self._browser.news)
         message = self._browser.send(action)
-        changed = what_changed(before, self._state)
+        asked = action.value if action.name in ("goto", "new_tab") else ""
+        changed = what_changed(before, self._state, asked or "")
         if action.name not in RESTING:
             self._unchanged = 0 if changed else self._unchanged + 1
         if is_other_page(before, self._state):  # what opens later the model may have asked for
-            self._answer_banner()
+            self._consent.answer()
         # what is told here need not be told again by the next look
         told = self._browser.news
         self._browser.news, news = told[:heard], told[heard:]
         if news:
             self._unchanged = 0
-        said = changed or one_line(message, _MESSAGE_LENGTH) or "done, and the page looks the same"
-        return "; ".join([said, *(line for line in news if line not in said)])
+        if changed:
+            return "; ".join([changed, *news])
+        said = one_line(message, _MESSAGE_LENGTH) or "done, and the page looks the same"
+        if news:
+            said = said.removesuffix(NOTHING_CHANGED)
+        # the server's words may be the news, or a part of them
+        said = "" if any(said in line for line in news) else said
+        return "; ".join(filter(None, [said, *(line for line in news if line not in said)]))
 
     def _screenshot(self, flag: bool, path: str) -> str:
         self._note(curr_screenshot_mode=flag)
@@ -312,7 +293,3 @@ class WebEnv(Environment):
 
 def _part(number: int) -> BrowserAction:
     return BrowserAction(name="read", value=str(number))
-
-
-def _site(url: str) -> str:
-    return "/".join(url.split("/")[:3])

@@ -7,7 +7,7 @@ element as long as its page lives.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 _LINE = re.compile(r"^(\t*)[ ]*\[(\d+)\] ([A-Za-z]+) '(.*)'(.*)$", re.MULTILINE)
@@ -26,6 +26,14 @@ INTERACTIVE = frozenset(
     }
 )  # fmt: skip
 """Roles of elements that are there to be acted on."""
+
+_STRUCTURE = frozenset(
+    {
+        "article", "generic", "group", "Iframe", "list", "listitem", "navigation", "region", "row",
+        "rowgroup", "section", "table",
+    }
+)  # fmt: skip
+_SAYING = frozenset({"alert", "alertdialog", "dialog", "log", "status"})
 
 
 @dataclass(frozen=True)
@@ -79,14 +87,14 @@ class Changes:
 
 
 def changes(before: str, after: str) -> Changes:
-    """What changed on a page, by the ids of its elements; where the focus is does not count.
+    """What changed on a page, by the ids of its elements; where the focus is does not count, nor
+    what the server itself says.
 
     Args:
         before: the text of the page as it was.
         after: its text now.
     """
-    old = {_key(line): line for line in lines_of(before)}
-    new = {_key(line): line for line in lines_of(after)}
+    old, new = _elements(before), _elements(after)
     changed, added = [], []
     for key, line in new.items():
         if key not in old:
@@ -97,7 +105,6 @@ def changes(before: str, after: str) -> Changes:
     # a tab that came or went is a change too, though no element of this page
     if not changed and not added and not gone and _tabs(before) != _tabs(after):
         changed = [line for line in new.values() if line.id == _ROOT]
-    changed.sort(key=lambda line: line.id != _SCROLL)
     return Changes(tuple(changed), tuple(added), tuple(gone))
 
 
@@ -128,9 +135,8 @@ def one_line(text: str, limit: int = 60) -> str:
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
 
 
-def _key(line: Line) -> str:
-    # the server's own lines all have one id
-    return line.id if line.id != _SERVER else str(line)
+def _elements(tree: str) -> dict[str, Line]:
+    return {line.id: line for line in lines_of(tree) if line.id != _SERVER}
 
 
 def _tabs(tree: str) -> int:
@@ -138,7 +144,24 @@ def _tabs(tree: str) -> int:
 
 
 def _few(lines: Iterable[Line]) -> str:
-    every = list(lines)
+    """The first few, what says most before the rest: a nameless list tells nothing."""
+    every = sorted(lines, key=_weigher())
     shown = "; ".join(one_line(line.resting, _LENGTH) for line in every[:_SHOWN])
     more = len(every) - _SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _weigher() -> Callable[[Line], int]:
+    """How soon a line is told, the least first; for lines in the order of the page."""
+    within: list[int] = []  # depths of the messages that the line stands in
+
+    def weight(line: Line) -> int:
+        while within and within[-1] >= line.depth:
+            within.pop()
+        if line.role in _SAYING:
+            within.append(line.depth)
+        if within or line.id == _SCROLL:
+            return 0
+        return 2 if line.role in _STRUCTURE and not line.name else 1
+
+    return weight

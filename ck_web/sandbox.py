@@ -122,6 +122,19 @@ class BrowserServer:
         """Process id of the child, which leads a process group of its own."""
         return self._process.pid
 
+    def ended(self, within: float) -> str:
+        """How the child ended and what it printed last, in one line; empty while it runs.
+
+        Args:
+            within: seconds to wait for its end, of which a broken connection may tell first.
+        """
+        try:
+            status = self._process.wait(within)
+        except subprocess.TimeoutExpired:
+            return ""
+        how = f"killed by signal {-status}" if status < 0 else f"exit code {status}"
+        return f"{how}: {self.last_words()}"
+
     def last_words(self) -> str:
         """The last line that the server printed, for error messages."""
         return next((line for line in reversed(self._lines) if line), "it printed nothing")

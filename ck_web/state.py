@@ -9,7 +9,7 @@ from typing import Any
 from ck_pro.events import BrowserAction
 from ck_web.page_text import all_new, changes, changes_text, one_line
 
-_QUOTED = frozenset({"find", "scroll_to", "type_text", "wait_for"})  # those whose value is any text
+_ANY_TEXT = frozenset({"answer_dialog", "find", "scroll_to", "type_text", "wait_for"})
 _PNG = "iVBORw0KGgo"  # the signature of PNG files, as base64
 
 
@@ -65,11 +65,13 @@ class WebState:
 def describe(state: WebState, action: BrowserAction) -> str:
     """An action as a person would say it: `click [3] button 'Search'`."""
     words = [action.name]
+    if action.name == "answer_dialog":
+        words.append("accept" if action.arguments["accept"] else "dismiss")
     if action.target:
         words.append(_element(state, action.target))
     if action.value:
         value = one_line(action.value)
-        words.append(repr(value) if action.target or action.name in _QUOTED else value)
+        words.append(repr(value) if action.target or action.name in _ANY_TEXT else value)
     return " ".join([*words, *_details(state, action)])
 
 
@@ -95,8 +97,6 @@ def _details(state: WebState, action: BrowserAction) -> list[str]:
         case "drag_path":
             first, last = given["path"][0], given["path"][-1]
             return [f"{first[0]:g},{first[1]:g} ... {last[0]:g},{last[1]:g}"]
-        case "answer_dialog":
-            return ["accept" if given["accept"] else "dismiss"]
     return []
 
 
@@ -105,10 +105,17 @@ def _element(state: WebState, target: str) -> str:
     return f"[{target}] {role} {one_line(name)!r}" if role else f"[{target}]"
 
 
-def what_changed(before: WebState, after: WebState) -> str:
-    """What an action changed, in a few words; empty when nothing did."""
+def what_changed(before: WebState, after: WebState, asked: str = "") -> str:
+    """What an action changed, in a few words; empty when nothing did.
+
+    Args:
+        before, after: the browser as it was and is.
+        asked: the address that the action named, which need not be repeated.
+    """
     if is_other_page(before, after):
-        return f"now at {after.step_url} ({one_line(after.title)!r}), whose elements you see next"
+        there = asked and after.step_url.rstrip("/") == full_address(asked).rstrip("/")
+        where = "there" if there else f"at {after.step_url}"
+        return f"now {where} ({one_line(after.title)!r}), whose elements you see next"
     old, new = before.current_accessibility_tree, after.current_accessibility_tree
     return changes_text(changes(old, new))
 

@@ -104,7 +104,7 @@ def test_acts_of_mouse_and_keyboard_and_of_the_browser(env: ComputerEnv, wire: F
     assert env.execute(computer_action({"action": "screenshot"})).text == ""
     assert wire.count("performAction") == before
     gone = env.execute(BrowserAction(name="goto", value="http://shop.test/lamps"))
-    assert "now at http://shop.test/lamps" in gone.text
+    assert "now there ('Lamps')" in gone.text
     assert env.observe().current_url == "http://shop.test/lamps"
     assert isinstance(env.execute(BrowserAction(name="click", target="99")), ErrorObservation)
     wire.browsers.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import deque
 from pathlib import Path
@@ -59,6 +60,25 @@ def test_observe_and_act(wire: FakeWire, tmp_path: Path) -> None:
     assert not wire.browsers
     with pytest.raises(BrowserServerError, match="closed"):
         env.observe()
+
+
+def test_what_happened_is_told_once(wire: FakeWire, tmp_path: Path) -> None:
+    alert = "alert 'Hi' was accepted"
+    wire.pages[SHOP] = ("Shop", [*wire.pages[SHOP][1], f"\t[0] alert '{alert}'"])
+    replies = [f"clicked; {alert}", "clicked; nothing changed", "not opened"]
+    wire.replies["click"] = deque(replies)
+    env = _env(wire, tmp_path)
+    for event, told in zip(
+        [alert, alert, "blocked: not opened"],
+        [f"clicked; {alert}", f"clicked; {alert}", "blocked: not opened"],
+        strict=True,
+    ):
+        wire.browsers["b1"]["events"].append(event)
+        assert env.step_state("click [4]").partition('": ')[2] == told
+    wire.browsers["b1"]["events"].append(alert)
+    assert env.observe().text.count(alert) == 1
+    assert ": now there ('Lamps')" in env.step_state("goto http://shop.test/lamps")
+    env.close()
 
 
 def test_an_older_server_that_does_not_observe_with_the_action(
@@ -374,7 +394,7 @@ def test_a_banner_that_comes_back_is_told_only(wire: FakeWire, tmp_path: Path) -
         env.step_state("goback")
     clicks = [b for r, b in wire.requests if r == "performAction" and b["actionName"] == "click"]
     assert len(clicks) == 2
-    assert "Note: a cookie banner is shown; its answers: [8] button 'Reject all'" in (
+    assert "Note: a cookie banner is shown; answer it by [8] button 'Reject all'" in (
         env.observe().text
     )
     env.close()
@@ -385,6 +405,15 @@ def test_choices_that_the_model_opened_are_left_to_it(wire: FakeWire, tmp_path: 
     wire.pages[SHOP] = ("Shop", BANNER)
     assert "[6] dialog 'Cookies'" in env.step_state("scroll down")
     assert wire.count("performAction") == 1
+    env.close()
+
+
+def test_a_banner_that_comes_late_by_itself_is_answered(wire: FakeWire, tmp_path: Path) -> None:
+    env = _env(wire, tmp_path)
+    wire.pages[SHOP] = ("Shop", BANNER)
+    wire.goes["8"] = 2
+    text = env.observe().text
+    assert "[8]" not in text and "Note: a cookie banner was answered by button 'Reject" in text
     env.close()
 
 
@@ -408,7 +437,7 @@ def test_a_login_wall_is_told(wire: FakeWire, tmp_path: Path) -> None:
 def test_a_browser_is_left_and_taken_up_again(wire: FakeWire, tmp_path: Path) -> None:
     env = _env(wire, tmp_path)
     left = env.suspend()
-    assert left == {"server": wire.url, "browserId": "b1", "pageId": "0"}
+    assert left == {"server": wire.url, "browserId": "b1", "pageId": "0", "downloads": {}}
     assert env.suspend() is None and list(wire.browsers) == ["b1"]
     other = WebEnv({"server_url": wire.url}, workdir=tmp_path, left={**left, "server": "x"})
     assert other.get_state().browser_id == "b2"
@@ -417,6 +446,19 @@ def test_a_browser_is_left_and_taken_up_again(wire: FakeWire, tmp_path: Path) ->
     other.close()
     same.close()
     assert not wire.browsers
+
+
+def test_downloads_are_copied_once_for_a_browser_that_is_taken_up_again(
+    wire: FakeWire, tmp_path: Path
+) -> None:
+    env = _env(wire, tmp_path)
+    env.step_state("click [5]")
+    left = json.loads(json.dumps(env.suspend()))
+    again = WebEnv({"server_url": wire.url}, workdir=tmp_path, left=left)
+    assert again.observe().text.endswith("Downloaded files: downloads/data set.csv")
+    assert wire.count("getFile") == 1 and os.listdir(tmp_path / "downloads") == ["data set.csv"]
+    assert "saved as 'b.csv'" in again.step_state('save "downloads/data set.csv" b.csv')
+    again.close()
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -51,6 +51,20 @@ def test_what_is_scrolled_out_of_view_is_not_gone() -> None:
     )
 
 
+def test_what_the_server_says_is_no_element_of_the_page() -> None:
+    before = _page("[0] alert 'HTTP status 404'", "[3] link 'A'")
+    assert not changes(before, _page("[3] link 'A'", "[0] alert 'alert 'x' was accepted'"))
+
+
+def test_what_says_most_is_told_first() -> None:
+    rows = [f"[{n}] link 'Row {n}'" for n in range(20, 26)]
+    after = _page("[3] link 'A'", "[10] list ''", *rows, "[40] alert ''", "\t[41] StaticText 'No'")
+    told = changes_text(changes(_page("[3] link 'A'"), after))
+    assert told == (
+        "new on the page: [40] alert ''; [41] StaticText 'No'; [20] link 'Row 20' and 6 more"
+    )
+
+
 def test_a_tab_that_opened_is_a_change() -> None:
     before = _page("[3] link 'A'")
     assert changes(before, "Tab 1: other\n" + before)
@@ -111,6 +125,23 @@ def test_a_dialog_is_answered_with_the_least_consent(name: str, answers: bool) -
     banner = find_banner(_page(*DIALOG, f"\t[8] button '{name}'"))
     assert banner is not None
     assert (banner.answer.id if banner.answer else None) == ("8" if answers else None)
+
+
+@pytest.mark.parametrize(
+    ("box", "answer"),
+    [
+        ("checkbox 'Ads' checked: false", "8"),
+        ("checkbox 'Ads' checked: true", None),
+        ("checkbox 'Needed' checked: true disabled: true", None),
+    ],
+)
+def test_choices_are_saved_as_they_stand_where_they_consent_to_nothing(
+    box: str, answer: str | None
+) -> None:
+    lines = (*DIALOG, f"\t[9] {box}", "\t[8] button 'Save choices'")
+    banner = find_banner(_page(*lines))
+    assert banner is not None
+    assert (banner.answer.id if banner.answer else None) == answer
 
 
 def test_choices_are_not_accepted_for_the_user_but_a_mere_notice_is() -> None:
