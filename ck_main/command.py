@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.console import Console
 
-from ck_main.checks import model_settings, probe_services
-from ck_main.choosing import TryOptions
+from ck_main.building import build_agent, run_options
 from ck_main.dataset import Task, safe_name
 from ck_main.display import is_done, printable
 from ck_main.job import Job, exit_code_of, run_job, run_tasks
-from ck_main.limits import RunLimits
 from ck_main.logs import write_crash
-from ck_main.options import task_options
+from ck_main.options import LIMITS, task_options
 from ck_main.resuming import resuming
 from ck_main.rows import Outcome, RowFile
-from ck_main.run_options import ExitCode, RunOptions
+from ck_main.run_options import ExitCode
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
-from ck_pro.model import LLM
 from ck_pro.person import TerminalPerson
-from ck_pro.settings import leaves, line_of, load_settings, merge_settings, parse_update
 
-_Agent = TypeVar("_Agent", bound=MultiStepAgent)
 __all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
-_LIMITS = ("max_steps", "max_seconds", "max_tokens", "max_money")
 _OF_FILES = (
     *("ids", "limit", "shard", "rerun", "order", "files_dir", "ray"),
-    *(f"run_{name}" for name in _LIMITS),
+    *(f"run_{name}" for name in LIMITS),
 )
 RESUMED_OUTPUT = Path("runs/resumed.jsonl")
 HELP = """\
@@ -69,66 +62,6 @@ Environment:
   NO_COLOR          plain text on a terminal
 """
 """The end of every command's `--help`."""
-
-
-def build_agent(
-    kind: type[_Agent], config: Path | None, updates: Sequence[str], model: str | None = None
-) -> _Agent:
-    """An agent from a configuration file, a model for all agents, and updates, in order.
-
-    Args:
-        kind: the agent's class.
-        config: the file; None for none.
-        updates: settings as `--updates` has them.
-        model: the `call_target` of every model, laid over the file's.
-
-    Raises:
-        ConfigError: a file, a name or a value is wrong; the message says where it stands.
-    """
-    settings = load_settings(config)
-    agent = _built(
-        kind, settings, settings, lambda names: f"config {config}{_line(config, names)}: "
-    )
-    if model is not None:
-        everywhere = model_settings(agent, model)
-        settings = merge_settings(settings, everywhere)
-        _built(kind, settings, everywhere, lambda names: "--model: ")
-    for text in updates:
-        update = parse_update(text)
-        settings = merge_settings(settings, update)
-        said = f"--updates {shlex.quote(text)}: "
-        _built(kind, settings, update, lambda names, said=said: said)  # type: ignore[misc]
-    return kind(**settings)
-
-
-def _built(
-    kind: type[_Agent],
-    settings: dict[str, Any],
-    news: dict[str, Any],
-    where: Callable[[Sequence[str]], str],
-) -> _Agent:
-    """The agent of some settings; an error says where, among the `news`, it comes from."""
-    try:
-        return kind(**settings)
-    except ConfigError as e:
-        wrong = next((n for n, value in leaves(news) if not _usable(kind, n, value)), ())
-        raise ConfigError(f"{where(wrong)}{e}") from None
-
-
-def _usable(kind: type[MultiStepAgent], names: Sequence[str], value: Any) -> bool:
-    """Whether one setting on its own is accepted."""
-    for name in reversed(names):
-        value = {name: value}
-    try:
-        kind(**value)
-    except ConfigError:
-        return False
-    return True
-
-
-def _line(config: Path | None, names: Sequence[str]) -> str:
-    line = line_of(config, names) if config is not None and names else None
-    return f", line {line}" if line else ""
 
 
 def run_agent(
@@ -213,43 +146,6 @@ def refuse(options: Mapping[str, Any]) -> None:
     seeds = options["seeds"] or ()
     if seeds and (len(seeds) != tries or len(set(seeds)) < tries):
         raise click.UsageError(f"--seeds: give {tries} different ones, one for each try")
-
-
-def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions:
-    """How the tasks are run, as the options say.
-
-    Raises:
-        ConfigError: the judge is no model.
-    """
-    judge: LLM | None = None
-    if options["judge_model"] is not None:
-        try:
-            judge = agent.model.updated({"call_target": options["judge_model"]})
-        except ConfigError as e:
-            raise ConfigError(f"--judge-model: {e}") from None
-    tries: TryOptions | None = None
-    seeds = options["seeds"] or ()
-    if options["tries"] or seeds:
-        tries = TryOptions(
-            options["tries"] or len(seeds),
-            seeds,
-            options["until"],
-            options["reflect"],
-            options["choose"],
-            judge,
-        )
-    chosen = RunOptions(
-        workers=options["workers"],
-        retries=options["retries"],
-        run=RunLimits(**{n: options[f"run_{n}"] for n in _LIMITS}),
-        tries=tries,
-        fsync=options["fsync"],
-        compress=options["compress"],
-        **{n: options[n] for n in _LIMITS},
-    )
-    money = chosen.limits_money
-    probe = lambda: probe_services(agent, money_limit=money, judge=chosen.judge)  # noqa: E731
-    return replace(chosen, probe=probe)
 
 
 def split_ids(text: str | None) -> tuple[str, ...]:

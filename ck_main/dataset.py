@@ -16,14 +16,13 @@ A line that cannot be used becomes a `LineProblem`; the lines after it are read 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any
 
-from ck_pro.exceptions import TaskFileError
+from ck_main.task_lines import UnusableItem, read_items
 
 QUESTION_NAMES = (
     "question",
@@ -37,10 +36,8 @@ QUESTION_NAMES = (
 )
 ANSWER_NAMES = ("Final answer", "answer", "true_answer")
 ID_NAMES = ("id", "task_id")
-MAX_LINE_BYTES = 1_000_000
 MAX_ID_CHARS = 200
 
-_BOM = b"\xef\xbb\xbf"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 # names that Windows keeps for devices (a run folder may be copied there), and those of files that
 # stand beside the folders of the tasks
@@ -89,14 +86,6 @@ class LineProblem:
         return f"{self.path}, line {self.line}{at}: {self.text}"
 
 
-class UnusableItem(Exception):
-    """One line's fault, on its way to a `LineProblem`."""
-
-    def __init__(self, name: str, text: str):
-        super().__init__(text)
-        self.field, self.text = name, text
-
-
 def read_tasks(path: Path, files_dir: Path | None = None) -> Iterator[Task | LineProblem]:
     """The tasks of a file in order, one line held at a time (a JSON list is held whole).
 
@@ -111,7 +100,7 @@ def read_tasks(path: Path, files_dir: Path | None = None) -> Iterator[Task | Lin
     root = (files_dir if files_dir is not None else path.parent).resolve()
     seen: dict[str, int] = {}
     folders: set[str] = set()
-    for index, (line, content) in enumerate(_items(path)):
+    for index, (line, content) in enumerate(read_items(path)):
         try:
             if isinstance(content, UnusableItem):
                 raise content
@@ -239,129 +228,6 @@ def _file(item: dict[str, Any], root: Path) -> tuple[str | None, Path | None]:
             "file_name", f"there is no file {file}; put it there or give --files-dir"
         )
     return name, file
-
-
-def _items(path: Path) -> Iterator[tuple[int, Any]]:
-    """(line number from 1, decoded content or `UnusableItem`) of every line that is not blank."""
-    try:
-        with path.open("rb") as file:
-            if file.read(len(_BOM)) != _BOM:
-                file.seek(0)
-            start = file.tell()
-            listed = _is_list(file)
-            file.seek(start)
-            spread = not listed and _is_spread_out(file)
-            file.seek(start)
-            if spread:
-                yield 1, UnusableItem("", "is one object over several lines; write one per line")
-                return
-            yield from _list_items(file.read()) if listed else _line_items(file)
-    except OSError as e:
-        raise TaskFileError(f"cannot read the task file {path}: {e.strerror}") from None
-
-
-def _is_list(file: BinaryIO) -> bool:
-    """Whether the file is one JSON list, and not lines the first of which is a stray list."""
-    while (line := file.readline(MAX_LINE_BYTES)) and not line.strip():
-        pass
-    if not line.lstrip().startswith(b"["):
-        return False
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return True
-    return all(not rest.strip() for rest in iter(lambda: file.readline(MAX_LINE_BYTES), b""))
-
-
-def _is_spread_out(file: BinaryIO) -> bool:
-    """Whether the file is one JSON object that was written over several lines."""
-    line = file.readline(MAX_LINE_BYTES)
-    while line and not line.strip():
-        line = file.readline(MAX_LINE_BYTES)
-    if not line.lstrip().startswith(b"{") or isinstance(_decoded(line), dict):
-        return False
-    rest = file.read(MAX_LINE_BYTES)
-    return not file.read(1) and isinstance(_decoded(line + rest), dict)
-
-
-def _line_items(file: BinaryIO) -> Iterator[tuple[int, Any]]:
-    number = 0
-    while line := file.readline(MAX_LINE_BYTES + 2):
-        number += 1
-        if len(line.rstrip(b"\r\n")) > MAX_LINE_BYTES:
-            while line and not line.endswith(b"\n"):
-                line = file.readline(MAX_LINE_BYTES)
-            yield (
-                number,
-                UnusableItem(
-                    "",
-                    f"is longer than {MAX_LINE_BYTES:,} bytes; put long material into a file "
-                    "and name that in 'file_name'",
-                ),
-            )
-        elif line.strip():
-            yield number, _decoded(line.rstrip())
-
-
-def _decoded(line: bytes) -> Any:
-    try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeDecodeError as e:
-        return UnusableItem("", f"is not UTF-8 at byte {e.start + 1}; save the file as UTF-8")
-    except UnicodeEncodeError:
-        return UnusableItem("", "holds half of a surrogate pair (\\ud800 to \\udfff); remove it")
-    except json.JSONDecodeError as e:
-        return UnusableItem("", f"is not JSON: {e.msg} at column {e.colno}; correct the line")
-    except ValueError as e:
-        return UnusableItem("", f"is not JSON: {e}; correct the line")
-    except RecursionError:
-        return UnusableItem("", "is nested too deeply; flatten it")
-    return value
-
-
-def _list_items(content: bytes) -> Iterator[tuple[int, Any]]:
-    """The items of one JSON list; a syntax error ends it, what came before it counts."""
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as e:
-        line = content.count(b"\n", 0, e.start) + 1
-        yield line, UnusableItem("", "is not UTF-8; save the file as UTF-8")
-        return
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
-    space = re.compile(r"\s*")
-    at = text.index("[") + 1
-    first = True
-    while True:
-        at = space.match(text, at).end()  # type: ignore[union-attr]
-        if text[at : at + 1] == "]":
-            rest = text[at + 1 :].strip()
-            if rest:
-                yield (
-                    text.count("\n", 0, at) + 1,
-                    UnusableItem("", "something follows the list's end"),
-                )
-            return
-        if not first:
-            if text[at : at + 1] != ",":
-                yield text.count("\n", 0, at) + 1, UnusableItem("", "',' or ']' is missing here")
-                return
-            at = space.match(text, at + 1).end()  # type: ignore[union-attr]
-        first = False
-        line = text.count("\n", 0, at) + 1
-        try:
-            _, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError) as e:
-            number = text.count("\n", 0, e.pos) + 1 if isinstance(e, json.JSONDecodeError) else line
-            said = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
-            yield number, UnusableItem("", f"is not JSON: {said}; the items after it are not read")
-            return
-        yield line, _decoded(text[at:end].encode("utf-8", "surrogatepass"))
-        at = end
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def _scalar(value: Any) -> bool:

@@ -15,6 +15,8 @@ from ck_pro.journal import Fsync
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path)
+LIMITS = ("max_steps", "max_seconds", "max_tokens", "max_money")
+"""Names of the limits of a task; with `run_` before them, of those of a run."""
 
 
 class Finite(click.FloatRange):

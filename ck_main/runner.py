@@ -22,7 +22,7 @@ from ck_main.dataset import Task
 from ck_main.earlier import Earlier
 from ck_main.faults import may_be_outage, passing_fault, person_gone
 from ck_main.limits import RunBudget, TaskBudget
-from ck_main.rows import Outcome, OutputError, RowFile, what_to_do
+from ck_main.rows import Outcome, OutputError, RowFile, tries_path, what_to_do
 from ck_main.run_options import ExitCode, RunOptions
 from ck_main.task_folder import attempts_in, claimed
 from ck_main.tries import TaskTries
@@ -308,8 +308,3 @@ class TaskRunner:
 def _said(error: OSError) -> str:
     name = f" {error.filename}" if error.filename else ""
     return f"cannot write a task's folder:{name}: {error.strerror}; {what_to_do(error)}"
-
-
-def tries_path(output: Path) -> Path:
-    """Where the rows of tries that were not chosen go."""
-    return output.with_name(f"{output.stem}.tries{output.suffix}")

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from ck_main.limits import RunLimits
-from ck_main.rows import OutputError, RowFile
+from ck_main.rows import OutputError, RowFile, tries_path
 from ck_main.run_options import RunOptions
-from ck_main.runner import tries_path
 from ck_main.scale import RayRunner, check_ray
 from ck_main.scale_node import Desk, NodeWatcher, Order, sendable, work_on
 from ck_pro.agent import MultiStepAgent
