@@ -9,13 +9,15 @@ stand in a `user` step before the reply to it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ck_pro.exceptions import InputError
+from ck_pro.trajectory.big_json import Pairs, is_list, plain
 from ck_pro.trajectory.chat import (
     Image,
+    hash_of,
     normal_messages,
     normal_tool_calls,
     text_of,
@@ -27,44 +29,24 @@ SCHEMA = "ATIF-v1.8"
 _USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
-def trajectory_of(attempt: Try, folder: ImageFolder | None) -> dict[str, Any]:
-    """A try as a trajectory.
+def trajectory_of(attempt: Try, folder: ImageFolder | None) -> Pairs:
+    """A try as a trajectory, made while it is written: `json_pieces` takes it.
+
+    What it goes through it reads step by step, so that a long run need not fit in memory; a
+    sub-agent's trajectory comes after the steps of its caller. So does every trajectory that a
+    step refers to: the format's own models check the ids' uniqueness only.
 
     Args:
         attempt: the try.
         folder: where its images go; None leaves them out.
 
     Raises:
-        MessageError: a prompt in it cannot be read.
-        InputError: a reference in it leads nowhere (an error of ours).
+        MessageError: a prompt in it cannot be read; while it is written, like the next.
+        InputError: it is not of the schema.
     """
-    made = _Trajectory(folder, attempt.session, ()).to_dict()
-    made["session_id"] = str(attempt.session.get("id", ""))
-    reward = {"reward": attempt.score} if attempt.score is not None else {}
-    made["extra"] = {**made["extra"], "task_id": attempt.task_id, "try": attempt.number, **reward}
-    check_references(made)
-    return made
-
-
-def check_references(trajectory: Mapping[str, Any]) -> None:
-    """Return if every reference to a sub-agent's trajectory leads to one, at every depth.
-
-    The format's own models check the ids' uniqueness only.
-
-    Raises:
-        InputError: one leads nowhere.
-    """
-    known = {t["trajectory_id"] for t in trajectory.get("subagent_trajectories", ())}
-    for step in trajectory["steps"]:
-        for result in step.get("observation", {}).get("results", ()):
-            for ref in result.get("subagent_trajectory_ref", ()):
-                if ref["trajectory_id"] not in known:
-                    raise InputError(
-                        f"step {step['step_id']} refers to the trajectory "
-                        f"{ref['trajectory_id']}, which is not there"
-                    )
-    for nested in trajectory.get("subagent_trajectories", ()):
-        check_references(nested)
+    score = {"reward": attempt.score} if attempt.score is not None else {}
+    extra = {"task_id": attempt.task_id, "try": attempt.number, **score}
+    return Pairs(_Trajectory(folder, attempt.session, ()).pairs(extra))
 
 
 class _Trajectory:
@@ -75,33 +57,59 @@ class _Trajectory:
     ):
         self.folder, self.session = folder, session
         self.path = (*above, agent_of(session, len(above)))
+        self.begun = False
         self.steps: list[dict[str, Any]] = []
-        self.nested: dict[bytes, dict[str, Any]] = {}
-        self.shown: set[str] = set()
+        """Steps that are complete but for what comes of the action."""
+        self.nested: dict[bytes, Mapping[str, Any]] = {}
+        self.shown: set[bytes] = set()
         self.model = ""
+        self.totals = {"total_steps": 0, **{f"total_{k}": 0 for k in _USAGE}, "total_cost_usd": 0.0}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document; without the keys that only a try's own has."""
+    def pairs(self, extra: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """The document.
+
+        Args:
+            extra: of a try's own trajectory, empty for a sub-agent's.
+        """
+        yield "schema_version", SCHEMA
+        yield "trajectory_id", session_key(self.session).hex()
+        if extra:
+            yield "session_id", str(self.session.get("id", ""))
+        yield "steps", self.all_steps()
+        agent = {"name": self.path[-1], "version": _version()}
+        yield "agent", {**agent, "model_name": self.model} if self.model else agent
+        yield "final_metrics", self.totals
+        facts = {"status": status_of(self.session), "agent_path": "/".join(self.path)}
+        yield "extra", {**facts, **extra}
+        if self.nested:
+            yield "subagent_trajectories", self.all_nested()
+
+    def all_nested(self) -> Iterator[Pairs]:
+        """The sub-agents' trajectories, each made when the one before was written."""
+        for session in self.nested.values():
+            yield Pairs(_Trajectory(self.folder, session, self.path).pairs({}))
+
+    def all_steps(self) -> Iterator[dict[str, Any]]:
+        """The steps, counted."""
         for n, step in enumerate(self.session["steps"]):
             if not isinstance(step, Mapping):
                 raise InputError(f"steps[{n}] of {'/'.join(self.path)} is no object")
             self.ck_step(n, step)
-        if all(s["source"] == "system" for s in self.steps):
+            yield from self.counted()
+        if not self.begun:
             self.task_step()
-        agent = {"name": self.path[-1], "version": _version()}
-        if self.model:
-            agent["model_name"] = self.model
-        out: dict[str, Any] = {
-            "schema_version": SCHEMA,
-            "trajectory_id": session_key(self.session).hex(),
-            "agent": agent,
-            "steps": [{"step_id": n, **step} for n, step in enumerate(self.steps, 1)],
-            "final_metrics": self.totals(),
-            "extra": {"status": status_of(self.session), "agent_path": "/".join(self.path)},
-        }
-        if self.nested:
-            out["subagent_trajectories"] = list(self.nested.values())
-        return out
+            yield from self.counted()
+
+    def counted(self) -> Iterator[dict[str, Any]]:
+        """The steps that were made since, with their numbers; no more is put to them."""
+        for step in self.steps:
+            self.totals["total_steps"] += 1
+            metrics = step.get("metrics", {})
+            for key in _USAGE:
+                self.totals[f"total_{key}"] += metrics.get(key, 0)
+            self.totals["total_cost_usd"] += metrics.get("cost_usd", 0.0)
+            yield {"step_id": self.totals["total_steps"], **step}
+        self.steps = []
 
     def ck_step(self, n: int, step: Mapping[str, Any]) -> None:
         """One of our steps: its calls in order, the action's with what came of it."""
@@ -115,7 +123,7 @@ class _Trajectory:
 
     def call(self, n: int, phase: str, part: Mapping[str, Any]) -> None:
         """A model call as a step; none if the phase made none."""
-        text, info = part.get("llm_output") or "", part.get("llm_info") or {}
+        text, info = part.get("llm_output") or "", plain(part.get("llm_info") or {})
         if not (text or info or (phase == "action" and part.get("code"))):
             return
         self.prompt(part.get("llm_input") or [])
@@ -140,13 +148,13 @@ class _Trajectory:
         the screenshots that are new."""
         images: list[Image] = []
         messages = normal_messages(given, images)
-        if not self.steps:
+        if not self.begun:
             system = [text_of(m) for m in messages if m["role"] == "system"]
             if system:
                 self.steps.append({"source": "system", "message": "\n\n".join(system)})
             self.task_step()
-        new = [i for i in images if i.url not in self.shown]
-        self.shown.update(i.url for i in new)
+        new = [i for i in images if hash_of(i.url) not in self.shown]
+        self.shown.update(hash_of(i.url) for i in new)
         if new and self.folder is not None:
             sources = [{"media_type": i.media_type, "path": self.folder.put(i)} for i in new]
             parts = [{"type": "image", "source": s} for s in sources]
@@ -154,6 +162,7 @@ class _Trajectory:
 
     def task_step(self) -> None:
         """The task, as its person said it."""
+        self.begun = True
         self.steps.append({"source": "user", "message": str(self.session.get("task", ""))})
 
     def outcome(self, n: int, action: Mapping[str, Any]) -> None:
@@ -163,9 +172,9 @@ class _Trajectory:
         if not seen and not refs:
             return
         extra = {"phase": "action", "step": n}
-        if not self.steps:
+        if not self.begun:
             self.task_step()
-        if self.steps[-1].get("extra") != extra:
+        if not self.steps or self.steps[-1].get("extra") != extra:
             self.steps.append({"source": "agent", "message": "", "extra": extra})
         step = self.steps[-1]
         results = self.results(seen, [c["tool_call_id"] for c in step.get("tool_calls", ())])
@@ -178,7 +187,7 @@ class _Trajectory:
 
     def results(self, seen: Any, ids: Sequence[str]) -> list[dict[str, Any]]:
         """One result per tool call where there are as many, else one for all."""
-        if not (isinstance(seen, list) and len(seen) == len(ids) > 1):
+        if not (is_list(seen) and len(seen) == len(ids) > 1):
             source = {"source_call_id": ids[0]} if ids else {}
             return [{**source, "content": _shown(seen)}]
         out: list[dict[str, Any]] = []
@@ -190,21 +199,11 @@ class _Trajectory:
         return out
 
     def reference(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        """A reference to a nested session, which is embedded when it is new."""
+        """A reference to a nested session, which is embedded after the steps, once."""
         key = session_key(session)
-        if key not in self.nested:
-            self.nested[key] = _Trajectory(self.folder, session, self.path).to_dict()
+        self.nested.setdefault(key, session)
         ref = {"trajectory_id": key.hex()}
         return {**ref, "session_id": str(session["id"])} if session.get("id") else ref
-
-    def totals(self) -> dict[str, Any]:
-        """Tokens and money of this trajectory's own steps."""
-        metrics = [s["metrics"] for s in self.steps if "metrics" in s]
-        out: dict[str, Any] = {"total_steps": len(self.steps)}
-        for key in _USAGE:
-            out[f"total_{key}"] = sum(m.get(key, 0) for m in metrics)
-        out["total_cost_usd"] = sum(m.get("cost_usd", 0.0) for m in metrics)
-        return out
 
 
 def _tool_calls(
@@ -226,10 +225,10 @@ def _tool_calls(
 
 def _shown(seen: Any) -> str:
     """An observation as text, sub-agents' results as the calling model saw them."""
-    if isinstance(seen, list):
+    if is_list(seen):
         return "\n".join(_shown(s) for s in seen)
     if isinstance(seen, Mapping):
-        kept = {k: seen[k] for k in ("output", "log") if k in seen}
+        kept = {k: plain(seen[k]) for k in ("output", "log") if k in seen}
         return str(seen.get("repr") or json.dumps(kept, ensure_ascii=False, default=str))
     return "" if seen is None else str(seen)
 

@@ -5,12 +5,13 @@ A session that stands in several places of a row is taken once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from ck_pro.exceptions import InputError
+from ck_pro.trajectory.big_json import is_list, plain
 from ck_pro.trajectory.chat import (
     Image,
     Message,
@@ -171,7 +172,7 @@ class _Walk:
         if not part.get("llm_input"):
             return  # this phase made no call, or its texts were not kept
         info = part.get("llm_info")
-        info = info if isinstance(info, Mapping) else {}
+        info = plain(info) if isinstance(info, Mapping) else {}
         images: list[Image] = []
         try:
             prompt = normal_messages(part["llm_input"], images)
@@ -219,7 +220,7 @@ def _mapping(value: Any, name: str, path: tuple[str, ...]) -> Mapping[str, Any]:
     return value
 
 
-def _list(value: Any, name: str, path: tuple[str, ...]) -> list[Any]:
-    if not isinstance(value, list):
+def _list(value: Any, name: str, path: tuple[str, ...]) -> Sequence[Any]:
+    if not is_list(value):
         raise InputError(f"{name} of {'/'.join(path)} is no list")
     return value

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from ck_pro.exceptions import InputError
+from ck_pro.trajectory.big_json import plain
 
 Message = dict[str, Any]
 
@@ -97,7 +98,7 @@ def normal_messages(given: Any, images: list[Image]) -> list[Message]:
     given = list(given) if isinstance(given, Sequence) else None
     if given is None or not all(isinstance(m, Mapping) for m in given):
         raise MessageError("prompt is no list of messages")
-    return [_normal_message(m, images) for m in given]
+    return [_normal_message(plain(m), images) for m in given]
 
 
 def _normal_message(given: Mapping[str, Any], images: list[Image]) -> Message:
@@ -187,5 +188,6 @@ def without_images(messages: Sequence[Message]) -> list[Message]:
 
 def hash_of(*parts: Any) -> bytes:
     """16 bytes that tell JSON-able values from each other."""
-    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    compact: Any = {"ensure_ascii": False, "sort_keys": True, "separators": (",", ":")}
+    text = json.dumps(parts, default=plain, **compact)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ck_pro.model.normalise import normalise
+from ck_pro.trajectory.big_json import is_list, plain
 from ck_pro.trajectory.chat import hash_of
 from ck_pro.trajectory.tries import agent_of, final_results, nested_sessions, status_of, value_at
 
@@ -136,7 +137,7 @@ class _Comparison:
             called = ["the model was asked" if p else "the model was not asked" for p in prompts]
             yield Difference(agent, n, phase, "call", *called)
         for x, y in zip_longest(*prompts):
-            shown = [self.message(m) for m in (x, y)]
+            shown = [self.message(plain(m)) for m in (x, y)]
             yield from self.texts(agent, n, phase, "prompt", *shown)
         yield from self.texts(agent, n, phase, "reply", _reply(a), _reply(b))
 
@@ -199,13 +200,13 @@ def _wanted(calls: Any) -> Any:
 
 def _shown(seen: Any) -> str:
     """An observation as the model read it, without the sessions in it."""
-    if isinstance(seen, list):
+    if is_list(seen):
         return "\n".join(_shown(s) for s in seen)
     if isinstance(seen, Mapping):
-        kept = {k: v for k, v in seen.items() if k not in ("session", "sel_cands")}
+        kept = {k: seen[k] for k in seen if k not in ("session", "sel_cands")}
         return str(seen.get("repr") or _json(kept))
     return "" if seen is None else str(seen)
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=plain)

@@ -124,6 +124,13 @@ Exit codes:
 @click.option("--best", type=click.IntRange(min=1), help="Only the N best tries of each task.")
 @click.option("--agent", "agents", multiple=True, help="Only this agent, by name or path.")
 @click.option("--phase", "phases", multiple=True, help="Only plan, action, end or tool:NAME.")
+@click.option(
+    "--judges",
+    type=_KEEP_DROP,
+    default="drop",
+    show_default=True,
+    help="Calls about a try, not in it: judge, reflect, choose; --phase tool:judge has them too.",
+)
 @click.option("--labels", type=_PATH, help="JSON lines: include or exclude single steps.")
 @click.option(
     "--unlabelled", type=_KEEP_DROP, default="keep", show_default=True, help="Other steps."
@@ -217,6 +224,8 @@ def report_table(report: Report, settings: ExportSettings) -> Table:
     table.add_row(f"{unit} in", f"{report.calls_in:,}", style="bold")
     for name, count in report.dropped.most_common():
         table.add_row(f"  dropped: {name}", f"{count:,}")
+    if settings.format == "dpo":
+        table.add_row("  with a pair of their prompt", f"{report.calls_used:,}")
     pairs = " (pairs)" if settings.format == "dpo" else ""
     table.add_row(f"rows out{pairs}", f"{report.rows_out:,}", style="bold")
     table.add_row("prompt tokens, estimated", f"{report.prompt_tokens:,}")

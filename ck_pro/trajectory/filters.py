@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from ck_pro.exceptions import InputError
 from ck_pro.model import estimate_tokens
+from ck_pro.trajectory.big_json import plain
 from ck_pro.trajectory.calls import Call
 from ck_pro.trajectory.chat import text_of
 from ck_pro.trajectory.tries import Try, session_key, value_at
@@ -24,6 +25,8 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": lambda a, b: bool(a > b),
     "<": lambda a, b: bool(a < b),
 }
+JUDGES = ("tool:judge", "tool:reflect", "tool:choose")
+"""Phases of the runner's own calls, which ask about a try that ended: no agent makes them."""
 _LABEL_KEYS = {"id", "session", "agent", "agent_path", "phase", "step", "try"}
 
 
@@ -65,7 +68,7 @@ class Condition:
         """Whether a row meets it."""
         given = value_at(row, self.path)
         if self.op in ("~", "!~"):
-            text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+            text = given if isinstance(given, str) else json.dumps(plain(given), ensure_ascii=False)
             found = given is not None and self.value.search(text) is not None
             return found == (self.op == "~")
         if given is None:
@@ -157,7 +160,7 @@ def _label(where: str, line: str) -> Label:
 
 @dataclass(frozen=True)
 class FilterSettings:
-    """What to keep; the defaults keep everything but duplicates and failed sub-sessions.
+    """What to keep; the defaults keep everything but duplicates, failed sub-sessions and judges.
 
     Args:
         score_from: path of the score in a row.
@@ -167,6 +170,7 @@ class FilterSettings:
         best: keep so many tries of each task: the highest scores, of equal ones the fewest steps.
         agents: names of agents, or paths such as "ck_agent/web_agent"; any when empty.
         phases: "plan", "action", "end", "tool:NAME"; any when empty.
+        judges: the runner's calls about tries (`JUDGES`); those that `phases` names are kept.
         labels, unlabelled: see `Labels`; what becomes of calls that no line names.
         failed_subs: calls of sub-sessions that failed, or are below one that failed.
         errors: calls of steps whose action ended in an error.
@@ -183,6 +187,7 @@ class FilterSettings:
     best: int | None = None
     agents: Sequence[str] = ()
     phases: Sequence[str] = ()
+    judges: Literal["keep", "drop"] = "drop"
     labels: Labels | None = None
     unlabelled: Literal["keep", "drop"] = "keep"
     failed_subs: Literal["keep", "drop"] = "drop"
@@ -239,6 +244,8 @@ class Filters:
             return "agent"
         if s.phases and call.phase not in s.phases:
             return "phase"
+        if s.judges == "drop" and call.phase in JUDGES and not s.phases:
+            return "judge"
         if s.errors == "drop" and call.error:
             return "error"
         if s.labels is not None:

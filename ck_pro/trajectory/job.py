@@ -77,6 +77,7 @@ class Report:
         unfinished: of these, journals whose runs have not ended.
         calls_in: model calls found; tries, for formats of whole runs.
         dropped: of these, by the filter or the reason.
+        calls_used: the others: of each, its row was written; for `dpo`, a pair of its prompt.
         rows_out: training rows written.
         images: images written to the folder of images.
         files: what was written.
@@ -88,6 +89,7 @@ class Report:
     unfinished: int = 0
     calls_in: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
+    calls_used: int = 0
     rows_out: int = 0
     prompt_tokens: int = 0
     reply_tokens: int = 0

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ck_pro.exceptions import InputError, JournalError
+from ck_pro.exceptions import CKError, InputError, JournalError
 from ck_pro.model import estimate_tokens
 from ck_pro.trajectory import formats, schema
 from ck_pro.trajectory.atif import trajectory_of
+from ck_pro.trajectory.big_json import NotJsonError
 from ck_pro.trajectory.calls import Call, Unusable, calls_of, each_call
 from ck_pro.trajectory.chat import MessageError
 from ck_pro.trajectory.ckpro import ckpro_row
@@ -34,6 +36,10 @@ BUILDERS: dict[str, Builder] = {
     "verl": formats.verl_rows,
     "parquet": formats.sft_rows,
 }
+
+
+_UNREADABLE = (CKError, AttributeError, TypeError, KeyError)
+"""What going through a row raises that is not of the schema, or that cannot be read."""
 
 
 def export(settings: ExportSettings, say: Callable[[Problem], None] = lambda p: None) -> Report:
@@ -107,7 +113,7 @@ class _Export:
                 continue
             try:
                 score_from = self.settings.filters.score_from
-                tries = tries_of(found.where, found.row, score_from, light=found.light)
+                tries = tries_of(found.where, found.row, score_from, on_disk=found.on_disk)
             except InputError as e:
                 self._problem(Problem(found.where, str(e)), counting)
                 continue
@@ -132,9 +138,9 @@ class _Export:
         dropped = self.report.dropped if counting else Counter[str]()
         filters = Filters(settings, self.filters.chosen)
         for n, attempt in self._tries(counting=counting):
-            refusal = filters.try_refusal(attempt, n)
             try:
-                for call in each_call(attempt) if attempt.light else calls_of(attempt):
+                refusal = filters.try_refusal(attempt, n)
+                for call in each_call(attempt) if attempt.on_disk else calls_of(attempt):
                     ordinal += 1
                     self.report.calls_in += counting
                     if isinstance(call, Unusable):
@@ -145,10 +151,8 @@ class _Export:
                             yield ordinal, call
                     if reason:
                         dropped[reason] += 1
-            except JournalError as e:
-                self._problem(Problem(attempt.where, str(e)), counting)
-            except (InputError, AttributeError, TypeError) as e:
-                self._problem(Problem(attempt.where, f"not an output row: {e}"), counting)
+            except _UNREADABLE as e:
+                self._problem(Problem(attempt.where, _not_a_row(e)), counting)
 
     def _choose(self) -> None:
         """The pass for `best`: which tries are the best of their tasks, the filters passed."""
@@ -156,8 +160,9 @@ class _Export:
             return
         best = BestTries(self.settings.filters.best)
         for ordinal, attempt in self._tries():
-            if self.filters.try_refusal(attempt) is None:
-                best.add(attempt, ordinal)
+            with suppress(*_UNREADABLE):  # told by the pass that counts
+                if self.filters.try_refusal(attempt) is None:
+                    best.add(attempt, ordinal)
         self.filters.chosen = best.chosen()
 
     def _survey(self) -> None:
@@ -234,6 +239,7 @@ class _Export:
     def _write_call(self, writer: Writer, layout: Layout, call: Call) -> None:
         is_pair = self.settings.format == "dpo"
         if is_pair and call.prompt_key in self._paired:
+            self.report.calls_used += 1
             return
         try:
             rows = BUILDERS[self.settings.format](call, layout)
@@ -244,6 +250,7 @@ class _Export:
             self._paired.add(call.prompt_key)
         elif not rows:
             self.report.dropped["no better or worse reply"] += 1
+        self.report.calls_used += bool(rows)
         for row in rows:
             writer.write(row)
             prompt, reply = tokens_of(call)
@@ -254,39 +261,46 @@ class _Export:
             self.report.reply_tokens += reply
 
     def _write_runs(self, writer: Writer) -> None:
-        filters, dropped = self.filters, self.report.dropped
         for ordinal, attempt in self._tries(counting=True):
             self.report.calls_in += 1
-            refusal = filters.try_refusal(attempt, ordinal)
-            if refusal is None and filters.is_repeated(attempt):
-                refusal = "duplicate"
-            if refusal is None:
-                refusal = self._write_run(writer, attempt)
+            try:
+                refusal = self._run_refusal(attempt, ordinal) or self._write_run(writer, attempt)
+            except MessageError as e:
+                refusal = e.reason
+            except OutputError:
+                raise
+            except _UNREADABLE as e:
+                self._problem(Problem(attempt.where, _not_a_row(e)), True)
+                refusal = "not readable"
             if refusal is not None:
-                dropped[refusal] += 1
+                self.report.dropped[refusal] += 1
+
+    def _run_refusal(self, attempt: Try, ordinal: int) -> str | None:
+        refusal = self.filters.try_refusal(attempt, ordinal)
+        if refusal is None and self.filters.is_repeated(attempt):
+            return "duplicate"
+        return refusal
 
     def _write_run(self, writer: Writer, attempt: Try) -> str | None:
         """Write a try as a whole; why not, if not."""
-        try:
-            if self.settings.format == "ckpro":
-                row = ckpro_row(attempt)
-            else:
-                embedded = self.settings.image_mode != "drop"
-                row = trajectory_of(attempt, self.folder if embedded else None)
-        except MessageError as e:
-            return e.reason
-        except OutputError:
-            raise
-        except (InputError, AttributeError, TypeError, KeyError) as e:
-            self._problem(Problem(attempt.where, f"not an output row: {e}"), True)
-            return "not an output row"
+        if self.settings.format == "ckpro":
+            row: Any = ckpro_row(attempt)
+        else:
+            embedded = self.settings.image_mode != "drop"
+            row = trajectory_of(attempt, self.folder if embedded else None)
         if row is None:
             return "no complete step"
-        writer.write(row)
+        calls = [tokens_of(c) for c in each_call(attempt) if isinstance(c, Call)]
+        writer.write(row, attempt.task_id)
         self.report.rows_out += 1
-        for call in calls_of(attempt):
-            if isinstance(call, Call):
-                prompt, reply = tokens_of(call)
-                self.report.prompt_tokens += prompt
-                self.report.reply_tokens += reply
+        self.report.calls_used += 1
+        self.report.prompt_tokens += sum(prompt for prompt, _ in calls)
+        self.report.reply_tokens += sum(reply for _, reply in calls)
         return None
+
+
+def _not_a_row(error: Exception) -> str:
+    """What is wrong with an input whose faults show only when it is gone through."""
+    if isinstance(error, JournalError | NotJsonError):
+        return str(error)
+    return f"not an output row: {error}"

@@ -11,27 +11,37 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import InputError, JournalError
 from ck_pro.journal import EVENTS_FILE, journal_folders, read_events
-from ck_pro.session import AgentSession, Status, sessions_from_events
+from ck_pro.session import Status, sessions_from_events
+from ck_pro.trajectory.big_json import JsonFile, NotJsonError, is_list, open_json
+from ck_pro.trajectory.parked import ParkedTexts
 
 _BOM = b"\xef\xbb\xbf"
 _ROW_EVENTS = ("task", "eval")
+_LARGE_LINE = 16 * 2**20
+"""Bytes from which on a line is not read as a whole."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One row, and where it stands: "runs/a.jsonl, line 3" or a journal's folder; `light` if it
-    is not the whole row, see `read_records`."""
+    """One row.
+
+    Args:
+        where: it stands: "runs/a.jsonl, line 3" or a journal's folder.
+        row: the row.
+        on_disk: prompts, and what else is long, are read when they are asked for: it should be gone
+            through piece by piece.
+    """
 
     where: str
-    row: dict[str, Any]
-    light: bool = False
+    row: Mapping[str, Any]
+    on_disk: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,9 +86,11 @@ def read_records(paths: Sequence[Path], *, light: bool = False) -> Iterator[Reco
 
     Args:
         paths: what to read.
-        light: rows of journals need what makes up their model calls only: prompts are then read
-            from the disk as they are asked for, and what agents saw beside them is left out. A
-            journal that does not fit in memory can be read so.
+        light: rows of journals need what makes up their model calls only: what agents saw beside
+            their prompts is then left out.
+
+    Neither a journal nor a row need fit in memory: of a journal, and of a line of many megabytes,
+    there is only the structure, and the rest is read when it is asked for.
     """
     for path in paths:
         if not path.is_dir():
@@ -102,23 +114,19 @@ def record_index(path: Path) -> dict[str, Callable[[], Record | Problem]]:
                 key = f"{key}/{folder.name}"
             found[key] = partial(_row_of_journal, folder, False, unfinished=True)
         return found
-    at = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            where = f"{path}, line {number}"
-            record = _parsed(where, line.removeprefix(_BOM)) if line.strip() else None
-            if record is not None:
-                known = record.row.get("id") if isinstance(record, Record) else None
-                key = f"line {number}" if known is None else str(known)
-                found[key] = partial(_row_at, path, at, len(line), where)
-            at += len(line)
+    for line in _lines(path):
+        record = _row_of_line(path, line)
+        known = record.row.get("id") if isinstance(record, Record) else None
+        key = f"line {line.number}" if known is None else str(known)
+        found[key] = partial(_row_at, path, line)
     return found
 
 
-def _row_at(path: Path, at: int, length: int, where: str) -> Record | Problem:
+def _row_at(path: Path, line: _Line) -> Record | Problem:
     with path.open("rb") as file:
-        file.seek(at)
-        return _parsed(where, file.read(length).removeprefix(_BOM))
+        file.seek(line.at)
+        text = None if line.text is None else file.read(line.length)
+    return _row_of_line(path, replace(line, text=text))
 
 
 def _id_of_journal(folder: Path) -> str:
@@ -132,16 +140,51 @@ def _id_of_journal(folder: Path) -> str:
     return folder.resolve().name
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A line that is not blank, and its place in bytes; without its text if it is large."""
+
+    number: int
+    at: int
+    length: int
+    text: bytes | None
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    at = 0
+    with path.open("rb") as file:
+        number = 1
+        while text := file.readline(_LARGE_LINE):
+            length, large = len(text), len(text) == _LARGE_LINE
+            while large and not text.endswith(b"\n") and (text := file.readline(_LARGE_LINE)):
+                length += len(text)
+            if large or text.strip():
+                yield _Line(number, at, length, None if large else text)
+            at += length
+            number += 1
+
+
 def _rows_of_file(path: Path) -> Iterator[Record | Problem]:
     number = 0
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                line = line.removeprefix(_BOM) if number == 1 else line
-                if line.strip():
-                    yield _parsed(f"{path}, line {number}", line)
+        for line in _lines(path):
+            number = line.number
+            yield _row_of_line(path, line)
     except OSError as e:
         yield Problem(f"{path}, line {number + 1}", f"cannot be read: {e.strerror}")
+
+
+def _row_of_line(path: Path, line: _Line) -> Record | Problem:
+    where = f"{path}, line {line.number}"
+    if line.text is not None:
+        return _parsed(where, line.text.removeprefix(_BOM) if line.number == 1 else line.text)
+    file = JsonFile(path)
+    bom = len(_BOM) if file.read(line.at, len(_BOM)) == _BOM else 0
+    try:
+        row = open_json(file, line.at + bom, line.length - bom)
+        return _checked(where, row, on_disk=True)
+    except NotJsonError as e:
+        return Problem(where, str(e))
 
 
 def _parsed(where: str, line: bytes) -> Record | Problem:
@@ -157,18 +200,20 @@ def _parsed(where: str, line: bytes) -> Record | Problem:
     return _checked(where, row)
 
 
-def _checked(where: str, row: Any) -> Record | Problem:
-    session = row.get("session") if isinstance(row, dict) else None
-    if not isinstance(session, dict) or not isinstance(session.get("steps"), list):
+def _checked(where: str, row: Any, *, on_disk: bool = False) -> Record | Problem:
+    session = row.get("session") if isinstance(row, Mapping) else None
+    if not isinstance(session, Mapping) or not is_list(session.get("steps")):
         return Problem(where, "not an output row: it has no session with steps")
-    return Record(where, row)
+    return Record(where, row, on_disk)
 
 
 def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> Record | Problem:
     facts: dict[str, dict[str, Any]] = {}
-    events = read_events(folder, stored=light)
+    texts = ParkedTexts()
+    events = read_events(folder, stored=True)
+    events = _lightened(events) if light else texts.without_texts(events)
     try:
-        sessions = sessions_from_events(_aside(_lightened(events) if light else events, facts))
+        sessions = sessions_from_events(_aside(events, facts))
     except JournalError as e:
         said = str(e).removeprefix("cannot read ").removeprefix(f"{folder}")
         return Problem(str(folder), said.lstrip("/: "))
@@ -180,7 +225,8 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
     ended = main.stop_reason is not None and main.status is not Status.IN_PROGRESS
     if not (ended or unfinished):
         return Problem(str(folder), "its run has not ended", unfinished=True)
-    return Record(str(folder), _row(folder, main, facts), light)
+    session = main.to_dict() if light else texts.session(main.to_dict())
+    return Record(str(folder), _row(folder, main.task, session, facts), on_disk=True)
 
 
 def _aside(
@@ -197,7 +243,7 @@ def _lightened(events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The events without what a model call is not made of: observations (but for references to
     sub-agents' sessions), states of the world, results of calls."""
     for event in events:
-        if event["kind"] in ("world", "started", "call"):
+        if event["kind"] in ("world", "started", "call", "screen"):
             continue
         if event["kind"] == "observation":
             event["data"]["observation"] = _references(event["data"].get("observation"))
@@ -216,9 +262,11 @@ def _references(seen: Any) -> Any:
     return kept
 
 
-def _row(folder: Path, main: AgentSession, facts: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    row = dict(facts.get("task") or {"id": folder.resolve().name, "task": main.task})
-    row["session"] = main.to_dict()
+def _row(
+    folder: Path, task: str, session: Mapping[str, Any], facts: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    row = dict(facts.get("task") or {"id": folder.resolve().name, "task": task})
+    row["session"] = session
     if "eval" in facts:
         row["eval"] = facts["eval"]
     return row

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ck_pro.exceptions import InputError
+from ck_pro.trajectory.big_json import is_list
 from ck_pro.trajectory.chat import hash_of
 
 DONE = "done"
@@ -33,7 +34,8 @@ class Try:
         session: its main session.
         number: 0, 1, ... among the tries of its task.
         score: how good its answer was; None when nobody knows.
-        light: its prompts are on the disk, see `read_records`.
+        earlier: it is one of the row's earlier tries, which failed.
+        on_disk: it should be gone through piece by piece, see `Record`.
     """
 
     where: str
@@ -41,7 +43,8 @@ class Try:
     session: Mapping[str, Any]
     number: int
     score: float | None
-    light: bool = False
+    earlier: bool = False
+    on_disk: bool = False
 
     @property
     def task_id(self) -> str:
@@ -65,13 +68,13 @@ class Try:
 
 
 def tries_of(
-    where: str, row: Mapping[str, Any], score_from: str = "eval.corr", *, light: bool = False
+    where: str, row: Mapping[str, Any], score_from: str = "eval.corr", *, on_disk: bool = False
 ) -> list[Try]:
     """The tries of a row: earlier failed ones first (without a score of their own they are worth
     nothing), its own last.
 
     Args:
-        where, row, light: see `Try`.
+        where, row, on_disk: see `Try`.
         score_from: path of the score in the row. What it holds may be a number, a truth value or
             a word such as "correct".
 
@@ -81,12 +84,13 @@ def tries_of(
     sessions: list[tuple[Any, float | None]] = []
     for found in row.get("previous_failed_sessions") or ():
         session = found.get("session", found) if isinstance(found, Mapping) else None
-        if isinstance(session, Mapping) and isinstance(session.get("steps"), list):
+        if isinstance(session, Mapping) and is_list(session.get("steps")):
             score = _score(value_at(found, score_from), score_from)
             sessions.append((session, 0.0 if score is None else score))
+    last = len(sessions)
     sessions.append((row["session"], _score(value_at(row, score_from), score_from)))
     return [
-        Try(where, row, session, _number(session, n), score, light)
+        Try(where, row, session, _number(session, n), score, n < last, on_disk)
         for n, (session, score) in enumerate(sessions)
     ]
 
@@ -102,7 +106,7 @@ def value_at(row: Any, path: str) -> Any:
     for name in path.split("."):
         if isinstance(row, Mapping):
             row = row.get(name)
-        elif isinstance(row, list) and name.isdigit() and int(name) < len(row):
+        elif is_list(row) and name.isdigit() and int(name) < len(row):
             row = row[int(name)]
         else:
             return None
@@ -166,7 +170,7 @@ def nested_sessions(action: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _shown_sessions(seen: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(seen, list):
+    if is_list(seen):
         for entry in seen:
             yield from _shown_sessions(entry)
     elif isinstance(seen, Mapping):

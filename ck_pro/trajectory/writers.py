@@ -6,7 +6,6 @@ interrupted one is never taken for a whole one.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from abc import ABC, abstractmethod
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ck_pro.exceptions import InputError
+from ck_pro.trajectory.big_json import Pairs, json_pieces
 from ck_pro.trajectory.images import OutputError
 
 _GROUP_BYTES = 16 * 2**20
@@ -26,6 +26,9 @@ _NUMBERED = re.compile(r"\d{5}-.*\.json")
 
 class Writer(ABC):
     """Takes rows one by one.
+
+    A row may be made while it is written (see `json_pieces`). If that fails, nothing of
+    the row is left, and the next can be written.
 
     Args:
         path: of the output; with `shard_rows`, of a set of files `<name>-00000<ending>`, ...
@@ -50,8 +53,12 @@ class Writer(ABC):
         except OSError as e:
             raise OutputError(f"cannot make the folder {path.parent}: {e.strerror}") from None
 
-    def write(self, row: Mapping[str, Any]) -> None:
+    def write(self, row: Mapping[str, Any] | Pairs, task_id: str = "") -> None:
         """Add a row.
+
+        Args:
+            row: what to write.
+            task_id: for the name of its file, where each has one.
 
         Raises:
             OutputError: it cannot be written.
@@ -60,7 +67,7 @@ class Writer(ABC):
         try:
             if not self.files or full:
                 self._next_file()
-            self._write(row)
+            self._write(row, task_id)
         except OSError as e:
             raise OutputError(f"cannot write {self.path}: {e.strerror or e}") from None
         self._in_file += 1
@@ -106,7 +113,7 @@ class Writer(ABC):
         """Begin a file."""
 
     @abstractmethod
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _write(self, row: Any, task_id: str) -> None:
         """Add a row to the open file."""
 
     @abstractmethod
@@ -129,14 +136,6 @@ def _present(path: Path, *, sharded: bool) -> list[Path]:
     return sorted(p for p in folder.iterdir() if name.fullmatch(p.name)) if folder.is_dir() else []
 
 
-def json_text(row: Mapping[str, Any]) -> bytes:
-    """A row as one line, without its newline."""
-    try:
-        return json.dumps(row, ensure_ascii=False, allow_nan=False).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair: only an escape can hold it
-        return json.dumps(row, allow_nan=False).encode()
-
-
 class JsonLinesWriter(Writer):
     """One JSON object per line."""
 
@@ -145,9 +144,16 @@ class JsonLinesWriter(Writer):
     def _open(self, path: Path) -> None:
         self._file = path.open("wb")
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _write(self, row: Any, task_id: str) -> None:
         assert self._file is not None
-        self._file.write(json_text(row) + b"\n")
+        begin = self._file.tell()
+        try:
+            self._file.writelines(json_pieces(row))
+            self._file.write(b"\n")
+        except Exception:
+            self._file.seek(begin)
+            self._file.truncate()
+            raise
 
     def _close(self) -> None:
         if self._file is not None:
@@ -184,7 +190,7 @@ class ParquetWriter(Writer):
     def _open(self, path: Path) -> None:
         self._out = self._parquet.ParquetWriter(path, self._schema, compression="zstd")
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _write(self, row: Any, task_id: str) -> None:
         self._rows.append(row)
         self._bytes += _size(row)
         if self._bytes >= _GROUP_BYTES or len(self._rows) >= _GROUP_ROWS:
@@ -208,7 +214,7 @@ class ParquetWriter(Writer):
 
 
 class JsonFolderWriter(Writer):
-    """A folder with one JSON file per row, named by number and the row's `extra.task_id`."""
+    """A folder with one JSON file per row, named by its number and task."""
 
     def __init__(self, path: Path, **settings: Any):
         super().__init__(path, **settings)
@@ -222,11 +228,17 @@ class JsonFolderWriter(Writer):
         path.mkdir()
         self._folder = path
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _write(self, row: Any, task_id: str) -> None:
         assert self._folder is not None
-        task = re.sub(r"[^\w.-]+", "_", str(row.get("extra", {}).get("task_id", "")))[:80]
+        task = re.sub(r"[^\w.-]+", "_", task_id)[:80]
         name = f"{self._count:05d}-{task or 'task'}.json"
-        (self._folder / name).write_bytes(json_text(row) + b"\n")
+        try:
+            with (self._folder / name).open("wb") as file:
+                file.writelines(json_pieces(row))
+                file.write(b"\n")
+        except Exception:
+            (self._folder / name).unlink()
+            raise
         self._count += 1
 
     def _close(self) -> None:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.exceptions import InputError
-from ck_pro.trajectory.atif import check_references
 from ck_pro.trajectory.chat import Image, MessageError, normal_messages, normal_tool_calls
 from ck_pro.trajectory.filters import Condition
 from ck_pro.trajectory.formats import Layout, tagged_text
@@ -141,10 +140,3 @@ def test_no_scores(score: Any) -> None:
 @given(JSON, st.text(alphabet="abx.0", max_size=8))
 def test_paths_lead_somewhere_or_nowhere(row: Any, path: str) -> None:
     value_at(row, path)
-
-
-def test_a_dangling_reference_is_found() -> None:
-    result = {"content": "", "subagent_trajectory_ref": [{"trajectory_id": "gone"}]}
-    inner = {"trajectory_id": "i", "steps": [{"step_id": 1, "observation": {"results": [result]}}]}
-    with pytest.raises(InputError, match="step 1 refers to the trajectory gone"):
-        check_references({"steps": [], "subagent_trajectories": [inner]})

@@ -430,7 +430,7 @@ def test_nothing_is_left_of_a_failed_export(
         ):
             with monkeypatch.context() as m:
 
-                def fail(self: Any, row: Any, error: BaseException = error) -> None:
+                def fail(*_: Any, error: BaseException = error) -> None:
                     raise error
 
                 for name in ("JsonLinesWriter", "ParquetWriter", "JsonFolderWriter"):
@@ -509,3 +509,43 @@ def test_the_short_form_for_scripts(samples: Samples, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert set(read_lines(out)[0]) == {"messages", "tools", "metadata"}
+
+
+# --- large rows --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format_", ["sft", "dpo", "kto", "sharegpt", "axolotl", "atif", "ckpro"])
+def test_a_row_that_stays_on_the_disk_gives_the_same(
+    samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str
+) -> None:
+    paths = (samples.good, samples.wrong)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        export("-f", format_, "-i", *paths, "-o", tmp_path / name / "o.jsonl")
+        monkeypatch.setattr("ck_pro.trajectory.sources._LARGE_LINE", 5000)
+        monkeypatch.setattr("ck_pro.trajectory.big_json.LARGE", 300)
+    a, b = (tmp_path / name / "o.jsonl" for name in ("a", "b"))
+    assert a.read_bytes() == b.read_bytes() != b""
+
+
+def test_a_large_row_that_is_broken_is_said(
+    samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr("ck_pro.trajectory.sources._LARGE_LINE", 5000)
+    monkeypatch.setattr("ck_pro.trajectory.big_json.LARGE", 1000)
+    good, other = samples.good.read_text().splitlines()
+    path = tmp_path / "r.jsonl"
+    inside = other.replace('"llm_output": "42"', '"llm_output": 4x2')
+    assert inside != other
+    torn, lists = other[:-100], json.dumps([other])
+    path.write_text("\n".join([good, inside, lists, torn]))
+    for format_ in ("sft", "atif", "ckpro"):
+        out = tmp_path / f"{format_}.jsonl"
+        export("-f", format_, "-i", path, "-o", out, code=3)
+        said = capsys.readouterr().err
+        assert f"{path}, line 2: not JSON: " in said
+        assert f"{path}, line 3: not an output row" in said
+        assert f"{path}, line 4: not JSON: it ends too early" in said
+        assert all(json.loads(line) for line in out.read_text().splitlines())
+        if format_ != "sft":
+            assert len(out.read_text().splitlines()) == 1

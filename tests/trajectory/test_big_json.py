@@ -1,0 +1,124 @@
+"""Large JSON is what small JSON is: read part by part, written piece by piece."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ck_pro.trajectory import big_json
+from ck_pro.trajectory.big_json import (
+    JsonFile,
+    LargeList,
+    LargeObject,
+    NotJsonError,
+    Pairs,
+    json_pieces,
+    open_json,
+    plain,
+)
+from ck_pro.trajectory.parked import ParkedTexts
+
+TEXTS = st.text(st.sampled_from('ab\\"[]{},: \n\x00é\U0001f600\ud800'), max_size=12)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=20,
+)
+Opener = Callable[[bytes], Any]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opener]:
+    """Opens bytes as if every object and list were large, and windows of seven bytes."""
+    path = tmp_path_factory.mktemp("json") / "x"
+
+    def open_bytes(text: bytes) -> Any:
+        path.unlink(missing_ok=True)
+        path.write_bytes(b"--" + text + b"--")
+        return open_json(JsonFile(path), 2, len(text))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(big_json, "LARGE", 1)
+        patch.setattr(big_json, "_WINDOW", 7)
+        yield open_bytes
+
+
+@given(value=JSON, ascii=st.booleans(), indent=st.sampled_from([None, 1]))
+def test_a_large_value_is_what_json_reads(
+    opened: Opener, value: Any, ascii: bool, indent: int | None
+) -> None:
+    text = json.dumps(value, ensure_ascii=ascii, indent=indent)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = json.dumps(value, indent=indent).encode()
+    found = opened(b" " + data + b"\n")
+    assert isinstance(found, LargeObject | LargeList) == isinstance(value, dict | list)
+    assert plain(found) == value
+    assert json.loads(b"".join(json_pieces(found))) == value
+
+
+@given(value=JSON, at=st.integers(0, 200), put=st.sampled_from([b"", b",", b"]", b"}", b'"', b"x"]))
+def test_what_is_no_json_is_said_or_read_as_json_reads_it(
+    opened: Opener, value: Any, at: int, put: bytes
+) -> None:
+    text = json.dumps([value]).encode()
+    text = text[:at] + put + text[at + 1 :]
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        with pytest.raises(NotJsonError, match="not JSON"):
+            plain(opened(text))
+    else:
+        assert plain(opened(text)) == expected
+
+
+def test_only_what_is_asked_for_is_parsed(opened: Opener) -> None:
+    found = opened(b'{"id": 7, "steps": [1, nonsense, 3], "\\u0061": {}}')
+    assert list(found) == ["id", "steps", "a"] and len(found) == 3
+    steps = found["steps"]
+    assert found["steps"] is steps and len(steps) == 3 and steps[-1] == 3 and steps[:1] == [1]
+    with pytest.raises(NotJsonError, match=r"not JSON: .* \(in the value at byte 24\)"):
+        steps[1]
+    assert "b" not in found and found.get("b") is None
+
+
+@given(JSON)
+def test_pieces_are_what_json_writes(value: Any) -> None:
+    def made(part: Any) -> Any:
+        if isinstance(part, dict):
+            return Pairs((k, made(v)) for k, v in part.items())
+        return (made(v) for v in part) if isinstance(part, list) else part
+
+    for form in (value, made(value)):
+        text = b"".join(json_pieces(form))
+        assert json.loads(text) == value
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            continue  # an escape, then
+        assert text == json.dumps(value, ensure_ascii=False).encode()
+
+
+def test_a_number_that_json_has_no_word_for_is_null() -> None:
+    value = {"a": [float("nan"), 1.5], "b": iter([float("-inf")])}
+    assert json.loads(b"".join(json_pieces(value))) == {"a": [None, 1.5], "b": [None]}
+    with pytest.raises(TypeError, match="set is no JSON"):
+        list(json_pieces({"a": {1}}))
+
+
+@given(st.lists(TEXTS.map(lambda t: t * 80) | TEXTS, min_size=1, max_size=6))
+def test_parked_texts_come_back(texts: list[str]) -> None:
+    parked = ParkedTexts()
+    data = {"observation": [{"x": t} for t in texts], "code": texts[0]}
+    [event] = parked.without_texts(iter([{"kind": "observation", "data": data}]))
+    nested = {"info": {}, "steps": [{"action": event["data"]}]}
+    session = parked.session({"id": "s", "steps": [{"action": {"sub_sessions": [nested]}}]})
+    [step] = session["steps"]
+    [inner] = step["action"]["sub_sessions"]
+    assert len(inner["steps"]) == 1 and inner["steps"][0]["action"] == data
