@@ -115,6 +115,13 @@ def test_a_main_module_that_was_thrown_away_is_back(run):
     assert run("import __main__\n__main__.kept").value == "7"
 
 
+def test_descriptors_that_no_longer_wait_do_so_again(run):
+    code = "kept = 5\nimport os\nfor fd in range(64):\n"
+    result = run(code + "    try: os.set_blocking(fd, False)\n    except OSError: pass")
+    assert result.error is None
+    assert run("print('x' * 50_000)\nkept").value == "5"
+
+
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
 def test_a_timeout_that_is_none_is_refused(run, timeout):
     with pytest.raises(ConfigError, match="timeout"):

@@ -63,6 +63,7 @@ class Streams:
         """Make the streams whole again: the code may have closed or replaced them."""
         os.dup2(self._pipe, 1)
         os.dup2(self._pipe, 2)
+        os.set_blocking(self._pipe, True)
         if self.stdout.closed or self.stderr.closed:
             self.stdout, self.stderr = _open(1), _open(2)
         sys.stdout = sys.__stdout__ = self.stdout  # type: ignore[misc]

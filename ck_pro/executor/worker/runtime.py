@@ -142,6 +142,7 @@ class Worker:
         self._mend_builtins(self._builtins)
         sys.modules["__main__"] = self._module
         self._streams.mend()
+        self._sock.setblocking(True)
 
     def _read(self) -> list[Any]:
         while (message := self._reader.take()) is None:
