@@ -24,6 +24,7 @@ from typing import Any
 
 from ck_main.task_lines import UnusableItem, read_items
 
+__all__ = ["MAX_LINE_BYTES", "LineProblem", "Task", "parse_task", "read_tasks", "safe_name"]
 QUESTION_NAMES = (
     "question",
     "Question",
