@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
+from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ParseError
 from ck_web.writers import ENTER_MARK
+
+Reader = Callable[[str], BrowserAction]
+"""Reads what follows the name of an action; raises `ParseError`."""
 
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 """Pattern of a number as people write it."""
