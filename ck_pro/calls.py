@@ -22,6 +22,9 @@ from ck_pro.session import AgentSession
 
 _SHOWN = 2000
 _RESULT_BYTES = 1 << 20
+_SHORT = _RESULT_BYTES // 16
+"""Characters of a text that as JSON is within the bytes of a result, whatever they are."""
+_PLAIN = (int, bool, type(None))
 _call: contextvars.ContextVar[RecordedCall | None] = contextvars.ContextVar("call", default=None)
 """The call that the current thread is doing for an agent's code."""
 
@@ -230,6 +233,8 @@ def _whole(result: Any) -> dict[str, Any]:
     """A result for the journal, if it reads back as it is and is not too large."""
     if isinstance(result, AgentResult):
         return {}  # its session says it
+    if result.__class__ in _PLAIN or (isinstance(result, str) and len(result) <= _SHORT):
+        return {"result": result}
     try:
         text = json.dumps(result)
         same = len(text) <= _RESULT_BYTES and json.loads(text) == result
@@ -252,5 +257,7 @@ def _as_recorded(call: RecordedCall, cut: CutOff | None) -> Any:
 
 
 def jsonable(value: Any) -> Any:
-    """`value` if it is JSON data, else what reading it back from JSON text gives."""
+    """`value` if it is JSON data, else what reading it back from JSON text gives; a copy."""
+    if value.__class__ in _PLAIN or value.__class__ is str:  # as most arguments are
+        return value
     return json.loads(json.dumps(value, default=str))

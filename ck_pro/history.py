@@ -33,19 +33,27 @@ class History:
     def __init__(self, agent: Any, session: AgentSession):
         self._agent, self._session = agent, session
         self._shown: list[list[dict[str, Any]]] = []
+        self._texts: list[str] = []
         self._signatures: list[tuple[str, ...]] = []
         self._window = Window(agent.history_chars)
 
     def messages(self) -> list[dict[str, Any]]:
         """The finished steps inside the window as chat messages, oldest first."""
+        first = self._first()
+        window = [*itertools.chain.from_iterable(self._shown[first:])]
+        return [{"role": "user", "content": _left_out(first)}, *window] if first else window
+
+    def text(self) -> str:
+        """The same as one text."""
+        first = self._first()
+        texts = self._texts[first:]
+        return "\n\n".join([_left_out(first), *texts] if first else texts)
+
+    def _first(self) -> int:
+        """Index of the first step that is shown."""
         self._catch_up()
         recent = self._agent.recent_steps
-        first = self._window.first if recent is None else max(0, len(self._shown) - recent)
-        window = [m for step in self._shown[first:] for m in step]
-        if first:
-            left_out = {"role": "user", "content": f"(Steps 0 to {first - 1} are not shown.)"}
-            return [left_out, *window]
-        return window
+        return self._window.first if recent is None else max(0, len(self._shown) - recent)
 
     def repeats(self) -> int:
         """How often the last steps repeat: the same code, world and observation, in a cycle of up
@@ -79,8 +87,10 @@ class History:
         for step in steps[len(self._shown) : finished]:
             text = observation_text(step["action"]["observation"])
             shown = agent.language.history(step, shortened(text, agent.observation_chars))
+            texts = [text_of(m["content"]) for m in shown]
             self._shown.append(shown)
-            self._window.add(sum(len(text_of(m["content"])) for m in shown))
+            self._texts.append("\n\n".join(texts))
+            self._window.add(sum(map(len, texts)))
             self._signatures.append(_signature(step["action"], text))
 
     def _same_code(self) -> int:
@@ -101,6 +111,10 @@ class History:
                 break
             count += "error" in step["action"]
         return count
+
+
+def _left_out(first: int) -> str:
+    return f"(Steps 0 to {first - 1} are not shown.)"
 
 
 class Window:

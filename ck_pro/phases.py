@@ -20,7 +20,7 @@ from ck_pro.exceptions import (
     ParseError,
 )
 from ck_pro.history import files_in
-from ck_pro.language import parse_literal, parse_thought_code, text_of
+from ck_pro.language import parse_literal, parse_thought_code
 from ck_pro.model import LLM, Reply
 from ck_pro.run import Run
 from ck_pro.session import AgentSession
@@ -76,7 +76,6 @@ class AskingAgent(CallableAgent):
     ) -> dict[str, Any]:
         """The values that every phase's template gets."""
         run = self._live(session)
-        messages = run.history.messages()
         notices, run.notices = [*run.notices, *run.history.notices()], []
         short, long = run.definitions
         return {
@@ -90,8 +89,8 @@ class AskingAgent(CallableAgent):
             **_state_values(state),
             "plans": bool(self.templates.get("plan")),
             "language": self.language,
-            "history": messages,
-            "recent_steps_str": "\n\n".join(text_of(m["content"]) for m in messages),
+            "history": run.history.messages(),
+            "recent_steps_str": run.history.text(),
             "notices": notices,
             "files": files_in(run.workdir),
         }

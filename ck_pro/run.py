@@ -22,15 +22,15 @@ from ck_pro.exceptions import Cancelled, ModelError
 from ck_pro.executor import CodeExecutor, LocalCall
 from ck_pro.history import History
 from ck_pro.journal import Journal
-from ck_pro.language import Prompt, text_of
+from ck_pro.language import Prompt
 from ck_pro.model import LLM, Budget, CallContext, Reply
 from ck_pro.person import Person
+from ck_pro.prefixes import Prefixes
 from ck_pro.resume import NOTICE, CutOff
 from ck_pro.session import AgentSession
 
 _log = logging.getLogger(__name__)
 EventSink = Callable[[dict[str, Any]], None]
-_REMEMBERED_PROMPTS = 8
 _CHILD_SECONDS = 30.0
 _GRACE_SECONDS = 5.0
 
@@ -76,7 +76,7 @@ class Run:
         """Set when code must go too: a step in flight may finish after `cancel`, for a while."""
         self.on_event: EventSink | None = parent.on_event if parent else on_event
         self._lock: threading.RLock = parent._lock if parent else threading.RLock()
-        self._workdir = workdir or (parent.workdir if parent else None)
+        self._workdir = workdir.resolve() if workdir else parent.workdir if parent else None
         self._temporary: Path | None = None
         self.environment: Environment | None = None
         self.notices: list[str] = []
@@ -89,10 +89,14 @@ class Run:
         self._executor: CodeExecutor | None = None
         self._ended = threading.Event()
         self._children: list[Run] = []
+        self.codes_ended = 0
+        """How often code of this run has ended: calls of it that still run were left behind."""
         if parent is not None:
             with self._lock:
                 parent._children.append(self)
-        self._prompts: dict[tuple[str, ...], list[str]] = parent._prompts if parent else {}
+                if parent.calls.left_behind():
+                    self.cancel.set()
+        self._prefixes: Prefixes = parent._prefixes if parent else Prefixes()
         if parent is None:
             models = [llm for _, llm in parts_of(agent, LLM)]
             self.journal.protect(os.environ.get(llm.api_key_env, "") for llm in models)
@@ -101,9 +105,10 @@ class Run:
     def workdir(self) -> Path:
         """The folder of code and files; a temporary one is made when first asked for."""
         if self._workdir is None:
-            self._workdir = self._temporary = Path(tempfile.mkdtemp(prefix="ck-pro-"))
-        self._workdir.mkdir(parents=True, exist_ok=True)
-        return self._workdir.resolve()
+            self._workdir = self._temporary = Path(tempfile.mkdtemp(prefix="ck-pro-")).resolve()
+        if not self._workdir.is_dir():  # code may remove it
+            self._workdir.mkdir(parents=True, exist_ok=True)
+        return self._workdir
 
     @functools.cached_property
     def history(self) -> History:
@@ -250,7 +255,7 @@ class Run:
             "finish_reason": reply.finish_reason,
             "cost": reply.cost,
             "shortened": reply.shortened,
-            "prefix_share": round(self._prefix_share(reply.messages), 4),
+            "prefix_share": round(self._prefixes.share(self.path, reply.messages), 4),
         }
         if self.agent.store_io:
             data.update(messages=reply.messages, output=str(reply), reasoning=reply.reasoning)
@@ -258,16 +263,6 @@ class Run:
             data.update({k: v for k, v in found.items() if v})
         self.record("model_call", data, phase=phase, duration=reply.latency)
         self.emit("model_call", phase=phase)
-
-    def _prefix_share(self, messages: Sequence[dict[str, Any]]) -> float:
-        """Share of the prompt's text that is a prefix of an earlier prompt of this agent, here or
-        in another run of it within the tree: what a prefix cache can save."""
-        text = "\x00".join(f"{m.get('role')}:{text_of(m.get('content'))}" for m in messages)
-        with self._lock:
-            earlier = self._prompts.get(self.path, [])
-            best = max((_common_prefix(text, p) for p in earlier), default=0)
-            self._prompts[self.path] = [*earlier[1 - _REMEMBERED_PROMPTS :], text]
-        return best / max(1, len(text))
 
     # --- code and its functions ------------------------------------------------------------
 
@@ -318,6 +313,7 @@ class Run:
         have left a call behind in a thread.
         """
         with self._lock:
+            self.codes_ended += 1
             living = [c for c in self._children if not c._ended.is_set()]
             self._children = []
         for child in living:
@@ -347,15 +343,3 @@ class Run:
                     _log.exception("%s: %s did not close", "/".join(self.path), type(part).__name__)
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
-
-
-def _common_prefix(a: str, b: str) -> int:
-    """Length of the common beginning, by bisection (comparing slices is fast)."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -13,17 +12,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, overload
 
 from ck_pro.exceptions import JournalError
+from ck_pro.journal.images import ImageReader
 from ck_pro.journal.packed import EVENTS_FILE, is_journal, open_events
+from ck_pro.journal.prompts import NamesRead
 
-BLOBS_FOLDER = "blobs"
-BLOB, ESCAPED = "blob:", "blob::"
-"""How a reference to an image begins, and how a text that begins so is stored."""
 FORKED = "forked"
 """Kind of the event that tells of a fork: `origin` (a folder), `at` (a step of the main session)
 and maybe `reply`, to be taken in that step in place of the model's."""
 
 _TRY, _ASIDE = re.compile(r"try-\d+"), re.compile(r"attempt-\d+")
-_BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
 _MESSAGE = re.compile(rb'\{"kind":"message","sid":"[^"\\]*","data":\{"hash":"([0-9a-f]{32})",')
 _TURNS = (b'{"kind":"status",', b'{"kind":"resumed",')
 
@@ -72,6 +69,7 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[st
     folder = Path(folder)
     with open_events(folder, seekable=stored) as file:
         store: _Kept | _OnDisk = _OnDisk(folder, file) if stored else _Kept(folder)
+        names = NamesRead()
         for number, at, line in _whole_lines(file):
             if line.startswith(b'{"kind":"message"'):
                 store.add(line, at, number)
@@ -79,9 +77,16 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[st
             event = parsed(folder / EVENTS_FILE, number, line)
             data = event["data"]
             if "message_hashes" in data:
-                data["messages"] = store.messages(data.pop("message_hashes"))
+                entries = data.pop("message_hashes")
+                try:
+                    hashes = names.of_call(event["sid"], event.get("phase"), entries)
+                except ValueError as e:
+                    raise JournalError(f"{folder / EVENTS_FILE}, line {number}: {e}") from None
+                data["messages"] = store.messages(hashes)
             elif b'"blob:' in line:
                 event["data"] = store.images.put_back(data)
+            if event["kind"] == "status":
+                names.forget(event["sid"])
             yield event
 
 
@@ -146,48 +151,12 @@ def _hash_of(line: bytes, path: Path, number: int) -> str:
     return found[1].decode() if found else str(parsed(path, number, line)["data"]["hash"])
 
 
-class _Images:
-    """The images of a journal as data URLs; equal ones are one object."""
-
-    def __init__(self, folder: Path, *, keep: bool = True):
-        self._blobs = folder / BLOBS_FOLDER
-        self._keep = keep
-        self._urls: dict[str, str] = {}
-
-    def put_back(self, value: Any) -> Any:
-        """`value` with each reference to a blob replaced by it."""
-        if isinstance(value, str):
-            if value.startswith(ESCAPED):
-                return BLOB + value[len(ESCAPED) :]
-            found = _BLOB_URL.fullmatch(value) if value.startswith(BLOB) else None
-            return value if found is None else self._url(found[1])
-        if isinstance(value, dict):
-            return {k: self.put_back(v) for k, v in value.items()}
-        if isinstance(value, list):
-            return [self.put_back(v) for v in value]
-        return value
-
-    def _url(self, name: str) -> str:
-        known = self._urls.get(name)
-        if known is not None:
-            return known
-        try:
-            content = (self._blobs / name).read_bytes()
-        except OSError as e:
-            raise JournalError(f"cannot read {self._blobs / name}: {e.strerror}") from None
-        kind = name.split(".", 1)[1]
-        url = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-        if self._keep:
-            self._urls[name] = url
-        return url
-
-
 class _Kept:
     """The messages of a journal in memory; calls that share one share the object."""
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self.images = _Images(folder)
+        self.images = ImageReader(folder)
         self._messages: dict[str, Any] = {}
 
     def add(self, line: bytes, at: int, number: int) -> None:
@@ -211,7 +180,7 @@ class _OnDisk:
 
     def __init__(self, folder: Path, file: BinaryIO):
         self._folder = folder
-        self.images = _Images(folder, keep=False)
+        self.images = ImageReader(folder, keep=False)
         self._places: dict[str, tuple[int, int]] = {}
         self._fd = os.dup(file.fileno())  # outlives the reader, as long as a message may be wanted
         weakref.finalize(self, os.close, self._fd)

@@ -6,13 +6,11 @@ nothing; `fsync` says when the disk must have it too. A torn last line is cut of
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import hashlib
 import json
 import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ck_pro.exceptions import JournalError
+from ck_pro.journal.images import ImageWriter
+from ck_pro.journal.masking import Secrets, secrets_of_environment
 from ck_pro.journal.packed import (
     EVENTS_FILE,
     compress_journal,
@@ -29,22 +29,13 @@ from ck_pro.journal.packed import (
     restore_journal,
     sync_folder,
 )
-from ck_pro.journal.reading import BLOB, BLOBS_FOLDER, ESCAPED, ended_after, known_messages
+from ck_pro.journal.prompts import LastPrompts, Told
+from ck_pro.journal.reading import ended_after, known_messages
 
 _log = logging.getLogger(__name__)
 Fsync = Literal["never", "step", "always"]
-MASK = "***"
 
 _SYNCED_KINDS = frozenset({"started", "observation", "status"})
-_DATA_URL = re.compile(r"data:image/([a-z0-9.+-]+);base64,(.+)", re.DOTALL)
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-_MIN_SECRET = 8
-
-
-def secrets_of_environment(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Values of the environment variables whose names say that they are secret."""
-    items = (os.environ if environ is None else environ).items()
-    return tuple(v for k, v in items if _SECRET_NAME.search(k) and len(v) >= _MIN_SECRET)
 
 
 class Journal:
@@ -86,12 +77,11 @@ class Journal:
         self._clock = clock
         self._lock = threading.Lock()
         self._messages: set[str] = set()
-        self._named: dict[str, dict[tuple[Any, ...], str]] = {}
-        """The messages of each session's last prompt, and their hashes."""
+        """Hashes of the messages that are stored."""
         self._ended = False
-        found = {*secrets, *secrets_of_environment()}
-        self._secrets: list[str] = []
-        self.protect(found)
+        self._secrets = Secrets({*secrets, *secrets_of_environment()})
+        self._prompts = LastPrompts(self._secrets)
+        self._images = ImageWriter(self.folder, sync=fsync != "never")
         self._fd: int | None = None
         if self.folder is not None:
             self._open(self.folder)
@@ -113,34 +103,27 @@ class Journal:
             JournalError: it cannot be written; what was stored before stays readable.
         """
         event: dict[str, Any] = {"kind": kind, "sid": sid, "parent": parent, "i": i}
-        event.update(phase=phase, data=self._masked(dict(data or {})), time=self._clock())
+        event.update(phase=phase, data=dict(data or {}), time=self._clock())
         if duration is not None:
             event["duration"] = duration
-        if self._fd is not None:
-            with self._lock:
-                self._store(event)
+        if isinstance(event["data"].get("messages"), list):
+            self._append_call(event)
+        else:
+            event["data"] = self._secrets.masked(event["data"])
+            self._append_event(event)
         if self.listener is not None:
             self.listener(event)
         return event
 
     def protect(self, secrets: Iterable[str]) -> None:
         """Mask these strings too, from now on."""
-        known = {*self._secrets, *(s for s in secrets if s)}
-        # longest first, so that a secret that holds another is masked as a whole
-        self._secrets = sorted(known, key=len, reverse=True)
+        with self._lock:
+            if self._secrets.add(secrets):
+                self._prompts.forget()  # they are masked as they were
 
     def put_blob(self, content: bytes, ext: str) -> str:
         """Store bytes once under their hash; returns `<sha256>.<ext>`."""
-        name = f"{hashlib.sha256(content).hexdigest()}.{ext}"
-        if self.folder is None:
-            return name
-        path = self.folder / BLOBS_FOLDER / name
-        if not path.exists():
-            try:
-                self._write_blob(path, content)
-            except OSError as e:
-                raise JournalError(f"cannot write {path}: {e.strerror}") from None
-        return name
+        return self._images.put(content, ext)
 
     def close(self) -> None:
         """Release the file, and compress it if that is wanted; harmless when repeated."""
@@ -197,23 +180,56 @@ class Journal:
                     self._messages.add(found["hash"])
                 else:
                     self._ended = ended_after(found, self._ended)
-        for partial in (path.parent / BLOBS_FOLDER).glob(".*"):
-            partial.unlink()
+        self._images.clear_partial()
 
     def _syncs(self, kind: str) -> bool:
         return self.fsync == "always" or (self.fsync == "step" and kind in _SYNCED_KINDS)
 
-    def _store(self, event: dict[str, Any]) -> None:
-        lines, new = self._compact(event)
-        self._write(lines, sync=self._syncs(event["kind"]))
-        self._messages.update(new)  # only now: they are on the disk
-        self._ended = ended_after(event, self._ended)
-        if event["kind"] == "status":
-            self._named.pop(event["sid"], None)
+    def _append_event(self, event: dict[str, Any]) -> None:
+        with self._lock:
+            if self._fd is not None:
+                stored = {**event, "data": self._images.taken_out(event["data"])}
+                self._write([_dumps(stored)], sync=self._syncs(event["kind"]))
+                self._ended = ended_after(event, self._ended)
+            if event["kind"] == "status":
+                self._prompts.forget(event["sid"])
+
+    def _append_call(self, event: dict[str, Any]) -> None:
+        """Store an event with messages: the new ones in lines of their own, all of them by name."""
+        sid, phase = event["sid"], event["phase"]
+        data, messages = event["data"], event["data"]["messages"]
+        with self._lock:
+            if self._fd is None and not self._secrets:
+                return
+            prompt, same = self._prompts.compared(sid, phase, messages)
+            rest = self._secrets.masked({k: v for k, v in data.items() if k != "messages"})
+            event["data"] = {**rest, "messages": [told.stored for told in prompt]}
+            if self._fd is not None:
+                lines, new = self._new_messages(sid, prompt[same:])
+                names = self._prompts.entries(sid, phase, prompt, same)
+                lines.append(_dumps({**event, "data": {**rest, "message_hashes": names}}))
+                self._write(lines, sync=self._syncs(event["kind"]))
+                self._messages.update(new)  # only now: they are on the disk
+            self._prompts.keep(sid, phase, prompt)
+
+    def _new_messages(self, sid: str, prompt: Sequence[Told]) -> tuple[list[str], set[str]]:
+        """Name the messages; the lines that store those which are not stored yet, their names."""
+        lines: list[str] = []
+        new: set[str] = set()
+        for told in prompt:
+            if told.name in self._messages:
+                continue
+            text = _dumps(self._images.taken_out(told.stored))
+            told.name = name = hashlib.sha256(text.encode()).hexdigest()[:32]
+            if name not in self._messages and name not in new:
+                new.add(name)
+                body = f'{{"hash":"{name}","message":{text}}}'
+                lines.append(f'{{"kind":"message","sid":{_dumps(sid)},"data":{body}}}')
+        return lines, new
 
     def _write(self, lines: Sequence[str], *, sync: bool) -> None:
         assert self._fd is not None
-        content = "".join(lines).encode()
+        content = "".join(f"{line}\n" for line in lines).encode()
         before = os.fstat(self._fd).st_size
         try:
             done = 0
@@ -225,101 +241,6 @@ class Journal:
             with suppress(OSError):  # the next to open it cuts the torn line off
                 os.ftruncate(self._fd, before)  # a full disk must not leave half a line
             raise JournalError(f"cannot write the journal in {self.folder}: {e.strerror}") from None
-
-    def _write_blob(self, path: Path, content: bytes) -> None:
-        partial = path.with_name(f".{path.name}.{threading.get_ident()}")
-        path.parent.mkdir(exist_ok=True)
-        try:
-            with partial.open("wb") as file:
-                file.write(content)
-                if self.fsync != "never":
-                    file.flush()
-                    os.fsync(file.fileno())
-            partial.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                partial.unlink()  # a full disk needs the room
-            raise
-        if self.fsync != "never":
-            sync_folder(path.parent)
-
-    def _compact(self, event: dict[str, Any]) -> tuple[list[str], set[str]]:
-        """The lines that store an event: its new messages, then itself naming them by hash; and
-        the hashes of the new ones."""
-        lines: list[str] = []
-        new: set[str] = set()
-        messages = event["data"].get("messages")
-        if isinstance(messages, list):
-            names: list[str] = []
-            # a growing chat: most of its messages were in the last prompt of that session
-            last, now = self._named.get(event["sid"], {}), dict[tuple[Any, ...], str]()
-            for message in messages:
-                key = _key(message)
-                if key in last and last[key] in self._messages:
-                    now[key] = last[key]
-                    names.append(last[key])
-                    continue
-                text = _dumps(self._without_images(message))
-                name = hashlib.sha256(text.encode()).hexdigest()[:32]
-                names.append(name)
-                if key:
-                    now[key] = name
-                if name not in self._messages and name not in new:
-                    new.add(name)
-                    body = f'{{"hash":"{name}","message":{text}}}'
-                    sid = _dumps(event["sid"])
-                    lines.append(f'{{"kind":"message","sid":{sid},"data":{body}}}')
-            data = {k: v for k, v in event["data"].items() if k != "messages"}
-            event = {**event, "data": {**data, "message_hashes": names}}
-            self._named[event["sid"]] = now
-        else:
-            event = {**event, "data": self._without_images(event["data"])}
-        lines.append(_dumps(event))
-        return [line + "\n" for line in lines], new
-
-    def _without_images(self, value: Any) -> Any:
-        """`value` with every data URL of an image moved to a blob."""
-        if isinstance(value, str):
-            if value.startswith(BLOB):  # a text that only looks like a reference
-                return ESCAPED + value[len(BLOB) :]
-            found = _DATA_URL.fullmatch(value) if value.startswith("data:image/") else None
-            if found is None:
-                return value
-            content = base64.b64decode(found[2])
-            if base64.b64encode(content).decode() != found[2]:
-                return value  # would not read back as the same text
-            return f"blob:{self.put_blob(content, found[1])}"
-        if isinstance(value, dict):
-            return {k: self._without_images(v) for k, v in value.items()}
-        if isinstance(value, list):
-            return [self._without_images(v) for v in value]
-        return value
-
-    def _masked(self, value: Any) -> Any:
-        if not self._secrets:
-            return value
-        if isinstance(value, str):
-            for secret in self._secrets:
-                if secret in value:
-                    value = value.replace(secret, MASK)
-            return value
-        if isinstance(value, dict):
-            return {self._masked(k): self._masked(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._masked(v) for v in value]
-        return value
-
-
-def _key(message: Any) -> tuple[Any, ...]:
-    """What makes two plain messages the same; empty for one that is more than role and text.
-
-    A text keeps its own hash, so that looking for one that was there before costs nothing.
-    """
-    if isinstance(message, dict) and len(message) == 2 and list(message) == ["role", "content"]:
-        role, content = message["role"], message["content"]
-        if isinstance(role, str) and isinstance(content, str):
-            return (role, content)
-    return ()
 
 
 def _cut_torn_tail(fd: int) -> int:

@@ -58,8 +58,10 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
     """Join neighbours of one role, since many chat templates insist on turns; calls and their
     outputs stay apart."""
     out: list[Message] = []
+    role = ""
     for message in messages:
-        if out and out[-1]["role"] == message["role"] and _plain(out[-1]) and _plain(message):
+        before, role = role, message["role"]
+        if before == role and _plain(out[-1]) and _plain(message):
             joined = _joined(out[-1]["content"], message["content"])
             out[-1] = {**out[-1], "content": joined}
         else:

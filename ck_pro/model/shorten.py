@@ -33,14 +33,16 @@ _CUT_SIZE = 45  # more than the mark that `cut_middle` puts in
 def estimate_tokens(value: str | Sequence[Message]) -> int:
     """About how many tokens a text or a list of messages has. Images count."""
     if isinstance(value, str):
-        return math.ceil(len(value.encode("utf-8", "replace")) / BYTES_PER_TOKEN)
-    return sum(_message_tokens(m) for m in value)
+        # of most texts the number of bytes is known without encoding them
+        size = len(value) if value.isascii() else len(value.encode("utf-8", "replace"))
+        return math.ceil(size / BYTES_PER_TOKEN)
+    return sum(map(_message_tokens, value))
 
 
 def _message_tokens(message: Message) -> int:
+    content = message.get("content")
     calls = message.get("tool_calls")
     total = MESSAGE_TOKENS + (estimate_tokens(str(calls)) if calls else 0)
-    content = message.get("content")
     if isinstance(content, str):
         return total + estimate_tokens(content)
     return total + sum(_part_tokens(p) for p in content or [])

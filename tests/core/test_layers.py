@@ -48,6 +48,7 @@ ORDER = [
     "resume",
     "calls",
     "cancel",
+    "prefixes",
     "run",
     "callable_agent",
     "endings",
