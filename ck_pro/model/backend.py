@@ -6,16 +6,19 @@ import json
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from ck_pro.exceptions import ContentFiltered, ModelRefused
-from ck_pro.model.retry import Transient, one_line, service_error
+from ck_pro.model.retry import Transient, one_line, service_error, told_error
 from ck_pro.model.types import CallContext, Message, RawReply, Usage
 
 _T = TypeVar("_T")
 _POLL = 0.05  # seconds between looks at `cancel` while a call is in flight
+_NO_JSON = object()
+LARGEST_REPLY = 64 << 20
+"""Bytes of a reply's body."""
 
 
 @dataclass
@@ -75,18 +78,9 @@ def parse_completion(target: str, status: int, body: str, headers: Mapping[str, 
         body: as text.
         headers: of the reply.
     """
-    try:
-        data = json.loads(body)
-    except ValueError:
-        if status == 200:
-            shown = one_line(body, 120)
-            raise Transient(f"{target}: the reply is cut off or not JSON: '{shown}'") from None
-        raise service_error(target, status, body, headers) from None
-    if status != 200:
-        raise service_error(target, status, data, headers)
+    data = parse_json(target, status, body, headers)
     if isinstance(data, dict) and data.get("error"):  # some gateways answer 200 with an error
-        code = data["error"].get("code") if isinstance(data["error"], dict) else None
-        raise service_error(target, code if isinstance(code, int) else 400, data, headers)
+        raise told_error(target, data, headers)
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list):
         raise ModelRefused(
@@ -96,6 +90,42 @@ def parse_completion(target: str, status: int, body: str, headers: Mapping[str, 
     if not choices or not isinstance(choices[0], dict):
         raise Transient(f"{target}: the reply holds no choice")
     return _choice(target, choices[0], data)
+
+
+def parse_json(target: str, status: int, body: str, headers: Mapping[str, str]) -> Any:
+    """The body of a reply as JSON data, or the error that the reply is; as `parse_completion`."""
+    data = _json(body)
+    if status != 200:
+        raise service_error(target, status, body if data is _NO_JSON else data, headers)
+    if data is _NO_JSON:
+        shown = one_line(body, 120)
+        raise Transient(f"{target}: the reply is cut off or not JSON: '{shown}'")
+    return data
+
+
+def _json(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
+def read_body(chunks: Iterable[bytes], request: ChatRequest, target: str) -> str:
+    """The body of a reply, read as it arrives.
+
+    Raises:
+        Transient: the call was left meanwhile.
+        ModelRefused: the body has no end.
+    """
+    read, size = [], 0
+    for chunk in chunks:
+        if request.abandoned.is_set():
+            raise Transient(f"{target}: nobody waits for this reply any more")
+        size += len(chunk)
+        if size > LARGEST_REPLY:
+            raise ModelRefused(f"{target}: the reply is longer than {LARGEST_REPLY >> 20} MB")
+        read.append(chunk)
+    return b"".join(read).decode("utf-8-sig", "replace")
 
 
 def _choice(target: str, choice: dict[str, Any], data: dict[str, Any]) -> RawReply:

@@ -17,7 +17,7 @@ import requests.auth
 import urllib3.exceptions
 
 from ck_pro.exceptions import ConfigError, ModelRefused
-from ck_pro.model.backend import Backend, ChatRequest, parse_completion
+from ck_pro.model.backend import Backend, ChatRequest, parse_completion, read_body
 from ck_pro.model.responses import parse_response
 from ck_pro.model.responses_input import chat_params, request_body, wants_responses
 from ck_pro.model.retry import Transient, one_line, service_error
@@ -106,8 +106,8 @@ class HttpBackend(Backend):
                 stream=True,
                 allow_redirects=False,
             ) as reply:
-                data = b"".join(_chunks(reply, request, self.target))
-                return reply.status_code, data.decode("utf-8", "replace"), reply.headers
+                text = read_body(_chunks(reply), request, self.target)
+                return reply.status_code, without_key(text, self.key), reply.headers
         except requests.exceptions.SSLError as e:
             raise ModelRefused(
                 f"{self.target}: TLS failed: {_cause(e)} (an own certificate authority: set "
@@ -139,11 +139,8 @@ def _connections(pid: int) -> requests.adapters.HTTPAdapter:
     return requests.adapters.HTTPAdapter(pool_connections=16, pool_maxsize=64)
 
 
-def _chunks(reply: requests.Response, request: ChatRequest, target: str) -> Iterator[bytes]:
-    """The body as it arrives, so that a call that was left ends with the next bytes."""
+def _chunks(reply: requests.Response) -> Iterator[bytes]:
     while chunk := reply.raw.read1(_CHUNK, decode_content=True):
-        if request.abandoned.is_set():
-            raise Transient(f"{target}: nobody waits for this reply any more")
         yield chunk
 
 
@@ -171,6 +168,11 @@ def check_key(key: str, target: str) -> str:
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ModelRefused(f"{target}: the API key holds characters that no key has")
     return key
+
+
+def without_key(text: str, key: str) -> str:
+    """What a service said, without our key: some tell it when they refuse it."""
+    return text.replace(key, "***") if len(key) >= 8 else text
 
 
 def completions_url(url: str) -> str:

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 from ck_pro.exceptions import ModelError, ModelRefused
-from ck_pro.model.backend import Backend, ChatRequest, parse_completion
-from ck_pro.model.http_endpoint import CONNECT_SECONDS, check_key, shown_url
+from ck_pro.model.backend import Backend, ChatRequest, parse_completion, read_body
+from ck_pro.model.http_endpoint import CONNECT_SECONDS, check_key, shown_url, without_key
 from ck_pro.model.responses import parse_response
 from ck_pro.model.responses_input import chat_params, request_body, wants_responses
-from ck_pro.model.retry import Transient, one_line, service_error
+from ck_pro.model.retry import Transient, one_line
 from ck_pro.model.types import RawReply
 
 
@@ -52,6 +52,7 @@ class OpenAIBackend(Backend):
 
     def complete(self, request: ChatRequest) -> RawReply:
         client = self._client()
+        key = str(client.api_key)
         import openai
 
         seconds = max(0.1, request.seconds)
@@ -66,17 +67,11 @@ class OpenAIBackend(Backend):
                 extra_headers=self.headers,
                 timeout=openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
             ) as reply:
-                chunks = []
-                for chunk in reply.iter_bytes():
-                    if request.abandoned.is_set():
-                        raise Transient(f"{self.describe()}: nobody waits for this any more")
-                    chunks.append(chunk)
-                text = b"".join(chunks).decode("utf-8", "replace")
+                text = without_key(read_body(reply.iter_bytes(), request, self.describe()), key)
                 return parse(self.describe(), reply.status_code, text, reply.headers)
         except openai.APIStatusError as e:
-            body = {"error": e.body} if isinstance(e.body, dict) else e.response.text
-            error = service_error(self.describe(), e.status_code, body, e.response.headers)
-            raise error from None
+            text = without_key(e.response.text, key)
+            return parse(self.describe(), e.status_code, text, e.response.headers)
         except _connection_errors() as e:
             raise self._connection_error(e, seconds) from None
 
@@ -140,14 +135,22 @@ def _openai_client(pid: int, key: str, base_url: str | None) -> Any:
     """One client, with its connections, per process and access; retries are ours alone."""
     from openai import OpenAI
 
-    return OpenAI(api_key=key, base_url=base_url, max_retries=0)
+    return _direct(OpenAI(api_key=key, base_url=base_url, max_retries=0))
 
 
 @lru_cache(maxsize=8)
 def _azure_client(pid: int, key: str, endpoint: str, version: str) -> Any:
     from openai import AzureOpenAI
 
-    return AzureOpenAI(api_key=key, azure_endpoint=endpoint, api_version=version, max_retries=0)
+    return _direct(
+        AzureOpenAI(api_key=key, azure_endpoint=endpoint, api_version=version, max_retries=0)
+    )
+
+
+def _direct(client: Any) -> Any:
+    """The client, made to follow no redirects: prompts go where they were sent, or nowhere."""
+    client._client.follow_redirects = False  # an HTTP client given to it would not be closed
+    return client
 
 
 @lru_cache(maxsize=1)

@@ -11,12 +11,11 @@ from typing import Any
 
 from ck_pro.computer import COMPUTER
 from ck_pro.exceptions import ModelRefused
-from ck_pro.model.backend import FilteredReply
-from ck_pro.model.retry import Transient, one_line, service_error
+from ck_pro.model.backend import FilteredReply, parse_json
+from ck_pro.model.retry import Transient, one_line, told_error
 from ck_pro.model.types import RawReply, Usage
 
 Item = dict[str, Any]
-_PASSING = ("server_error", "rate_limit_exceeded", "vector_store_timeout")
 
 
 def parse_response(target: str, status: int, body: str, headers: Mapping[str, str]) -> RawReply:
@@ -31,21 +30,12 @@ def parse_response(target: str, status: int, body: str, headers: Mapping[str, st
     Raises:
         Transient, ModelRefused, ContentFiltered: see `Backend.complete`.
     """
-    try:
-        data = json.loads(body)
-    except ValueError:
-        if status == 200:
-            shown = one_line(body, 120)
-            raise Transient(f"{target}: the reply is cut off or not JSON: '{shown}'") from None
-        raise service_error(target, status, body, headers) from None
-    if status != 200:
-        raise service_error(target, status, data, headers)
-    if not isinstance(data, dict):
-        data = {}
-    error = data.get("error")
-    if error or data.get("status") in ("failed", "cancelled"):
-        code = error.get("code") if isinstance(error, dict) else ""
-        raise service_error(target, 500 if code in _PASSING or not error else 400, data, headers)
+    given = parse_json(target, status, body, headers)
+    data = given if isinstance(given, dict) else {}
+    if data.get("error"):
+        raise told_error(target, data, headers)
+    if data.get("status") in ("failed", "cancelled"):
+        raise Transient(f"{target}: the response has the status '{data['status']}'")
     items = data.get("output")
     if not isinstance(items, list) or not all(isinstance(i, dict) for i in items):
         raise ModelRefused(

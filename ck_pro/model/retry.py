@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import logging
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -27,6 +28,15 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 
 _NOT_IMPLEMENTED = (501, 505)
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
+_PASSING = (
+    "server_error",
+    "internal_server_error",
+    "rate_limit_exceeded",
+    "vector_store_timeout",
+    "overloaded_error",
+    "timeout",
+)
+"""Codes and types of errors that stand in a reply of status 200, and may pass."""
 _HINTS = {
     400: "the request itself is not accepted: see `call_kwargs`; a prompt that is too long: "
     "set `max_prompt_tokens`",
@@ -140,28 +150,44 @@ def _gave_up(last: Any, max_retry_seconds: float) -> ModelUnavailable:
 
 
 def service_error(
-    target: str, status: int, reply: Any, headers: Mapping[str, str] | None = None
+    target: str,
+    status: int,
+    reply: Any,
+    headers: Mapping[str, str] | None = None,
+    heading: str = "",
 ) -> ModelError:
-    """The error for a status that is not 200, or for an error object in a reply.
+    """The error for a status that is not 200.
 
     Args:
         target: which service, for the message.
         status: HTTP status.
         reply: the body as JSON or text.
         headers: of the reply; `Retry-After` is read.
+        heading: what the message says in place of the status.
     """
     code, said = _error_text(reply)
-    line = f"{target}: HTTP {status}" + (f": {said}" if said else "")
+    line = f"{target}: {heading or f'HTTP {status}'}" + (f": {said}" if said else "")
     if code == "content_filter":
         return ContentFiltered(f"{target}: the content filter stopped the prompt: {said}")
     passing = status in (408, 409, 425, 429) or (status >= 500 and status not in _NOT_IMPLEMENTED)
     if passing and code not in _NO_QUOTA:
         return Transient(line, retry_after_seconds(headers or {}))
     if 300 <= status < 400:
-        where = (headers or {}).get("location", "")
+        # another's address: without a login or a signed query in it
+        where = re.sub(r"//[^/@]*@", "//", re.split("[?#]", (headers or {}).get("location", ""))[0])
         return ModelRefused(f"{target}: redirects to '{where}'; use that address if you trust it")
     hint = _HINTS.get(status)
     return ModelRefused(f"{line} ({hint})" if hint else line)
+
+
+def told_error(target: str, reply: Mapping[str, Any], headers: Mapping[str, str]) -> ModelError:
+    """The error for an error object in a reply of status 200."""
+    error = reply["error"]
+    told = error if isinstance(error, Mapping) else {}
+    code = told.get("code")
+    if not isinstance(code, int) or isinstance(code, bool):
+        code = 500 if {str(code), str(told.get("type"))} & set(_PASSING) else 400
+    return service_error(target, code, reply, headers, heading="answered with an error")
 
 
 def _error_text(reply: Any) -> tuple[str, str]:

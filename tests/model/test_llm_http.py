@@ -77,6 +77,8 @@ def test_parameters_images_and_headers_are_sent():
         Fault(200, body="<html>busy</html>"),
         Fault(200, body='{"choices": []}'),
         Fault(200, body='{"error": {"code": 502, "message": "upstream"}}'),
+        Fault(200, body='{"error": {"type": "server_error", "message": "busy"}}'),
+        Fault(200, body="[" * 100_000),
     ],
 )
 def test_what_may_pass_is_tried_again(fault):
@@ -96,7 +98,13 @@ def test_what_may_pass_is_tried_again(fault):
         (Fault(429, code="insufficient_quota", message="pay"), ModelRefused, "quota"),
         (Fault(400, code="content_filter", message="bad words"), ContentFiltered, "bad words"),
         (Fault(307, {"Location": "http://elsewhere"}), ModelRefused, "http://elsewhere"),
+        (
+            Fault(307, {"Location": "http://me:pw@elsewhere/x?sig=1"}),
+            ModelRefused,
+            "//elsewhere/x'",
+        ),
         (Fault(501), ModelRefused, "501"),
+        (Fault(200, body='{"error": "no such tool"}'), ModelRefused, "with an error: no such tool"),
         (Fault(200, body='{"hello": 1}'), ModelRefused, "OpenAI-compatible"),
     ],
 )
@@ -225,6 +233,28 @@ def test_a_filtered_reply_is_charged_all_the_same():
     with FakeChatServer([body]) as server, pytest.raises(ContentFiltered):
         model(server.url)(HELLO, context=CallContext(budget=budget))
     assert budget.snapshot()["tokens"] > 0
+
+
+def test_a_key_that_the_service_tells_is_not_told_on(monkeypatch):
+    monkeypatch.setenv("CK_API_KEY", "key-0123456789")
+    with FakeChatServer([Fault(401, message="no such key: key-0123456789")]) as server:
+        llm = model(server.url, call_kwargs={"model": "m"})
+        with pytest.raises(ModelRefused, match=r"no such key: \*\*\* "):
+            llm(HELLO)
+
+
+def test_a_reply_without_end_is_left(monkeypatch):
+    monkeypatch.setattr("ck_pro.model.backend.LARGEST_REPLY", 1 << 20)
+    with FakeChatServer(["x" * (2 << 20)]) as server:
+        llm = model(server.url, call_kwargs={"model": "m"})
+        with pytest.raises(ModelRefused, match="longer than 1 MB"):
+            llm(HELLO)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_reply():
+    body = "\ufeff" + json.dumps({"choices": [{"message": {"content": "fine"}}]})
+    with FakeChatServer([Fault(200, body=body)]) as server:
+        assert model(server.url, call_kwargs={"model": "m"})(HELLO) == "fine"
 
 
 def test_keys_go_only_where_they_belong(monkeypatch, tmp_path):

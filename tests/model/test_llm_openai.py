@@ -75,6 +75,8 @@ def test_a_slow_answer_is_left(service, fault):
         (Fault(401, message="wrong key"), ModelRefused, "wrong key.*check the API key"),
         (Fault(429, code="insufficient_quota"), ModelRefused, "quota"),
         (Fault(400, code="content_filter"), ContentFiltered, "content filter"),
+        (Fault(401, message="not sk-test-key"), ModelRefused, r"not \*\*\*"),
+        (Fault(307, {"Location": "http://127.0.0.1:9/v1"}), ModelRefused, "redirects to"),
     ],
 )
 def test_refusals(service, fault, error, says):
