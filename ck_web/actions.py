@@ -12,10 +12,12 @@ stop ["answer", "summary"]                          nop
 read | read 2             find text                 select [3] option | select [3] ["a", "b"]
 check [3] | uncheck [3]   clear [3]                 hover [3]
 press Control+a           press [3] Tab Enter       type_text words | type_text words[ENTER]
-drag [3] to [5]           drag [3] to 10,20         upload [3] report.csv "b c.csv"
+drag [3] to [5]           drag [3] to 10,20         drag [3] by 40,0
+upload [3] report.csv "b c.csv"                     select_text some words | select_text [3] words
 scroll_in [3] down        scroll_to [3]             scroll_to some text
 click_at 10 20 right double Control                 move 10 20
 drag_path 10,20 30,40     wheel 300 | wheel 300 0 at 10,20
+click_at [3] 10 20        move [3] 10 20            drag_path [3] 10,20 30,40
 goforward                 new_tab URL               switch_tab 1
 close_tab | close_tab 1   wait_for 10s some text    wait_for 2s
 answer_dialog dismiss     answer_dialog accept some text
@@ -65,6 +67,7 @@ _FURTHER: tuple[Callable[..., str], ...] = (
     writers.upload,
     writers.scroll_in,
     writers.scroll_to,
+    writers.select_text,
     writers.click_at,
     writers.move,
     writers.drag_path,

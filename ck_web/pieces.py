@@ -17,6 +17,7 @@ Reader = Callable[[str], BrowserAction]
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 """Pattern of a number as people write it."""
 _POINT = re.compile(rf"[\[(]?\s*({NUMBER})\s*[, ]\s*({NUMBER})\s*[\])]?(?![0-9.])(.*)", re.DOTALL)
+_WITHIN = re.compile(r"\s*\[\s*([0-9]+)\s*\]\s*(.*)", re.DOTALL)
 _TARGET = re.compile(r"\s*(?:\[\s*([0-9]+)\s*\]|([0-9]+)(?![0-9A-Za-z]))(?:\s?)(.*)", re.DOTALL)
 
 
@@ -26,6 +27,15 @@ def point_of(name: str, rest: str) -> tuple[float, float, str]:
     if found is None:
         raise ParseError(f"{name} needs a point in pixels: {name} 100 200; got {shown(rest)}")
     return float(found[1]), float(found[2]), found[3]
+
+
+def within_of(rest: str) -> tuple[str, str]:
+    """The element's id in brackets that a point may begin with, else "", and the rest.
+
+    One number alone: two are a point in brackets.
+    """
+    found = _WITHIN.fullmatch(rest)
+    return (plain_id(found[1]), found[2]) if found else ("", rest)
 
 
 def target_of(name: str, rest: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ParseError
 from ck_web.pieces import (
     Reader,
+    free,
     json_list,
     path_of,
     plain_id,
@@ -18,9 +19,9 @@ from ck_web.pieces import (
     text_of,
     typed,
     unbracketed,
+    within_of,
 )
 
-_BRACKETED = re.compile(r"\s*\[\s*([0-9]+)\s*\]\s*(.*)", re.DOTALL)
 _DIRECTIONS = ("down", "up", "left", "right")
 
 
@@ -60,8 +61,7 @@ def _only_target(name: str) -> Reader:
 
 
 def _read_press(rest: str) -> BrowserAction:
-    bracketed = _BRACKETED.fullmatch(rest)  # a bare number is a key
-    target, keys = (plain_id(bracketed[1]), bracketed[2]) if bracketed else ("", rest)
+    target, keys = within_of(rest)  # a bare number is a key
     if not keys.split():
         raise ParseError("press needs a key: press Enter, press Control+a, press [3] Escape")
     return BrowserAction(name="press", target=target, value=" ".join(keys.split()))
@@ -70,6 +70,9 @@ def _read_press(rest: str) -> BrowserAction:
 def _read_drag(rest: str) -> BrowserAction:
     target, where = target_of("drag", rest)
     where = re.sub(r"\A\s*to\b", "", where, flags=re.IGNORECASE).strip()
+    if distance := re.fullmatch(r"by\b(.*)", where, re.IGNORECASE | re.DOTALL):
+        right, down, _ = point_of("drag [3] by", distance[1])
+        return BrowserAction(name="drag", target=target, arguments={"by": [right, down]})
     if onto := re.fullmatch(r"\[\s*([0-9]+)\s*\]|([0-9]+)", where):
         arguments: dict[str, Any] = {"to": plain_id(onto[1] or onto[2])}
     else:
@@ -97,6 +100,13 @@ def _read_scroll_in(rest: str) -> BrowserAction:
     return BrowserAction(name="scroll_in", target=target, value=direction)
 
 
+def _read_select_text(rest: str) -> BrowserAction:
+    target, text = within_of(rest)
+    if not target:
+        return BrowserAction(name="select_text", value=text_of("select_text", text))
+    return BrowserAction(name="select_text", target=target, value=free(text.strip()))
+
+
 def _read_scroll_to(rest: str) -> BrowserAction:
     if bracketed := re.fullmatch(r"\s*\[\s*([0-9]+)\s*\]\s*", rest):
         return BrowserAction(name="scroll_to", target=plain_id(bracketed[1]))
@@ -115,6 +125,7 @@ ELEMENT_READERS: dict[str, Reader] = {
     "hover": _only_target("hover"),
     "drag": _read_drag,
     "upload": _read_upload,
+    "selecttext": _read_select_text,
     "scrollin": _read_scroll_in,
     "scrollto": _read_scroll_to,
 }

@@ -7,10 +7,11 @@ import re
 
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ParseError
-from ck_web.pieces import NUMBER, Reader, point_of, shown
+from ck_web.pieces import NUMBER, Reader, point_of, shown, within_of
 
 
 def _read_click_at(rest: str) -> BrowserAction:
+    target, rest = within_of(rest)
     x, y, rest = point_of("click_at", rest)
     button, double, keys = "left", False, ""
     for word in rest.split():
@@ -21,22 +22,25 @@ def _read_click_at(rest: str) -> BrowserAction:
         else:
             keys = f"{keys}+{word}".strip("+")
     arguments = {"x": x, "y": y, "button": button, "double": double, "keys": keys}
-    return BrowserAction(name="click_at", arguments=arguments)
+    return BrowserAction(name="click_at", target=target, arguments=arguments)
 
 
 def _read_move(rest: str) -> BrowserAction:
+    target, rest = within_of(rest)
     x, y, _ = point_of("move", rest)
-    return BrowserAction(name="move", arguments={"x": x, "y": y})
+    return BrowserAction(name="move", target=target, arguments={"x": x, "y": y})
 
 
 def _read_drag_path(rest: str) -> BrowserAction:
+    target, rest = within_of(rest)
     words = re.sub(r"[\[\](),;]", " ", rest).split()
     numbers = list(itertools.takewhile(re.compile(NUMBER).fullmatch, words))
     if len(numbers) < 4 or len(numbers) % 2:
         raise ParseError("drag_path needs two points or more: drag_path 10,20 30,40")
     path = [[float(x), float(y)] for x, y in zip(numbers[::2], numbers[1::2], strict=True)]
     keys = "+".join(words[len(numbers) :])
-    return BrowserAction(name="drag_path", arguments={"path": path, "keys": keys})
+    arguments = {"path": path, "keys": keys}
+    return BrowserAction(name="drag_path", target=target, arguments=arguments)
 
 
 def _read_wheel(rest: str) -> BrowserAction:

@@ -25,8 +25,8 @@ def parse_action(text: str) -> BrowserAction:
         `name` (that of the function, but `scroll` for both directions), `target` (the element's
         id), `value` (the one text: content, option, direction, seconds, address, tab, part, keys)
         and `arguments` (click: link_name; type, type_text: enter; select: values, if several;
-        save: remote, local; screenshot: flag, path; upload: paths; drag: to or x, y; click_at: x,
-        y, button, double, keys; move: x, y; drag_path: path, keys; wheel: dx, dy, x, y;
+        save: remote, local; screenshot: flag, path; upload: paths; drag: to, by or x, y; click_at:
+        x, y, button, double, keys; move: x, y; drag_path: path, keys; wheel: dx, dy, x, y;
         wait_for: seconds; answer_dialog: accept; stop: answer, summary).
 
     Raises:
@@ -46,6 +46,6 @@ def _known() -> str:
     return (
         "known are: click [3], type [3] text, scroll down, scroll up, wait, goback, goforward, "
         "restart, goto, save, screenshot, stop, nop, read, find, select, check, uncheck, clear, "
-        "press, type_text, hover, drag, upload, scroll_in, scroll_to, click_at, move, drag_path, "
-        "wheel, new_tab, switch_tab, close_tab, wait_for, answer_dialog"
+        "press, type_text, hover, drag, upload, scroll_in, scroll_to, select_text, click_at, move, "
+        "drag_path, wheel, new_tab, switch_tab, close_tab, wait_for, answer_dialog"
     )

@@ -9,7 +9,9 @@ from typing import Any
 from ck_pro.events import BrowserAction
 from ck_web.page_text import all_new, changes, changes_text, one_line
 
-_ANY_TEXT = frozenset({"answer_dialog", "find", "scroll_to", "type_text", "wait_for"})
+_ANY_TEXT = frozenset(
+    {"answer_dialog", "find", "scroll_to", "select_text", "type_text", "wait_for"}
+)
 _PNG = "iVBORw0KGgo"  # the signature of PNG files, as base64
 
 
@@ -85,6 +87,8 @@ def _details(state: WebState, action: BrowserAction) -> list[str]:
             return [one_line(", ".join(given["paths"]))]
         case "drag" if "to" in given:
             return ["to", _element(state, given["to"])]
+        case "drag" if "by" in given:
+            return [f"by {given['by'][0]:g},{given['by'][1]:g}"]
         case "drag":
             return [f"to {given['x']:g},{given['y']:g}"]
         case "move" | "click_at":

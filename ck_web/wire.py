@@ -43,12 +43,14 @@ def wire_fields(action: BrowserAction) -> dict[str, Any]:
             fields["timeout"] = float(value) * 1000
         case "wait_for":
             fields.update(text=value, timeout=given.get("seconds", 10.0) * 1000, actionValue="")
-        case "find" | "scroll_to":
+        case "find" | "scroll_to" | "select_text":
             fields.update(text=value, actionValue="")
         case "press":
             fields.update(keys=value.split(), actionValue="")
         case "drag" if "to" in given:
             fields["toId"] = given["to"]
+        case "drag" if "by" in given:
+            fields["deltaX"], fields["deltaY"] = given["by"]
         case "drag" | "move":
             fields.update(x=given["x"], y=given["y"])
         case "click_at":

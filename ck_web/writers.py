@@ -137,9 +137,17 @@ def hover(id: int) -> str:
     return f"hover [{id}]"
 
 
-def drag(id: int, to_id: int | None = None, x: float | None = None, y: float | None = None) -> str:
-    """Drag [id] onto [to_id] or to x, y."""
-    return f"drag [{id}] to [{to_id}]" if to_id is not None else f"drag [{id}] to {_xy((x, y))}"
+def drag(
+    id: int,
+    to_id: int | None = None,
+    x: float | None = None,
+    y: float | None = None,
+    by: Sequence[float] | None = None,
+) -> str:
+    """Drag [id] onto [to_id], to x, y, or by [right, down] pixels."""
+    if to_id is not None:
+        return f"drag [{id}] to [{to_id}]"
+    return f"drag [{id}] by {_xy(by)}" if by is not None else f"drag [{id}] to {_xy((x, y))}"
 
 
 def upload(id: int, path: str | list[str]) -> str:
@@ -160,25 +168,39 @@ def scroll_to(target: int | str) -> str:
     return f"scroll_to {free_text(target)}"
 
 
-def click_at(x: float, y: float, button: str = "left", double: bool = False, keys: str = "") -> str:
-    """Click at a point, in pixels of the screenshot."""
+def select_text(text: str = "", id: int | None = None) -> str:
+    """Mark text of the page, or of [id] (all of it if no text is given)."""
+    if id is None:
+        return f"select_text {free_text(text)}"
+    return f"select_text [{id}] {free_text(text) if text else ''}".rstrip()
+
+
+def click_at(
+    x: float,
+    y: float,
+    button: str = "left",
+    double: bool = False,
+    keys: str = "",
+    id: int | None = None,
+) -> str:
+    """Click at pixels of the screenshot, or in [id]."""
     words = [
-        f"click_at {_number(x)} {_number(y)}",
+        f"click_at {_within(id)}{_number(x)} {_number(y)}",
         button if button != "left" else "",
         "double" if double else "",
     ]
     return " ".join(word for word in (*words, keys) if word)
 
 
-def move(x: float, y: float) -> str:
-    """Move the mouse to a point."""
-    return f"move {_number(x)} {_number(y)}"
+def move(x: float, y: float, id: int | None = None) -> str:
+    """Move the mouse to such pixels."""
+    return f"move {_within(id)}{_number(x)} {_number(y)}"
 
 
-def drag_path(points: list[list[float]], keys: str = "") -> str:
-    """Drag along [[x, y], ...]."""
+def drag_path(points: list[list[float]], keys: str = "", id: int | None = None) -> str:
+    """Drag along such pixels [[x, y], ...]."""
     path = " ".join(_xy(point) for point in points)
-    return f"drag_path {path} {keys}".rstrip()
+    return f"drag_path {_within(id)}{path} {keys}".rstrip()
 
 
 def wheel(down: float, right: float = 0, x: float | None = None, y: float | None = None) -> str:
@@ -231,6 +253,10 @@ def free_text(text: str) -> str:
     text = str(text)
     plain = text == text.strip() and not text.startswith(('"', "["))
     return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _within(id: int | None) -> str:
+    return "" if id is None else f"[{id}] "
 
 
 def _typed(content: str, enter: bool, *, default: bool) -> str:

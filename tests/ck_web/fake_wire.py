@@ -13,9 +13,10 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
+SHOP = "http://shop.test/"
 PAGES = {
     "about:blank": ("", ["[1] RootWebArea ''", "[2] StaticText 'all of the page is shown'"]),
-    "http://shop.test/": (
+    SHOP: (
         "Shop",
         [
             "[1] RootWebArea 'Shop'",
@@ -79,6 +80,11 @@ class FakeWire:
     def count(self, route: str) -> int:
         """How many requests of a route came in."""
         return sum(r == route for r, _ in self.requests)
+
+    @property
+    def acted(self) -> list[dict[str, Any]]:
+        """The bodies of the actions that came in."""
+        return [body for route, body in self.requests if route == "performAction"]
 
     # --- the routes ------------------------------------------------------------------------
 

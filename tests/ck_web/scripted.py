@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from fake_wire import SHOP, FakeWire
+
 from ck_pro.language import text_of
 from ck_pro.model import CallContext
 from ck_pro.testing import ScriptedLLM
+from ck_web import WebAgent
 
 NOTHING_YET = "{'completed_list': [], 'todo_list': ['look'], 'experience': [], 'information': []}"
 SUMMED_UP = "{'output': 'partly', 'log': 'time ran out'}"
@@ -25,6 +28,12 @@ def web_script(*actions: str) -> ScriptedLLM:
         return code(replies.get(context.phase, actions[min(context.step, len(actions) - 1)]))
 
     return ScriptedLLM(answer)
+
+
+def web_agent(wire: FakeWire, model: Any, **settings: Any) -> WebAgent:
+    """An agent on the fake server, which begins at the shop."""
+    web_env = {"server_url": wire.url, "target_url": SHOP, **settings.pop("web_env", {})}
+    return WebAgent(model=model, web_env=web_env, **settings)
 
 
 def prompt_text(model: ScriptedLLM, index: int) -> str:

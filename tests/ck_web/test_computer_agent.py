@@ -98,7 +98,7 @@ def test_a_screen(env: ComputerEnv) -> None:
 def test_acts_of_mouse_and_keyboard_and_of_the_browser(env: ComputerEnv, wire: FakeWire) -> None:
     seen = env.execute(computer_action({"action": "click", "x": 5, "y": 6}))
     assert isinstance(seen, ComputerObservation) and seen.image
-    sent = [body for route, body in wire.requests if route == "performAction"]
+    sent = wire.acted
     assert (sent[0]["actionName"], sent[0]["x"], sent[0]["y"]) == ("click_at", 5, 6)
     before = wire.count("performAction")
     assert env.execute(computer_action({"action": "screenshot"})).text == ""

@@ -6,13 +6,12 @@ import base64
 import io
 import json
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pages_site import browser_settings, serve
 
 from ck_pro import Journal, Status
 from ck_pro.approval import RuleApprover
@@ -21,7 +20,6 @@ from ck_pro.events import ErrorObservation
 from ck_pro.model import Reply
 from ck_pro.session import StopReason
 from ck_pro.testing import ChatCall, FakeChatServer
-from ck_web import sandbox
 from ck_web.computer import ComputerAgent, ComputerEnv
 
 pytestmark = pytest.mark.browser
@@ -62,32 +60,11 @@ PAGE = """<!doctype html><title>Greeter</title>
 </script>"""
 
 
-class _Site(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        data = PAGE.encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def settings() -> Iterator[dict[str, Any]]:
     """Settings of a browser whose server this module keeps, on a page of known layout."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}/"
-    yield {"allow": ["127.0.0.1"], "keep_server_seconds": 600, "target_url": url}
-    sandbox.stop_servers()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serve({"*": PAGE}) as url:
+        yield browser_settings(target_url=f"{url}/")
 
 
 def item(call_id: str, **action: Any) -> dict[str, Any]:

@@ -83,9 +83,15 @@ def test_type_at_the_focus_keeps_every_character(content: str, enter: bool) -> N
 
 @given(words)
 def test_texts_to_look_for_round_trip(text: str) -> None:
-    for name in ("find", "scroll_to"):
+    for name in ("find", "scroll_to", "select_text"):
         action = parse_action(WRITE[name](text))
         assert (action.name, action.value, action.target) == (name, text, "")
+
+
+@given(ids, st.one_of(st.just(""), words))
+def test_texts_to_mark_in_an_element_round_trip(id: int, text: str) -> None:
+    action = parse_action(WRITE["select_text"](text, id))
+    assert (action.target, action.value, action.arguments) == (str(id), text, {})
 
 
 @given(st.one_of(st.just(""), words), st.floats(min_value=0, max_value=60))
@@ -116,6 +122,21 @@ def test_points_round_trip(x: float, y: float, button: str, double: bool, keys: 
     assert parse_action(WRITE["move"](x, y)).arguments == point
     action = parse_action(WRITE["drag"](3, x=x, y=y))
     assert (action.target, action.arguments) == ("3", point)
+    action = parse_action(WRITE["drag"](3, by=(x, y)))
+    assert (action.target, action.arguments) == ("3", {"by": [x, y]})
+
+
+@given(ids, pixels, pixels, st.booleans(), modifiers)
+def test_points_within_an_element_round_trip(
+    id: int, x: float, y: float, double: bool, keys: str
+) -> None:
+    action = parse_action(WRITE["click_at"](x, y, "right", double, keys, id))
+    given = {"x": x, "y": y, "button": "right", "double": double, "keys": keys}
+    assert (action.target, action.arguments) == (str(id), given)
+    action = parse_action(WRITE["move"](x, y, id))
+    assert (action.target, action.arguments) == (str(id), {"x": x, "y": y})
+    action = parse_action(WRITE["drag_path"]([[x, y], [y, x]], keys, id))
+    assert (action.target, action.arguments) == (str(id), {"path": [[x, y], [y, x]], "keys": keys})
 
 
 @given(st.lists(st.tuples(pixels, pixels), min_size=2, max_size=5), modifiers)
@@ -214,8 +235,15 @@ def test_any_arguments_are_read_or_refused(name: str, rest: str) -> None:
         ("scroll_in [3]", "scroll_in", "3", "down"),
         ("scroll_to [3]", "scroll_to", "3", None),
         ("scroll_to 3 lamps", "scroll_to", "", "3 lamps"),
+        ("drag 3 BY [40, 0]", "drag", "3", None),
         ("click_at [10, 20]", "click_at", "", None),
+        ("click_at [3] (10, 20) double", "click_at", "3", None),
+        ("Move [ 3 ] 10 20", "move", "3", None),
         ("drag_path [[1, 2], [3, 4]]", "drag_path", "", None),
+        ("drag_path [3] [1, 2] [3, 4]", "drag_path", "3", None),
+        ("select_text 3 lamps", "select_text", "", "3 lamps"),
+        ("SelectText [3]", "select_text", "3", ""),
+        ("select_text [3] some\nwords", "select_text", "3", "some\nwords"),
         ("wheel 300", "wheel", "", None),
         ("go_forward", "goforward", "", None),
         ("new_tab", "new_tab", "", None),
@@ -267,6 +295,10 @@ def test_tolerant_forms(text: str, name: str, target: str, value: str | None) ->
         "type_text",
         "drag [3]",
         "drag [3] to nowhere",
+        "drag [3] by far",
+        "select_text",
+        "click_at [3]",
+        "drag_path [3] 1,2",
         "upload [3]",
         'upload [3] "a',
         "scroll_in [3] around",

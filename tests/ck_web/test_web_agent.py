@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fake_wire import FakeWire
-from scripted import NOTHING_YET, code, prompt_text, web_script
+from scripted import NOTHING_YET, code, prompt_text, web_agent, web_script
 
 from ck_pro import MultiStepAgent, Status
 from ck_pro.agent import AgentResult
@@ -25,11 +25,6 @@ from ck_web.agent import WebTool, with_lines
 from ck_web.env import WebEnv
 
 
-def _agent(wire: FakeWire, model: ScriptedLLM, **settings: Any) -> WebAgent:
-    web_env = {"server_url": wire.url, "target_url": "http://shop.test/"}
-    return WebAgent(model=model, web_env=web_env, **settings)
-
-
 @pytest.mark.worker
 def test_a_run_from_page_to_answer(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script(
@@ -37,7 +32,7 @@ def test_a_run_from_page_to_answer(wire: FakeWire, tmp_path: Path) -> None:
         "print(click(id=3, link_name='Lamps'))",
         "stop(answer='42', summary='on the page')",
     )
-    agent = _agent(wire, script)
+    agent = web_agent(wire, script)
     session = agent.run("How many lamps?", workdir=tmp_path)
     assert (session.status, session.final_results) == (
         Status.DONE,
@@ -58,7 +53,7 @@ def test_a_run_from_page_to_answer(wire: FakeWire, tmp_path: Path) -> None:
 @pytest.mark.worker
 def test_the_prompt(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("print('looked')")
-    _agent(wire, script).run("How many lamps?", workdir=tmp_path, max_steps=1)
+    web_agent(wire, script).run("How many lamps?", workdir=tmp_path, max_steps=1)
     plan, action, end = (c.messages for c in script.calls)
     assert plan[0] == action[0] == end[0]
     assert [m["role"] for m in action] == ["system", "user"]
@@ -74,7 +69,7 @@ def test_the_prompt(wire: FakeWire, tmp_path: Path) -> None:
 @pytest.mark.worker
 def test_a_failed_action_ends_the_block_and_is_told(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("type(4, 'x', enter=False)\nclick(99)\nclick(3)", "stop('', 'gave up')")
-    session = _agent(wire, script).run("t", workdir=tmp_path)
+    session = web_agent(wire, script).run("t", workdir=tmp_path)
     seen = session.steps[0]["action"]["observation"]
     assert "click [99] failed: no element 99 on this page" in seen
     assert seen.startswith("type [4] textbox")
@@ -84,7 +79,7 @@ def test_a_failed_action_ends_the_block_and_is_told(wire: FakeWire, tmp_path: Pa
 
 @pytest.mark.worker
 def test_a_run_without_an_answer_is_summed_up(wire: FakeWire, tmp_path: Path) -> None:
-    session = _agent(wire, web_script("scroll_down()")).run("t", workdir=tmp_path, max_steps=2)
+    session = web_agent(wire, web_script("scroll_down()")).run("t", workdir=tmp_path, max_steps=2)
     assert session.final_results == {"output": "partly", "log": "time ran out"}
     assert session.status is Status.PROBLEM
     assert session.steps[-1]["end"]["llm_output"]
@@ -93,14 +88,14 @@ def test_a_run_without_an_answer_is_summed_up(wire: FakeWire, tmp_path: Path) ->
 @pytest.mark.worker
 def test_the_end_phase_on_demand(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("stop('42', 'seen')")
-    session = _agent(wire, script, end_always=True).run("t", workdir=tmp_path)
+    session = web_agent(wire, script, end_always=True).run("t", workdir=tmp_path)
     assert session.final_results == {"output": "partly", "log": "time ran out"}
     assert "Answer: 42\nSummary: seen" in prompt_text(script, -1)
 
 
 @pytest.mark.worker
 def test_a_dead_button_is_noticed(wire: FakeWire, tmp_path: Path) -> None:
-    session = _agent(wire, web_script("scroll_down()"), stuck_limit=3).run("t", workdir=tmp_path)
+    session = web_agent(wire, web_script("scroll_down()"), stuck_limit=3).run("t", workdir=tmp_path)
     assert str(session.stop_reason) == "stuck" and len(session.steps) < 6
 
 
@@ -112,7 +107,7 @@ def test_a_lost_browser_ends_the_run_and_releases_all(wire: FakeWire, tmp_path: 
         return code("click(3)" if context.phase == "action" else NOTHING_YET)
 
     script = ScriptedLLM(answer)
-    session = _agent(wire, script).run("t", workdir=tmp_path)
+    session = web_agent(wire, script).run("t", workdir=tmp_path)
     assert str(session.stop_reason) == "environment_failure"
     assert "lease may have ended" in session.message
 
@@ -122,7 +117,7 @@ def test_a_lost_browser_ends_the_run_and_releases_all(wire: FakeWire, tmp_path: 
 def test_a_suspended_run_goes_on_in_its_browser_or_where_it_was(
     wire: FakeWire, tmp_path: Path, leased: bool
 ) -> None:
-    agent = _agent(wire, web_script("click(3)", "type(13, 'x')", "stop('found')"))
+    agent = web_agent(wire, web_script("click(3)", "type(13, 'x')", "stop('found')"))
     with Journal(tmp_path / "j") as journal:
         session = AgentSession()
         steps = agent.run("t", session=session, journal=journal, stream=True, workdir=tmp_path)
@@ -147,8 +142,8 @@ def test_no_server_is_an_ending_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.worker
-def test_as_a_function_of_another_agent(wire: FakeWire, tmp_path: Path) -> None:
-    web = _agent(wire, web_script("stop('42', 'seen')"))
+def test_as_a_function_of_anotherweb_agent(wire: FakeWire, tmp_path: Path) -> None:
+    web = web_agent(wire, web_script("stop('42', 'seen')"))
     call = "r = web_agent('count', target_url='http://shop.test/lamps')\nprint(r)\nr['output']"
     main = MultiStepAgent(model=ScriptedLLM([code(call)]), sub_agents=[web], max_steps=1)
     session = main.run("t", workdir=tmp_path)
@@ -167,7 +162,7 @@ def test_one_agent_object_serves_several_runs_at_once(wire: FakeWire, tmp_path: 
         return code("click(3)" if context.step == 0 else f"stop({context.task!r})")
 
     live: list[str] = []
-    agent = _agent(wire, ScriptedLLM(answer))
+    agent = web_agent(wire, ScriptedLLM(answer))
 
     def run(n: int) -> AgentSession:
         return agent.run(f"task number {n}", workdir=tmp_path / str(n))
@@ -186,7 +181,7 @@ def test_the_same_agent_by_function_calls(wire: FakeWire, tmp_path: Path) -> Non
 
     actions = [reply("click", id=99), reply("click", id=3), reply("stop", answer="42", summary="s")]
     model = ScriptedLLM({"plan": [code(NOTHING_YET)] * 3, "action": actions})
-    session = _agent(wire, model, language=FunctionCallingLanguage()).run("t", workdir=tmp_path)
+    session = web_agent(wire, model, language=FunctionCallingLanguage()).run("t", workdir=tmp_path)
     seen = [s["action"]["observation"] for s in session.steps]
     assert seen[0] == "ToolError: click [99] failed: no element 99 on this page"
     assert seen[1].startswith("click [3] link 'Lamps': now at")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pages_site import Page, browser_settings, serve
 from scripted import NOTHING_YET, code
 
 from ck_pro.exceptions import BrowserServerError
 from ck_pro.language import text_of
 from ck_pro.model import CallContext
 from ck_pro.testing import ScriptedLLM
-from ck_web import WebAgent, WebEnv, sandbox
+from ck_web import WebAgent, WebEnv
 
 pytestmark = pytest.mark.browser
 
@@ -30,47 +29,32 @@ HOME = """<title>Shop</title><h1>Shop</h1>
 <div style="height: 3000px"></div><p>The end</p>"""
 
 
-class _Site(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body, kind = HOME, "text/html"
-        if self.path.startswith("/search"):
-            body = f"<title>Results</title><p>You asked for {self.path.partition('q=')[2]}</p>"
-        elif self.path == "/prices.csv":
-            body, kind = "item,price\nlamp,20\nbulb,3\n", "text/csv"
-        elif self.path == "/lamps":
-            body = "<title>Lamps</title><h1>All lamps</h1>"
-        data = body.encode()
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        if kind == "text/csv":
-            self.send_header("Content-Disposition", 'attachment; filename="price list.csv"')
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+PRICES = Page(
+    "item,price\nlamp,20\nbulb,3\n",
+    headers={
+        "Content-Type": "text/csv",
+        "Content-Disposition": 'attachment; filename="price list.csv"',
+    },
+)
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[str]:
-    """Address of a small web site."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def _results(path: str) -> str:
+    return f"<title>Results</title><p>You asked for {path.partition('q=')[2]}</p>"
+
+
+PAGES = {
+    "/": HOME,
+    "/search": _results,
+    "/prices.csv": PRICES,
+    "/lamps": "<title>Lamps</title><h1>All lamps</h1>",
+}
 
 
 @pytest.fixture(scope="module")
-def settings(site: str) -> Iterator[dict[str, Any]]:
-    """Settings of a browser whose server this module keeps."""
-    settings = {"allow": ["127.0.0.1"], "keep_server_seconds": 600, "target_url": site}
-    yield settings
-    sandbox.stop_servers()
+def settings() -> Iterator[dict[str, Any]]:
+    """Settings of a browser on a small web site, whose server this module keeps."""
+    with serve(PAGES) as url:
+        yield browser_settings(target_url=f"{url}/")
 
 
 def _id(page: str, element: str) -> int:
@@ -104,7 +88,7 @@ def test_every_action_on_a_real_page(settings: dict[str, Any], tmp_path: Path) -
     assert "('Shop')" in env.step_state("goback")
     assert "('Lamps')" in env.step_state(f"click [{_id(env.observe().text, 'link .Lamps')}]")
     assert "Tab 1 (current): Lamps" in env.observe().text
-    assert "/search?q=x ('Results')" in env.step_state(f"goto {settings['target_url']}search?q=x")
+    assert ": now there ('Results')" in env.step_state(f"goto {settings['target_url']}search?q=x")
     assert "not opened" in env.step_state("goto file:///etc/passwd")
     env.step_state("restart")
     assert "saved as 'page.png'" in env.step_state("screenshot 1 page.png")

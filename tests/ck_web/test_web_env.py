@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from fake_wire import PNG, FakeWire
+from fake_wire import PNG, SHOP, FakeWire
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +20,6 @@ from ck_web.env import Pictures, WebEnv
 from ck_web.files import read_inside, safe_name, write_inside
 
 pytestmark = pytest.mark.integration
-
-SHOP = "http://shop.test/"
 
 
 def _env(wire: FakeWire, workdir: Path, url: str = SHOP, **settings: object) -> WebEnv:
@@ -186,7 +184,7 @@ def test_the_page_is_read_whole_or_in_parts(wire: FakeWire, tmp_path: Path) -> N
     wire.replies["read"] = deque([*parts, parts[1], "unnumbered", "Part 1 of 99\n\nlong"])
     wire.replies["find"] = deque(["found 'lamp' in 1 lines:\n[3] link 'Lamps'"])
     assert env.step_state("read") == "text 1\n\ntext 2\n\ntext 3\n"
-    assert [b["actionValue"] for r, b in wire.requests if r == "performAction"] == ["1", "2", "3"]
+    assert [b["actionValue"] for b in wire.acted] == ["1", "2", "3"]
     assert env.step_state("read 2") == "Part 2 of 3\n\ntext 2\n"
     assert env.step_state("read") == "unnumbered"
     assert env.step_state("read").endswith("(74 further parts: read(26) and so on)")
@@ -205,6 +203,11 @@ def test_the_page_is_read_whole_or_in_parts(wire: FakeWire, tmp_path: Path) -> N
         ("drag [3] to [5]", {"targetId": "3", "toId": "5"}),
         ("drag [3] to 7,8", {"x": 7, "y": 8}),
         ('select [4] ["a", "b"]', {"actionName": "select_option", "values": ["a", "b"]}),
+        ("drag [3] by 40,-5", {"targetId": "3", "deltaX": 40, "deltaY": -5}),
+        ("select_text [3] lamps", {"actionName": "select_text", "targetId": "3", "text": "lamps"}),
+        ("click_at [3] 1 2 double", {"actionName": "double_click_at", "targetId": "3", "x": 1}),
+        ("move [3] 1 2", {"actionName": "move", "targetId": "3", "y": 2}),
+        ("drag_path [3] 1,2 3,4", {"targetId": "3", "path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}),
         ("type_text hi[ENTER]", {"actionName": "type_text", "text": "hi", "needEnter": True}),
         ("scroll_in [3] up", {"actionName": "scroll_in", "actionValue": "up"}),
         ("scroll_to lamps", {"actionName": "scroll_to", "text": "lamps"}),
@@ -336,7 +339,7 @@ def test_when_pictures_are_sent(wire: FakeWire, tmp_path: Path) -> None:
         assert ("no screenshots" in said) is (e is off)
     assert [_sees(e) for e in (off, asked, auto)] == [False, True, True]
     asked.step_state("click [5]")
-    acted = [body for route, body in wire.requests if route == "performAction"]
+    acted = wire.acted
     assert acted[-1]["screenshot"] == "none", "a picture for each step is enough"
     for e in (off, on, asked, auto):
         e.close()
@@ -392,7 +395,7 @@ def test_a_banner_that_comes_back_is_told_only(wire: FakeWire, tmp_path: Path) -
     for _ in range(3):
         env.step_state("goto http://shop.test/lamps")
         env.step_state("goback")
-    clicks = [b for r, b in wire.requests if r == "performAction" and b["actionName"] == "click"]
+    clicks = [b for b in wire.acted if b["actionName"] == "click"]
     assert len(clicks) == 2
     assert "Note: a cookie banner is shown; answer it by [8] button 'Reject all'" in (
         env.observe().text

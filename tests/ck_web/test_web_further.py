@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pages_site import Hands, browser_settings, serve
 
-from ck_web import WebEnv, sandbox
+from ck_web import WebEnv
 
 pytestmark = pytest.mark.browser
 
@@ -56,64 +55,27 @@ BANNER = """<title>News</title><h1>News</h1><p>An article about cookies that one
 PICTURE = """<title>Map</title><canvas width=1200 height=700></canvas>
 <script>document.querySelector('canvas').getContext('2d').fillRect(10, 10, 500, 500);</script>"""
 
-PAGES = {"/banner": BANNER, "/picture": PICTURE, "/more": "<title>More</title><h1>More</h1>"}
-
-
-class _Site(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        data = PAGES.get(self.path, HANDS).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+MORE = "<title>More</title><h1>More</h1>"
+PAGES = {"/banner": BANNER, "/picture": PICTURE, "/more": MORE, "/hands": HANDS}
 
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
     """Address of a small web site."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    sandbox.stop_servers()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serve(PAGES) as url:
+        yield url
 
 
 def _env(site: str, workdir: Path, path: str, **settings: Any) -> WebEnv:
     pictures = settings.pop("pictures", "asked")
-    allowed = {"allow": ["127.0.0.1"], "keep_server_seconds": 600, **settings}
-    return WebEnv(allowed, workdir=workdir, target_url=site + path, pictures=pictures)
-
-
-class _Hands:
-    """Does actions on elements by role and name."""
-
-    def __init__(self, env: WebEnv) -> None:
-        self.env = env
-
-    def id(self, element: str) -> str:
-        found = re.search(rf"\[(\d+)\] {element}", self.env.get_state().current_accessibility_tree)
-        assert found, f"no {element} on the page:\n{self.env.observe().text}"
-        return found[1]
-
-    def __call__(self, action: str) -> str:
-        named = re.sub(r"\{(.*?)\}", lambda m: f"[{self.id(m[1])}]", action)
-        done = self.env.step_state(named)
-        assert " failed: " not in done and "not done: " not in done, done
-        return done
+    settings = browser_settings(**settings, target_url=site + path)
+    return WebEnv(settings, workdir=workdir, pictures=pictures)
 
 
 def test_hands(site: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,2")
     (tmp_path / "b c.csv").write_text("1,2,3")
-    do = _Hands(_env(site, tmp_path, "/hands"))
+    do = Hands(_env(site, tmp_path, "/hands"))
     assert "hovered" in do("hover {button .Menu}")
     assert "checked: true" in do("check {checkbox .Oil}")
     assert "already" in do("check {checkbox .Oil}")
@@ -131,7 +93,7 @@ def test_hands(site: str, tmp_path: Path) -> None:
 
 
 def test_points_and_waiting(site: str, tmp_path: Path) -> None:
-    do = _Hands(_env(site, tmp_path, "/hands"))
+    do = Hands(_env(site, tmp_path, "/hands"))
     box = re.search(r"Canvas '' .*box: (\d+),(\d+),", do.env.observe().text)
     assert box
     x, y = int(box[1]), int(box[2])
@@ -152,7 +114,7 @@ def test_points_and_waiting(site: str, tmp_path: Path) -> None:
 
 
 def test_tabs(site: str, tmp_path: Path) -> None:
-    do = _Hands(_env(site, tmp_path, "/hands"))
+    do = Hands(_env(site, tmp_path, "/hands"))
     assert "now at" in do("click {link .More}")
     assert "Tab 1 (current): More" in do.env.observe().text
     assert "Hands" in do("switch_tab 0")

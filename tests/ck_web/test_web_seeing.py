@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_wire import PNG, FakeWire
-from scripted import NOTHING_YET, code, prompt_text, web_script
+from fake_wire import PNG, SHOP, FakeWire
+from scripted import NOTHING_YET, code, prompt_text, web_agent, web_script
 
 from ck_pro.exceptions import ConfigError
 from ck_pro.journal import Journal, read_events
@@ -19,13 +19,6 @@ from ck_pro.trajectory.export import main as export
 from ck_web import WebAgent
 from ck_web.actions import FURTHER_WEB_ACTIONS, PREDEFINED_WEB_ACTIONS
 from ck_web.tools import WebTool, definitions
-
-SHOP = "http://shop.test/"
-
-
-def _agent(wire: FakeWire, model: Any, **settings: Any) -> WebAgent:
-    web_env = {"server_url": wire.url, "target_url": SHOP, **settings.pop("web_env", {})}
-    return WebAgent(model=model, web_env=web_env, **settings)
 
 
 def _images(model: ScriptedLLM) -> list[bool]:
@@ -54,7 +47,7 @@ def test_definitions_in_full_and_in_one_line() -> None:
 @pytest.mark.worker
 def test_active_functions_filter_the_prompt_and_the_code(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("print('hover' in globals(), 'find' in globals())\nhover(3)", "stop('x')")
-    agent = _agent(wire, script, active_functions=["click", "find", "stop"])
+    agent = web_agent(wire, script, active_functions=["click", "find", "stop"])
     session = agent.run("t", workdir=tmp_path)
     system = script.calls[0].messages[0]["content"]
     assert "- find(text)" in system and "hover" not in system and "def goto" not in system
@@ -75,7 +68,7 @@ def test_the_code_loops_over_actions_and_reads_pages(wire: FakeWire, tmp_path: P
         "read()",
         "stop('x')",
     )
-    session = _agent(wire, script).run("t", workdir=tmp_path)
+    session = web_agent(wire, script).run("t", workdir=tmp_path)
     first, second, _ = (s["action"]["observation"] for s in session.steps)
     *lines, printed = first.splitlines()
     assert [line.partition(":")[0] for line in lines] == [
@@ -120,7 +113,7 @@ def test_prompts_with_a_picture_go_to_the_model_that_sees(
         return code(NOTHING_YET if context.phase == "plan" else SEEING[context.step])
 
     plain, seeing = ScriptedLLM(answer), ScriptedLLM(answer)
-    agent = _agent(wire, plain, use_multimodal=mode, model_multimodal=seeing)
+    agent = web_agent(wire, plain, use_multimodal=mode, model_multimodal=seeing)
     session = agent.run("t", workdir=tmp_path)
     assert session.final_results["output"] == "x"
     assert (_images(plain), _images(seeing)) == (first, second)
@@ -132,7 +125,7 @@ def test_without_a_second_model_pictures_are_sent_when_asked_for_alone(
 ) -> None:
     wire.elements = {"3": {"role": "Canvas", "box": [0, 0, 1280, 720]}}
     script = web_script(*SEEING)
-    _agent(wire, script).run("t", workdir=tmp_path)
+    web_agent(wire, script).run("t", workdir=tmp_path)
     assert _images(script) == [False, False, True, True, True, True]
 
 
@@ -141,7 +134,7 @@ def test_a_page_of_pictures_is_shown_to_the_model_that_sees(wire: FakeWire, tmp_
     wire.elements = {"3": {"role": "Canvas", "box": [0, 0, 1280, 720]}}
     wire.pages[SHOP] = ("Map", ["[1] RootWebArea 'Map'", "[3] Canvas 'Map'"])
     plain, seeing = web_script("stop('x')"), web_script("stop('x')")
-    _agent(wire, plain, model_multimodal=seeing).run("t", workdir=tmp_path)
+    web_agent(wire, plain, model_multimodal=seeing).run("t", workdir=tmp_path)
     assert (_images(plain), _images(seeing)) == ([], [True, True])
 
 
@@ -150,7 +143,7 @@ def test_a_page_of_pictures_is_shown_to_the_model_that_sees(wire: FakeWire, tmp_
 def test_pictures_are_journaled_as_blobs_and_exported(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("1", "stop('x')")
     with Journal(tmp_path / "runs" / "t") as journal:
-        agent = _agent(wire, script, use_multimodal="on")
+        agent = web_agent(wire, script, use_multimodal="on")
         session = agent.run("t", workdir=tmp_path / "w", journal=journal)
     raw = (tmp_path / "runs" / "t" / "events.jsonl").read_text()
     assert '"blob:' in raw and base64.b64encode(PNG).decode() not in raw

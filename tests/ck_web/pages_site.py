@@ -1,0 +1,87 @@
+"""For the browser tests: a web site made of page texts, and hands that find elements by name."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from ck_web import WebEnv, sandbox
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the site answers, where a text is not enough."""
+
+    body: str
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Pages = Mapping[str, str | Page | Callable[[str], str | Page]]
+"""Path without its query -> HTML, a `Page`, or what makes one of the whole path; "*": any other."""
+
+
+@contextmanager
+def serve(pages: Pages) -> Iterator[str]:
+    """A web site on loopback; gives its address without a slash at the end."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = pages.get(self.path.partition("?")[0], pages.get("*", Page("?", 404)))
+            found = found(self.path) if callable(found) else found
+            page = found if isinstance(found, Page) else Page(found)
+            data = page.body.encode()
+            self.send_response(page.status)
+            headers = {"Content-Type": "text/html; charset=utf-8", **page.headers}
+            for name, value in {**headers, "Content-Length": str(len(data))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        sandbox.stop_servers()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def browser_settings(**settings: Any) -> dict[str, Any]:
+    """Settings of a browser that may see such a site, whose server stays for the next test."""
+    return {"allow": ["127.0.0.1"], "keep_server_seconds": 600, **settings}
+
+
+class Hands:
+    """Does actions on elements by role and name: `do("click {button .Go}")`."""
+
+    def __init__(self, env: WebEnv) -> None:
+        self.env = env
+
+    def id(self, element: str) -> str:
+        """The id of the first element whose line matches a pattern."""
+        found = re.search(rf"\[(\d+)\] {element}", self.env.get_state().current_accessibility_tree)
+        assert found, f"no {element} on the page:\n{self.env.observe().text}"
+        return found[1]
+
+    def attempt(self, action: str) -> str:
+        """Do an action, and tell what came of it, also where it failed."""
+        named = re.sub(r"\{(.*?)\}", lambda m: f"[{self.id(m[1])}]", action)
+        return self.env.step_state(named)
+
+    def __call__(self, action: str) -> str:
+        done = self.attempt(action)
+        assert " failed: " not in done and "not done: " not in done, done
+        return done
