@@ -143,13 +143,15 @@ class _Talk:
 
     def show(self, text: str) -> None:
         """The text page by page; at once when nobody sits there to turn pages."""
-        lines = text.splitlines()
-        height = max(5, shutil.get_terminal_size().lines - 2) if self.tty else len(lines) + 1
-        for start in range(0, len(lines), height):
-            self.say("\n".join(lines[start : start + height]))
-            left = len(lines) - start - height
-            if left > 0:
-                self.output.write(f"-- {left} more lines: Enter for the next page, q to write --")
+        lines, size = text.splitlines(), shutil.get_terminal_size()
+        rows = max(5, size.lines - 2) if self.tty else len(text) + 1
+        while lines:
+            page = lines[: _that_fit(lines, rows, size.columns)]
+            del lines[: len(page)]
+            self.say("\n".join(page))
+            if lines:
+                told = f"-- {len(lines)} more lines: Enter for the next page, q to write --"
+                self.output.write(told)
                 self.output.flush()
                 answer = self.read_line()
                 if answer is None or answer.strip().lower().startswith("q"):
@@ -186,6 +188,17 @@ _COMMANDS = {
     "/undo": _Talk.undo,
     "/abort": _Talk.abort,
 }
+
+
+def _that_fit(lines: Sequence[str], rows: int, columns: int) -> int:
+    """How many of these lines a screen of so many rows shows, at least one; long lines wrap."""
+    from rich.cells import cell_len
+
+    for n, line in enumerate(lines):
+        rows -= max(1, -(-cell_len(line.expandtabs()) // max(1, columns)))
+        if rows < 0:
+            return max(1, n)
+    return len(lines)
 
 
 def shown_messages(messages: Sequence[Message]) -> str:

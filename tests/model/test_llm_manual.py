@@ -88,6 +88,16 @@ def test_pages_on_a_terminal(monkeypatch):
     assert "31 more lines" in out.getvalue()
 
 
+def test_long_lines_fill_a_page_too(monkeypatch):
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((10, 8)))
+    text = "\n".join(["x" * 35, "界" * 6, "short", "y" * 200, "end"])
+    stdin, out = Terminal("\n\n\nreply\n/send\n"), io.StringIO()
+    assert str(LLM(backend=ManualBackend(stdin, out))(text)) == "reply"
+    pages = out.getvalue().split("for the next page, q to write --")
+    shown = ["x" * 35, "界" * 6 + "\nshort", "y" * 200, "end"]
+    assert all(text in page for text, page in zip(shown, pages, strict=True))
+
+
 def test_edit(monkeypatch, tmp_path):
     script = tmp_path / "editor.py"
     script.write_text("import sys\nwith open(sys.argv[1], 'a') as f:\n    f.write('\\nadded')")
