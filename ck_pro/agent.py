@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ck_pro.acting import ActingAgent
 from ck_pro.calls import jsonable
-from ck_pro.endings import last_records, reason_of, reason_without_error
-from ck_pro.events import (
-    Action,
-    CodeAction,
-    ErrorObservation,
-    FinishAction,
-    RejectAction,
-    ToolCall,
-)
-from ck_pro.exceptions import (
-    CKError,
-    ContentFiltered,
-    EnvironmentFailure,
-    InputError,
-    JournalError,
-    LimitReached,
-    ManualAbort,
-    ParseError,
-    ReplayError,
-    RunEnding,
-)
-from ck_pro.executor import LocalCall
+from ck_pro.endings import account_of, goes_on_to_caller, last_records, reason_without_error
+from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
 from ck_pro.history import observation_text
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Budget, Reply
-from ck_pro.phases import AskingAgent
-from ck_pro.results import ActionResult, AgentResult, observed_value, result_value
+from ck_pro.results import ActionResult, AgentResult
 from ck_pro.resume import CutOff, Used, cut_off
 from ck_pro.run import EventSink, Run
 from ck_pro.session import AgentSession, Status, StopReason
 
-_log = logging.getLogger(__name__)
 
-
-class MultiStepAgent(AskingAgent):
+class MultiStepAgent(ActingAgent):
     """An agent that solves a task in steps: plan (if it has a plan template), then act by code.
 
     Its settings are those of `AgentSettings`; subclasses override the hooks.
@@ -97,18 +74,10 @@ class MultiStepAgent(AskingAgent):
                 raise InputError("this session has been run; give a fresh one, or none")
             session.task, session.agent = task, self.name
             session.info.update(jsonable(dict(info or {})))
-        session.run = Run(
-            self,
-            session,
-            parent=parent,
-            workdir=None if workdir is None else Path(workdir),
-            journal=journal,
-            budget=budget,
-            cancel=cancel,
-            on_event=on_event,
-            cut_off=cut,
+        shared = {"journal": journal, "budget": budget, "cancel": cancel, "on_event": on_event}
+        return self._begun(
+            session, stream, max_steps, parent=parent, workdir=workdir, cut_off=cut, **shared
         )
-        return self._consumed(session, stream, max_steps)
 
     def resume(
         self,
@@ -157,18 +126,10 @@ class MultiStepAgent(AskingAgent):
             raise InputError(f"session {session.id} is done, or still runs")
         budget = budget or Budget()
         budget.carry(used.steps, used.seconds, used.calls)
-        session.run = Run(
-            self,
-            session,
-            workdir=None if workdir is None else Path(workdir),
-            journal=journal,
-            budget=budget,
-            cancel=cancel,
-            on_event=on_event,
-            cut_off=cut,
-            answer=answer,
+        shared = {"journal": journal, "budget": budget, "cancel": cancel, "on_event": on_event}
+        return self._begun(
+            session, stream, max_steps, workdir=workdir, cut_off=cut, answer=answer, **shared
         )
-        return self._consumed(session, stream, max_steps)
 
     def suspend_run(self, session: AgentSession) -> None:
         """Pause a run between two steps (see `run(stream=True)`): no ending, `resume` goes on.
@@ -184,7 +145,11 @@ class MultiStepAgent(AskingAgent):
         run.ended()
         session.run = None
 
-    def _consumed(self, session: AgentSession, stream: bool, max_steps: int | None) -> Any:
+    def _begun(
+        self, session: AgentSession, stream: bool, max_steps: int | None, **settings: Any
+    ) -> Any:
+        """Give a session its live run, and run it, or leave that to whoever takes the steps."""
+        session.run = Run(self, session, **settings)
         steps = self.yield_session_run(session, max_steps)
         if stream:
             return steps
@@ -199,13 +164,7 @@ class MultiStepAgent(AskingAgent):
         run = self._live(session)
         limit = self.max_steps if max_steps is None else max_steps
         reason, message = StopReason.INTERNAL_ERROR, ""
-        if run.parent is not None and run.cut_off is None:
-            run.parent.calls.tell_sub_session(session)
-        if run.cut_off is None:
-            facts = {"task": session.task, "agent": self.name, "info": session.info}
-            facts.update(config=self.to_dict(), path=list(run.path), workdir=str(run.workdir))
-            run.record("session", facts)
-        run.emit("run_started", text=session.task)
+        self._tell_begin(run)
         try:
             self.init_run(session)
             if run.cut_off is not None:
@@ -222,17 +181,11 @@ class MultiStepAgent(AskingAgent):
             reason, message = StopReason(e.reason), str(e)
             self._finalize_after_limit(session)
         except BaseException as e:
-            reason, message = reason_of(e), str(e)
+            reason, message = account_of(e, run)
             if isinstance(e, KeyboardInterrupt | GeneratorExit):
                 run.cancel.set()
+            if goes_on_to_caller(e, run):
                 raise
-            if isinstance(e, JournalError):
-                raise
-            if run.parent is not None and isinstance(e, ReplayError | ManualAbort):
-                raise  # not the sub-agent's failure: the caller must not go on without knowing
-            if reason is StopReason.INTERNAL_ERROR:
-                _log.exception("%s: the run ended by an error of ours", "/".join(run.path))
-                message = f"{type(e).__name__}: {e}"
         finally:
             if session.run is not None:  # else it was suspended
                 self._release(session, reason, message)
@@ -243,12 +196,10 @@ class MultiStepAgent(AskingAgent):
         run.check()
         cut, run.cut_off = run.cut_off, None
         if cut is None or not cut.under_way:
-            run.budget.check()
-            run.budget.charge_step()
-            run.record("step", {})
+            run.begin_step()
         run.emit("step_started")
         if cut is not None and cut.reply is not None and cut.under_way:
-            seen = self._go_on(session, cut, cut.reply)
+            seen = self._go_on(session, cut)
         else:
             seen = self._decide_and_act(session, state)
         run.record("observation", {"observation": seen})
@@ -256,35 +207,32 @@ class MultiStepAgent(AskingAgent):
         row: dict[str, Any] = session.steps[-1]
         return row
 
-    def _decide_and_act(self, session: AgentSession, state: Mapping[str, Any]) -> Any:
-        kwargs = self.step_prepare(session, dict(state))
+    def _decide_and_act(
+        self, session: AgentSession, state: Mapping[str, Any], recorded: Reply | None = None
+    ) -> Any:
+        """What a step does; what the model replied may be there already."""
         try:
-            if self._plan_due(session):
-                kwargs.update(self._plan(session, kwargs))
-            actions = self.decide(session, kwargs)
+            if recorded is not None:
+                actions = self._read(session, recorded)
+            else:
+                kwargs = self.step_prepare(session, dict(state))
+                if self._plan_due(session):
+                    kwargs.update(self._plan(session, kwargs))
+                actions = self.decide(session, kwargs)
         except (ParseError, ContentFiltered) as e:
-            session.run.record("error", {"error": type(e).__name__})
-            return f"{type(e).__name__}: {e}"
+            return session.run.fault(e)
         return self.act(session, actions)
 
-    def _go_on(self, session: AgentSession, cut: CutOff, reply: Reply) -> Any:
+    def _go_on(self, session: AgentSession, cut: CutOff) -> Any:
         """Do what is left of a step that was cut off after the model had replied."""
         run: Run = session.run
         if not cut.can_run_again(run.calls.on_resume, run.workdir):
             return cut.told()
         run.calls.answer_from(cut)
         try:
-            return self.act(session, self._read(session, reply))
-        except ParseError as e:
-            run.record("error", {"error": type(e).__name__})
-            return f"{type(e).__name__}: {e}"
+            return self._decide_and_act(session, session.state, cut.reply)
         finally:
             run.calls.forget()
-
-    def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
-        """Carry actions out: the second half of a step. Returns what goes into its row."""
-        seen = [self.step_action(session, action) for action in actions]
-        return seen[0] if len(seen) == 1 else seen
 
     # --- hooks -----------------------------------------------------------------------------
 
@@ -294,56 +242,19 @@ class MultiStepAgent(AskingAgent):
     def end_run(self, session: AgentSession) -> None:
         """After the last step, whatever ended the run; the run's own parts are released after."""
 
-    def step_action(self, session: AgentSession, action: Action) -> Any:
-        """Carry one action out and return what goes into the step's `observation`."""
-        run: Run = session.run
-        match action:
-            case CodeAction(code=code):
-                left = run.budget.remaining_seconds()
-                run.executor.wall_timeout = left
-                try:
-                    result = run.executor.run(code, cancel=run.cancel_code)
-                finally:
-                    run.end_children()
-                if result.error is not None and result.error.type == "Cancelled":
-                    run.check()  # the step stays under way, to be resumed
-                if result.error is not None:
-                    run.record("error", {"error": result.error.type})
-                return observed_value(result)
-            case ToolCall(name=name, arguments=arguments):
-                return self._tool_call(run, name, arguments)
-            case FinishAction(output=output, log=log):
-                run.record("finish", {"output": output, "log": log})
-                return output
-            case RejectAction(reason=reason):
-                run.record("finish", {"output": "", "log": reason, "rejected": True})
-                return reason
-            case _ if run.environment is not None:
-                seen = run.calls.act(action)
-                if isinstance(seen, ErrorObservation):
-                    run.record("error", {"error": "ActionFailed"})
-                return str(seen)
-        return f"Error: {self.name} cannot do an action of kind {action.kind!r}."
-
     def step_check_end(self, session: AgentSession) -> bool:
         """Whether the run ends here: the log has a terminal action."""
         return session.finish is not None
 
     # --- parts ---------------------------------------------------------------------------
 
-    def _tool_call(self, run: Run, name: str, arguments: Mapping[str, Any]) -> Any:
-        functions = run.calls.functions
-        if name not in functions:
-            return f"Error: no function {name!r}; known are: {', '.join(functions)}"
-        try:
-            result = functions[name](**arguments)
-        except (RunEnding, EnvironmentFailure):
-            raise
-        except (CKError, TypeError, ValueError, LookupError, OSError) as e:
-            return f"{type(e).__name__}: {e}"
-        if isinstance(result, LocalCall):
-            return run.do_locally(result)
-        return result_value(result)
+    def _tell_begin(self, run: Run) -> None:
+        """Record that a session begins; of one that goes on this was recorded before."""
+        if run.cut_off is None:
+            if run.parent is not None:
+                run.parent.calls.tell_sub_session(run.session)
+            run.begin()
+        run.emit("run_started", text=run.session.task)
 
     def _release(self, session: AgentSession, reason: StopReason, message: str) -> None:
         """Every ending comes through here: hooks, the last records, the run's own parts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from ck_pro.exceptions import (
@@ -10,15 +11,20 @@ from ck_pro.exceptions import (
     ExecutorError,
     GuardStopped,
     HumanNeeded,
+    JournalError,
     LeaseExpired,
     LimitReached,
+    ManualAbort,
     ModelError,
     ParseError,
+    ReplayError,
     RunEnding,
 )
 from ck_pro.language import parse_literal
 from ck_pro.run import Run
 from ck_pro.session import AgentSession, StopReason
+
+_log = logging.getLogger(__name__)
 
 
 def reason_of(error: BaseException) -> StopReason:
@@ -41,6 +47,22 @@ def reason_of(error: BaseException) -> StopReason:
         case EnvironmentFailure() | ExecutorError():
             return StopReason.ENVIRONMENT_FAILURE
     return StopReason.INTERNAL_ERROR
+
+
+def goes_on_to_caller(error: BaseException, run: Run) -> bool:
+    """Whether an error that ends a run is also raised to its caller."""
+    if run.parent is not None and isinstance(error, ReplayError | ManualAbort):
+        return True  # not the sub-agent's failure: the caller must not go on without knowing
+    return isinstance(error, KeyboardInterrupt | GeneratorExit | JournalError)
+
+
+def account_of(error: BaseException, run: Run) -> tuple[StopReason, str]:
+    """Why an error ends a run, and what is told of it; an error of ours is logged."""
+    reason = reason_of(error)
+    if reason is StopReason.INTERNAL_ERROR and not goes_on_to_caller(error, run):
+        _log.error("%s: the run ended by an error of ours", "/".join(run.path), exc_info=error)
+        return reason, f"{type(error).__name__}: {error}"
+    return reason, str(error)
 
 
 def reason_without_error(session: AgentSession, name: str, limit: int) -> tuple[StopReason, str]:

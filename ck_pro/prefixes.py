@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from operator import add
 from typing import Any
 
 from ck_pro.language import text_of
 
 _REMEMBERED = 8
-
-_Piece = tuple[str, str]
-"""Role and text of a message."""
 
 
 class Prefixes:
@@ -20,7 +18,7 @@ class Prefixes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._earlier: dict[tuple[str, ...], list[list[_Piece]]] = {}
+        self._earlier: dict[tuple[str, ...], list[_Texts]] = {}
 
     def share(self, path: tuple[str, ...], messages: Sequence[Mapping[str, Any]]) -> float:
         """Share of a prompt's text that is a prefix of an earlier prompt of this agent, here or in
@@ -30,26 +28,48 @@ class Prefixes:
             path: the agent's names from the main agent down.
             messages: the prompt, which is remembered for the next ones.
         """
-        prompt = [(str(m.get("role")), text_of(m.get("content"))) for m in messages]
-        # where each piece ends in the whole text, "role:text" with one character between pieces
-        ends = [*accumulate(len(role) + len(text) + 2 for role, text in prompt)]
+        prompt = _Texts(messages)
         with self._lock:
             earlier = self._earlier.get(path, [])
-            if earlier:  # pieces that are one object are compared in no time
-                same = _common(prompt, earlier[-1])
-                prompt[:same] = earlier[-1][:same]
-            best = max((_common_text(prompt, e, ends) for e in earlier), default=0)
+            best = prompt.begins_like(earlier)
             self._earlier[path] = [*earlier[1 - _REMEMBERED :], prompt]
-        return best / max(1, ends[-1] - 1 if ends else 0)
+        return best / max(1, prompt.length(len(prompt.texts)))
 
 
-def _common_text(a: Sequence[_Piece], b: Sequence[_Piece], ends: Sequence[int]) -> int:
-    """Characters that two prompts begin with alike; `ends` are those of `a`."""
-    same = _common(a, b)
-    begin = ends[same - 1] if same else 0
-    if same == len(a) or same == len(b):
-        return max(0, begin - 1)
-    return begin + _common(":".join(a[same]), ":".join(b[same]))
+class _Texts:
+    """A prompt as one text, "role:text" with one character between messages, in its parts.
+
+    It is never put together: the texts are those of the messages, and to compare two prompts that
+    share most of them costs next to nothing.
+    """
+
+    def __init__(self, messages: Sequence[Mapping[str, Any]]):
+        self.roles = [str(m.get("role")) for m in messages]
+        contents = [m.get("content") for m in messages]
+        self.texts = [c if c.__class__ is str else text_of(c) for c in contents]
+        self._sums = [*accumulate(map(add, map(len, self.roles), map(len, self.texts)))]
+
+    def length(self, count: int) -> int:
+        """Characters of the first messages."""
+        return self._sums[count - 1] + 2 * count - 1 if count else 0
+
+    def begins_like(self, others: Sequence[_Texts]) -> int:
+        """The most characters that it begins with as one of others does, of which the last are the
+        likeliest."""
+        best = whole = 0
+        for other in reversed(others):
+            if whole and self._part(whole - 1) != other._part(whole - 1):
+                continue  # it parts before the best so far: nearly all do
+            same = min(_common(self.texts, other.texts), _common(self.roles, other.roles))
+            alike = self.length(same)
+            if same < min(len(self.texts), len(other.texts)):
+                alike += bool(same) + _common(self._part(same), other._part(same))
+            if alike > best:
+                best, whole = alike, same
+        return best
+
+    def _part(self, index: int) -> str:
+        return f"{self.roles[index]}:{self.texts[index]}" if index < len(self.texts) else ""
 
 
 def _common(a: Sequence[Any], b: Sequence[Any]) -> int:

@@ -9,21 +9,21 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ck_pro.approval import Approver, AutoApprover
-from ck_pro.calls import Calls, jsonable
+from ck_pro.calls import Calls
 from ck_pro.cancel import Cancellation, Later
 from ck_pro.config import parts_of
 from ck_pro.environment import Environment
-from ck_pro.exceptions import Cancelled, ModelError
-from ck_pro.executor import CodeExecutor, LocalCall
+from ck_pro.exceptions import Cancelled
+from ck_pro.executor import CodeExecutor, CodeResult, LocalCall
 from ck_pro.history import History
 from ck_pro.journal import Journal
-from ck_pro.language import Prompt
-from ck_pro.model import LLM, Budget, CallContext, Reply
+from ck_pro.model import LLM, Budget
+from ck_pro.model_calls import ModelCalls
 from ck_pro.person import Person
 from ck_pro.prefixes import Prefixes
 from ck_pro.resume import NOTICE, CutOff
@@ -54,7 +54,7 @@ class Run:
         session: AgentSession,
         *,
         parent: Run | None = None,
-        workdir: Path | None = None,
+        workdir: Path | str | None = None,
         journal: Journal | None = None,
         budget: Budget | None = None,
         cancel: threading.Event | None = None,
@@ -67,7 +67,6 @@ class Run:
         """Where to go on, for a run that is resumed, and what a person answered meanwhile."""
         self.lease: Any = cut_off.lease if cut_off is not None else None
         """What the environment of a suspended run left, to be taken up again."""
-        self.edited = cut_off.edited if cut_off is not None else ""
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
         self.journal: Journal = parent.journal if parent else journal or Journal()
         self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
@@ -76,7 +75,8 @@ class Run:
         """Set when code must go too: a step in flight may finish after `cancel`, for a while."""
         self.on_event: EventSink | None = parent.on_event if parent else on_event
         self._lock: threading.RLock = parent._lock if parent else threading.RLock()
-        self._workdir = workdir.resolve() if workdir else parent.workdir if parent else None
+        given = workdir or (parent.workdir if parent else None)
+        self._workdir = None if given is None else Path(given).resolve()
         self._temporary: Path | None = None
         self.environment: Environment | None = None
         self.notices: list[str] = []
@@ -92,7 +92,11 @@ class Run:
         if parent is not None:
             with self._lock:
                 parent._children.append(self)
-        self._prefixes: Prefixes = parent._prefixes if parent else Prefixes()
+        self.call_model: ModelCalls = ModelCalls(
+            self,
+            parent.call_model.prefixes if parent is not None else Prefixes(),
+            cut_off.edited if cut_off is not None else "",
+        )
         if parent is None:
             models = [llm for _, llm in parts_of(agent, LLM)]
             self.journal.protect(os.environ.get(llm.api_key_env, "") for llm in models)
@@ -145,6 +149,28 @@ class Run:
                 self.parent.session.children.setdefault(session.id, session)
             session.apply(event)
 
+    def begin(self) -> None:
+        """Record that the session begins, with what its agent and task are."""
+        session, agent = self.session, self.agent
+        facts = {"task": session.task, "agent": agent.name, "info": session.info}
+        facts.update(config=agent.to_dict(), path=list(self.path), workdir=str(self.workdir))
+        self.record("session", facts)
+
+    def begin_step(self) -> None:
+        """Begin a step, if the limits allow one.
+
+        Raises:
+            Cancelled, LimitReached: see `check`.
+        """
+        self.check()
+        self.budget.take_step()
+        self.record("step", {})
+
+    def fault(self, error: Exception) -> str:
+        """Record a fault of the model's own; returns what it reads of it."""
+        self.record("error", {"error": type(error).__name__})
+        return f"{type(error).__name__}: {error}"
+
     def emit(self, kind: str, **facts: Any) -> None:
         """Tell whoever watches (a display): never part of the log."""
         if self.on_event is None:
@@ -195,70 +221,9 @@ class Run:
             Cancelled: it was told to stop.
             LimitReached: time, tokens or money of the tree are used up.
         """
+        self.budget.check(steps=False)  # first: a limit may be why it was told to stop
         if self.cancel.is_set():
             raise Cancelled("the run was told to stop")
-        self.budget.check(steps=False)
-
-    # --- model calls -----------------------------------------------------------------------
-
-    def call_model(
-        self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str, **call_kwargs: Any
-    ) -> Reply:
-        """Call a model within the limits of the run, and log the call whole.
-
-        Args:
-            llm: the model.
-            messages: chat messages; a `Prompt` also tells its stable instructions.
-            phase: "plan", "action", "end", or "tool:NAME" for a tool's own call.
-            call_kwargs: passed on to the model.
-
-        Raises:
-            ModelError, LimitReached, Cancelled: see `LLM`.
-        """
-        self.check()
-        prompt = messages if isinstance(messages, Prompt) else Prompt(messages)
-        context = CallContext(
-            agent_path=self.path,
-            phase=phase,
-            step=max(0, len(self.session.steps) - 1),
-            task=self.session.task,
-            instructions=prompt.instructions,
-            sid=self.session.id,
-            budget=self.budget,
-            cancel=self.cancel,
-            workdir=str(self.workdir),
-        )
-        self.emit("model_started", phase=phase)
-        if phase == "action" and self.edited:
-            reply = Reply(self.edited, messages=list(prompt), model="edited", attempts=0)
-            self.edited = ""
-            self._log_call(reply, phase)
-            return reply
-        try:
-            reply = llm(list(prompt), context=context, **call_kwargs)
-        except ModelError as e:
-            self.record("model_failed", {"error": f"{type(e).__name__}: {e}"}, phase=phase)
-            raise
-        self._log_call(reply, phase)
-        return reply
-
-    def _log_call(self, reply: Reply, phase: str) -> None:
-        data: dict[str, Any] = {
-            "model": reply.model,
-            "params": jsonable(reply.params),
-            "usage": {**reply.usage.to_dict(), "total_tokens": reply.usage.total_tokens},
-            "attempts": reply.attempts,
-            "finish_reason": reply.finish_reason,
-            "cost": reply.cost,
-            "shortened": reply.shortened,
-            "prefix_share": round(self._prefixes.share(self.path, reply.messages), 4),
-        }
-        if self.agent.store_io:
-            data.update(messages=reply.messages, output=str(reply), reasoning=reply.reasoning)
-            found = {"tool_calls": reply.tool_calls, "items": reply.items}
-            data.update({k: v for k, v in found.items() if v})
-        self.record("model_call", data, phase=phase, duration=reply.latency)
-        self.emit("model_call", phase=phase)
 
     # --- code and its functions ------------------------------------------------------------
 
@@ -275,6 +240,28 @@ class Run:
             )
         return self._executor
 
+    def run_code(self, code: str) -> CodeResult:
+        """Run code in the worker, within the time that the run has left, and record its error.
+
+        A run that is told to stop lets it finish for a while (`cancel_code`), whoever wrote it: a
+        model, or the call of a function that belongs to the worker. If it has to be killed, its
+        step stays under way, to be resumed.
+
+        Raises:
+            Cancelled, LimitReached: the code was killed since the run must stop.
+        """
+        executor = self.executor
+        executor.wall_timeout = self.budget.remaining_seconds()
+        try:
+            result = executor.run(code, cancel=self.cancel_code)
+        finally:
+            self.end_children()
+        if result.error is not None:
+            if result.error.type == "Cancelled":
+                self.check()
+            self.record("error", {"error": result.error.type})
+        return result
+
     def do_locally(self, call: LocalCall) -> str:
         """Have the worker do a call that belongs there: for an agent that writes no code.
 
@@ -287,14 +274,12 @@ class Run:
         executor = self.executor
         functions = executor.functions
         executor.functions = {call.name: lambda: call}
-        executor.wall_timeout = self.budget.remaining_seconds()
         try:
-            result = executor.run(f"print({call.name}())", cancel=self.cancel)
+            result = self.run_code(f"print({call.name}())")
         finally:
             executor.functions = functions
         lines = [result.output.rstrip("\n")]
         if result.error is not None:
-            self.record("error", {"error": result.error.type})
             lines.append(f"{result.error.type}: {result.error.message}")
         if result.commands_lost:
             lines.append("All commands in the background have ended.")

@@ -52,9 +52,7 @@ class Stepper:
     def __enter__(self) -> Stepper:
         self.agent.check()
         self.state.run = run = Run(self.agent, self.state, **self._settings)
-        facts = {"task": self.state.task, "agent": self.agent.name, "info": self.state.info}
-        facts.update(config=self.agent.to_dict(), path=list(run.path), workdir=str(run.workdir))
-        run.record("session", facts)
+        run.begin()
         try:
             self.agent.init_run(self.state)
         except BaseException as e:
@@ -133,15 +131,11 @@ class Stepper:
         run: Run = self.state.run
         if len(self.state.steps) >= self.agent.max_steps:
             raise LimitReached("steps", f"{self.agent.name}: {self.agent.max_steps} steps are done")
-        run.check()
-        run.budget.check()
-        run.budget.charge_step()
-        run.record("step", {})
+        run.begin_step()
         try:
             return self.agent.decide(self.state)
         except (ParseError, ContentFiltered) as e:
-            run.record("error", {"error": type(e).__name__})
-            self._tell(f"{type(e).__name__}: {e}")
+            self._tell(run.fault(e))
             return []
 
     def _tell(self, seen: Any) -> None:

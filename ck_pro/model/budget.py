@@ -40,6 +40,8 @@ class Budget:
         self.parent = parent
         self._clock, self._start = clock, clock()
         self._lock = threading.Lock()
+        self._taking: threading.Lock = parent._taking if parent else threading.Lock()
+        """Held while a step is asked for: one for all budgets of a tree."""
         self._steps, self._calls, self._unpriced = 0, 0, 0
         self._usage, self._money = Usage(), 0.0
 
@@ -64,6 +66,17 @@ class Budget:
             self._steps += 1
         if self.parent is not None:
             self.parent.charge_step()
+
+    def take_step(self) -> None:
+        """Count one step, if all limits allow it: of several agents that ask for the last one at
+        once, one gets it.
+
+        Raises:
+            LimitReached: see `check`.
+        """
+        with self._taking:
+            self.check()
+            self.charge_step()
 
     def carry(
         self, steps: int, seconds: float, calls: Iterable[tuple[Usage, float | None]]

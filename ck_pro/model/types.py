@@ -154,10 +154,10 @@ class CallContext:
 
     def check(self) -> None:
         """Raise `Cancelled` or `LimitReached` where the call must not go on."""
+        if self.budget is not None:  # first: a limit may be why the run was cancelled
+            self.budget.check(steps=False)
         if self.cancel is not None and self.cancel.is_set():
             raise Cancelled(f"the run was cancelled during a model call ({self.where()})")
-        if self.budget is not None:
-            self.budget.check(steps=False)
 
     def seconds_left(self, at_most: float) -> float:
         """The smaller of `at_most` and what the budget leaves, in seconds."""

@@ -1,0 +1,65 @@
+"""Carrying out what a model decided: code, calls of functions, acts on an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ck_pro.events import (
+    Action,
+    CodeAction,
+    ErrorObservation,
+    FinishAction,
+    RejectAction,
+    ToolCall,
+)
+from ck_pro.exceptions import CKError, EnvironmentFailure, RunEnding
+from ck_pro.executor import LocalCall
+from ck_pro.phases import AskingAgent
+from ck_pro.results import observed_value, result_value
+from ck_pro.run import Run
+from ck_pro.session import AgentSession
+
+
+class ActingAgent(AskingAgent):
+    """The second half of an agent's step: its effects."""
+
+    def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
+        """Carry actions out: the second half of a step. Returns what goes into its row."""
+        seen = [self.step_action(session, action) for action in actions]
+        return seen[0] if len(seen) == 1 else seen
+
+    def step_action(self, session: AgentSession, action: Action) -> Any:
+        """Carry one action out and return what goes into the step's `observation`."""
+        run: Run = session.run
+        match action:
+            case CodeAction(code=code):
+                return observed_value(run.run_code(code))
+            case ToolCall(name=name, arguments=arguments):
+                return self._tool_call(run, name, arguments)
+            case FinishAction(output=output, log=log):
+                run.record("finish", {"output": output, "log": log})
+                return output
+            case RejectAction(reason=reason):
+                run.record("finish", {"output": "", "log": reason, "rejected": True})
+                return reason
+            case _ if run.environment is not None:
+                seen = run.calls.act(action)
+                if isinstance(seen, ErrorObservation):
+                    run.record("error", {"error": "ActionFailed"})
+                return str(seen)
+        return f"Error: {self.name} cannot do an action of kind {action.kind!r}."
+
+    def _tool_call(self, run: Run, name: str, arguments: Mapping[str, Any]) -> Any:
+        functions = run.calls.functions
+        if name not in functions:
+            return f"Error: no function {name!r}; known are: {', '.join(functions)}"
+        try:
+            result = functions[name](**arguments)
+        except (RunEnding, EnvironmentFailure):
+            raise
+        except (CKError, TypeError, ValueError, LookupError, OSError) as e:
+            return f"{type(e).__name__}: {e}"
+        if isinstance(result, LocalCall):
+            return run.do_locally(result)
+        return result_value(result)

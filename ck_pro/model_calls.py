@@ -1,0 +1,88 @@
+"""The model calls of a run: within its limits, and logged whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ck_pro.calls import jsonable
+from ck_pro.exceptions import ModelError
+from ck_pro.language import Prompt
+from ck_pro.model import LLM, CallContext, Reply
+from ck_pro.prefixes import Prefixes
+
+
+class ModelCalls:
+    """What `Run.call_model` is.
+
+    Args:
+        run: the `ck_pro.run.Run`.
+        prefixes: the prompts of the whole tree of agents.
+        edited: what the model shall be taken to have replied to the next call of the action phase,
+            in a run that was forked; "" if nothing.
+    """
+
+    def __init__(self, run: Any, prefixes: Prefixes, edited: str = ""):
+        self._run, self.prefixes, self._edited = run, prefixes, edited
+
+    def __call__(
+        self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str, **call_kwargs: Any
+    ) -> Reply:
+        """Call a model within the limits of the run, and log the call whole.
+
+        Args:
+            llm: the model.
+            messages: chat messages; a `Prompt` also tells its stable instructions.
+            phase: "plan", "action", "end", or "tool:NAME" for a tool's own call.
+            call_kwargs: passed on to the model.
+
+        Raises:
+            ModelError, LimitReached, Cancelled: see `LLM`.
+        """
+        run = self._run
+        run.check()
+        prompt = messages if isinstance(messages, Prompt) else Prompt(messages)
+        run.emit("model_started", phase=phase)
+        if phase == "action" and self._edited:
+            reply = Reply(self._edited, messages=list(prompt), model="edited", attempts=0)
+            self._edited = ""
+        else:
+            try:
+                reply = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)
+            except ModelError as e:
+                run.record("model_failed", {"error": f"{type(e).__name__}: {e}"}, phase=phase)
+                raise
+        self._log(reply, phase)
+        return reply
+
+    def _context(self, prompt: Prompt, phase: str) -> CallContext:
+        run = self._run
+        return CallContext(
+            agent_path=run.path,
+            phase=phase,
+            step=max(0, len(run.session.steps) - 1),
+            task=run.session.task,
+            instructions=prompt.instructions,
+            sid=run.session.id,
+            budget=run.budget,
+            cancel=run.cancel,
+            workdir=str(run.workdir),
+        )
+
+    def _log(self, reply: Reply, phase: str) -> None:
+        data: dict[str, Any] = {
+            "model": reply.model,
+            "params": jsonable(reply.params),
+            "usage": {**reply.usage.to_dict(), "total_tokens": reply.usage.total_tokens},
+            "attempts": reply.attempts,
+            "finish_reason": reply.finish_reason,
+            "cost": reply.cost,
+            "shortened": reply.shortened,
+            "prefix_share": round(self.prefixes.share(self._run.path, reply.messages), 4),
+        }
+        if self._run.agent.store_io:
+            data.update(messages=reply.messages, output=str(reply), reasoning=reply.reasoning)
+            found = {"tool_calls": reply.tool_calls, "items": reply.items}
+            data.update({k: v for k, v in found.items() if v})
+        self._run.record("model_call", data, phase=phase, duration=reply.latency)
+        self._run.emit("model_call", phase=phase)
