@@ -168,6 +168,55 @@ def test_parquet_has_typed_columns(samples: Samples, tmp_path: Path) -> None:
     assert [pyarrow.parquet.read_metadata(p).num_rows for p in shards] == [4, 2]
 
 
+def probed(package: str, needs: str, path: Path) -> list[dict[str, Any]]:
+    """What a trainer's own loader, in a process of its own, makes of an export."""
+    from importlib.util import find_spec
+
+    missing = [name for name in (package, *needs.split()) if find_spec(name) is None]
+    if missing:
+        pytest.skip(f"pip install --no-deps {' '.join(missing)}")
+    probe = Path(__file__).with_name(f"{package}_probe.py")
+    out = path.with_suffix(".probed")
+    done = subprocess.run(
+        [sys.executable, str(probe), str(path), str(out)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(path.parent / "hf")},
+    )
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(out.read_text()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("images", [True, False])
+def test_verl_builds_every_row(samples: Samples, tmp_path: Path, images: bool) -> None:
+    source = samples.good if images else samples.plain
+    rows = probed("verl", "", export("verl", tmp_path / "v.parquet", "-i", source))
+    assert len(rows) == 6
+    parts = [p for r in rows for m in r["built"] if images for p in m["content"]]
+    assert [p["image"] for p in parts if p["type"] == "image"] == [[1, 1]] * 2 * images
+    assert all(r["messages"][-1]["role"] == "assistant" for r in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("images", [True, False])
+def test_axolotl_trains_on_the_reply_alone(samples: Samples, tmp_path: Path, images: bool) -> None:
+    source = samples.good if images else samples.plain
+    path = export("axolotl", tmp_path / "x.jsonl", "-i", source)
+    rows = probed("axolotl", "colorama addict", path)
+    expected = []
+    for row in read_lines(path):
+        reply = row["messages"][-1]
+        calls = [c["function"] for c in reply.get("tool_calls", ())]
+        said = reply["content"] if isinstance(reply["content"], str) else ""
+        said = said or "".join(p["text"] for p in reply["content"] if isinstance(p, dict))
+        expected.append(said + "".join(f"[{c['name']} {c['arguments']}]" for c in calls) + "</s>")
+    assert [r["trained"] for r in rows] == expected
+    assert '[add {"a": 20, "b": 22}]</s>' in expected and "Paris</s>" in expected
+    assert all(r["text"].startswith("<system>") for r in rows)
+
+
 def test_verl_finds_an_image_for_each_tag(samples: Samples, tmp_path: Path) -> None:
     """As verl's SFT data set reads: pandas on Arrow, then tags counted against images."""
     import pandas
