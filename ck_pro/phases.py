@@ -105,8 +105,18 @@ class AskingAgent(CallableAgent):
     ) -> Reply:
         """Render a phase's template and call the model with it."""
         prompt = self.language.render(self.get_template(phase), kwargs)
-        reply: Reply = session.run.call_model(model or self.model, prompt, phase, **call_kwargs)
+        model = self._model_for(kwargs, model)
+        reply: Reply = session.run.call_model(model, prompt, phase, **call_kwargs)
         return reply
+
+    def _model_for(self, kwargs: Mapping[str, Any], model: LLM | None) -> LLM:
+        """The model that answers a prompt; subclasses may choose by what it shows.
+
+        Args:
+            kwargs: the template's values.
+            model: that of the phase, where it has one of its own.
+        """
+        return model or self.model
 
     def _parse_output(self, reply: str) -> dict[str, str]:
         """`thought` and `code` of a reply."""

@@ -11,16 +11,17 @@ from pydantic import BeforeValidator
 import ck_web.prompts  # noqa: F401  (registers the templates)
 from ck_pro.agent import AgentResult, MultiStepAgent
 from ck_pro.events import Action
-from ck_pro.model import LLM, Reply
+from ck_pro.model import LLM
 from ck_pro.results import NO_OUTPUT
 from ck_pro.run import Run
 from ck_pro.session import AgentSession
+from ck_web.actions import PREDEFINED_WEB_ACTIONS
 from ck_web.config import WebEnvConfig
 from ck_web.env import Pictures, WebEnv
 from ck_web.shown import ShownPage, page_changes, section, with_page
 from ck_web.tools import WEB_FUNCTIONS, WebStopTool, WebTool, definitions
 
-__all__ = ["WebAgent", "WebStopTool", "WebTool", "with_lines"]
+__all__ = ["PREDEFINED_WEB_ACTIONS", "WebAgent", "WebStopTool", "WebTool", "with_lines"]
 
 _MAX_LINES = 30
 
@@ -135,18 +136,11 @@ Several calls may run at once."""
         seen = super().step_action(session, action)
         return with_lines(seen, self._web_envs[session.id].take_log())
 
-    def _call_model(
-        self,
-        session: AgentSession,
-        phase: str,
-        kwargs: Mapping[str, Any],
-        model: LLM | None = None,
-        **call_kwargs: Any,
-    ) -> Reply:
+    def _model_for(self, kwargs: Mapping[str, Any], model: LLM | None) -> LLM:
         """A prompt with a picture goes to the model that sees, where there is one of its own."""
         if kwargs.get("web_image") and self.model_multimodal is not None:
-            model = self.model_multimodal
-        return super()._call_model(session, phase, kwargs, model, **call_kwargs)
+            return self.model_multimodal
+        return super()._model_for(kwargs, model)
 
     def _page_values(
         self, session: AgentSession, page: str, kwargs: Mapping[str, Any]

@@ -29,8 +29,8 @@ INTERACTIVE = frozenset(
 
 _STRUCTURE = frozenset(
     {
-        "article", "generic", "group", "Iframe", "list", "listitem", "navigation", "region", "row",
-        "rowgroup", "section", "table",
+        "article", "banner", "complementary", "contentinfo", "form", "generic", "group", "Iframe",
+        "list", "listitem", "main", "navigation", "region", "row", "rowgroup", "section", "table",
     }
 )  # fmt: skip
 _SAYING = frozenset({"alert", "alertdialog", "dialog", "log", "status"})

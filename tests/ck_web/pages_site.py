@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ck_web import WebEnv, sandbox
+from ck_web import WebEnv
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ def serve(pages: Pages) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
-        sandbox.stop_servers()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -20,6 +20,7 @@ from ck_pro.events import ErrorObservation
 from ck_pro.model import Reply
 from ck_pro.session import StopReason
 from ck_pro.testing import ChatCall, FakeChatServer
+from ck_web import sandbox
 from ck_web.computer import ComputerAgent, ComputerEnv
 
 pytestmark = pytest.mark.browser
@@ -65,6 +66,7 @@ def settings() -> Iterator[dict[str, Any]]:
     """Settings of a browser whose server this module keeps, on a page of known layout."""
     with serve({"*": PAGE}) as url:
         yield browser_settings(target_url=f"{url}/")
+        sandbox.stop_servers()
 
 
 def item(call_id: str, **action: Any) -> dict[str, Any]:

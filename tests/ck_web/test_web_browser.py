@@ -15,7 +15,7 @@ from ck_pro.exceptions import BrowserServerError
 from ck_pro.language import text_of
 from ck_pro.model import CallContext
 from ck_pro.testing import ScriptedLLM
-from ck_web import WebAgent, WebEnv
+from ck_web import WebAgent, WebEnv, sandbox
 
 pytestmark = pytest.mark.browser
 
@@ -55,6 +55,7 @@ def settings() -> Iterator[dict[str, Any]]:
     """Settings of a browser on a small web site, whose server this module keeps."""
     with serve(PAGES) as url:
         yield browser_settings(target_url=f"{url}/")
+        sandbox.stop_servers()
 
 
 def _id(page: str, element: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pages_site import Hands, browser_settings, serve
 
-from ck_web import WebEnv
+from ck_web import WebEnv, sandbox
 
 pytestmark = pytest.mark.browser
 
@@ -64,6 +64,7 @@ def site() -> Iterator[str]:
     """Address of a small web site."""
     with serve(PAGES) as url:
         yield url
+        sandbox.stop_servers()
 
 
 def _env(site: str, workdir: Path, path: str, **settings: Any) -> WebEnv:
