@@ -11,6 +11,7 @@ import click
 from web_server.chromium import ChromiumNotFound, find_chromium
 from web_server.logs import FORMATS, set_up
 from web_server.policy import Policy, RuleError
+from web_server.process import allow_many_files, keep_memory_together
 
 _MISSING = 'the browser server needs more packages: pip install "ck-pro[web]" (missing: {})'
 
@@ -115,6 +116,8 @@ def main(
     Pages reach public addresses over http and https. Of --allow and --block rules the most
     specific one decides, so "--block '*' --allow example.com" makes an allow-list.
     """
+    keep_memory_together()
+    allow_many_files()
     set_up(log_format, verbose=verbose)
     if not token and not _is_loopback(host):
         raise click.UsageError(f"binding to {host} lets others in: set --token or CK_WEB_TOKEN")

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 from collections.abc import Awaitable
-from pathlib import PurePosixPath
 from typing import Any
 
-from playwright.async_api import FilePayload
-
 from web_server import hands
-from web_server.contract import UploadFile
 from web_server.doing import Doing
-from web_server.errors import BadRequest, Conflict, NotFound
+from web_server.errors import BadRequest, Conflict
 from web_server.observe import Target
-from web_server.session import Session
 from web_server.view import one_line
-
-_UPLOAD_LIMIT = 50_000_000
 
 
 async def click(doing: Doing) -> str:
@@ -260,11 +251,9 @@ async def _holding(doing: Doing, keys: list[str], work: Awaitable[None]) -> None
 
 async def upload(doing: Doing) -> str:
     """Give files to a file input, or to what opens one."""
-    files = [_payload(doing.session, file) for file in doing.request.files]
-    if sum(len(file["buffer"]) for file in files) > _UPLOAD_LIMIT:
-        raise BadRequest(f"an upload may have {_UPLOAD_LIMIT:,} bytes at most")
-    names = ", ".join(file["name"] for file in files) or "no file"
     target = await hands.find(doing.surface, doing.request.targetId)
+    files = await doing.session.uploads.keep(doing.request.files)
+    names = ", ".join(file.name for file in files) or "no file"
     if target.tag == "input" and target.input_type == "file":
         handle = await target.handle()
         await handle.set_input_files(files)
@@ -275,22 +264,3 @@ async def upload(doing: Doing) -> str:
     chooser = await waiting.value
     await chooser.set_files(files)
     return f"clicked {hands.describe(target)} and gave it {names}"
-
-
-def _payload(session: Session, file: UploadFile | str) -> FilePayload:
-    """A file's content: sent along, or a download of this very browser."""
-    if isinstance(file, UploadFile):
-        try:
-            content = base64.b64decode(file.buffer, validate=True)
-        except (binascii.Error, ValueError):
-            raise BadRequest(f"the buffer of file '{file.name}' is not base64") from None
-        return {"name": file.name, "mimeType": file.mimeType, "buffer": content}
-    parts = PurePosixPath(file).parts
-    known = len(parts) == 3 and parts[1] == session.id
-    path = session.downloads.file(parts[2]) if known else None
-    if path is None:
-        raise NotFound(
-            "files are sent as {name, mimeType, buffer (base64)}, or named by a path of "
-            "downloaded_file_path; no other path is read"
-        )
-    return {"name": path.name, "mimeType": "application/octet-stream", "buffer": path.read_bytes()}

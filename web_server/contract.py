@@ -9,13 +9,28 @@ Field names are the wire's own (camel case where the old wire has it).
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-MAX_TEXT = 1_000_000
-"""Longest text, in characters, that one request field may carry."""
+from web_server.wire_types import (
+    Button,
+    FileContent,
+    Flag,
+    FlagOn,
+    ImageFormat,
+    LeaseSeconds,
+    Mapping,
+    Milliseconds,
+    Number,
+    ObservationNumber,
+    Scope,
+    Screenshot,
+    Text,
+    TextList,
+    items,
+    mapping,
+)
 
 OLD_ACTIONS = ("click", "type", "select", "scroll", "goback", "goto", "restart", "wait")
 """Values of `actionName` that the old wire knows."""
@@ -51,75 +66,6 @@ NEW_ACTIONS = (
 ACTION_NAMES = OLD_ACTIONS + NEW_ACTIONS
 
 
-def _text(value: Any) -> Any:
-    """Accept numbers and booleans where a text is meant; null is the empty text."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, str) and not value.isascii():
-        # A lone surrogate is valid JSON, but no text that could be sent on.
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value
-
-
-def _flag(value: Any) -> Any:
-    """Null and the empty text are false."""
-    return False if value is None or value == "" else value
-
-
-def _flag_on(value: Any) -> Any:
-    """Null and the empty text mean the default, true."""
-    return True if value is None or value == "" else value
-
-
-def _mapping(value: Any) -> Any:
-    """Accept a JSON object written as a text; null and the empty text are None."""
-    if isinstance(value, str):
-        if not value.strip():
-            return None
-        try:
-            return json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"a JSON object is wanted, this is not JSON: {error}") from error
-    return value or None
-
-
-def _lower(default: str) -> Any:
-    def convert(value: Any) -> Any:
-        if value is None or value == "":
-            return default
-        return value.lower() if isinstance(value, str) else value
-
-    return BeforeValidator(convert)
-
-
-def _items(value: Any) -> Any:
-    """A single item stands for a list of one; null for the empty list."""
-    if value is None or value == "":
-        return []
-    return value if isinstance(value, list | tuple) else [value]
-
-
-Text = Annotated[str, BeforeValidator(_text), Field(max_length=MAX_TEXT)]
-FileContent = Annotated[str, BeforeValidator(_text), Field(max_length=100_000_000)]
-Flag = Annotated[bool, BeforeValidator(_flag)]
-FlagOn = Annotated[bool, BeforeValidator(_flag_on)]
-Mapping = Annotated[dict[str, Any] | None, BeforeValidator(_mapping)]
-_NO_NUMBER = BeforeValidator(lambda v: None if v == "" else v)
-Number = Annotated[float | None, _NO_NUMBER]
-LeaseSeconds = Annotated[Annotated[float, Field(gt=0, le=7 * 86400)] | None, _NO_NUMBER]
-Milliseconds = Annotated[Annotated[float, Field(ge=0, le=300_000)] | None, _NO_NUMBER]
-ObservationNumber = Annotated[Annotated[int, Field(ge=0)] | None, _NO_NUMBER]
-TextList = Annotated[list[Text], BeforeValidator(_items), Field(max_length=1000)]
-Screenshot = Annotated[Literal["none", "plain", "boxed", "both"], _lower("both")]
-ImageFormat = Annotated[Literal["png", "jpeg"], _lower("png")]
-Scope = Annotated[Literal["viewport", "page"], _lower("viewport")]
-Button = Annotated[Literal["left", "right", "middle"], _lower("left")]
-
-
 class Wire(BaseModel):
     """Base of all wire types: unknown fields are ignored, infinities and NaN refused."""
 
@@ -152,9 +98,9 @@ class GetBrowser(Wire):
     """
 
     storageState: Mapping = None
-    geoLocation: Annotated[GeoLocation | None, BeforeValidator(_mapping)] = None
+    geoLocation: Annotated[GeoLocation | None, BeforeValidator(mapping)] = None
     tabs: Flag = False
-    viewport: Annotated[Viewport | None, BeforeValidator(_mapping)] = None
+    viewport: Annotated[Viewport | None, BeforeValidator(mapping)] = None
     leaseSeconds: LeaseSeconds = None
 
 
@@ -257,10 +203,10 @@ class PerformAction(PageRequest, ObserveOptions):
     needEnter: Flag = False
     observe: Flag = False
     keys: TextList = Field(default_factory=list)
-    path: Annotated[list[Point], BeforeValidator(_items), Field(max_length=1000)] = Field(
+    path: Annotated[list[Point], BeforeValidator(items), Field(max_length=1000)] = Field(
         default_factory=list
     )
-    files: Annotated[list[UploadFile | str], BeforeValidator(_items), Field(max_length=50)] = Field(
+    files: Annotated[list[UploadFile | str], BeforeValidator(items), Field(max_length=50)] = Field(
         default_factory=list
     )
     x: Number = None

@@ -112,10 +112,12 @@ class Downloads:
             for name in self._active.values():
                 self._note(f"still downloading {name}")
 
-    def file(self, name: str) -> Path | None:
-        """The file behind the last part of a wire path; None if there is none."""
-        known = any(Path(download.path).name == name for download in self.done)
-        return self._folder / name if known else None
+    def find(self, wire_path: str) -> Path | None:
+        """The file behind a wire path; None unless it is that of a download of this session."""
+        wanted = "/".join(wire_parts(wire_path))
+        known = any(download.path == wanted for download in self.done)
+        path = self._folder / wanted.rpartition("/")[2]
+        return path if known and path.is_file() else None
 
     def _on_begin(self, event: dict[str, Any]) -> None:
         # Chromium tells every listener of the downloads of all sessions.
@@ -200,6 +202,11 @@ class Downloads:
             number += 1
             candidate = f"{stem} ({number}){dot}{suffix}"
         return candidate
+
+
+def wire_parts(wire_path: str) -> list[str]:
+    """The parts of a wire path: the root, the session's id and a name, if it is a proper one."""
+    return wire_path.strip().replace("\\", "/").split("/")
 
 
 def safe_name(suggested: str) -> str:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Error
@@ -17,6 +18,7 @@ from playwright.async_api import Error
 from web_server.actions import UNSETTLED, action_of
 from web_server.contract import ObserveOptions, PerformAction
 from web_server.doing import Doing
+from web_server.downloads import wire_parts
 from web_server.errors import BadRequest, Busy, Conflict, NotFound, ServerError
 from web_server.hands import element_number
 from web_server.looking import capture_all, observe, round_name
@@ -318,19 +320,19 @@ class Driver:
                 raise Conflict("the page crashed or did not answer; it was restored") from None
             return text, tab.url()
 
-    def file(self, filename: str) -> bytes:
-        """A download, by its wire path.
+    def file(self, filename: str) -> Path:
+        """Where a download lies, by its wire path.
 
         Raises:
             NotFound: no browser has it.
         """
-        parts = filename.strip().replace("\\", "/").split("/")
-        if len(parts) == 3 and parts[0] == "DownloadedFiles":
+        parts = wire_parts(filename)
+        if len(parts) == 3:
             lease: Lease = self._pool.find(parts[1])
             lease.session.used = time.time()
-            path = lease.session.downloads.file(parts[2])
-            if path is not None and path.is_file():
-                return path.read_bytes()
+            path = lease.session.downloads.find(filename)
+            if path is not None:
+                return path
         raise NotFound("no such file: filename must be one of downloaded_file_path")
 
     def _remember(self, session: Session, tab: Tab) -> None:

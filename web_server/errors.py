@@ -55,6 +55,12 @@ class Conflict(ServerError):
     status = 409
 
 
+class TooLarge(ServerError):
+    """What was sent does not fit into what the server keeps of one session."""
+
+    status = 413
+
+
 class Busy(ServerError):
     """Another request is still at work on the same browser."""
 

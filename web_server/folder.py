@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 _PREFIX = "ck-web-server-"
 _LONGEST_BASE = 28
+_LOCK = "lock"
 # What a killed server leaves to its janitor: a shell, being some hundred kilobytes. It waits until
-# the server's end of its standard input closes. Chromium may write for a moment longer.
+# the server's end of its standard input closes; a line that comes before says that all is done.
+# A dying Chromium may go on writing, and make its folders anew, so the folder has to stay away.
 _JANITOR = """
 trap '' INT TERM HUP
-read -r line
+if read -r line; then exit 0; fi
 tries=0
-while [ -e "$1" ] && [ $tries -lt 100 ]; do
-    rm -rf -- "$1" 2>/dev/null
+away=0
+while [ $away -lt 30 ] && [ $tries -lt 600 ]; do
+    if [ -e "$1" ]; then
+        rm -rf -- "$1" 2>/dev/null
+        away=0
+    else
+        away=$((away + 1))
+    fi
     tries=$((tries + 1))
-    [ ! -e "$1" ] || sleep 0.1
+    sleep 0.1 2>/dev/null || sleep 1
 done
 """
+_JANITOR_SECONDS = 10.0
 
 
 class ServerFolder:
@@ -37,6 +48,10 @@ class ServerFolder:
         base = folder_base()
         sweep(base)
         self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
+        # Locked for as long as the server lives, whatever process ids mean where others look.
+        self._lock = (self.path / _LOCK).open("wb")
+        with suppress(OSError):  # a file system without locks: then nobody gets this one
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._janitor: subprocess.Popen[bytes] | None = None
         try:
             self._janitor = subprocess.Popen(
@@ -52,12 +67,18 @@ class ServerFolder:
             pass  # no shell here: then the next server removes what a kill leaves
 
     def remove(self) -> None:
-        """Remove it and all that is in it, now."""
+        """Remove it and all that is in it, now; what cannot be removed is left to the janitor."""
         shutil.rmtree(self.path, ignore_errors=True)
-        if self._janitor is not None:
-            assert self._janitor.stdin is not None
+        self._lock.close()
+        if self._janitor is None:
+            return
+        assert self._janitor.stdin is not None
+        with suppress(OSError):  # the janitor was killed
+            if not self.path.exists():
+                self._janitor.stdin.write(b"done\n")
             self._janitor.stdin.close()
-            self._janitor.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._janitor.wait(_JANITOR_SECONDS)
 
 
 def folder_base() -> Path:
@@ -74,10 +95,21 @@ def folder_base() -> Path:
 
 def sweep(base: Path) -> None:
     """Remove the folders in `base` whose servers are gone."""
-    for folder in base.glob(f"{_PREFIX}*"):
-        owner = folder.name.removeprefix(_PREFIX).split("-")[0]
-        if owner.isdecimal() and not _alive(int(owner)):
+    for folder in base.glob(f"{_PREFIX}*-*"):
+        if _abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _abandoned(folder: Path) -> bool:
+    try:
+        with (folder / _LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    except FileNotFoundError:  # it is being made, or half removed
+        owner = folder.name.removeprefix(_PREFIX).split("-")[0]
+        return owner.isdecimal() and not _alive(int(owner))
+    except OSError:  # its server holds it, or another person's
+        return False
 
 
 def _alive(pid: int) -> bool:

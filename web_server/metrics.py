@@ -33,10 +33,11 @@ class Requests:
         self._counts: Counter[tuple[str, int]] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
-    def begin(self) -> None:
-        """A request came in."""
+    def begin(self) -> int:
+        """A request came in; how many are at work now, with this one."""
         with self._lock:
             self._active += 1
+            return self._active
 
     def end(self) -> None:
         """A request was answered, or given up."""

@@ -242,7 +242,10 @@ class Pool:
         """End leases that are over, for as long as the pool lives."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            await self.end_expired(time.time())
+            try:
+                await self.end_expired(time.time())
+            except Exception:  # whatever it was, the next lease must end in time too
+                log.exception("ending leases failed")
 
     async def end_expired(self, now: float) -> None:
         """End the leases that are over at `now`, in seconds since the epoch."""

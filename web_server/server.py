@@ -8,12 +8,12 @@ import signal
 import threading
 import time
 from types import FrameType
-from typing import Any
 
 from web_server.app import create_app
 from web_server.loop import LoopThread
 from web_server.metrics import Requests
 from web_server.pool import Pool, PoolOptions
+from web_server.wsgi import listen
 
 log = logging.getLogger("web_server")
 
@@ -21,7 +21,6 @@ _SPARE_THREADS = 8
 _DRAIN_SECONDS = 10.0
 _SENDING_SECONDS = 0.1
 _STOP_SECONDS = 40.0
-_BODY_LIMIT = 100_000_000
 
 
 class Server:
@@ -41,30 +40,17 @@ class Server:
     def __init__(
         self, options: PoolOptions, host: str = "127.0.0.1", port: int = 0, token: str = ""
     ) -> None:
-        from waitress.server import create_server  # type: ignore[import-untyped]
-
         # A full queue of waiting callers must leave threads for those who work or give back.
-        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-        threads = 2 * options.max_browsers + options.max_waiting + _SPARE_THREADS
+        most = 2 * options.max_browsers + options.max_waiting
         self._loop = LoopThread()
         self._pool = Pool(options)
         self._stopping = threading.Lock()
         self._stopped = False
         self._draining = False
         try:
-            app = create_app(self._pool, self._loop, token)
+            app = create_app(self._pool, self._loop, token, most)
             self._requests: Requests = app.extensions["requests"]
-            self._wsgi: Any = create_server(
-                app,
-                host=host,
-                port=port,
-                threads=threads,
-                connection_limit=threads + 200,
-                channel_request_lookahead=1,
-                max_request_body_size=_BODY_LIMIT,
-                clear_untrusted_proxy_headers=True,
-                ident=None,
-            )
+            self._wsgi = listen(app, host, port, most + _SPARE_THREADS)
             self._loop.call(self._pool.start(), 120)
         except BaseException:
             self._end_pool()

@@ -22,6 +22,7 @@ from web_server.policy import Policy
 from web_server.proxy import FilterProxy
 from web_server.settle import timers_script
 from web_server.surface import Surface
+from web_server.uploads import Uploads
 
 MAX_TABS = 20
 MAX_LINES = 50
@@ -77,6 +78,7 @@ class Session:
         viewport = request.viewport
         self.viewport = (viewport.width, viewport.height) if viewport else (1280, 720)
         self.downloads = Downloads(self.id, self.folder, max_download, self.note, self._owns)
+        self.uploads = Uploads(self.folder / "uploads", self.downloads)
         self.rounds = self.folder / "rounds"
         self.rounds.mkdir()
         self._proxy = FilterProxy(policy, self._on_refused)
@@ -169,11 +171,16 @@ class Session:
                 geolocation=geo.model_dump() if geo else None,  # type: ignore[arg-type]
                 storage_state=self._storage_state(),  # type: ignore[arg-type]
             )
-        except (Error, KeyError, TypeError, ValueError, AttributeError) as error:
-            if not browser.is_connected():
+        except (Error, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            if not self._request.storageState or not await self.alive():
                 raise
-            raise BadRequest(f"storageState cannot be used: {str(error).splitlines()[0]}") from None
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise BadRequest(f"storageState cannot be used: {reason}") from None
         self.context, self.browser = context, browser
+        if self.closed:
+            # Closing does not wait for requests at work: this context came after its end.
+            await self._close_context()
+            raise Error("the browser was closed meanwhile")
         context.set_default_timeout(_PAGE_SECONDS * 1000)
         await asyncio.gather(
             context.grant_permissions(["geolocation"] if geo else []),
@@ -210,13 +217,16 @@ class Session:
         for task in list(self._arrivals):
             task.cancel()
         await self.downloads.detach()
+        await self._close_context()
+        await self._proxy.stop()
+        await asyncio.to_thread(shutil.rmtree, self.folder, True)
+
+    async def _close_context(self) -> None:
         if self.context is not None:
             try:
                 await asyncio.wait_for(self.context.close(), 10)
             except (Error, asyncio.TimeoutError):
                 pass  # Chromium is gone already, and the context with it
-        await self._proxy.stop()
-        await asyncio.to_thread(shutil.rmtree, self.folder, True)
 
     def fits(self, request: GetBrowser) -> bool:
         """Whether a session that was made ahead is what is asked for; it then takes that on."""
@@ -277,6 +287,11 @@ class Session:
         self._drop_tab(tab)
         for surface in tab.surfaces:
             await surface.close()
+
+    @property
+    def arriving(self) -> bool:
+        """Whether a pop-up is about to open."""
+        return bool(self._arrivals)
 
     async def settle_arrivals(self) -> None:
         """Wait until pop-ups that are about to open can be observed."""

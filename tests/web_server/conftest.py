@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
 from server_client import Client
+from server_process import serving
 from server_site import Site
-
-from web_server.chromium import find_chromium
-from web_server.policy import Policy
-from web_server.pool import PoolOptions
 
 
 @pytest.fixture(scope="session")
@@ -25,22 +21,9 @@ def server_site() -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def server_url(server_site: Site) -> Iterator[str]:
     """A browser server that may reach the site, in this process."""
-    from web_server.server import Server
-
-    options = PoolOptions(
-        chromium=find_chromium(),
-        policy=Policy.of(allow=[f"127.0.0.1:{server_site.server_port}"]),
-        max_browsers=3,
-        max_waiting=2,
-        queue_seconds=20,
-        max_download=2_000_000,
-    )
-    server = Server(options)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield server.url
-    server.stop()
-    thread.join(20)
+    limits = {"max_browsers": 3, "max_waiting": 2, "queue_seconds": 20, "max_download": 2_000_000}
+    with serving(server_site, **limits) as server:
+        yield server.url
 
 
 @pytest.fixture

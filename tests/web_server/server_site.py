@@ -25,6 +25,11 @@ PAGES: dict[str, str] = {
         <input type="file" name="f" aria-label="Document">
         <div contenteditable aria-label="Rich" role="textbox">some text</div>
         <button>Send</button><button disabled>Never</button></form>""",
+    "/upload": """<title>Upload</title><input type="file" multiple aria-label="Files" onchange="
+        out.textContent = [...files].map(f => `${f.name} ${f.size} ${f.type}`).join(', ')">
+        <button onclick="const f = document.querySelector('input').files[1];
+        f.slice(-3).text().then(t => { out.textContent = 'ends in ' + t })">Read</button>
+        <p id="out"></p>""",
     "/cover": """<title>Cover</title><button style="position:absolute;left:50px;top:80px"
         onclick="document.title='wrong'">Below</button>
         <div role="dialog" aria-label="Cookies" style="position:absolute;left:0;top:0;width:600px;

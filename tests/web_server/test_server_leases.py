@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +15,10 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 from server_client import Client
+from server_process import Process, serving
 from server_site import Site, until
 
 from web_server import contract
-from web_server.chromium import find_chromium
-from web_server.policy import Policy
-from web_server.pool import PoolOptions
 
 pytestmark = pytest.mark.browser
 
@@ -31,22 +26,9 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def narrow(server_site: Site) -> Iterator[Any]:
     """A server with one browser, for which nobody waits long."""
-    from web_server.server import Server
-
-    options = PoolOptions(
-        chromium=find_chromium(),
-        policy=Policy.of(allow=[f"127.0.0.1:{server_site.server_port}"]),
-        max_browsers=1,
-        max_waiting=1,
-        queue_seconds=0.3,
-        idle_seconds=1000,
-    )
-    server = Server(options)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield server
-    server.stop()
-    thread.join(20)
+    limits = {"max_browsers": 1, "max_waiting": 1, "queue_seconds": 0.3, "idle_seconds": 1000}
+    with serving(server_site, **limits) as server:
+        yield server
 
 
 def _sweep(server: Any, seconds: float) -> None:
@@ -78,10 +60,10 @@ def test_a_lease_ends_at_its_hard_end_unless_renewed(narrow: Any, server_site: S
         assert 150 < renewed["expiresAt"] - time.time() <= 200
         _sweep(narrow, 100)
         assert client.post("renewBrowser", browserId=client.browser).status_code == 200
+        folder = narrow._pool.leases[client.browser].session.folder
         client.ok("renewBrowser", browserId=client.browser, leaseSeconds=20)
         _sweep(narrow, 30)
         assert client.post("getAccessibilityTree", browserId=client.browser).status_code == 404
-        folder = Path(narrow._pool._folder) / client.browser
         assert not folder.exists()
 
 
@@ -175,23 +157,27 @@ def test_no_request_is_the_fault_of_the_server(
         (b"POST /openPage HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n", b"400"),
         (b"POST /openPage HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
         (b"POST /openPage HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: odd\r\n\r\n", b"501"),
-        (b"POST /%zz/../openPage?a=%00 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", b"404"),
+        (b"POST /%zz/../openPage?a=%00 HTTP/1.0\r\nHost: x\r\nContent-Length: 0\r\n\r\n", b"404"),
+        (b"GET /" + b"x" * 300_000 + b" HTTP/1.1\r\n\r\n", b"431"),
     ],
 )
 def test_what_is_no_proper_http_is_answered(narrow: Any, raw: bytes, status: bytes) -> None:
     with socket.create_connection((narrow.host, narrow.port), 60) as peer:
         peer.settimeout(60)
         peer.sendall(raw)
-        assert peer.recv(4096).split(b" ")[1].startswith(status)
+        head, _, body = b"".join(iter(lambda: peer.recv(4096), b"")).partition(b"\r\n\r\n")
+    assert head.split(b" ")[1].startswith(status)
+    assert json.loads(body)["error"]
 
 
 def test_requests_at_work_are_finished_at_the_end(server_site: Site) -> None:
-    command = [sys.executable, "-m", "web_server", "--port", "0", "--log-format", "json"]
-    command += ["--verbose", "--max-browsers", "1"]
-    command += ["--allow", f"127.0.0.1:{server_site.server_port}"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert child.stdout is not None and child.stderr is not None
-    url = child.stdout.readline().split()[-1]
+    options = ("--log-format", "json", "--verbose", "--max-browsers", "1")
+    with Process(*options, site=server_site) as running:
+        _finished_at_the_end(running, server_site)
+
+
+def _finished_at_the_end(running: Process, server_site: Site) -> None:
+    url = running.url
     client = Client(url, server_site.url)
     client.__enter__()
     client.open("/")
@@ -208,12 +194,12 @@ def test_requests_at_work_are_finished_at_the_end(server_site: Site) -> None:
     for thread in threads:
         thread.start()
     assert until(lambda: requests.get(f"{url}/status", timeout=60).json()["waiting"] == 1)
-    child.send_signal(signal.SIGTERM)
+    assert running.end(signal.SIGTERM) == 0
     for thread in threads:
         thread.join(60)
-    _, log = child.communicate(timeout=60)
     client.http.close()
-    assert child.returncode == 0 and sorted(answers) == [200, 503]
+    assert sorted(answers) == [200, 503]
+    log = running.log()
     lines = [json.loads(line) for line in log.splitlines()]
     done = [line for line in lines if line.get("action") == "wait_for"]
     assert done and done[0]["status"] == 200 and done[0]["browser"] == client.browser[:8]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -14,72 +15,19 @@ from pathlib import Path
 import pytest
 import requests
 from server_client import Client
+from server_process import Process
 from server_site import Site, until
 
 from web_server.folder import folder_base, sweep
-from web_server.memory import process_tree
 
 pytestmark = pytest.mark.browser
 
 
-class Process:
-    """`python -m web_server` as a child."""
-
-    def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "web_server", "--port", "0", *arguments]
-        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.child.stdout is not None
-        line = self.child.stdout.readline()
-        assert line.startswith("listening on http://127.0.0.1:"), line
-        self.url = line.split()[-1]
-        self.family = process_tree(self.child.pid)
-
-    def processes(self, *parts: str) -> list[int]:
-        """Ids of our Chromium's processes whose command line holds all these parts."""
-        found = []
-        for pid in process_tree(self.child.pid):
-            try:
-                line = Path(f"/proc/{pid}/cmdline").read_text()
-            except OSError:
-                continue
-            if all(part in line for part in parts):
-                found.append(pid)
-        return found
-
-    def chromium(self) -> int:
-        return next(
-            pid
-            for pid in self.processes("--remote-debugging-pipe")
-            if "--type=" not in Path(f"/proc/{pid}/cmdline").read_text()
-        )
-
-    def end(self, number: int) -> int:
-        """Send a signal, wait for the end of all; the exit code."""
-        family = set(self.family) | set(process_tree(self.child.pid))
-        self.child.send_signal(number)
-        code = self.child.wait(60)
-        assert self.child.stdout is not None
-        self.child.stdout.close()
-        assert until(lambda: not any(map(_runs, family)), 60)
-        return code
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 @pytest.fixture(scope="module")
 def process(server_site: Site) -> Iterator[Process]:
-    running = Process(
-        "--allow", f"127.0.0.1:{server_site.server_port}", "--max-browsers", "1",
-        "--queue-seconds", "30", "--idle-seconds", "600",
-    )  # fmt: skip
-    yield running
-    if running.child.poll() is None:
-        running.end(signal.SIGTERM)
+    limits = ("--max-browsers", "1", "--queue-seconds", "30", "--idle-seconds", "600")
+    with Process(*limits, site=server_site) as running:
+        yield running
 
 
 def _prepare(client: Client) -> None:
@@ -162,11 +110,11 @@ def test_a_caller_who_hung_up_takes_no_slot(process: Process, server_site: Site)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_running(number: signal.Signals, server_site: Site) -> None:
-    running = Process("--allow", f"127.0.0.1:{server_site.server_port}")
-    Client(running.url, server_site.url).__enter__().open("/")
-    folders = f"ck-web-server-{running.child.pid}-*"
-    assert len(list(folder_base().glob(folders))) == 1
-    code = running.end(number)
+    with Process(site=server_site) as running:
+        Client(running.url, server_site.url).__enter__().open("/")
+        folders = f"ck-web-server-{running.child.pid}-*"
+        assert len(list(folder_base().glob(folders))) == 1
+        code = running.end(number)
     assert code == (-9 if number is signal.SIGKILL else 0)
     assert not list(folder_base().glob(folders))
 
@@ -183,16 +131,26 @@ def test_a_folder_whose_janitor_was_killed_too_goes_with_the_next_server(tmp_pat
 
 
 def test_a_token_is_asked_for_on_every_route(server_site: Site) -> None:
-    running = Process("--token", "s3cret")
-    try:
+    with Process("--token", "s3cret") as running:
         for headers in ({}, {"Authorization": "Bearer wrong"}):
             assert requests.get(f"{running.url}/status", headers=headers).status_code == 401
             reply = requests.post(f"{running.url}/getBrowser", json={}, headers=headers)
             assert reply.status_code == 401 and "token" in reply.json()["error"]
         good = {"Authorization": "Bearer s3cret"}
         assert requests.get(f"{running.url}/status", headers=good).status_code == 200
-    finally:
-        running.end(signal.SIGTERM)
+
+
+def test_a_folder_that_is_locked_has_a_server_whatever_its_process_id_says(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    folder = tmp_path / f"ck-web-server-{gone.pid}-x"
+    folder.mkdir()
+    with (folder / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        sweep(tmp_path)
+        assert folder.exists()
+    sweep(tmp_path)
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize(
@@ -217,7 +175,7 @@ def test_a_long_path_for_temporary_files_does_not_keep_chromium_from_starting(
     deep = tmp_path / ("d" * 90)
     deep.mkdir()
     monkeypatch.setenv("TMPDIR", str(deep))
-    running = Process()
-    assert requests.post(f"{running.url}/getBrowser", json={}, timeout=60).status_code == 200
-    assert running.end(signal.SIGTERM) == 0
+    with Process() as running:
+        assert requests.post(f"{running.url}/getBrowser", json={}, timeout=60).status_code == 200
+        assert running.end(signal.SIGTERM) == 0
     assert list(deep.iterdir()) == []
