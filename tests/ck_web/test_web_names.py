@@ -37,7 +37,7 @@ def test_the_agent() -> None:
     )  # fmt: skip
     assert agent.model.call_target == "manual" and dict(agent.web_envs) == {}
     assert sorted(agent.templates) == ["action", "end", "plan"]
-    assert all(callable(agent.get_template(phase)) for phase in agent.templates)
+    assert all(callable(agent.get_template(phase).format) for phase in agent.templates)
     assert agent.sub_agents == [] and agent.active_functions is None and agent.tools
     hooks = "init_run end_run step_prepare step_action step_check_end"
     loop = "run yield_session_run step finalize _prepare_common_input_kwargs _call_model"
