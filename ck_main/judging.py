@@ -1,4 +1,5 @@
-"""What models are asked about a try that ended: is it right, what went wrong, which is best.
+"""What models are asked about a try that ended: is it right, what went wrong. Which of several is
+best, `ck_pro.sampling` asks.
 
 Prompts and the reading of replies, nothing else. The right answer is shown to the judge alone: it
 never reaches the advice for a further try.
@@ -12,16 +13,15 @@ from typing import Any
 
 from ck_pro.exceptions import ParseError
 from ck_pro.history import observation_text
+from ck_pro.sampling import Messages, messages_of, shortened
 
-Messages = list[dict[str, Any]]
-JUDGE, REFLECT, CHOOSE = "tool:judge", "tool:reflect", "tool:choose"
-"""Phases of the calls; sessions count them as `judge`, `reflect`, `choose`."""
+JUDGE, REFLECT = "tool:judge", "tool:reflect"
+"""Phases of the calls; sessions count them as `judge` and `reflect`."""
 
 _ANSWER_CHARS = 4000
 _STEP_CHARS = 600
 _STEPS = 12
 _VERDICT = re.compile(r"verdict\W{0,8}(right|wrong)\b", re.IGNORECASE)
-_CHOICE = re.compile(r"choice\W{0,8}(\d{1,6})\b", re.IGNORECASE)
 
 
 def judge_messages(question: str, answer: str, log: str, gold: str | None) -> Messages:
@@ -48,7 +48,7 @@ def judge_messages(question: str, answer: str, log: str, gold: str | None) -> Me
     ending = "Write one or two sentences of reason, then a last line: 'Verdict: right' or "
     facts = [("Task", question), ("Answer of the agent", answer)]
     facts.append(("Its report", log) if gold is None else ("Right answer", gold))
-    return _asked(f"{rules}\n{ending}'Verdict: wrong'.", facts)
+    return messages_of(f"{rules}\n{ending}'Verdict: wrong'.", facts)
 
 
 def parse_verdict(reply: str) -> tuple[bool, str]:
@@ -73,7 +73,9 @@ def reflect_messages(question: str, steps: Sequence[Mapping[str, Any]], said: st
         "to do otherwise, what it found out that is certain, what to check before it answers. At "
         "most 150 words, addressed to the agent. Do not guess the answer."
     )
-    return _asked(rules, [("Task", question), ("What it did", _story(steps)), ("Its end", said)])
+    return messages_of(
+        rules, [("Task", question), ("What it did", _story(steps)), ("Its end", said)]
+    )
 
 
 def with_advice(question: str, failed: Sequence[tuple[str, str]]) -> str:
@@ -87,44 +89,9 @@ def with_advice(question: str, failed: Sequence[tuple[str, str]]) -> str:
         return question
     lines = ["", "", "Earlier tries at this task failed. What they tell:"]
     for number, (answer, advice) in enumerate(failed, 1):
-        gave = f"it answered {_cut(answer, 200)!r}, which is wrong" if answer else "no answer"
+        gave = f"it answered {shortened(answer, 200)!r}, which is wrong" if answer else "no answer"
         lines.append(f"{number}. ({gave}) {advice}".rstrip())
     return question + "\n".join(lines)
-
-
-def choice_messages(question: str, answers: Sequence[tuple[str, str]]) -> Messages:
-    """Ask which of several answers is best.
-
-    Args:
-        question: the task.
-        answers: each with the agent's report of how it came about.
-    """
-    rules = (
-        "Several tries at one task gave different answers. Decide which is most likely right: by "
-        "how well the reports support them, and whether they are in the form that the task asks "
-        "for. Write one or two sentences of reason, then a last line: 'Choice: N'."
-    )
-    facts = [("Task", question)]
-    for number, (answer, log) in enumerate(answers, 1):
-        facts.append((f"Answer {number}", f"{_cut(answer)}\n(report: {_cut(log, 1000)})"))
-    return _asked(rules, facts)
-
-
-def parse_choice(reply: str, number: int) -> tuple[int, str]:
-    """Index from 0 of the chosen answer, and the reason.
-
-    Raises:
-        ParseError: the reply chooses none of the `number` answers.
-    """
-    found = list(_CHOICE.finditer(reply))
-    if not found or not 1 <= int(found[-1][1]) <= number:
-        raise ParseError(f"the reply has no line 'Choice: N' with N from 1 to {number}")
-    return int(found[-1][1]) - 1, reply[: found[-1].start()].strip(" *_`\n")
-
-
-def _asked(rules: str, facts: Sequence[tuple[str, str]]) -> Messages:
-    shown = "\n\n".join(f"## {name}\n{_cut(text)}" for name, text in facts)
-    return [{"role": "system", "content": rules}, {"role": "user", "content": shown}]
 
 
 def _story(steps: Sequence[Mapping[str, Any]]) -> str:
@@ -133,10 +100,6 @@ def _story(steps: Sequence[Mapping[str, Any]]) -> str:
     for step in steps[-_STEPS:]:
         action = step["action"]
         parts = (action["thought"], action["code"], observation_text(action["observation"]))
-        shown = "\n".join(_cut(p, _STEP_CHARS) for p in parts if p)
+        shown = "\n".join(shortened(p, _STEP_CHARS) for p in parts if p)
         lines.append(f"Step {step['step_idx']}:\n{shown}")
     return "\n".join(lines)[-_ANSWER_CHARS * 4 :]
-
-
-def _cut(text: str, length: int = _ANSWER_CHARS * 4) -> str:
-    return text if len(text) <= length else f"{text[:length]}... ({len(text)} characters)"

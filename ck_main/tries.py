@@ -31,6 +31,7 @@ from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import Cancelled, LimitReached, ModelError, ParseError
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
+from ck_pro.sampling import CHOOSE, Messages, choice_messages, parse_choice
 from ck_pro.session import AgentSession
 
 _T = TypeVar("_T")
@@ -232,13 +233,13 @@ class TaskTries:
             return {}
         firsts = [group[0] for group in groups]
         answers = [(rows[i]["eval"]["pred"], _log_of(rows[i])) for i in firsts]
-        asked = judging.choice_messages(self.task.question, answers)
-        reply = self._ask(attempt, llm, asked, judging.CHOOSE)
-        index, reason = judging.parse_choice(reply, len(answers))
+        asked = choice_messages(self.task.question, answers)
+        reply = self._ask(attempt, llm, asked, CHOOSE)
+        index, reason = parse_choice(reply, len(answers))
         return {"choice": firsts[index], "choice_reason": reason}
 
     @staticmethod
-    def _ask(attempt: Attempt, llm: LLM | None, messages: judging.Messages, phase: str) -> str:
+    def _ask(attempt: Attempt, llm: LLM | None, messages: Messages, phase: str) -> str:
         if llm is None:
             raise ModelError("the agent has no model that could judge; name one")
         return attempt.call_model(llm, messages, phase)

@@ -8,11 +8,16 @@ from typing import Any
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.results import AgentResult
 from ck_pro.run import Run
+from ck_pro.sampling import Sampling, sampled
+from ck_pro.session import AgentSession
 from ck_pro.tool import definition_text, parameters_schema, signature_text
 
 
 class CallableAgent(AgentSettings):
     """The protocol of sub-agents, over `run`."""
+
+    sampling: Sampling = Sampling()
+    """How often it is run when another agent calls it, and which of the results that one gets."""
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Work on a task to its end and return the session; see `MultiStepAgent.run`."""
@@ -28,7 +33,16 @@ class CallableAgent(AgentSettings):
         Returns:
             `output` (the answer, "" when there is none) and `log` (how it went, or why it failed).
         """
-        return AgentResult.of(self.run(task, **kwargs))
+        parent = kwargs.get("parent")
+        if parent is None or self.sampling.tries == 1:
+            return AgentResult.of(self.run(task, **kwargs))
+
+        def try_(number: int) -> AgentSession:
+            info = {**(kwargs.get("info") or {}), "try": {"number": number}}
+            session: AgentSession = self.run(task, **{**kwargs, "info": info})
+            return session
+
+        return sampled(self.sampling, task, parent, try_)
 
     def bind(self, run: Run | None) -> Callable[..., AgentResult]:
         """This agent as a function for the code of `run`; subclasses may add arguments."""

@@ -18,7 +18,8 @@ from ck_pro.events import Action, ComputerAction, ComputerObservation, Observati
 from ck_pro.exceptions import EnvironmentFailure, HumanNeeded, ToolError
 from ck_pro.results import AgentResult
 from ck_pro.resume import CutOff, RecordedCall, call_key
-from ck_pro.session import AgentSession
+from ck_pro.sampling import SelectedResult
+from ck_pro.session import AgentSession, Status
 
 _SHOWN = 2000
 _RESULT_BYTES = 1 << 20
@@ -57,17 +58,37 @@ class Calls:
 
     def tell_sub_session(self, session: AgentSession) -> None:
         """Record that the call being done has begun a sub-agent's session."""
+        self.tell("sub_session", {"session": session.id, "name": session.agent})
+
+    def tell(self, kind: str, facts: dict[str, Any]) -> None:
+        """Record something of the call being done."""
         call = _call.get()
         number = {} if call is None else {"call": call.number}
-        facts = {"session": session.id, "name": session.agent, **number}
-        self._run.record("sub_session", facts)
+        self._run.record(kind, {**facts, **number})
 
     def adopt(self) -> CutOff | None:
-        """The session, begun by the call being done before the run was cut off, that goes on."""
+        """The session, begun by the call being done before the run was cut off, that goes on: of
+        several the first that nobody took."""
         call = _call.get()
-        if call is None or call.session is None or self._cut is None:
+        if call is None or not call.sessions or self._cut is None:
             return None
-        return self._cut.others.get(call.session)
+        return self._cut.others.get(call.sessions.pop(0))
+
+    def ended_session(self) -> AgentSession | None:
+        """As `adopt`, but only one that had ended by then."""
+        call = _call.get()
+        if call is None or not call.sessions or self._cut is None:
+            return None
+        known = self._cut.others.get(call.sessions[0])  # none: it was announced, but not begun
+        if known is None or known.session.status is Status.IN_PROGRESS:
+            return None
+        del call.sessions[0]
+        return known.session
+
+    def left_behind(self) -> bool:
+        """Whether the call being done is one of code that has ended."""
+        call = _call.get()
+        return call is not None and call.code != self._run.codes_ended
 
     # --- a step that is run again ----------------------------------------------------------------
 
@@ -175,6 +196,7 @@ class Calls:
         """Do a call whose beginning is recorded, and record its end."""
         run = self._run
         run.emit("call_started", text=call.name)
+        call.code = run.codes_ended
         head = {"call": call.number, "name": call.name}
         start, token = time.monotonic(), _call.set(call)
         try:
@@ -251,8 +273,11 @@ def _as_recorded(call: RecordedCall, cut: CutOff | None) -> Any:
         if isinstance(error, type) and issubclass(error, Exception):
             raise error(said)
         raise ToolError(said or kind)
-    if call.session is not None and cut is not None:
-        return AgentResult.of(cut.others[call.session].session)
+    if call.sessions and cut is not None:
+        sessions = {sid: one.session for sid, one in cut.others.items()}
+        if call.selected is not None:
+            return SelectedResult.of_record(call.selected, sessions)
+        return AgentResult.of(sessions[call.sessions[-1]])
     return call.result
 
 

@@ -38,8 +38,10 @@ class RecordedCall:
         result: what it returned, where `answerable`.
         answerable: the result was recorded whole, or is a sub-agent's.
         error: what it raised, as `Type: message`.
-        session: id of the session of the sub-agent that it called.
+        sessions: ids of the sessions, one per try, of the sub-agent that it called.
+        selected: which of several tries was taken: the data of an event `selected`.
         shown: the result as text, shortened.
+        code: which piece of its run's code called, as `Run.codes_ended` counts them.
     """
 
     number: int
@@ -49,8 +51,10 @@ class RecordedCall:
     result: Any = None
     answerable: bool = False
     error: str = ""
-    session: str | None = None
+    sessions: list[str] = field(default_factory=list)
+    selected: Mapping[str, Any] | None = None
     shown: str = ""
+    code: int = 0
 
     @property
     def key(self) -> str:
@@ -168,13 +172,18 @@ class CutOff:
             if call.number == data.get("call"):
                 call.ended, call.error = True, data.get("error", "")
                 call.shown = data.get("value", "")
-                call.answerable = "result" in data or call.session is not None
+                call.answerable = "result" in data or bool(call.sessions)
                 call.result = data.get("result")
 
     def _on_sub_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         for call in self.calls:
             if call.number == data.get("call"):
-                call.session = data["session"]
+                call.sessions.append(data["session"])
+
+    def _on_selected(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        for call in self.calls:
+            if call.number == data.get("call"):
+                call.selected = data
 
     def _on_observation(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.under_way = False
@@ -193,6 +202,7 @@ _HANDLERS: Mapping[str, Callable[..., None]] = {
     "started": CutOff._on_started,
     "call": CutOff._on_call,
     "sub_session": CutOff._on_sub_session,
+    "selected": CutOff._on_selected,
     "observation": CutOff._on_observation,
     "suspended": CutOff._on_suspended,
     "forked": CutOff._on_forked,

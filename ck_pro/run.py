@@ -89,9 +89,13 @@ class Run:
         self._executor: CodeExecutor | None = None
         self._ended = threading.Event()
         self._children: list[Run] = []
+        self.codes_ended = 0
+        """How often code of this run has ended: calls of it that still run were left behind."""
         if parent is not None:
             with self._lock:
                 parent._children.append(self)
+                if parent.calls.left_behind():
+                    self.cancel.set()
         self.call_model: ModelCalls = ModelCalls(
             self,
             parent.call_model.prefixes if parent is not None else Prefixes(),
@@ -294,6 +298,7 @@ class Run:
         have left a call behind in a thread.
         """
         with self._lock:
+            self.codes_ended += 1
             living = [c for c in self._children if not c._ended.is_set()]
             self._children = []
         for child in living:

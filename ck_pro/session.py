@@ -307,6 +307,8 @@ class AgentSession:
         """An observation with each reference to a sub-agent's session replaced by it."""
         if isinstance(value, list):
             return [self._full(v) for v in value]
+        if isinstance(value, Mapping) and "sel_cands" in value:
+            return {**value, "sel_cands": self._full(value["sel_cands"])}
         if isinstance(value, Mapping) and isinstance(value.get("session"), str):
             child = self.children.get(value["session"])
             return {**value, "session": child.to_dict() if child else None}

@@ -85,6 +85,7 @@ class StopTool(Tool):
 
     name = "stop"
     terminal = True
+    on_resume = "again"
 
     def execute(self, output: str, log: str = "") -> dict[str, str]:
         """End the task.

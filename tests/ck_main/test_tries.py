@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from ck_main.choosing import TryOptions, chosen, grouped
 from ck_main.dataset import Task
-from ck_main.judging import parse_choice, parse_verdict, with_advice
+from ck_main.judging import parse_verdict, with_advice
 from ck_main.rows import RowFile
 from ck_main.runner import RunOptions, TaskRunner
 from ck_pro.exceptions import ConfigError, ModelUnavailable, ParseError
+from ck_pro.sampling import parse_choice
 from ck_pro.session import StopReason
 from ck_pro.testing import ScriptedLLM
 from ck_pro.trajectory.tries import tries_of

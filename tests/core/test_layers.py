@@ -44,6 +44,7 @@ ORDER = [
     "approval",
     "agent_settings",
     "results",
+    "sampling",
     "history",
     "resume",
     "calls",
