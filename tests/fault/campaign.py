@@ -4,12 +4,11 @@
 
 A rule-based model answers over HTTP, the pages come from the demo's site, and the runner, its
 workers, its Chromium, its browser server, Playwright's driver in that and the server's janitor are
-real. They are killed with SIGKILL at random
-moments (of a seed), and the runner is told to stop, by one signal or by two; a runner that ended is
-started again by the same command. Checked at the end: one row per task, the right answers (with
-`--twice` also those of an undisturbed run), rows equal to those made again from the journals, no
-process and no temporary file left, and that the same command once more does nothing. Prints a
-report in JSON; exit code 1 if anything is wrong.
+real. They are killed with SIGKILL at random moments (of a seed), and the runner is told to stop, by
+one signal or by two; a runner that ended is started again by the same command. Checked at the end:
+one row per task, the right answers (with `--twice` also those of an undisturbed run), rows equal to
+those made again from the journals, no process and no temporary file left, and that the same command
+once more does nothing. Prints a report in JSON; exit code 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -63,6 +62,7 @@ class Report:
     calls: int = 0
     kills: list[dict[str, Any]] = field(default_factory=list)
     exit_codes: list[int] = field(default_factory=list)
+    killed: dict[str, int] = field(default_factory=dict)
     attempts: int = 0
     said: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -230,20 +230,22 @@ class Campaign:
 class Killer(threading.Thread):
     """Kills something each time that the model was called a certain number of times.
 
+    The kills are spread over the whole run: after each, the calls that are left are estimated anew,
+    since what was killed makes more of them.
+
     Args:
         campaign: whose runner it follows.
         kinds: what to kill, in order.
-        expected: how many calls there will be, at least.
+        expected: how many calls an undisturbed run makes.
+        workers: tasks at once.
     """
 
-    def __init__(self, campaign: Campaign, kinds: list[str], expected: int, seed: int):
+    def __init__(
+        self, campaign: Campaign, kinds: list[str], expected: int, workers: int, seed: int
+    ):
         super().__init__(name="killer", daemon=True)
         self.campaign, self.random = campaign, random.Random(seed)
-        share = 0.9 * expected / max(1, len(kinds))
-        self.plan = [
-            (round(share * (n + self.random.uniform(0.2, 0.9)) + 0.03 * expected), kind)
-            for n, kind in enumerate(kinds)
-        ]
+        self.kinds, self.expected, self.workers = kinds, expected, workers
         self.calls = 0
         self._called = threading.Condition()
 
@@ -255,12 +257,20 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         """Work the plan off; what cannot be found until the end is not killed."""
-        for after, kind in self.plan:
+        for n, kind in enumerate(self.kinds):
+            share = self._calls_left() / (len(self.kinds) - n)
+            after = self.calls + round(share * self.random.uniform(0.4, 1.2))
             with self._called:
                 while self.calls < after and not self.campaign.ended.is_set():
                     self._called.wait(0.1)
             self.campaign.ended.wait(self.random.uniform(0, LONGEST_DELAY))
             self._kill(kind, after)
+
+    def _calls_left(self) -> float:
+        """How many calls there will still be, at least; tasks under way are half done."""
+        tasks = len(self.campaign.tasks)
+        done = self.campaign.output.read_bytes().count(b"\n") if self.calls else 0
+        return max(0.0, self.expected * (tasks - done - min(self.workers, tasks) / 2) / tasks)
 
     def _kill(self, kind: str, after: int) -> None:
         while not self.campaign.ended.is_set():
@@ -293,11 +303,12 @@ def campaign(given: argparse.Namespace, folder: Path, kills: int) -> Report:
         run = Campaign(folder, tasks, config, model.url, given.workers)
         expected = sum(CALLS_OF_KIND[t["id"].partition("-")[0]] for t in tasks)
         kinds = choose(kills, given.stops if kills else 0, random.Random(given.seed))
-        killers.append(Killer(run, kinds, expected, given.seed))
+        killers.append(Killer(run, kinds, expected, given.workers, given.seed))
         killers[0].start()
         run.run(kills)
         killers[0].join()
         run.report.calls = killers[0].calls
+        run.report.killed = dict(Counter(kill["kind"] for kill in run.report.kills))
         made = len(run.report.kills)
         if made < len(kinds):
             run.report.problems.append(f"only {made} of {len(kinds)} kills and stops were made")
