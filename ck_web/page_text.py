@@ -160,8 +160,8 @@ def _weigher() -> Callable[[Line], int]:
             within.pop()
         if line.role in _SAYING:
             within.append(line.depth)
-        if within or line.id == _SCROLL:
-            return 0
-        return 2 if line.role in _STRUCTURE and not line.name else 1
+        if line.role in _STRUCTURE and not line.name:
+            return 2
+        return 0 if within or line.id == _SCROLL else 1
 
     return weight

@@ -147,7 +147,11 @@ def drag(
     """Drag [id] onto [to_id], to x, y, or by [right, down] pixels."""
     if to_id is not None:
         return f"drag [{id}] to [{to_id}]"
-    return f"drag [{id}] by {_xy(by)}" if by is not None else f"drag [{id}] to {_xy((x, y))}"
+    if by is not None:
+        return f"drag [{id}] by {_xy(by)}"
+    if x is None or y is None:
+        raise ParseError("drag needs to_id, or both x and y, or by=[right, down]")
+    return f"drag [{id}] to {_xy((x, y))}"
 
 
 def upload(id: int, path: str | list[str]) -> str:

@@ -330,8 +330,10 @@ def test_stop_answers_that_are_not_json_are_kept_as_they_are() -> None:
 
 
 def test_points_that_are_none_are_refused_before_they_are_sent() -> None:
-    with pytest.raises(ParseError, match="both numbers"):
+    with pytest.raises(ParseError, match="both x and y"):
         WRITE["drag"](3, x=1)
+    with pytest.raises(ParseError, match="both numbers"):
+        WRITE["wheel"](3, x=1)
     with pytest.raises(ValueError, match="could not convert"):
         WRITE["move"]("left", 1)
 

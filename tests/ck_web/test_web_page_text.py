@@ -58,10 +58,11 @@ def test_what_the_server_says_is_no_element_of_the_page() -> None:
 
 def test_what_says_most_is_told_first() -> None:
     rows = [f"[{n}] link 'Row {n}'" for n in range(20, 26)]
-    after = _page("[3] link 'A'", "[10] list ''", *rows, "[40] alert ''", "\t[41] StaticText 'No'")
+    alert = ("[40] alert ''", "\t[42] list ''", "\t\t[41] StaticText 'No'")
+    after = _page("[3] link 'A'", "[10] list ''", *rows, *alert)
     told = changes_text(changes(_page("[3] link 'A'"), after))
     assert told == (
-        "new on the page: [40] alert ''; [41] StaticText 'No'; [20] link 'Row 20' and 6 more"
+        "new on the page: [40] alert ''; [41] StaticText 'No'; [20] link 'Row 20' and 7 more"
     )
 
 
