@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,7 +97,7 @@ def _line_items(file: BinaryIO) -> Iterator[tuple[int, Any]]:
 
 def _decoded(line: bytes) -> Any:
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as e:
         return UnusableItem("", f"is not UTF-8 at byte {e.start + 1}; save the file as UTF-8")
@@ -119,7 +120,7 @@ def _list_items(content: bytes) -> Iterator[tuple[int, Any]]:
         line = content.count(b"\n", 0, e.start) + 1
         yield line, UnusableItem("", "is not UTF-8; save the file as UTF-8")
         return
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
     space = re.compile(r"\s*")
     at = text.index("[") + 1
     first = True
@@ -153,3 +154,10 @@ def _list_items(content: bytes) -> Iterator[tuple[int, Any]]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):  # a row could not hold it
+        raise ValueError(f"{text} is too large for a number")
+    return number

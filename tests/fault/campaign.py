@@ -27,6 +27,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,7 @@ class Campaign:
         url: of the model.
         workers: tasks at once.
         output: the output; in the folder if None.
+        more: options of the command.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Campaign:
         url: str,
         workers: int,
         output: Path | None = None,
+        more: Sequence[str] = (),
     ):
         self.folder, self.tasks = folder, tasks
         self.output = output or folder / "out.jsonl"
@@ -104,7 +107,7 @@ class Campaign:
             "-w": workers,
         }
         words = [str(word) for pair in options.items() for word in pair]
-        self.command = [sys.executable, "-m", "ck_main.main", *words, "--plain"]
+        self.command = [sys.executable, "-m", "ck_main.main", *words, "--plain", *more]
         self.report = Report(len(tasks))
         self.runner: subprocess.Popen[bytes] | None = None
         self.ended = threading.Event()
@@ -300,9 +303,12 @@ def campaign(given: argparse.Namespace, folder: Path, kills: int) -> Report:
         tasks = make_tasks(given.tasks, site.origin, site.data)
         host = site.origin.partition("://")[2]
         config = {"max_steps": 20, "web_agent": {"max_steps": 20, "web_env": {"allow": [host]}}}
-        run = Campaign(folder, tasks, config, model.url, given.workers)
+        more = ["--ray", "local"] if given.ray else []
+        run = Campaign(folder, tasks, config, model.url, given.workers, more=more)
         expected = sum(CALLS_OF_KIND[t["id"].partition("-")[0]] for t in tasks)
         kinds = choose(kills, given.stops if kills else 0, random.Random(given.seed))
+        if given.only and kills:
+            kinds = given.only.split(",")
         killers.append(Killer(run, kinds, expected, given.workers, given.seed))
         killers[0].start()
         run.run(kills)
@@ -334,6 +340,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="keep everything here; must not exist")
     parser.add_argument("--twice", action="store_true", help="also undisturbed, and compare")
+    parser.add_argument("--only", metavar="KIND,...", help="kill these, once each, in this order")
+    parser.add_argument("--ray", action="store_true", help="the command runs on a Ray of its own")
     given = parser.parse_args()
     become_subreaper()
     with tempfile.TemporaryDirectory(prefix="campaign-") as made:
