@@ -70,6 +70,8 @@ class MultiStepAgent(ActingAgent):
         cut = parent.calls.adopt() if parent is not None and session is None else None
         session = cut.session if cut is not None else session or AgentSession(task)
         if cut is None:
+            if parent is not None:
+                parent.allow_sub_agent()
             if session.steps or session.run is not None:
                 raise InputError("this session has been run; give a fresh one, or none")
             session.task, session.agent = task, self.name

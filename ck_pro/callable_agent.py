@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -13,15 +14,15 @@ from ck_pro.session import AgentSession
 from ck_pro.tool import definition_text, parameters_schema, signature_text
 
 
-class CallableAgent(AgentSettings):
+class CallableAgent(AgentSettings, ABC):
     """The protocol of sub-agents, over `run`."""
 
     sampling: Sampling = Sampling()
     """How often it is run when another agent calls it, and which of the results that one gets."""
 
+    @abstractmethod
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Work on a task to its end and return the session; see `MultiStepAgent.run`."""
-        raise NotImplementedError
 
     def __call__(self, task: str, **kwargs: Any) -> AgentResult:
         """Work on a task and return its result.

@@ -79,7 +79,7 @@ def last_records(session: AgentSession, reason: StopReason, message: str) -> Non
     run: Run = session.run
     try:
         if not session.steps:
-            run.record("step", {})
+            run.record("step", {"taken": False})
         if session.final_results is None:
             found = session.finish or {"output": "", "log": message}
             results = {key: found[key] for key in ("output", "log")}

@@ -234,7 +234,7 @@ def cut_off(events: Iterable[Mapping[str, Any]]) -> tuple[CutOff | None, Used]:
 
 def _count(event: Mapping[str, Any], used: Used) -> None:
     if event["kind"] == "step":
-        used.steps += 1
+        used.steps += event["data"].get("taken", True)  # the one that every row has may be empty
     elif event["kind"] == "model_call":
         usage = event["data"].get("usage", {})
         known = {k: v for k, v in usage.items() if k != "total_tokens"}

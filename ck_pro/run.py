@@ -18,7 +18,7 @@ from ck_pro.calls import Calls
 from ck_pro.cancel import Cancellation, Later
 from ck_pro.config import parts_of
 from ck_pro.environment import Environment
-from ck_pro.exceptions import Cancelled
+from ck_pro.exceptions import Cancelled, LimitReached
 from ck_pro.executor import CodeExecutor, CodeResult, LocalCall
 from ck_pro.history import History
 from ck_pro.journal import Journal
@@ -88,6 +88,7 @@ class Run:
         self.calls = Calls(self, cut_off.next_call if cut_off is not None else 0)
         self._executor: CodeExecutor | None = None
         self._ended = threading.Event()
+        self._without_steps = False
         self._children: list[Run] = []
         self.codes_ended = 0
         """How often code of this run has ended: calls of it that still run were left behind."""
@@ -169,6 +170,20 @@ class Run:
         self.check()
         self.budget.take_step()
         self.record("step", {})
+
+    def allow_sub_agent(self) -> None:
+        """Return if a sub-agent may begin. Where only the steps are used up the first one may: it
+        takes none and its result says so, and the code that called it can still give an answer.
+
+        Raises:
+            Cancelled, LimitReached: see `check`; also where a second one would begin without steps.
+        """
+        try:
+            self.budget.check()
+        except LimitReached as e:
+            if e.reason != "steps" or self._without_steps:
+                raise
+            self._without_steps = True
 
     def fault(self, error: Exception) -> str:
         """Record a fault of the model's own; returns what it reads of it."""
