@@ -7,6 +7,7 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from enum import IntEnum
+from pathlib import Path
 
 import click
 
@@ -21,6 +22,18 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]
 def without_controls(text: str) -> str:
     """A line of text from models or pages without what would steer a terminal."""
     return _CONTROLS.sub("\ufffd", text)
+
+
+def require_folder(path: Path) -> None:
+    """Return if a path is a folder, where journals may be.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not path.exists():
+        raise InputError(f"cannot read {path}: No such file or directory")
+    if not path.is_dir():
+        raise InputError(f"{path} is a file: name the folder of a run or of a task, with journals")
 
 
 class ExitCode(IntEnum):

@@ -18,7 +18,7 @@ from ck_pro.journal import (
     has_ended,
 )
 from ck_pro.journal.packed import LEVEL, require_zstd
-from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, run_command
+from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, require_folder, run_command
 
 EPILOG = """
 \b
@@ -78,6 +78,7 @@ def _journals_below(folder: Path) -> Iterator[Path]:
     Raises:
         InputError: there is none.
     """
+    require_folder(folder)
     names = (EVENTS_FILE, COMPRESSED_FILE)
     found = {p.parent for name in names for p in folder.rglob(name)}
     ours = [f for f in sorted(found) if WORK_FOLDER not in f.relative_to(folder).parts]
@@ -109,10 +110,8 @@ def _unpack(journal: Path, totals: Totals) -> None:
 def _said(totals: Totals, undo: bool) -> str:
     kept = "plain already" if undo else "of runs that have not ended, left as they are"
     small, large = sorted((max(1, totals.before), max(1, totals.after)))
-    parts = [
-        f"{totals.done:,} journals: {totals.before:,} bytes, now {totals.after:,} "
-        f"({large / small:.1f} : 1)"
-    ]
+    sizes = f": {totals.before:,} bytes, now {totals.after:,} ({large / small:.1f} : 1)"
+    parts = [f"{totals.done:,} journals{sizes if totals.done else ' to do'}"]
     if totals.kept:
         parts.append(f"{totals.kept:,} {kept}")
     if totals.failed:

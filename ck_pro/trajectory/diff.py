@@ -13,10 +13,10 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from ck_pro.exceptions import InputError
+from ck_pro.exceptions import CKError, InputError
 from ck_pro.trajectory.commands import ExitCode, run_command, without_controls
 from ck_pro.trajectory.compare import Difference, first_difference
-from ck_pro.trajectory.sources import Problem, Record, check_inputs, record_index
+from ck_pro.trajectory.sources import Problem, Record, check_inputs, record_index, unreadable
 from ck_pro.trajectory.tries import Try, status_of, tries_of
 
 EPILOG = """
@@ -36,6 +36,7 @@ Exit codes:
   2    the command line or an input cannot be used
   3    nothing parts, but some lines or journals cannot be read
 """
+_Read = Callable[[], Record | Problem]
 _STYLES = {"-": "red", "+": "green", "@": "cyan"}
 
 
@@ -106,30 +107,47 @@ def compare_runs(
         if ids and task_id not in ids:
             continue
         if task_id not in of_b:
-            found.only_a.append(task_id)
+            _note_alone(found, found.only_a, task_id, read)
             continue
-        _compare_task(found, task_id, (read(), of_b[task_id]()), exact, tell)
-    found.only_b = [i for i in of_b if i not in of_a and (not ids or i in ids)]
+        _compare_task(found, task_id, (_all(read), _all(of_b[task_id])), exact, tell)
+    for task_id, read in of_b.items():
+        if task_id not in of_a and (not ids or task_id in ids):
+            _note_alone(found, found.only_b, task_id, read)
     return found
+
+
+def _all(reads: Sequence[_Read]) -> list[Record | Problem]:
+    return [read() for read in reads]
+
+
+def _note_alone(found: Comparison, alone: list[str], task_id: str, reads: Sequence[_Read]) -> None:
+    """Note a task that only one of the two has, or what cannot be read and may be any task."""
+    problems = [record for record in _all(reads) if isinstance(record, Problem)]
+    found.problems += problems
+    if len(problems) < len(reads):
+        alone.append(task_id)
 
 
 def _compare_task(
     found: Comparison,
     task_id: str,
-    records: tuple[Record | Problem, Record | Problem],
+    records: tuple[Sequence[Record | Problem], Sequence[Record | Problem]],
     exact: bool,
     tell: Callable[[str, int, Difference | None], None],
 ) -> None:
-    tries: list[list[Try]] = []
-    for record in records:
-        if isinstance(record, Problem):
-            found.problems.append(record)
-            return
-        try:
-            tries.append(tries_of(record.where, {**record.row, "eval": None}))
-        except InputError as e:
-            found.problems.append(Problem(record.where, str(e)))
-            return
+    tries: tuple[list[Try], list[Try]] = ([], [])
+    for side, of_side in zip(records, tries, strict=True):
+        for record in side:
+            if isinstance(record, Problem):
+                found.problems.append(record)
+                return
+            try:
+                row = {**record.row, "eval": None}
+                of_side += tries_of(record.where, row, on_disk=record.on_disk)
+            except InputError as e:
+                found.problems.append(Problem(record.where, str(e)))
+                return
+        of_side.sort(key=lambda t: t.number)
     parted = False
     try:
         for number, difference in _tries(tries[0], tries[1], exact):
@@ -137,9 +155,9 @@ def _compare_task(
             if difference is not None:
                 found.parted.append((task_id, number, difference))
             tell(task_id, number, difference)
-    except (AttributeError, TypeError, KeyError) as e:
+    except (CKError, AttributeError, TypeError, KeyError) as e:
         wheres = " or ".join(t[0].where for t in tries)
-        found.problems.append(Problem(wheres, f"not an output row: {e}"))
+        found.problems.append(Problem(wheres, unreadable(e)))
         return
     if not parted:
         found.same.append(task_id)
@@ -148,8 +166,13 @@ def _compare_task(
 def _tries(
     a: Sequence[Try], b: Sequence[Try], exact: bool
 ) -> Iterator[tuple[int, Difference | None]]:
-    for number, (x, y) in enumerate(zip(a, b, strict=False)):
-        yield number, first_difference(x.session, y.session, exact=exact)
+    if len(a) == len(b):
+        pairs = list(zip(a, b, strict=True))
+    else:
+        of_b = {t.number: t for t in b}
+        pairs = [(t, of_b[t.number]) for t in a if t.number in of_b]
+    for x, y in pairs:
+        yield x.number, first_difference(x.session, y.session, exact=exact)
     if len(a) != len(b):
         counts = [f"{len(t)} tries, the last {status_of(t[-1].session)}" for t in (a, b)]
         yield min(len(a), len(b)), Difference("the task", None, "", "tries", *counts)

@@ -221,6 +221,8 @@ def report_table(report: Report, settings: ExportSettings) -> Table:
         table.add_row("not readable, left out", f"{report.problems:,}", style="yellow")
     if report.unfinished:
         table.add_row("journals of unfinished runs, left out", f"{report.unfinished:,}")
+    if report.aside:
+        table.add_row("attempts that were begun anew, left out", f"{report.aside:,}")
     table.add_row(f"{unit} in", f"{report.calls_in:,}", style="bold")
     for name, count in report.dropped.most_common():
         table.add_row(f"  dropped: {name}", f"{count:,}")

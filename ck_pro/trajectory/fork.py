@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import click
 from ck_pro.exceptions import ConfigError, InputError, JournalError
 from ck_pro.journal import FORKED, Journal, is_journal, journal_folders, read_events
 from ck_pro.model.targets import check_target
-from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, run_command
+from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, require_folder, run_command
 from ck_pro.trajectory.images import OutputError
 
 EPILOG = """
@@ -52,6 +54,7 @@ class Fork:
         steps: of the old run's main session.
         events: taken over.
         files: of the working folder taken over.
+        task_folder: what the runner calls the folder of this task.
     """
 
     folder: Path
@@ -59,6 +62,7 @@ class Fork:
     steps: int
     events: int
     files: int
+    task_folder: str
 
 
 def events_before(events: Iterable[Mapping[str, Any]], step: int) -> Iterator[Mapping[str, Any]]:
@@ -112,13 +116,14 @@ def fork_run(
         raise OutputError(str(e)) from None
     finally:
         _discard(partial)
-    return Fork(to, made.task_id, made.steps, made.events, files)
+    return replace(made, folder=to, files=files)
 
 
 def _check_origin(origin: Path) -> None:
+    require_folder(origin)
     if is_journal(origin):
         return
-    found = journal_folders(origin) if origin.is_dir() else []
+    found = journal_folders(origin)
     hint = f"; name one of its journals, such as {found[0]}" if found else ""
     raise InputError(f"{origin}: no journal in it{hint}")
 
@@ -144,7 +149,14 @@ def _write(origin: Path, at: int, to: Path, reply: str | None) -> Fork:
         if reply is not None:
             data["reply"] = reply
         journal.append(FORKED, sid=main, i=at, data=data)
-    return Fork(to, task_id, steps, count, 0)
+    return Fork(to, task_id, steps, count, 0, _task_folder(origin))
+
+
+def _task_folder(origin: Path) -> str:
+    """The name of a task's folder, of a try or an attempt that was moved aside in it, too."""
+    folder = origin.resolve()
+    inner = re.fullmatch(r"(try|attempt)-\d+", folder.name) is not None
+    return folder.parent.name if inner else folder.name
 
 
 def _copy_work(origin: Path, to: Path) -> int:
@@ -201,15 +213,21 @@ def report_lines(made: Fork, at: int, model: str | None, *, edited: bool) -> lis
     """What was done, and how to go on."""
     files = f", {made.files} files of its working folder" if made.files else ""
     first = "your reply" if edited else "a new reply"
-    out = made.folder.parent
+    folder = made.folder.resolve()
+    output = Path(f"{folder.parent}.jsonl")
+    if not made.folder.is_absolute():
+        output = Path(os.path.relpath(output))
     command = ["python", "-m", "ck_main.main", "-i", "TASKS"]
-    command += ["--ids", made.task_id or made.folder.name, "-o", f"{out}.jsonl"]
+    command += ["--ids", made.task_id or made.folder.name, "-o", str(output)]
     command += ["-m", model or "MODEL"]
-    return [
+    lines = [
         f"{made.folder}: {made.events} events{files}; step {at} of {made.steps} comes next, "
         f"with {first}",
         f"go on: {shlex.join(command)}",
     ]
+    if folder.name != made.task_folder:
+        lines.insert(1, f"rename it to {made.task_folder}, where the runner looks for that task")
+    return lines
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -75,6 +75,7 @@ class Report:
         runs: rows and journals found.
         problems: of these, what could not be read.
         unfinished: of these, journals whose runs have not ended.
+        aside: journals beside these, of attempts that the runner moved aside.
         calls_in: model calls found; tries, for formats of whole runs.
         dropped: of these, by the filter or the reason.
         calls_used: the others: of each, its row was written; for `dpo`, a pair of its prompt.
@@ -87,6 +88,7 @@ class Report:
     runs: int = 0
     problems: int = 0
     unfinished: int = 0
+    aside: int = 0
     calls_in: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     calls_used: int = 0

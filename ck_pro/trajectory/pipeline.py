@@ -9,11 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ck_pro.exceptions import CKError, InputError, JournalError
+from ck_pro.exceptions import CKError, InputError
 from ck_pro.model import estimate_tokens
 from ck_pro.trajectory import formats, schema
 from ck_pro.trajectory.atif import trajectory_of
-from ck_pro.trajectory.big_json import NotJsonError
 from ck_pro.trajectory.calls import Call, Unusable, calls_of, each_call
 from ck_pro.trajectory.chat import MessageError
 from ck_pro.trajectory.ckpro import ckpro_row
@@ -22,7 +21,7 @@ from ck_pro.trajectory.formats import Builder, Layout
 from ck_pro.trajectory.images import ImageFolder, OutputError
 from ck_pro.trajectory.job import PREFERENCES, RUN_FORMATS, ExportSettings, Report
 from ck_pro.trajectory.sharegpt import sharegpt_rows, write_info
-from ck_pro.trajectory.sources import Problem, read_records
+from ck_pro.trajectory.sources import Problem, journals_aside, read_records, unreadable
 from ck_pro.trajectory.survey import BestTries, Kinds, Replies
 from ck_pro.trajectory.tries import Try, tries_of
 from ck_pro.trajectory.writers import JsonFolderWriter, JsonLinesWriter, ParquetWriter, Writer
@@ -96,6 +95,7 @@ class _Export:
         return self.report
 
     def _finish(self, writer: Writer) -> None:
+        self.report.aside = sum(map(journals_aside, self.settings.inputs))
         self.report.files, self.report.images = writer.files, self.folder.written
         if self.settings.format == "sharegpt":
             has_images = "images" in self.kinds and self.settings.image_mode != "drop"
@@ -152,7 +152,7 @@ class _Export:
                     if reason:
                         dropped[reason] += 1
             except _UNREADABLE as e:
-                self._problem(Problem(attempt.where, _not_a_row(e)), counting)
+                self._problem(Problem(attempt.where, unreadable(e)), counting)
 
     def _choose(self) -> None:
         """The pass for `best`: which tries are the best of their tasks, the filters passed."""
@@ -270,7 +270,7 @@ class _Export:
             except OutputError:
                 raise
             except _UNREADABLE as e:
-                self._problem(Problem(attempt.where, _not_a_row(e)), True)
+                self._problem(Problem(attempt.where, unreadable(e)), True)
                 refusal = "not readable"
             if refusal is not None:
                 self.report.dropped[refusal] += 1
@@ -297,10 +297,3 @@ class _Export:
         self.report.prompt_tokens += sum(prompt for prompt, _ in calls)
         self.report.reply_tokens += sum(reply for _, reply in calls)
         return None
-
-
-def _not_a_row(error: Exception) -> str:
-    """What is wrong with an input whose faults show only when it is gone through."""
-    if isinstance(error, JournalError | NotJsonError):
-        return str(error)
-    return f"not an output row: {error}"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import InputError, JournalError
-from ck_pro.journal import EVENTS_FILE, journal_folders, read_events
+from ck_pro.journal import EVENTS_FILE, is_journal, journal_folders, read_events
 from ck_pro.session import Status, sessions_from_events
 from ck_pro.trajectory.big_json import JsonFile, NotJsonError, is_list, open_json
 from ck_pro.trajectory.parked import ParkedTexts
@@ -62,6 +62,13 @@ class Problem:
         return f"{self.where}: {self.text}"
 
 
+def unreadable(error: Exception) -> str:
+    """What is wrong with a row whose faults show only when it is gone through."""
+    if isinstance(error, JournalError | NotJsonError):
+        return str(error)
+    return f"not an output row: {error}"
+
+
 def check_inputs(paths: Sequence[Path]) -> None:
     """Find out before any work whether there is something to read.
 
@@ -79,6 +86,13 @@ def check_inputs(paths: Sequence[Path]) -> None:
                 path.open("rb").close()
         except OSError as e:
             raise InputError(f"cannot read {path}: {e.strerror}") from None
+
+
+def journals_aside(path: Path) -> int:
+    """How many journals of a run `read_records` passes over: attempts that the runner moved aside,
+    to begin a task anew, in `attempt-N` (each can be read by its own name)."""
+    levels = ("attempt-*", "*/attempt-*", "*/*/attempt-*")
+    return sum(is_journal(p) for level in levels for p in path.glob(level))
 
 
 def read_records(paths: Sequence[Path], *, light: bool = False) -> Iterator[Record | Problem]:
@@ -100,25 +114,23 @@ def read_records(paths: Sequence[Path], *, light: bool = False) -> Iterator[Reco
             yield _row_of_journal(folder, light)
 
 
-def record_index(path: Path) -> dict[str, Callable[[], Record | Problem]]:
-    """How to read each row of one input, by the id of its task; of two lines with one id the
-    last, while several tries of a task are told apart.
+def record_index(path: Path) -> dict[str, list[Callable[[], Record | Problem]]]:
+    """How to read each row of one input, by the id of its task: of a folder the rows of all tries,
+    of several lines with one id the last.
 
     Runs that have not ended are read too. Only ids are kept in memory.
     """
-    found: dict[str, Callable[[], Record | Problem]] = {}
+    found: dict[str, list[Callable[[], Record | Problem]]] = {}
     if path.is_dir():
         for folder in journal_folders(path):
-            key = _id_of_journal(folder)
-            while key in found:  # tries of one task
-                key = f"{key}/{folder.name}"
-            found[key] = partial(_row_of_journal, folder, False, unfinished=True)
+            read = partial(_row_of_journal, folder, False, unfinished=True)
+            found.setdefault(_id_of_journal(folder), []).append(read)
         return found
     for line in _lines(path):
         record = _row_of_line(path, line)
         known = record.row.get("id") if isinstance(record, Record) else None
         key = f"line {line.number}" if known is None else str(known)
-        found[key] = partial(_row_at, path, line)
+        found[key] = [partial(_row_at, path, line)]
     return found
 
 

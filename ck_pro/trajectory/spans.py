@@ -14,7 +14,7 @@ import requests
 
 from ck_pro.exceptions import InputError, JournalError
 from ck_pro.journal import journal_folders, read_events
-from ck_pro.trajectory.commands import ExitCode, run_command
+from ck_pro.trajectory.commands import ExitCode, require_folder, run_command
 from ck_pro.trajectory.images import OutputError
 from ck_pro.trajectory.otlp import JsonEmitter, traces_data
 from ck_pro.trajectory.span_maker import SpanMaker
@@ -120,6 +120,7 @@ class _Traces:
 
 def _folders(runs: Sequence[Path]) -> Iterator[Path]:
     for run in runs:
+        require_folder(run)
         try:
             found = journal_folders(run)
         except OSError as e:

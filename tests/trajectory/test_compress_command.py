@@ -9,7 +9,7 @@ import pytest
 from sample_runs import Samples
 
 from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE, Journal
-from ck_pro.trajectory import compress, export
+from ck_pro.trajectory import compress, export, spans
 
 
 @pytest.fixture
@@ -86,3 +86,12 @@ def test_a_broken_journal_is_said_and_left(
     assert compress.main([str(run_folder)]) == 3
     assert "line 1: not JSON" in capsys.readouterr().err
     assert (run_folder / "capital" / COMPRESSED_FILE).exists()
+
+
+def test_a_file_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rows.jsonl").write_text("{}")
+    for command in (compress.main, spans.main):
+        assert command([str(tmp_path / "rows.jsonl")]) == 2
+        assert "rows.jsonl is a file: name the folder of a run" in capsys.readouterr().err
+        assert command([str(tmp_path / "none")]) == 2
+        assert "none: No such file or directory" in capsys.readouterr().err

@@ -202,6 +202,16 @@ def test_what_cannot_be_compared(tmp_path: Path, content: str | None, code: int)
     assert diff.main([*args, str(other)]) == code
 
 
+def test_what_cannot_be_read_is_no_task_of_its_own(tmp_path: Path, capsys: Any) -> None:
+    args = _files(tmp_path, a=_row("x", _run()))
+    other = tmp_path / "b"
+    other.write_bytes(b"\x89PNG\n" + (tmp_path / "a").read_bytes())
+    assert diff.main([*args, str(other)]) == 3
+    said = capsys.readouterr()
+    assert said.out == "x: the same\n1 task compared: 0 parted\n"
+    assert said.err == f"{other}, line 1: not UTF-8 (left out)\n"
+
+
 def test_the_samples_parts_are_read(samples: Samples) -> None:
     """The test's own check: sample rows have what the comparison walks over."""
     row = next(r for r in read_lines(samples.good) if r["id"] == "capital")

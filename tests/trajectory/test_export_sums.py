@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sample_runs import data_url, read_lines
 
 from ck_main import judging
+from ck_pro import sampling
 from ck_pro.trajectory.export import main
 from ck_pro.trajectory.filters import JUDGES, FilterSettings
 from ck_pro.trajectory.job import FORMATS, ExportSettings, Report
@@ -146,7 +147,7 @@ def test_good_sub_sessions_of_a_failed_run_can_be_had_alone(tmp_path: Path) -> N
 
 
 def test_calls_about_a_try_stay_out_unless_asked_for(tmp_path: Path, capsys: Any) -> None:
-    assert (judging.JUDGE, judging.REFLECT, judging.CHOOSE) == JUDGES
+    assert (judging.JUDGE, judging.REFLECT, sampling.CHOOSE) == JUDGES
     asked = [
         {"phase": p, "llm_input": [{"role": "user", "content": p}], "llm_output": p}
         for p in (*JUDGES, "tool:ask_llm")

@@ -90,6 +90,19 @@ def test_the_command_says_how_to_go_on(
     assert "is there already; name another folder" in capsys.readouterr().err
 
 
+def test_the_runner_looks_for_a_fork_by_its_name(
+    origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    here = tmp_path / "runs" / "b"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    shutil.copytree(origin, tmp_path / "sum" / "try-2")
+    assert fork.main([str(tmp_path / "sum" / "try-2"), "--at", "1", "--to", "other"]) == 0
+    _, rename, command = capsys.readouterr().out.splitlines()
+    assert rename == "rename it to sum, where the runner looks for that task"
+    assert command.endswith("--ids capital -o ../b.jsonl -m MODEL")
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -99,7 +112,8 @@ def test_the_command_says_how_to_go_on(
         ({"-m": "gtp:x"}, "call_target 'gtp:x' is not known"),
         ({"--at": "-1"}, "--at"),
         ({"": "old"}, "old: no journal in it; name one of its journals, such as old/capital"),
-        ({"": "missing"}, "missing: no journal in it"),
+        ({"": "missing"}, "cannot read missing: No such file or directory"),
+        ({"": "empty.txt"}, "empty.txt is a file: name the folder of a run or of a task"),
     ],
 )
 def test_what_cannot_be_forked(
