@@ -9,6 +9,7 @@ from typing import Any
 from ck_pro.events import Action, FinishAction, ToolCall
 from ck_pro.exceptions import ParseError
 from ck_pro.language.base import AgentLanguage
+from ck_pro.language.parsing import was_cut_off
 from ck_pro.language.prompt import Message
 from ck_pro.tool import function_schema
 
@@ -26,6 +27,8 @@ class FunctionCallingLanguage(AgentLanguage):
     def parse(self, reply: str) -> list[Action]:
         """One `ToolCall` for each call of the reply, in order."""
         calls = getattr(reply, "tool_calls", None) or []
+        if not calls and was_cut_off(reply):
+            raise ParseError("The reply was cut off at its greatest length. Write less at a time.")
         if not calls:
             if not reply.strip():
                 raise ParseError("The reply is empty. Call a function, or give the answer.")
@@ -33,8 +36,10 @@ class FunctionCallingLanguage(AgentLanguage):
         return [self._call(c) for c in calls]
 
     @staticmethod
-    def _call(call: Mapping[str, Any]) -> ToolCall:
-        function = call.get("function", call)
+    def _call(call: Any) -> ToolCall:
+        function = call.get("function", call) if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping):
+            raise ParseError(f"A call of the reply cannot be read: {str(call)[:200]}")
         arguments = function.get("arguments") or {}
         if isinstance(arguments, str):
             try:

@@ -8,7 +8,7 @@ from typing import Any
 from ck_pro.events import Action, CodeAction
 from ck_pro.exceptions import ParseError
 from ck_pro.language.base import AgentLanguage
-from ck_pro.language.parsing import parse_thought_code
+from ck_pro.language.parsing import parse_thought_code, was_cut_off
 from ck_pro.language.prompt import Message
 
 
@@ -18,8 +18,18 @@ class CodeLanguage(AgentLanguage):
     name = "code"
 
     def parse(self, reply: str) -> list[Action]:
-        """One `CodeAction` with all the code of the reply."""
+        """One `CodeAction` with all the code of the reply.
+
+        Raises:
+            ParseError: there is none, or only the beginning of it: half a piece of code is not run.
+        """
         parsed = parse_thought_code(reply)
+        last_line = parsed["code"].rstrip().rpartition("\n")[2].strip()
+        if was_cut_off(reply) and reply.rstrip().endswith(last_line):  # no fence after the code
+            raise ParseError(
+                "The reply was cut off at its greatest length, and its code was not run. Write "
+                "less at a time."
+            )
         if not parsed["code"].strip():
             raise ParseError(
                 "The reply holds no code. Write your thought, then one block of Python between "

@@ -29,6 +29,11 @@ def parse_thought_code(reply: str) -> dict[str, str]:
     return {"thought": _THOUGHT.sub("", prose).strip(), "code": code}
 
 
+def was_cut_off(reply: str) -> bool:
+    """Whether the service ended the reply at its greatest length (`max_tokens`)."""
+    return getattr(reply, "finish_reason", "") == "length"
+
+
 def _before_code(reply: str, code: str) -> str:
     """The reply up to the fence, or the tag, that opens its code."""
     if not code.strip():

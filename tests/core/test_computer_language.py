@@ -397,7 +397,7 @@ REFUSAL = {"type": "message", "content": [{"type": "refusal", "refusal": "I won'
     [
         (200, {"error": {"code": "server_error", "message": "oops"}}, "Transient", "oops"),
         (200, {"error": {"code": "invalid_prompt", "message": "bad"}}, "ModelRefused", "bad"),
-        (200, {"status": "failed"}, "Transient", "HTTP 500"),
+        (200, {"status": "failed"}, "Transient", "status 'failed'"),
         (429, {"error": {"message": "slow down"}}, "Transient", "slow down"),
         (404, {"error": {"message": "no route"}}, "ModelRefused", "no route"),
         (200, {"choices": []}, "ModelRefused", "none of the Responses API"),

@@ -16,6 +16,7 @@ from ck_pro.language import (
     parse_literal,
     parse_thought_code,
 )
+from ck_pro.model import Reply
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,36 @@ def test_function_calls() -> None:
     Reply.tool_calls = [{"function": {"name": "f", "arguments": "{"}}]
     with pytest.raises(ParseError, match="arguments of f"):
         language.parse(Reply(""))
+
+
+@pytest.mark.parametrize("call", ["x", None, {"function": None}, {"function": "f"}])
+def test_a_call_that_is_none(call: object) -> None:
+    with pytest.raises(ParseError, match="cannot be read"):
+        FunctionCallingLanguage().parse(Reply("", tool_calls=[call]))
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("go\n```python\nprint(1)\nprint(2", False),
+        ("go\n```python\nprint(1)\n", False),
+        ("just thinking, at great", False),
+        ("go\n```python\nprint(1)\n```", True),
+        ("go\n```python\nprint(1)\n```\nThis prints", True),
+    ],
+)
+def test_half_a_piece_of_code_is_not_run(text: str, whole: bool) -> None:
+    reply = Reply(text, finish_reason="length")
+    if whole:
+        assert CodeLanguage().parse(reply) == CodeLanguage().parse(text)
+        return
+    with pytest.raises(ParseError, match="cut off"):
+        CodeLanguage().parse(reply)
+
+
+def test_half_an_answer_ends_nothing() -> None:
+    with pytest.raises(ParseError, match="cut off"):
+        FunctionCallingLanguage().parse(Reply("The answer is", finish_reason="length"))
 
 
 def test_prompts_grow_at_their_end_only() -> None:
