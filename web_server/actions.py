@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from web_server import actions_input, actions_page
+from web_server import actions_input, actions_mouse, actions_page
 from web_server.contract import ACTION_NAMES, PerformAction
 from web_server.doing import Doing
 from web_server.errors import BadRequest
@@ -18,20 +18,21 @@ from web_server.view import one_line
 Action = Callable[[Doing], Coroutine[Any, Any, str]]
 
 ACTIONS: dict[str, Action] = {
-    "click": actions_input.click,
+    "click": actions_mouse.click,
     "clear": actions_input.clear,
     "select": actions_input.select,
-    "hover": actions_input.hover,
+    "hover": actions_mouse.hover,
     "press": actions_input.press,
-    "drag": actions_input.drag,
+    "drag": actions_mouse.drag,
     "upload": actions_input.upload,
     "check": actions_input.check,
     "uncheck": actions_input.uncheck,
-    "click_at": actions_input.click_at,
-    "double_click_at": actions_input.double_click_at,
-    "move": actions_input.move,
-    "drag_path": actions_input.drag_path,
-    "wheel": actions_input.wheel,
+    "click_at": actions_mouse.click_at,
+    "double_click_at": actions_mouse.double_click_at,
+    "move": actions_mouse.move,
+    "drag_path": actions_mouse.drag_path,
+    "wheel": actions_mouse.wheel,
+    "select_text": actions_mouse.select_text,
     "type_text": actions_input.type_text,
     "type": actions_input.type_text_into,
     "select_option": actions_input.select,

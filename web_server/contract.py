@@ -51,6 +51,7 @@ NEW_ACTIONS = (
     "move",
     "drag_path",
     "wheel",
+    "select_text",
     "type_text",
     "goforward",
     "new_tab",
@@ -184,12 +185,16 @@ class PerformAction(PageRequest, ObserveOptions):
         needEnter: press Enter after `type`.
         keys: for `press`, a chord such as "Control+a" (or several); for `click_at`, `drag_path`,
             `move` and `wheel` the modifiers that are held meanwhile.
-        path: points for `drag_path`, in CSS pixels of the viewport.
+        path: points for `drag_path`, in CSS pixels of the viewport; with `targetId` from the left
+            top corner of that element.
         files: for `upload`.
-        x, y: a point of the viewport (`click_at`, `move`, `wheel`, whose default is its middle),
+        x, y: a point of the viewport (`click_at`, `move`, `drag`, `wheel`, whose default is its
+            middle); with `targetId`, for the first two, of that element from its left top corner;
             or how far to scroll (`scroll_in`).
-        deltaX, deltaY: how far `wheel` turns, in CSS pixels, right and down.
-        text: what to type, find, scroll to or wait for.
+        deltaX, deltaY: how far `wheel` turns, and how far from where it is `drag` drags an
+            element, in CSS pixels, right and down.
+        text: what to type, find, scroll to, wait for or, for `select_text`, select: a quotation,
+            within the element `targetId` if there is one; without a text all of that element.
         values: option labels or values for `select_option`.
         timeout: milliseconds, for `wait` and `wait_for`.
         toId: the element on which a `drag` ends.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from web_server.contract import PerformAction
 from web_server.errors import BadRequest
 from web_server.page import Tab
 from web_server.session import Session
 from web_server.surface import Surface
+
+_MEANT_TO_CHANGE = frozenset({"click", "click_at", "double_click_at", "press", "drag", "drag_path"})
+"""Actions that tell when nothing came of them."""
 
 
 @dataclass
@@ -39,7 +43,36 @@ class Doing:
         x, y = self.request.x, self.request.y
         if x is None or y is None:
             raise BadRequest(f"{self.request.actionName} needs x and y, in pixels of the viewport")
+        return self.within_view(x, y)
+
+    def within_view(self, x: float, y: float) -> tuple[float, float]:
+        """The point itself.
+
+        Raises:
+            BadRequest: it is outside of the viewport.
+        """
         width, height = self.session.viewport
         if not (0 <= x < width and 0 <= y < height):
             raise BadRequest(f"({x:g}, {y:g}) is outside of the viewport, {width} x {height}")
         return x, y
+
+
+class Before:
+    """What was counted before an action, to tell what it changed."""
+
+    def __init__(self, session: Session, action: str) -> None:
+        self._events = len(session.events)
+        self._dialogs = len(session.dialogs)
+        self._telling = action in _MEANT_TO_CHANGE
+
+    def message(self, said: str, session: Session, tab: Tab, settled: dict[str, Any]) -> str:
+        """One line: what was done, and what came of it."""
+        results = [*session.dialogs[self._dialogs :], *session.events[self._events :]]
+        if settled.get("navigated"):
+            results.append(f"the page is now {tab.url()}")
+        elif settled.get("changed"):
+            results.append("the page changed")
+        elif self._telling and not results:
+            results.append("nothing changed")
+        results = [line for line in results if said not in line]
+        return "; ".join(part for part in [said, *results] if part)

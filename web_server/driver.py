@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,11 @@ from playwright.async_api import Error
 
 from web_server.actions import UNSETTLED, action_of
 from web_server.contract import ObserveOptions, PerformAction
-from web_server.doing import Doing
+from web_server.doing import Before, Doing
 from web_server.downloads import wire_parts
-from web_server.errors import BadRequest, Busy, Conflict, NotFound, ServerError
+from web_server.errors import BadRequest, Conflict, NotFound, ServerError
 from web_server.hands import element_number
+from web_server.keeper import SETTLE_SECONDS, Keeper
 from web_server.looking import capture_all, observe, round_name
 from web_server.observe import ElementGone
 from web_server.page import Tab, protocol_reason
@@ -29,24 +28,15 @@ from web_server.session import Session
 from web_server.surface import PageHung, PageLost, Surface
 from web_server.view import blank_observation
 
-LOCK_SECONDS = 60.0
 ACTION_SECONDS = 15.0
 """How long the input events of one action may take, beyond the waiting that it asks for."""
-SETTLE_SECONDS = 60.0
 OBSERVE_SECONDS = 20.0
-DOWNLOAD_SECONDS = 10.0
-DOWNLOAD_BEGIN_SECONDS = 1.0
-"""How long a navigation that seems to have become a download may take to say so."""
-MAX_ROUNDS = 300
 _LOST = "the page crashed or stopped answering during the action"
-_MEANT_TO_CHANGE = frozenset({"click", "click_at", "double_click_at", "press", "drag", "drag_path"})
 _IN_PARTS = frozenset(
     {"type", "type_text", "clear", "drag", "drag_path", "upload", "select", "select_option"}
 )
 """Actions that may stay half done: they fail when the page is lost in the middle of them."""
 _TRAVELLING = frozenset({"goto", "restart", "new_tab"})
-_FULL_PAGE_LIMIT = 16_000
-_JPEG_QUALITY = 70
 
 
 class Driver:
@@ -58,66 +48,7 @@ class Driver:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._background: set[asyncio.Task[None]] = set()
-
-    @asynccontextmanager
-    async def _session(self, browser_id: str) -> AsyncIterator[Session]:
-        """The session of that id, alive and for us alone.
-
-        Raises:
-            NotFound: there is no such browser.
-            Busy: another request holds it for too long.
-        """
-        lease = self._pool.find(browser_id)
-        session = lease.session
-        session.used = time.time()
-        try:
-            await asyncio.wait_for(session.lock.acquire(), LOCK_SECONDS)
-        except asyncio.TimeoutError:
-            raise Busy("another request is still at work on this browser: try again") from None
-        try:
-            self._pool.find(browser_id)
-            browser = await self._pool.engine.browser()
-            if session.browser is not browser:
-                await session.rebuild(browser)
-            yield session
-        except (Error, PageLost, PageHung):
-            if lease.closing:
-                raise NotFound("the browser was closed meanwhile") from None
-            raise
-        finally:
-            session.used = time.time()
-            session.lock.release()
-
-    async def _ensure(self, session: Session, tab: Tab) -> None:
-        """Bring back a tab whose page is gone."""
-        for attempt in (1, 2):
-            if session.closed:
-                raise PageLost
-            try:
-                browser = await self._pool.engine.browser()
-                if session.browser is not browser:
-                    await session.rebuild(browser)
-                elif tab.surface.lost:
-                    await session.revive(tab, "the page crashed")
-                    await self._settle(session, tab)
-                return
-            except Error:
-                # Chromium may have died under it, which shows only when it is asked.
-                if attempt == 2 or await self._pool.engine.alive():
-                    raise
-
-    async def _recover(self, session: Session, tab: Tab, problem: Exception) -> None:
-        """After a crash or a hang: make the tab usable again, and tell of it."""
-        if session.closed:
-            raise PageLost
-        if isinstance(problem, PageHung) and not tab.surface.lost:
-            if await tab.surface.unhang():
-                session.note("a script of the page ran too long and was stopped", loud=True)
-                return
-            await session.revive(tab, "the page did not answer")
-            return
-        await self._ensure(session, tab)
+        self._keeper = Keeper(pool)
 
     # --- requests ---
 
@@ -125,7 +56,7 @@ class Driver:
         """A new page at `url`: its id, and what it looks like if `options` are given."""
         if not url.strip():
             raise BadRequest("openPage needs url")
-        async with self._session(browser_id) as session:
+        async with self._keeper.session(browser_id) as session:
             tab = await session.open_tab(url)
             await self._travel(session, tab, url)
             return tab.id, await self._view(session, tab, options)
@@ -136,9 +67,9 @@ class Driver:
         """Navigate a page: what happened, and what it looks like if `options` are given."""
         if not url.strip():
             raise BadRequest("gotoUrl needs targetUrl")
-        async with self._session(browser_id) as session:
+        async with self._keeper.session(browser_id) as session:
             tab = session.tab(page_id)
-            await self._ensure(session, tab)
+            await self._keeper.ensure(session, tab)
             message = await self._travel(session, tab, url)
             return message, await self._view(session, tab, options)
 
@@ -146,15 +77,15 @@ class Driver:
         try:
             await tab.surface.guard(tab.surface.activity.arm(), ACTION_SECONDS)
             message = await tab.surface.guard(tab.goto(url), SETTLE_SECONDS)
-            await self._settle(session, tab)
+            await self._keeper.settle(session, tab)
         except (PageLost, PageHung) as problem:
-            await self._recover(session, tab, problem)
+            await self._keeper.recover(session, tab, problem)
             message = "the page crashed or did not answer, and was restored"
         return tab.failure or message
 
     async def observe(self, browser_id: str, page_id: str, options: ObserveOptions) -> Any:
         """What a page looks like."""
-        async with self._session(browser_id) as session:
+        async with self._keeper.session(browser_id) as session:
             tab = session.tab(page_id)
             return await self._view(session, tab, options)
 
@@ -166,12 +97,12 @@ class Driver:
                 like, if the request asks for it.
         """
         name, action = action_of(request)
-        async with self._session(request.browserId) as session:
+        async with self._keeper.session(request.browserId) as session:
             tab = session.tab(request.pageId)
-            await self._ensure(session, tab)
+            await self._keeper.ensure(session, tab)
             doing = Doing(session, tab, request)
             options = request if request.observe else None
-            before = _Before(session, name)
+            before = Before(session, name)
             surface = tab.surface
             surface.begin_action()
             settled: dict[str, Any] = {}
@@ -187,17 +118,17 @@ class Driver:
                 finally:
                     surface.observer.forget_ahead()
                 if name not in UNSETTLED:
-                    settled = await self._settle(session, doing.tab)
+                    settled = await self._keeper.settle(session, doing.tab, options)
             except (PageLost, PageHung) as problem:
                 if surface in tab.surfaces:
-                    await self._recover(session, tab, problem)
+                    await self._keeper.recover(session, tab, problem)
                     if said is None and name in _IN_PARTS:  # half done: look before going on
                         cut_off = Conflict(f"{request.actionName} was cut off: {_LOST}")
                         raise await self._with_view(cut_off, session, tab, options) from None
                     said = f"{said}; then {_LOST}" if said else _LOST
                 else:
                     said = "the pop-up closed"
-                    settled = await self._settle(session, tab) if tab.surfaces else {}
+                    settled = await self._keeper.settle(session, tab) if tab.surfaces else {}
             except ElementGone as gone:
                 raise await self._with_view(
                     NotFound(str(gone)), session, doing.tab, options
@@ -208,11 +139,15 @@ class Driver:
                 raise await self._with_view(failure, session, doing.tab, options) from None
             except ServerError as error:
                 raise await self._with_view(error, session, doing.tab, options) from None
+            finally:
+                if not settled.get("seen"):
+                    surface.observer.forget_look()
             tab = doing.tab
             if session.follows_tabs and session.current in session.tabs:
                 tab = session.tabs[session.current]
             message = before.message(said, session, tab, settled)
-            return message, await self._view(session, tab, options)
+            seen = bool(settled.get("seen")) and tab is doing.tab
+            return message, await self._view(session, tab, options, seen)
 
     async def _with_view(
         self, error: ServerError, session: Session, tab: Tab, options: ObserveOptions | None
@@ -221,55 +156,35 @@ class Driver:
         error.observation = await self._view(session, tab, options)
         return error
 
-    async def _settle(self, session: Session, tab: Tab) -> dict[str, Any]:
-        """Wait until page, pop-ups and downloads have come to rest."""
-        await tab.close_discarded()
-        surface = tab.surface
-        if surface.page.is_closed():
-            # A pop-up that closed itself: what is below it needs no waiting.
-            return {}
-        settled = await surface.guard(surface.activity.settle(), SETTLE_SECONDS)
-        await session.settle_arrivals()
-        if tab.id in session.tabs and tab.surface is not surface:
-            settled = await tab.surface.guard(tab.surface.activity.settle(), SETTLE_SECONDS)
-            settled["navigated"] = True
-        elif session.current in session.tabs and session.current != tab.id:
-            other = session.tabs[session.current].surface
-            await other.guard(other.activity.settle(), SETTLE_SECONDS)
-        due = surface.activity.download_due
-        if due is not None:
-            await session.downloads.wait_for_begin(due, DOWNLOAD_BEGIN_SECONDS)
-        if session.downloads.active:
-            await session.downloads.wait(DOWNLOAD_SECONDS)
-        await tab.tell_document()
-        return settled
-
     # --- looking ---
 
     async def _view(
-        self, session: Session, tab: Tab, options: ObserveOptions | None
+        self, session: Session, tab: Tab, options: ObserveOptions | None, seen: bool = False
     ) -> dict[str, Any] | None:
         """The wire's observation of a tab, after recovery if its page is gone; None if not asked.
+
+        `seen` is what `Keeper.settle` said of it.
 
         The page is remembered afterwards, in the background.
         """
         if options is None:
-            self._remember(session, tab)
+            self._keeper.remember(session, tab)
             return None
         for attempt in (1, 2, 3):
             try:
-                await self._ensure(session, tab)
-                view = await tab.surface.guard(observe(session, tab, options), OBSERVE_SECONDS)
-                self._remember(session, tab)
+                await self._keeper.ensure(session, tab)
+                work = observe(session, tab, options, seen and attempt == 1)
+                view = await tab.surface.guard(work, OBSERVE_SECONDS)
+                self._keeper.remember(session, tab)
                 return view
             except (PageLost, PageHung) as problem:
                 if attempt < 3:
-                    await self._recover(session, tab, problem)
+                    await self._keeper.recover(session, tab, problem)
             except Error:
                 # The document was exchanged while we looked: settle, and look again.
                 if attempt == 3:
                     raise
-                await self._settle(session, tab)
+                await self._keeper.settle(session, tab)
         infos = [each.info(current=each is tab) for each in session.tabs.values()]
         return blank_observation(
             infos, [*session.notices, "the page does not answer: go elsewhere"]
@@ -277,13 +192,13 @@ class Driver:
 
     async def full_page(self, browser_id: str, page_id: str) -> bytes:
         """A PNG image of the whole page, as far as it is not endless."""
-        async with self._session(browser_id) as session:
+        async with self._keeper.session(browser_id) as session:
             tab = session.tab(page_id)
-            await self._ensure(session, tab)
+            await self._keeper.ensure(session, tab)
             try:
                 return await tab.surface.guard(capture_all(tab), OBSERVE_SECONDS)
             except (PageLost, PageHung) as problem:
-                await self._recover(session, tab, problem)
+                await self._keeper.recover(session, tab, problem)
                 raise Conflict("the page crashed or did not answer; it was restored") from None
 
     # --- rounds ---
@@ -311,12 +226,12 @@ class Driver:
         if name and path.is_file():
             url, _, text = path.read_text(encoding="utf-8").partition("\n")
             return text, url
-        async with self._session(browser_id):
-            await self._ensure(session, tab)
+        async with self._keeper.session(browser_id):
+            await self._keeper.ensure(session, tab)
             try:
                 text = await tab.surface.guard(tab.surface.page.content(), OBSERVE_SECONDS)
             except (PageLost, PageHung) as problem:
-                await self._recover(session, tab, problem)
+                await self._keeper.recover(session, tab, problem)
                 raise Conflict("the page crashed or did not answer; it was restored") from None
             return text, tab.url()
 
@@ -335,12 +250,6 @@ class Driver:
                 return path
         raise NotFound("no such file: filename must be one of downloaded_file_path")
 
-    def _remember(self, session: Session, tab: Tab) -> None:
-        """Note what a crash would lose, without keeping the caller waiting."""
-        task = asyncio.ensure_future(session.remember(tab))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
 
 async def _prepare(surface: Surface, request: PerformAction) -> None:
     """Begin to watch the page, and look up the action's element at the same time."""
@@ -350,24 +259,3 @@ async def _prepare(surface: Surface, request: PerformAction) -> None:
         await asyncio.gather(surface.activity.arm(), ahead)
     else:
         await surface.activity.arm()
-
-
-class _Before:
-    """What was counted before an action, to tell what it changed."""
-
-    def __init__(self, session: Session, action: str) -> None:
-        self._events = len(session.events)
-        self._dialogs = len(session.dialogs)
-        self._telling = action in _MEANT_TO_CHANGE
-
-    def message(self, said: str, session: Session, tab: Tab, settled: dict[str, Any]) -> str:
-        """One line: what was done, and what came of it."""
-        results = [*session.dialogs[self._dialogs :], *session.events[self._events :]]
-        if settled.get("navigated"):
-            results.append(f"the page is now {tab.url()}")
-        elif settled.get("changed"):
-            results.append("the page changed")
-        elif self._telling and not results:
-            results.append("nothing changed")
-        results = [line for line in results if said not in line]
-        return "; ".join(part for part in [said, *results] if part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,7 @@ class Realm:
         self.dead = False
         self._context: int | None = None
         self._document: int | None = None
+        self._opening = asyncio.Lock()
 
     def end(self) -> None:
         """The document is gone, and the documents of the frames in it with it."""
@@ -93,32 +95,37 @@ class Realm:
         return await self.run(f"(...args) => ckObserver.{method}(...args)", *arguments)
 
     async def run(self, function: str, *arguments: Any) -> Any:
-        """Run a function with the walker in reach. Two round trips on a new document, else one."""
+        """Run a function with the walker in reach: one round trip, three in a new document."""
         if self.dead:
             raise ContextGone("the frame shows another document now")
         if self._context is None:
-            world = await self._send(
-                "Page.createIsolatedWorld", {"frameId": self.frame_id, "worldName": _WORLD}
-            )
-            self._context = world["executionContextId"]
-            if self._document not in (None, self._context):
-                for child in self.children.values():
-                    child.end()
-                self.children.clear()
-            self._document = self._context
-            function = (
-                "(...args) => { if (!globalThis.ckObserver) {\n(() => {"
-                + self.source
-                + f"\n}})();\n}}\nreturn ({function})(...args); }}"
-            )
+            async with self._opening:
+                if self._context is None:
+                    await self._open()
         return await self._evaluate(function, arguments)
 
-    async def _evaluate(self, function: str, arguments: tuple[Any, ...]) -> Any:
+    async def _open(self) -> None:
+        """Bring the walker into the document that is there now."""
+        world = await self._send(
+            "Page.createIsolatedWorld", {"frameId": self.frame_id, "worldName": _WORLD}
+        )
+        context = int(world["executionContextId"])
+        if self._document not in (None, context):
+            for child in self.children.values():
+                child.end()
+            self.children.clear()
+        install = f"() => {{ if (!globalThis.ckObserver) {{\n(() => {{{self.source}\n}})();\n}} }}"
+        await self._evaluate(install, (), context)
+        self._document = self._context = context
+
+    async def _evaluate(
+        self, function: str, arguments: tuple[Any, ...], context: int | None = None
+    ) -> Any:
         answer = await self._send(
             "Runtime.callFunctionOn",
             {
                 "functionDeclaration": function,
-                "executionContextId": self._context,
+                "executionContextId": context or self._context,
                 "arguments": [{"value": argument} for argument in arguments],
                 "returnByValue": True,
                 "awaitPromise": True,
@@ -168,10 +175,10 @@ class Realm:
         return str(found) if found else None
 
     async def adopt_closed_root(self, local_id: int) -> bool:
-        """Let the walker into the closed shadow root of an element, if it has one."""
+        """Let the walker into the shadow root of an element that hides it, if it has one."""
         node = await self._describe(local_id, 1) or {}
         for root in node.get("shadowRoots", ()):
-            if root.get("shadowRootType") == "closed":
+            if root.get("shadowRootType") in ("closed", "user-agent"):
                 found = await self._send(
                     "DOM.resolveNode",
                     {

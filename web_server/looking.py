@@ -19,8 +19,10 @@ _FULL_PAGE_LIMIT = 16_000
 _JPEG_QUALITY = 70
 
 
-async def observe(session: Session, tab: Tab, options: ObserveOptions) -> dict[str, Any]:
-    """Look at a tab: the observation as it goes over the wire.
+async def observe(
+    session: Session, tab: Tab, options: ObserveOptions, heard: bool = False
+) -> dict[str, Any]:
+    """Look at a tab: the observation as it goes over the wire; `heard` as of `Observer.observe`.
 
     What the session noted since the last one (events, notices, dialogs) goes with it.
     """
@@ -31,6 +33,7 @@ async def observe(session: Session, tab: Tab, options: ObserveOptions) -> dict[s
             fulltree=options.fulltree,
             snapshot=options.snapshot,
             elements=options.elements,
+            heard=heard,
         ),
         _capture(tab, options),
         _html(tab, options),

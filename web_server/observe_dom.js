@@ -151,8 +151,36 @@ function intersect(rect, clip) {
   return x2 > x1 && y2 > y1 ? { x1, y1, x2, y2 } : null;
 }
 
+// The picture whose map an area belongs to.
+function pictureOfArea(area) {
+  if (area.localName !== 'area') return null;
+  const map = area.closest('map');
+  return map && map.name
+    ? map.getRootNode().querySelector(`img[usemap="#${CSS.escape(map.name)}"]`) : null;
+}
+
+// Where an area is, in the document of its picture; `right` and `bottom` as of a DOMRect.
+function areaRect(area, picture) {
+  const whole = picture.getBoundingClientRect();
+  const left = whole.left + picture.clientLeft + parseFloat(getComputedStyle(picture).paddingLeft);
+  const top = whole.top + picture.clientTop + parseFloat(getComputedStyle(picture).paddingTop);
+  const numbers = (area.coords || '').split(',').map(Number);
+  if (area.shape === 'default' || numbers.length < 3) return whole;
+  if (/^circ/.test(area.shape)) {
+    const [x, y, r] = numbers;
+    return new DOMRect(left + x - r, top + y - r, 2 * r, 2 * r);
+  }
+  const across = numbers.filter((_, i) => i % 2 === 0);
+  const down = numbers.filter((_, i) => i % 2 === 1);
+  const x = Math.min(...across);
+  const y = Math.min(...down);
+  return new DOMRect(left + x, top + y, Math.max(...across) - x, Math.max(...down) - y);
+}
+
 function rectsOf(node) {
   if (node.nodeType === 1) {
+    const picture = pictureOfArea(node);
+    if (picture) return [areaRect(node, picture)];
     const rects = node.getClientRects();
     if (rects.length) return rects;
   }
@@ -188,8 +216,17 @@ function clipOf(node) {
 function reaches(element, hit) {
   if (!hit) return false;
   if (contains(element, hit)) return true;
-  if (element.labels) for (const label of element.labels) if (contains(label, hit)) return true;
+  if (element.labels) for (const label of element.labels) if (labelled(label, element, hit)) return true;
   return contains(hit, element) && getComputedStyle(element).pointerEvents === 'none';
+}
+
+// Does a click on this part of a label go to its control, and not to a link in the label?
+function labelled(label, control, hit) {
+  if (!contains(label, hit)) return false;
+  for (let e = hit; e && e !== label; e = composedParent(e)) {
+    if (e !== control && e.nodeType === 1 && e.matches('a[href],button,input,select,textarea')) return false;
+  }
+  return true;
 }
 
 // A point of `node` inside `clip` where the pointer reaches it. Tries the middle of its first
@@ -210,6 +247,20 @@ function pointOf(node, clip) {
       first = first || { x, y, hit };
     }
     if (++tried === 3) break;
+  }
+  // A control that is cut away or too small is worked by its label.
+  if (first && element.labels) {
+    for (const label of element.labels) {
+      const shown = clipOf(label);
+      const box = shown && intersect(label.getBoundingClientRect(), shown);
+      if (!box) continue;
+      for (const share of [0.5, 0.1, 0.9]) {
+        const x = box.x1 + (box.x2 - box.x1) * share;
+        const y = (box.y1 + box.y2) / 2;
+        const hit = deepElementFromPoint(doc, x, y);
+        if (hit && labelled(label, element, hit)) return { x, y, hit: null };
+      }
+    }
   }
   return first;
 }

@@ -6,7 +6,8 @@ function hintsOf(element, role, inner, c, attributes) {
   let hints = null;
   const known = INTERACTIVE_ROLES.has(role);
   if (!known && (noted.click.has(element) || attributes && element.hasAttribute('onclick')
-      || inner.pointer && !c.pointer && !c.interactive)) hints = ['clickable: true'];
+      || inner.pointer && !c.pointer && !c.interactive
+      || SHAPES.has(element.localName) && !c.interactive && isPartOfChart(element))) hints = ['clickable: true'];
   if (hints && (role === 'generic' || CONTAINERS.has(role)) && holdsThePage(element)) hints = null;
   if (attributes) {
     if (element.draggable === true && element.getAttribute('draggable') === 'true'
@@ -30,11 +31,42 @@ function hintsOf(element, role, inner, c, attributes) {
   return hints;
 }
 
+// Charts and boards: the drawing listens, for whichever of its like shapes is hit. An icon of a
+// button does not count as one.
+const SHAPES = new Set('circle ellipse image line path polygon polyline rect use'.split(' '));
+const SMALLEST_CHART = 40;
+const MOST_SHAPES = 100;
+let charts = new WeakMap(); // answers of one walk
+function isPartOfChart(shape) {
+  if (!('ownerSVGElement' in shape) || !shape.ownerSVGElement) return false;
+  for (let e = parentOf(shape); e && 'ownerSVGElement' in e; e = parentOf(e)) {
+    if (!noted.click.has(e) && !e.hasAttribute('onclick')) continue;
+    let answer = charts.get(e);
+    if (!answer) charts.set(e, (answer = new Map()));
+    if (!answer.has(shape.localName)) {
+      const rect = e.getBoundingClientRect();
+      const count = e.querySelectorAll(shape.localName).length;
+      answer.set(shape.localName, Math.max(rect.width, rect.height) >= SMALLEST_CHART
+        && count > 1 && count <= MOST_SHAPES);
+    }
+    if (answer.get(shape.localName)) return true;
+  }
+  return false;
+}
+
 // The root of an application listens for everything inside it: not a thing to click on.
 function holdsThePage(element) {
   if (element.localName === 'body' || element.localName === 'html') return true;
   return element.offsetWidth * element.offsetHeight > innerWidth * innerHeight * 0.5
     && element.childElementCount > 0;
+}
+
+// Does the mouse go through something that is there to be acted on?
+function letsThrough(element, role) {
+  return (INTERACTIVE_ROLES.has(role) || noted.click.has(element))
+    && getComputedStyle(element).pointerEvents === 'none'
+    && !(element.labels && [...element.labels].some(
+      (label) => getComputedStyle(label).pointerEvents !== 'none'));
 }
 
 // What covers an element, '' when the pointer reaches it. A part of a frame may be covered in the

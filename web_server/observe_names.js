@@ -16,10 +16,11 @@ const NEEDS_PARENT = {
 };
 const NAME_FROM_CONTENT = new Set(('button cell checkbox columnheader gridcell heading link menuitem '
   + 'menuitemcheckbox menuitemradio option radio rowheader switch tab tooltip treeitem '
-  + 'DisclosureTriangle term').split(' '));
+  + 'DisclosureTriangle DisclosureTriangleGrouped term').split(' '));
 const INTERACTIVE_ROLES = new Set(('button checkbox combobox link listbox menuitem '
   + 'menuitemcheckbox menuitemradio option radio scrollbar searchbox slider spinbutton switch tab '
-  + 'textbox treeitem DisclosureTriangle Date InputTime DateTime ColorWell').split(' '));
+  + 'textbox treeitem DisclosureTriangle DisclosureTriangleGrouped Date InputTime DateTime '
+  + 'ColorWell').split(' '));
 const INPUT_ROLES = {
   button: 'button', submit: 'button', reset: 'button', image: 'button', file: 'button',
   checkbox: 'checkbox', radio: 'radio', range: 'slider', number: 'spinbutton',
@@ -45,8 +46,16 @@ function attribute(element, name) {
   return element.getAttribute(name) || '';
 }
 
+// What an element belongs to: what says that it owns it, else what it stands in.
+function ownerOf(element) {
+  const id = element.id;
+  const owner = id && typeof id === 'string' && element.getRootNode().querySelector(
+    `[aria-owns~="${CSS.escape(id)}"]`);
+  return owner && !contains(element, owner) ? owner : composedParent(element);
+}
+
 function roleAbove(element) {
-  for (let e = composedParent(element); e && e.nodeType === 1; e = composedParent(e)) {
+  for (let e = ownerOf(element); e && e.nodeType === 1; e = composedParent(e)) {
     const role = roleOf(e);
     if (role !== 'generic' && role !== 'none' && role !== 'rowgroup') return role;
   }
@@ -90,8 +99,8 @@ function nativeRole(element) {
     }
     case 'select': return element.multiple || element.size > 1 ? 'listbox' : 'combobox';
     case 'summary':
-      return element.parentElement && element.parentElement.localName === 'details'
-        ? 'DisclosureTriangle' : 'generic';
+      if (!element.parentElement || element.parentElement.localName !== 'details') return 'generic';
+      return element.parentElement.name ? 'DisclosureTriangleGrouped' : 'DisclosureTriangle';
     case 'img': return element.getAttribute('alt') === '' && !hasAuthorName(element) ? 'none' : 'image';
     case 'section': return hasAuthorName(element) ? 'region' : 'generic';
     case 'header': case 'footer':

@@ -10,8 +10,12 @@
     mouseenter: 'hover', mouseover: 'hover', pointerenter: 'hover', pointerover: 'hover',
     dragstart: 'drag',
   });
-  const pending = { click: [], hover: [], drag: [], closed: [] };
+  // Lists that no prototype of the page's reaches into: iterators and setters may be replaced.
+  const list = () => ({ __proto__: null, length: 0 });
+  const pending = { __proto__: null, click: list(), hover: list(), drag: list(), closed: list() };
   const kindNames = ['click', 'hover', 'drag', 'closed'];
+  const define = Object.defineProperty;
+  const iterator = Symbol.iterator;
   const { WeakRef: Ref, WeakMap: Weak, StaticRange: Span } = globalThis;
   const { InputEvent: Carrier, SubmitEvent: Submit, ShadowRoot: Shadow } = globalThis;
   const rootOf = Node.prototype.getRootNode;
@@ -30,10 +34,10 @@
   // Nodes inside shadow trees are hidden from ranges, not from the submitter of a submit event. A
   // closed root is told by an element inside it; an empty one waits.
   const sendShadowed = (node, kind) => {
-    const list = kind === 'closed' ? apply(queryAll, node, ['*']) : [node];
-    for (let i = 0; i < list.length && i < 20; i++) {
+    const nodes = kind === 'closed' ? apply(queryAll, node, ['*']) : [node];
+    for (let i = 0; i < nodes.length && i < 20; i++) {
       try {
-        send(new Submit(secret + kind, { submitter: list[i] }));
+        send(new Submit(secret + kind, { submitter: nodes[i] }));
         return true;
       } catch {
         // Not an HTML element: the next one will do.
@@ -42,31 +46,44 @@
     return false;
   };
 
+  // An event takes its ranges by an iterator: here is one of our own.
+  const iterable = (items) => define(items, iterator, {
+    value: () => {
+      let i = 0;
+      return {
+        __proto__: null,
+        next: () => ({ __proto__: null, done: i >= items.length, value: items[i++] }),
+      };
+    },
+  });
+
   // The isolated world asks; the answer is one event per kind whose ranges start at the nodes, and
   // one event for each node inside a shadow tree.
   const answer = () => {
-    for (const kind of kindNames) {
-      const ranges = [];
-      const waiting = [];
-      for (const reference of pending[kind]) {
+    for (let k = 0; k < 4; k++) {
+      const kind = kindNames[k];
+      const ranges = list();
+      const waiting = list();
+      for (let i = 0; i < pending[kind].length; i++) {
+        const reference = pending[kind][i];
         const node = apply(deref, reference, []);
         if (!node) continue;
         if (apply(rootOf, node, []) instanceof Shadow) {
-          if (!sendShadowed(node, kind)) waiting[waiting.length] = reference;
+          if (!sendShadowed(node, kind)) waiting[waiting.length++] = reference;
         } else {
-          ranges[ranges.length] = new Span({
+          ranges[ranges.length++] = new Span({
             startContainer: node, startOffset: 0, endContainer: node, endOffset: 0,
           });
         }
       }
-      pending[kind] = kind === 'closed' ? waiting : [];
-      if (ranges.length) send(new Carrier(secret + kind, { targetRanges: ranges }));
+      pending[kind] = kind === 'closed' ? waiting : list();
+      if (ranges.length) send(new Carrier(secret + kind, { targetRanges: iterable(ranges) }));
     }
   };
 
   const note = (node, kind) => {
-    const list = pending[kind];
-    list[list.length] = new Ref(node);
+    const waiting = pending[kind];
+    waiting[waiting.length++] = new Ref(node);
     // document.open() drops the listeners of the document: adding it again is a no-op otherwise.
     apply(listen, doc, [secret + 'q', answer]);
   };

@@ -2,6 +2,7 @@
 const TOGGLES = /^(checkbox|radio|switch|menuitemcheckbox|menuitemradio)$/;
 const RANGES = /^(slider|spinbutton|progressbar|meter|scrollbar)$/;
 const LONG_VALUE = 200;
+const MAX_SUGGESTIONS = 10;
 
 // Values stand after the name, where no quote may stand; one line each.
 function plain(text, limit = LONG_VALUE) {
@@ -64,8 +65,10 @@ function statesOf(element, role, name, focused) {
   }
   const popup = element.getAttribute('aria-haspopup');
   if (popup && popup !== 'false') pairs.push('hasPopup: ' + (popup === 'true' ? 'menu' : plain(popup)));
-  if (tag === 'summary' && role === 'DisclosureTriangle') {
+  if (tag === 'summary' && role.startsWith('DisclosureTriangle')) {
     pairs.push('expanded: ' + element.parentElement.open);
+  } else if (element.popoverTargetElement) {
+    pairs.push('expanded: ' + element.popoverTargetElement.matches(':popover-open'));
   } else {
     addState(pairs, element, 'aria-expanded');
     if (popup && attribute(element, 'aria-expanded') === 'true') addControlled(pairs, element);
@@ -79,6 +82,7 @@ function statesOf(element, role, name, focused) {
   fieldStates(pairs, element, role, name, tag);
   if (isDisabled(element)) pairs.push('disabled: true');
   if (focused) pairs.push('focused: true');
+  if (walk && element === walk.active) pairs.push('active: true');
   return pairs;
 }
 
@@ -88,10 +92,15 @@ function fieldStates(pairs, element, role, name, tag) {
   else if (placeholderOf(element) && placeholderOf(element) !== name) {
     pairs.push('placeholder: ' + plain(placeholderOf(element)));
   }
+  if (tag === 'input' && element.list) {
+    const all = [...element.list.options].map((option) => option.value || option.label);
+    const more = all.length > MAX_SUGGESTIONS ? ` and ${all.length - MAX_SUGGESTIONS} more` : '';
+    pairs.push('suggestions: ' + plain(all.slice(0, MAX_SUGGESTIONS).join(', ')) + more);
+  }
   const range = tag === 'input' && RANGES.test(role);
   const low = range ? element.min : attribute(element, 'aria-valuemin');
   const high = range ? element.max : attribute(element, 'aria-valuemax');
-  if (role === 'slider' || low || high) {
+  if ((role === 'slider' || low || high) && high !== 'NaN') {
     if (low || range) pairs.push('min: ' + plain(low || '0'));
     if (high || role === 'slider' && range) pairs.push('max: ' + plain(high || '100'));
   }

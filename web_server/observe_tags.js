@@ -93,6 +93,7 @@ function visitImage(element, rect, inner, c) {
     }
   }
   if (drawing) visitChildren(element, { ...inner, mute: c.mute || name !== '' });
+  else if (!skip && element.useMap) visitAreas(element, inner, c);
 }
 
 function visitSelect(element, inner, rect, c) {
@@ -101,7 +102,8 @@ function visitSelect(element, inner, rect, c) {
   const name = nameOf(element, role);
   const pairs = statesOf(element, role, name, element === walk.focus);
   const count = element.options.length;
-  if (count > MAX_OPTIONS) pairs.push(`options: ${count} (the first ${MAX_OPTIONS} are listed)`);
+  const most = walk.every ? count : Math.min(count, MAX_OPTIONS);
+  if (count > most) pairs.push(`options: ${count} (the first ${MAX_OPTIONS} are listed)`);
   const cover = inner.on ? coveredBy(element, inner) : '';
   if (cover) pairs.push('covered by: ' + cover);
   if (!name) pairs.push(...namelessPairs(element, role, inner.style));
@@ -109,13 +111,20 @@ function visitSelect(element, inner, rect, c) {
   if (!(inner.on || walk.full)) return true;
   const flags = flagsFor(inner, true);
   put(c, element, role, flags, rect, name, pairs);
-  const inside = { ...c, depth: c.depth + 1 };
-  for (let i = 0; i < Math.min(count, MAX_OPTIONS); i++) {
+  let group = null;
+  for (let i = 0; i < most; i++) {
     const option = element.options[i];
+    const above = option.parentElement.localName === 'optgroup' ? option.parentElement : null;
+    if (above && above !== group) {
+      put({ ...c, depth: c.depth + 1 }, above, 'group', flags & IN_VIEW, null, above.label,
+        above.disabled ? ['disabled: true'] : []);
+    }
+    group = above;
     const states = [];
     if (option.selected) states.push('selected: true');
     if (option.matches(':disabled')) states.push('disabled: true');
-    put(inside, option, 'option', flags & IN_VIEW, null, option.label, states);
+    put({ ...c, depth: c.depth + (above ? 2 : 1) }, option, 'option', flags & IN_VIEW, null,
+      option.label, states);
   }
   return true;
 }
@@ -179,6 +188,14 @@ function visitMedia(element, inner, rect, c) {
   const cover = inner.on ? coveredBy(element, inner) : '';
   if (cover) pairs.push('covered by: ' + cover);
   put(c, element, role, flagsFor(inner, true), rect, name, pairs);
+  if (element.controls) {
+    // The browser's own controls: a tree that only the browser can hand over.
+    if (shadowOf(element)) visitChildren(element, { ...inner, depth: c.depth + 1 });
+    else if (!asked.has(element) && element.ownerDocument === document) {
+      asked.add(element);
+      walk.suspects.push(idOf(element));
+    }
+  }
   return true;
 }
 
@@ -216,66 +233,31 @@ function visitObject(element, inner, rect, c) {
   return element.contentWindow ? visitFrame(element, inner, rect, c) : false;
 }
 
+// A document in an `embed` cannot be asked for from outside: it is walked by itself.
+function visitEmbed(element, inner, rect, c) {
+  return /html/.test(element.type) ? visitFrame(element, inner, rect, c) : false;
+}
+
+// The links of an image map stand where their picture is.
+function visitAreas(image, inner, c) {
+  const map = image.useMap && image.getRootNode().querySelector(
+    `map[name="${CSS.escape(image.useMap.replace(/^#/, ''))}"]`);
+  if (!map) return;
+  for (const area of map.querySelectorAll('area[href]')) {
+    const rect = areaRect(area, image);
+    const on = inner.on && intersect(rect, inner.clip) !== null;
+    if (!(on || walk.full)) continue;
+    const name = nameOf(area, 'link');
+    const pairs = statesOf(area, 'link', name, area === walk.focus);
+    if (!name) pairs.push(...namelessPairs(area, 'link', inner.style));
+    put(c, area, 'link', (on ? IN_VIEW : 0) | INTERACTIVE, rect, name, pairs);
+  }
+}
+
 const TAG_HANDLERS = {
   __proto__: null,
   input: visitInput, select: visitSelect, label: visitLabel, legend: visitNamedBy('fieldset'),
   caption: visitNamedBy('table'), details: visitDetails, canvas: visitMedia, video: visitMedia,
   audio: visitMedia, iframe: visitFrame, frame: visitFrame, object: visitObject,
+  embed: visitEmbed,
 };
-
-function walkDocument(doc, frame, depth) {
-  const root = rootElementOf(doc);
-  const style = getComputedStyle(root);
-  const clip = frame.clip;
-  frame.escaping = ancestorsOfEscapes(doc);
-  const context = {
-    depth, clip, outer: clip, frame, style, on: true, whole: false, mute: false, row: null,
-    ariaHidden: false, invisible: false, pointer: false, inert: false, faded: false,
-    interactive: false,
-  };
-  visit(root, context);
-  flushText();
-}
-
-// The element that has the focus, inside shadow trees and frames of the same origin as well.
-function focusedElement(doc) {
-  let active = activeElementOf(doc);
-  while (active) {
-    const shadow = shadowOf(active);
-    const inner = shadow ? shadow.activeElement
-      : active.localName === 'iframe' && active.contentDocument ? activeElementOf(active.contentDocument)
-        : null;
-    if (!inner) break;
-    active = inner;
-  }
-  return active && active.localName !== 'body' ? active : null;
-}
-
-// options: next (first free id), full (off-screen content too), clip (of a frame walked alone),
-// focus (whether this document may claim the focus).
-function observe(options) {
-  nextId = Math.max(nextId, options.next);
-  prune();
-  pullNotes(document);
-  tableKinds = new WeakMap();
-  const root = rootElementOf(document);
-  const scroller = scrollerOf(document) || root;
-  walk = {
-    out: [], run: null, full: options.full, frames: [], suspects: [], faults: [],
-    focus: options.focus ? focusedElement(document) : null,
-  };
-  const clip = options.clip || { x1: 0, y1: 0, x2: innerWidth, y2: innerHeight };
-  if (root) walkDocument(document, { x: 0, y: 0, clip, owner: null, parent: null }, 1);
-  const result = {
-    records: walk.out.join('\x1e'), next: nextId, frames: walk.frames,
-    suspects: walk.suspects, faults: walk.faults,
-    title: clean(titleOf(document)), url: location.href,
-    scroll: scroller ? {
-      x: Math.round(scrollX), y: Math.round(scrollY), above: Math.round(scroller.scrollTop),
-      below: Math.max(0, Math.round(scroller.scrollHeight - scroller.scrollTop - innerHeight)),
-    } : { x: 0, y: 0, above: 0, below: 0 },
-    viewport: { width: innerWidth, height: innerHeight },
-  };
-  walk = null;
-  return result;
-}

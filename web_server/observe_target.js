@@ -33,6 +33,30 @@ function contentOrigin(frame) {
   };
 }
 
+// Left, top, width and height of a node, in this world's own document.
+function placeOf(id) {
+  const node = nodeOf(id);
+  if (!node) return null;
+  const rect = node.nodeType === 1 ? node.getBoundingClientRect() : rangeOf(node).getBoundingClientRect();
+  const offset = frameOffset(node);
+  return [rect.left + offset.x, rect.top + offset.y, rect.width, rect.height];
+}
+
+function rangeOf(node) {
+  const range = new Range();
+  range.selectNodeContents(node);
+  return range;
+}
+
+// Where the content of a frame begins, in this world's own document.
+function originOf(id) {
+  const owner = elementOf(id);
+  if (!owner) return null;
+  const inner = contentOrigin(owner);
+  const offset = frameOffset(owner);
+  return { x: inner.x + offset.x, y: inner.y + offset.y };
+}
+
 // Is the point, given in the document of `view`, shown and reachable through the documents around?
 function throughFrames(view, x, y) {
   while (view !== window) {
@@ -68,11 +92,12 @@ function resolve(id) {
     name: clean(node === element ? shownName(element, role) : node.data).slice(0, LONG_NAME),
     tag: element.localName, input_type: element.localName === 'input' ? element.type : '',
     disabled: isDisabled(element), editable: isEditable(element), framed: element.ownerDocument !== document,
-    x: 0, y: 0, in_viewport: false, covered_by: null,
+    x: 0, y: 0, in_viewport: false, covered_by: null, passes: false,
   };
   const shown = element.localName === 'option' && element.closest('select')
     && !element.getClientRects().length ? element.closest('select') : node;
-  const clip = clipOf(shown);
+  const clip = clipOf(pictureOfArea(element) || shown);
+  facts.passes = letsThrough(element, role);
   const point = id === 1 || id === 2 ? { x: innerWidth / 2, y: innerHeight / 2, hit: null }
     : clip && pointOf(shown, clip);
   if (point) {
@@ -109,10 +134,31 @@ function resolveInFrame(id, x, y) {
     covered_by: through.cover ? describe(through.cover) : null };
 }
 
+// What a button of the mouse is pressed on next, in the document of an element.
+let pressedOn = null;
+function expectPress(id) {
+  const element = elementOf(id);
+  pressedOn = null;
+  if (!element) return;
+  EventTarget.prototype.addEventListener.call(documentOf(element), 'mousedown', (event) => {
+    pressedOn = event.composedPath()[0];
+  }, { capture: true, once: true });
+}
+
+function missedPress(id) {
+  const element = elementOf(id);
+  if (!pressedOn) return element ? 'nothing' : null;
+  // Of what is inside a closed shadow tree only the host is told.
+  const within = element && shadowOf(pressedOn) && contains(pressedOn, element);
+  if (!element || reaches(element, pressedOn) || within) return null;
+  return describe(pressedOn) || 'the page';
+}
+
 function scrollToNode(id) {
   const element = elementOf(id);
   if (!element) return false;
-  const shown = element.localName === 'option' && element.closest('select') || element;
+  const shown = element.localName === 'option' && element.closest('select')
+    || pictureOfArea(element) || element;
   shown.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
   return true;
 }
@@ -143,4 +189,7 @@ function frameOwners(id) {
   return owners;
 }
 
-globalThis.ckObserver = { adopt, observe, readable, frameOwners, resolve, resolveInFrame, scrollToNode, handOver, elementOf };
+globalThis.ckObserver = {
+  adopt, observe, observeWhen, readable, frameOwners, resolve, resolveInFrame, scrollToNode, handOver,
+  elementOf, expectPress, missedPress, placeOf, originOf, quote, quoteSelected,
+};

@@ -59,32 +59,6 @@ function visitChildren(element, c) {
   for (let child = children[0] || null; child; child = nextOf(child)) visitNode(child, c);
 }
 
-// Rows stand in order: of a long table only those in sight are looked at.
-function visitRows(body, c) {
-  const rows = [...body.rows];
-  let next = firstRowBelow(rows, c.clip.y1);
-  for (const row of rows.slice(0, next)) if (c.frame.escaping.has(row)) visit(row, c);
-  for (; next < rows.length; next++) {
-    visit(rows[next], c);
-    if (rows[next].getBoundingClientRect().top >= c.clip.y2) break;
-  }
-  for (const row of rows.slice(next + 1)) if (c.frame.escaping.has(row)) visit(row, c);
-}
-
-function firstRowBelow(rows, y) {
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    let probe = middle; // rows that are not rendered have no place of their own
-    let rect = rows[probe].getBoundingClientRect();
-    while (rect.height === 0 && probe + 1 < high) rect = rows[++probe].getBoundingClientRect();
-    if (rect.height > 0 && rect.bottom <= y) low = probe + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 function visitNode(node, c) {
   const type = typeOf(node);
   if (type === 3) {
@@ -98,47 +72,6 @@ function visitNode(node, c) {
       if (walk.faults.length < 3) walk.faults.push(`${tagOf(node)}: ${error}`);
     }
   }
-}
-
-// Pieces of long pages. What is inside them stands inside them, unless it is taken out of the flow:
-// `walk.escaping` knows the likely cases.
-const PIECES = new Set('blockquote dd dt h1 h2 h3 h4 h5 h6 li p pre td tr'.split(' '));
-// The first attribute of each group decides quickly for the many elements that have none of them.
-const ESCAPES = '[style]:is([style*="fixed"],[style*="absolute"],[style*="sticky"]),dialog,[popover],'
-  + '[role]:is([role=dialog],[role=alertdialog],[role=menu],[role=tooltip]),'
-  + '[class]:is([class*="modal" i],[class*="popup" i],[class*="popover" i],[class*="dropdown" i],'
-  + '[class*="fixed" i],[class*="sticky" i]),thead th,thead td,tr:first-child th';
-
-function ancestorsOfEscapes(doc) {
-  const found = new Set();
-  const list = Document.prototype.querySelectorAll.call(doc, ESCAPES);
-  for (let i = 0; i < list.length; i++) {
-    for (let e = list[i]; e && !found.has(e); e = parentOf(e)) found.add(e);
-  }
-  return found;
-}
-
-// Off screen: nothing of the element is shown, but what is inside may stand elsewhere.
-function visitOffScreen(element, tag, c) {
-  if (PIECES.has(tag) && !c.frame.escaping.has(element)) return;
-  const shadow = shadowOf(element);
-  for (let e = (shadow || element).firstElementChild; e; e = nextElementOf(e)) visit(e, c);
-  if (element.localName === 'slot') {
-    for (const e of element.assignedNodes()) if (e.nodeType === 1) visit(e, c);
-  }
-}
-
-// Long tables off screen consist of these: cells with nothing but text. Told without asking for
-// their place.
-function isPlainCell(element, tag, c) {
-  if (tag !== 'td' || element.firstElementChild !== null || element.attributes.length > 0
-      || noted.click.has(element) || noted.hover.has(element)
-      || !element.checkVisibility({ visibilityProperty: true })) return false;
-  const style = getComputedStyle(element);
-  if (style.cursor === 'pointer' && !c.pointer || style.position !== 'static') return false;
-  c.row.cell();
-  c.row.text(transformed(element.textContent, style));
-  return true;
 }
 
 function visit(element, c) {
@@ -278,74 +211,6 @@ function visitPlain(element, tag, rect, inner, c) {
 
 function flagsFor(inner, interactive) {
   return (inner.on ? IN_VIEW : 0) | (interactive ? INTERACTIVE : 0);
-}
-
-// Returns the name, as far as it is the text that the element shows.
-function visitInteractive(element, role, rect, inner, c, hints) {
-  flushText();
-  const index = walk.out.length;
-  const editable = hints.includes('editable: true');
-  const fromContent = takesText(element, role);
-  let name = nameOf(element, role);
-  let mute = c.mute || NAME_FROM_CONTENT.has(role);
-  if (!name && fromContent && !editable) {
-    name = phraseName(element, role);
-    mute = mute || name !== '';
-  }
-  const pairs = statesOf(element, role, name, element === walk.focus);
-  if (!name && !TOGGLES.test(role) && (!fromContent || !element.firstElementChild)) {
-    pairs.push(...namelessPairs(element, role, inner.style));
-  }
-  if (editable || (role === 'textbox' || role === 'combobox') && !('value' in element)) {
-    const value = textOf(element, role);
-    if (value && value.length <= LONG_VALUE) pairs.push('value: ' + plain(value));
-    mute = mute || value.length <= LONG_VALUE;
-  }
-  pairs.push(...hints, ...scrollPairs(element, inner.style));
-  if (role === 'link' && !name) pairs.push('url: ' + plain(element.getAttribute('href') || '', 60));
-  const cover = inner.on && !(inner.faded && fromContent) ? coveredBy(element, inner) : '';
-  if (cover) pairs.push('covered by: ' + cover);
-  if (name.length > LONG_NAME && mute && !c.mute) {
-    name = name.slice(0, LONG_NAME / 3) + '\u2026';
-    mute = false;
-  }
-  if (c.row) c.row.stub(name);
-  if (inner.on || walk.full) put(c, element, role, flagsFor(inner, true), rect, name, pairs);
-  if (element.localName === 'textarea' || mute && !element.firstElementChild && !shadowOf(element)) {
-    return name;
-  }
-  visitChildren(element, { ...inner, depth: c.depth + 1, mute, row: null,
-    interactive: INTERACTIVE_ROLES.has(role) || mute || c.interactive });
-  flushText();
-  const shown = inner.on || walk.full;
-  if (shown && !name && hints.join() === 'hoverable: true') loosen(index, c);
-  return name;
-}
-
-// That something around other things listens for the pointer says little: a group without a name
-// is shown only if nothing else tells its parts together.
-function loosen(index, c) {
-  const id = walk.out[index].split('\x1f', 2)[1];
-  walk.out[index] = record(c.depth, id, 'group', 0, '', '', []);
-}
-
-// Roles that take no name from their content get it from there when one can act on the element.
-function takesText(element, role) {
-  return role === 'image' ? 'ownerSVGElement' in element : !INTERACTIVE_ROLES.has(role);
-}
-
-// The text of an element that holds text and inline elements only; else ''.
-function phraseName(element, role) {
-  if (CONTAINERS.has(role) && role !== 'group' && role !== 'listitem' || shadowOf(element)) return '';
-  let budget = 40;
-  for (const child of element.querySelectorAll('*')) {
-    if (--budget < 0) return '';
-    if ((INTERACTIVE_ROLES.has(roleOf(child)) || noted.click.has(child)
-        || /^(ul|ol|table|h[1-6]|iframe|form|canvas)$/.test(child.localName))
-        && child.checkVisibility()) return '';
-  }
-  const name = textOf(element, role);
-  return name.length <= LONG_NAME ? name : '';
 }
 
 function visitHeading(element, rect, inner, c) {

@@ -68,7 +68,7 @@ def split_parts(text: str, size: int = PART) -> list[str]:
 
 async def find_lines(surface: Surface, text: str, most: int) -> list[Line]:
     """Lines of the whole page's tree that hold a text, whatever its case and spacing."""
-    observed = await surface.observer.observe(scope="page")
+    observed = await surface.observer.observe(scope="page", every=True)
     wanted = one_line(text).lower()
     found: list[Line] = []
     for line in observed.yaml_body.split("\n"):

@@ -195,11 +195,14 @@ def to_lines(nodes: list[Node], depth: int = 1) -> Iterator[str]:
             yield from to_lines(node.children, depth + 1)
 
 
-def scroll_line(above: int, below: int) -> str:
-    """What line [2] says: how much of the page lies above and below the viewport, in pixels."""
-    if above <= 0 and below <= 0:
-        return "[2] scrollbar 'the whole page is in view'"
-    return f"[2] scrollbar '{above} px above, {below} px below'"
+def scroll_line(above: int, below: int, left: int = 0, right: int = 0) -> str:
+    """What line [2] says: how much of the page lies beyond the viewport on each side, in pixels."""
+    parts = []
+    if above > 0 or below > 0:
+        parts.append(f"{above} px above, {below} px below")
+    if left > 0 or right > 0:
+        parts.append(f"{left} px left, {right} px right")
+    return f"[2] scrollbar '{', '.join(parts) or 'the whole page is in view'}'"
 
 
 def render_body(title: str, scroll: dict[str, int], nodes: list[Node]) -> str:
@@ -207,12 +210,12 @@ def render_body(title: str, scroll: dict[str, int], nodes: list[Node]) -> str:
 
     Args:
         title: of the page.
-        scroll: `above` and `below` in pixels.
+        scroll: `above`, `below`, `left` and `right` in pixels.
         nodes: what to show, already cut.
     """
     lines = [
         f"[1] RootWebArea '{safe_name(title)}'",
-        "\t" + scroll_line(scroll["above"], scroll["below"]),
+        "\t" + scroll_line(*(scroll.get(side, 0) for side in ("above", "below", "left", "right"))),
     ]
     lines.extend(to_lines(nodes))
     return "\n".join(lines)

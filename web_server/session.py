@@ -20,7 +20,7 @@ from web_server.observe import Observer
 from web_server.page import Tab
 from web_server.policy import Policy
 from web_server.proxy import FilterProxy
-from web_server.settle import timers_script
+from web_server.settle_world import timers_script
 from web_server.surface import Surface
 from web_server.uploads import Uploads
 

@@ -102,7 +102,7 @@
         late = busy && performance.now() > end;
         if (late) break;
       }
-      return {changes, late, restless: restlessSeen};
+      return {changes, late, restless: restlessSeen, seen: ask('still')};
     },
     // Resolves at the first change of the document, or after so many milliseconds.
     changed(milliseconds) {

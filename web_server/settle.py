@@ -1,8 +1,8 @@
 """Waiting until what an action started has come to rest: by events, never by a fixed sleep.
 
 `Activity` listens to one page: navigations (DevTools `Page` events), requests in flight
-(Playwright's), and, through `settle.js` in an isolated world, changes of the document, running
-animations and the short timers that the action's handlers set (`timers.js`).
+(Playwright's), and, through `settle.js` in an isolated world (`settle_world`), changes of the
+document, running animations and the short timers that the action's handlers set (`timers.js`).
 
 A page may never rest. So every wait has a cap, and what kept it waiting (a polled URL, a ticking
 node) is left out of the next ones for as long as the document lives.
@@ -14,10 +14,11 @@ import asyncio
 import json
 import time
 from collections import Counter
-from importlib.resources import files
 from typing import Any
 
-from playwright.async_api import CDPSession, Error, Page, Request
+from playwright.async_api import CDPSession, Page, Request
+
+from web_server.settle_world import SettleWorld
 
 NAVIGATION_SECONDS = 30.0
 """How long a navigation may take until its document is there."""
@@ -35,13 +36,6 @@ RESTLESS_AFTER = 4
 """So often a URL may be asked for while one action settles, until it counts as polling."""
 
 _AWAITED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
-_SCRIPT = files("web_server").joinpath("settle.js").read_text(encoding="utf-8")
-_TIMERS = files("web_server").joinpath("timers.js").read_text(encoding="utf-8")
-
-
-def timers_script(token: str) -> str:
-    """The script that a context must run in every frame before the page's own ones."""
-    return f"({_TIMERS})({json.dumps(token)})"
 
 
 class Activity:
@@ -56,8 +50,7 @@ class Activity:
         self._page = page
         self._token = token
         self._cdp: CDPSession | None = None
-        self._frame_id = ""
-        self._world: int | None = None
+        self._settler: SettleWorld | None = None
         self._changed = asyncio.Event()
         self._in_flight: dict[Request, float] = {}
         self._pictures: set[Request] = set()
@@ -68,8 +61,8 @@ class Activity:
         self._armed_at = 0.0
         self._download_hinted = False
         self._dom_ready = True
-        self._images_done = True
         self.commits = 0
+        self._commits_before = 0
         self.failure = ""
         self.keeps_changing = False
         self.windows_due = 0
@@ -85,6 +78,16 @@ class Activity:
         assert self._cdp is not None
         return self._cdp
 
+    @property
+    def _world(self) -> SettleWorld:
+        assert self._settler is not None
+        return self._settler
+
+    @property
+    def still(self) -> str:
+        """Name of the event of the document by which `settle.js` tells that it came to rest."""
+        return self._token + "still"
+
     async def attach(self) -> None:
         """Begin to listen. To be called once, before the page goes anywhere."""
         page = self._page
@@ -93,6 +96,7 @@ class Activity:
         page.on("requestfailed", self._on_request_failed)
         cdp = await page.context.new_cdp_session(page)
         self._cdp = cdp
+        self._settler = SettleWorld(cdp, "", self._token)
         cdp.on("Page.frameRequestedNavigation", self._on_announced)
         cdp.on("Page.windowOpen", self._on_window_open)
         cdp.on("Page.frameNavigated", self._on_navigated)
@@ -103,8 +107,9 @@ class Activity:
         cdp.on("Page.loadEventFired", self._on_load)
         await cdp.send("Page.enable")
         tree = await cdp.send("Page.getFrameTree")
-        self._frame_id = tree["frameTree"]["frame"]["id"]
-        self.frames.add(self._frame_id)
+        self._settler.frame_id = tree["frameTree"]["frame"]["id"]
+        self.frames.add(self._settler.frame_id)
+        await self.call("arm")  # so that the script is there when the first page is asked for
 
     def _wake(self) -> None:
         self._changed.set()
@@ -135,7 +140,7 @@ class Activity:
         self._on_request_end(request)
 
     def _on_announced(self, event: dict[str, Any]) -> None:
-        if event["frameId"] == self._frame_id and event["disposition"] == "currentTab":
+        if event["frameId"] == self._world.frame_id and event["disposition"] == "currentTab":
             self._announced = time.monotonic()
             self._wake()
         elif event["disposition"] == "download":
@@ -161,11 +166,11 @@ class Activity:
         self.frames.add(frame["id"])
         if frame.get("parentId"):
             return
-        self._frame_id = frame["id"]
         self._announced = 0.0
         self.document, self._navigation = self._navigation, None
         self.unreachable = frame.get("unreachableUrl", "")
-        self._world = None
+        self._world.frame_id = frame["id"]
+        self._world.forget()
         self._dom_ready = False
         self.keeps_changing = False
         self.commits += 1
@@ -177,7 +182,7 @@ class Activity:
             self.frames.discard(event["frameId"])
 
     def _on_same_document(self, event: dict[str, Any]) -> None:
-        if event["frameId"] == self._frame_id:
+        if event["frameId"] == self._world.frame_id:
             self._announced = 0.0
             self._wake()
 
@@ -194,6 +199,7 @@ class Activity:
         self.failure = ""
         self._download_hinted = False
         self._armed_at = time.monotonic()
+        self._commits_before = self.commits
         self._asked.clear()
         self._announced = 0.0
         self.windows_due = 0
@@ -210,15 +216,16 @@ class Activity:
         """Wait until the page has come to rest.
 
         Returns:
-            `navigated`: a new document came; `changed`: the document changed; `late`: a cap
-            ended the wait; `failure`: why a navigation came to nothing, or an empty text.
+            `navigated`: a new document came since `arm`; `changed`: the document changed;
+            `late`: a cap ended the wait; `failure`: why a navigation came to nothing, or empty;
+            `seen`: what listens for `still` heard of the very end, after which nothing came.
         """
-        commits = self.commits
         changes = 0
         late = False
         deadline = time.monotonic() + REQUEST_SECONDS
         while True:
             quiet = await self.call("quiet", QUIET_SECONDS * 1000)
+            seen = quiet is not None and bool(quiet["seen"])
             if quiet is not None:
                 changes += quiet["changes"]
                 late = late or quiet["late"]
@@ -228,7 +235,7 @@ class Activity:
                     break
                 deadline = time.monotonic() + LOAD_SECONDS
                 continue
-            if commits != self.commits and not self._dom_ready:
+            if self.commits != self._commits_before and not self._dom_ready:
                 if not await self._until(lambda: self._dom_ready, deadline):
                     late = True
                     break
@@ -245,14 +252,16 @@ class Activity:
             else:
                 await self._until(self._changed.is_set, min(deadline, time.monotonic() + 0.1))
         if self.windows_due:
+            seen = False
             soon = time.monotonic() + WINDOW_SECONDS
             await self._until(lambda: self.windows_due == 0, soon)
         self.keeps_changing = self.keeps_changing or late
         return {
-            "navigated": self.commits != commits,
+            "navigated": self.commits != self._commits_before,
             "changed": changes > 0,
             "late": late,
             "failure": self.failure,
+            "seen": seen,
         }
 
     @property
@@ -311,49 +320,7 @@ class Activity:
 
     async def call(self, function: str, *arguments: Any) -> Any:
         """Call a function of `settle.js`; None when the document went away meanwhile."""
-        listed = ", ".join(json.dumps(argument) for argument in arguments)
-        return await self._call(f"ckSettle.{function}({listed})")
-
-    async def evaluate(self, expression: str) -> Any:
-        """Evaluate in the isolated world; None when the document went away or it threw."""
-        return await self._call(expression)
-
-    async def _call(self, expression: str) -> Any:
-        assert self._cdp is not None
-        try:
-            if self._world is None:
-                await self._make_world()
-            answer = await self._cdp.send(
-                "Runtime.evaluate",
-                {
-                    "expression": expression,
-                    "contextId": self._world,
-                    "awaitPromise": True,
-                    "returnByValue": True,
-                },
-            )
-        except Error:
-            self._world = None
-            return None
-        if "exceptionDetails" in answer:
-            self._world = None
-            return None
-        return answer["result"].get("value")
-
-    async def _make_world(self) -> None:
-        assert self._cdp is not None
-        world = await self._cdp.send(
-            "Page.createIsolatedWorld",
-            {"frameId": self._frame_id, "worldName": "ck-settle-" + self._token},
-        )
-        self._world = world["executionContextId"]
-        await self._cdp.send(
-            "Runtime.evaluate",
-            {
-                "expression": f"({_SCRIPT})({json.dumps(self._token)})",
-                "contextId": self._world,
-            },
-        )
+        return await self._world.call(function, *arguments)
 
 
 def _key(request: Request) -> str:

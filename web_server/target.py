@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .frames import Realm
+from .frames import ContextGone, Realm
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame
@@ -30,8 +30,8 @@ class Target:
     """An element as it is now: what it is, and where the pointer would reach it.
 
     `x` and `y` are CSS pixels in the main frame's viewport; `covered_by` describes the element
-    that lies over that point (None: nothing does); `in_viewport` is False for what has to be
-    scrolled to, or has no box at all.
+    that lies over that point (None: nothing does); `passes`: the mouse goes through it;
+    `in_viewport` is False for what has to be scrolled to, or has no box at all.
     """
 
     id: int
@@ -45,6 +45,7 @@ class Target:
     x: float
     y: float
     covered_by: str | None
+    passes: bool
     frame: Frame
     _realm: Realm = field(repr=False)
     _local_id: int = field(repr=False)
@@ -75,10 +76,80 @@ class Target:
             f" return element ? Promise.resolve(({function_source})(element, argument))"
             ".then((value) => ({ value })) : null; }"
         )
-        answer = await self._realm.run(wrapped, self._local_id, arg)
+        try:
+            answer = await self._realm.run(wrapped, self._local_id, arg)
+        except ContextGone:
+            raise gone(self.id) from None
         if answer is None:
             raise gone(self.id)
         return answer.get("value")
+
+    async def box(self) -> tuple[float, float, float, float]:
+        """Left, top, width and height in the main frame's viewport, in CSS pixels.
+
+        Raises:
+            ElementGone: it vanished meanwhile.
+        """
+        place = await self._realm.call("placeOf", self._local_id)
+        if place is None:
+            raise gone(self.id)
+        dx, dy = await self._origin()
+        return place[0] + dx, place[1] + dy, place[2], place[3]
+
+    async def _origin(self) -> tuple[float, float]:
+        """Where the document that is walked together with the element stands in the main one."""
+        x = y = 0.0
+        for realm, owner_id in list(self._realm.owners(self._local_id))[1:]:
+            place = await realm.call("originOf", owner_id)
+            if place is None:
+                raise gone(self.id)
+            x, y = x + place["x"], y + place["y"]
+        return x, y
+
+    async def expect_press(self) -> None:
+        """Take note of what a button of the mouse is pressed on next."""
+        await self._realm.call("expectPress", self._local_id)
+
+    async def missed_press(self) -> str | None:
+        """What the button was pressed on since `expect_press` instead; None: on this element."""
+        try:
+            missed: str | None = await self._realm.call("missedPress", self._local_id)
+        except ContextGone:
+            return None  # the page went elsewhere, so something was hit
+        return missed
+
+    async def quote(self, text: str) -> dict[str, Any] | None:
+        """Find a text inside the element and bring it into view.
+
+        Args:
+            text: as it is shown, white space and case aside; all that is shown if empty.
+
+        Returns:
+            None if it is not there; else `count`: how often it is; `x1`, `y1`, `x2`, `y2`: where
+            the first one begins and ends, in the main frame's viewport; `covered_by`: what lies
+            over its beginning; `silent`: a mouse that is dragged over it would do something else
+            than to select it, so that it is selected already.
+        """
+        try:
+            found: dict[str, Any] | None = await self._realm.call("quote", self._local_id, text)
+        except ContextGone:
+            raise gone(self.id) from None
+        if found is not None:
+            dx, dy = await self._origin()
+            found |= {"x1": found["x1"] + dx, "x2": found["x2"] + dx}
+            found |= {"y1": found["y1"] + dy, "y2": found["y2"] + dy}
+        return found
+
+    async def quote_selected(self) -> bool | None:
+        """Whether the text that `quote` found is selected, which is mended if it is not quite.
+
+        None: it is not there any more.
+        """
+        try:
+            selected: bool | None = await self._realm.call("quoteSelected")
+        except ContextGone:
+            return None
+        return selected
 
     async def handle(self) -> ElementHandle:
         """The element as the browser library's own handle, for what only it can do.

@@ -39,7 +39,7 @@ def squash(text: str) -> str:
 
 async def chromium_tree(lab: Lab) -> dict[int, dict[str, Any]]:
     """By DOM node: the nodes of the accessibility tree that are not ignored."""
-    session = lab.observer._realm().session
+    session = lab.observer._walker.main.session
     answer = await session.send("Accessibility.getFullAXTree")
     found: dict[int, dict[str, Any]] = {}
     for node in answer["nodes"]:
@@ -50,7 +50,7 @@ async def chromium_tree(lab: Lab) -> dict[int, dict[str, Any]]:
 
 async def dom_node(lab: Lab, element_id: int) -> int:
     """The browser's number of the DOM node that an id of ours stands for."""
-    realm = lab.observer._realm()
+    realm = lab.observer._walker.main
     answer = await realm.session.send(
         "Runtime.callFunctionOn",
         {

@@ -1,0 +1,214 @@
+"""Actions of the mouse: on elements, on points, from one place to another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable
+from typing import Any
+
+from web_server import fields, hands, keys
+from web_server.doing import Doing
+from web_server.errors import BadRequest, Conflict, NotFound
+from web_server.observe import Target
+from web_server.view import one_line
+
+Place = tuple[float, float]
+
+
+async def click(doing: Doing) -> str:
+    """Click an element; choose an `option`; focus a native select."""
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    if target.tag == "option" and (done := await fields.choose(target, [])):
+        return done
+    if target.tag == "select":
+        # A native menu opens outside of the page, where nothing can be seen or clicked.
+        await target.evaluate("(element) => element.focus()")
+        return f"focused {hands.describe(target)}: choose with the action select"
+    held = keys.modifiers(doing.request.keys)
+    await _holding(doing, held, hands.click(doing.surface, target, doing.request.button))
+    return f"clicked {hands.describe(target)}"
+
+
+async def hover(doing: Doing) -> str:
+    """Move the mouse over an element."""
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    await doing.surface.move_mouse(target.x, target.y)
+    return f"moved the mouse over {hands.describe(target)}"
+
+
+async def drag(doing: Doing) -> str:
+    """Drag an element onto another, to a point, or by a distance."""
+    request = doing.request
+    source = await hands.reach(doing.surface, request.targetId)
+    start = (source.x, source.y)
+    if request.toId.strip():
+        goal = await hands.find(doing.surface, request.toId)
+        if not goal.in_viewport:
+            raise Conflict(f"[{goal.id}] {hands.describe(goal)} is out of view: scroll first")
+        end, where = await _beyond_middle(source, goal), f"to {hands.describe(goal)}"
+    elif request.deltaX is not None or request.deltaY is not None:
+        dx, dy = request.deltaX or 0.0, request.deltaY or 0.0
+        start = await _grip(source)
+        end, where = (start[0] + dx, start[1] + dy), f"by ({dx:g}, {dy:g})"
+        doing.within_view(*end)
+    else:
+        end = doing.point()
+        where = f"to ({end[0]:g}, {end[1]:g})"
+    await _holding(doing, keys.modifiers(request.keys), _drag(doing, [start, end]))
+    return f"dragged {hands.describe(source)} {where}"
+
+
+async def _grip(source: Target) -> Place:
+    """Where to take hold of an element: a native slider at its thumb."""
+    if source.tag == "input" and source.input_type == "range":
+        x, y, width, height = await source.box()
+        share, across, backwards = await source.evaluate(
+            """(input) => {
+              const low = Number(input.min || 0), high = Number(input.max || 100);
+              const style = getComputedStyle(input);
+              const across = style.writingMode.startsWith('horizontal');
+              const share = high > low ? (Number(input.value) - low) / (high - low) : 0;
+              return [share, across, style.direction === 'rtl'];
+            }"""
+        )
+        share = 1 - share if backwards else share
+        thumb = min(16.0, width, height)
+        if across:
+            return x + thumb / 2 + share * (width - thumb), y + height / 2
+        return x + width / 2, y + thumb / 2 + share * (height - thumb)
+    return source.x, source.y
+
+
+async def _beyond_middle(source: Target, goal: Target) -> tuple[float, float]:
+    """Where a drag ends: lists that are sorted by dragging swap only past the middle."""
+    _, _, width, height = await goal.box()
+    dx, dy = goal.x - source.x, goal.y - source.y
+    if abs(dx) > abs(dy):
+        return goal.x + math.copysign(min(5.0, width / 4), dx), goal.y
+    return goal.x, goal.y + math.copysign(min(5.0, height / 4), dy)
+
+
+async def drag_path(doing: Doing) -> str:
+    """Drag the mouse along points; of an element's box if one is named."""
+    path = [(point.x, point.y) for point in doing.request.path]
+    if len(path) < 2:
+        raise BadRequest("drag_path needs `path`: at least two points {x, y}")
+    if doing.request.targetId.strip():
+        target = await hands.reach(doing.surface, doing.request.targetId)
+        x, y, _, _ = await target.box()
+        path = [doing.within_view(x + dx, y + dy) for dx, dy in path]
+    await _holding(doing, keys.modifiers(doing.request.keys), _drag(doing, path))
+    return f"dragged along {len(path)} points"
+
+
+async def _drag(doing: Doing, points: list[Place]) -> None:
+    mouse = doing.surface.page.mouse
+    button: Any = doing.request.button
+    await doing.surface.move_mouse(*points[0])
+    await mouse.down(button=button)
+    try:
+        for x, y in points[1:]:
+            # Drag libraries want to see movement before they believe in a drag.
+            await doing.surface.move_mouse(x, y, 6 if len(points) == 2 else 2)
+    finally:
+        await mouse.up(button=button)
+
+
+async def select_text(doing: Doing) -> str:
+    """Select a text that the page shows, by its words, or all of an element's."""
+    surface, text = doing.surface, doing.request.text or doing.request.actionValue
+    element_id = doing.request.targetId.strip()
+    if not text.strip() and not element_id:
+        raise BadRequest("select_text needs text, or targetId, or both")
+    target = await hands.find(surface, element_id or "1")
+    where = f" in {hands.describe(target)}" if element_id else ""
+    said = f"'{one_line(text)[:80]}'" if text.strip() else "the text"
+    found = await target.quote(text)
+    if found is None:
+        raise NotFound(f"{said} is not shown{where or ' on the page'}: quote it as it stands there")
+    if found["covered_by"]:
+        raise Conflict(f"{said} is covered by {found['covered_by']}: close or move that first")
+    if not found["silent"]:
+        await _drag(doing, [(found["x1"], found["y1"]), (found["x2"], found["y2"])])
+    selected = await target.quote_selected()
+    if selected is None:
+        raise Conflict(f"{said}{where} vanished when the mouse went over it")
+    if not selected:
+        raise Conflict(f"{said}{where} cannot be selected: the page does not let it be")
+    count = f" (the first of {found['count']} such places)" if found["count"] > 1 else ""
+    return f"selected {said}{where}{count}"
+
+
+async def click_at(doing: Doing) -> str:
+    """Click a point, or an element, or a point of its box."""
+    return await _click_point(doing, 1)
+
+
+async def double_click_at(doing: Doing) -> str:
+    """Double-click a point, or an element, or a point of its box."""
+    return await _click_point(doing, 2)
+
+
+async def _click_point(doing: Doing, count: int) -> str:
+    request = doing.request
+    held = keys.modifiers(request.keys)
+    if request.targetId.strip() and request.x is None and request.y is None:
+        target = await hands.reach(doing.surface, request.targetId)
+        where = hands.describe(target)
+        clicking = hands.click(doing.surface, target, request.button, count)
+    else:
+        (x, y), where = await _aim(doing)
+        clicking = hands.click_at(doing.surface, x, y, request.button, count)
+    await _holding(doing, held, clicking)
+    return f"{'double-clicked' if count == 2 else 'clicked'} {where}"
+
+
+async def move(doing: Doing) -> str:
+    """Move the mouse to a point, of an element's box if one is named."""
+    (x, y), where = await _aim(doing)
+    await doing.surface.move_mouse(x, y)
+    return f"moved the mouse to {where}"
+
+
+async def _aim(doing: Doing) -> tuple[Place, str]:
+    """The request's point in the viewport, and how to call it."""
+    request = doing.request
+    if not request.targetId.strip():
+        x, y = doing.point()
+        return (x, y), f"({x:g}, {y:g})"
+    target = await hands.reach(doing.surface, request.targetId)
+    left, top, width, height = await target.box()
+    dx = width / 2 if request.x is None else request.x
+    dy = height / 2 if request.y is None else request.y
+    if not (0 <= dx <= width and 0 <= dy <= height):
+        raise BadRequest(
+            f"({dx:g}, {dy:g}) is outside of [{target.id}] {hands.describe(target)}, "
+            f"which is {width:g} x {height:g}"
+        )
+    return doing.within_view(left + dx, top + dy), f"({dx:g}, {dy:g}) of {hands.describe(target)}"
+
+
+async def wheel(doing: Doing) -> str:
+    """Turn the wheel over a point, or over the middle of the page."""
+    request, (width, height) = doing.request, doing.session.viewport
+    dx, dy = request.deltaX or 0.0, request.deltaY or 0.0
+    if not dx and not dy:
+        raise BadRequest("wheel needs deltaX or deltaY, in pixels")
+    aimed = request.x is not None or request.y is not None
+    x, y = doing.point() if aimed else (width / 2, height / 2)
+    mouse = doing.surface.page.mouse
+    await doing.surface.move_mouse(x, y)
+    await _holding(doing, keys.modifiers(request.keys), mouse.wheel(dx, dy))
+    return f"turned the wheel by ({dx:g}, {dy:g}) at ({x:g}, {y:g})"
+
+
+async def _holding(doing: Doing, keys: list[str], work: Awaitable[None]) -> None:
+    """Do something while modifier keys are held."""
+    keyboard = doing.surface.page.keyboard
+    for key in keys:
+        await keyboard.down(key)
+    try:
+        await work
+    finally:
+        for key in reversed(keys):
+            await keyboard.up(key)

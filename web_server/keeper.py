@@ -1,0 +1,142 @@
+"""Keeping leased browsers usable: one request at a time, recovery from crashes and hangs, rest."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from playwright.async_api import Error
+
+from web_server.contract import ObserveOptions
+from web_server.errors import Busy, NotFound
+from web_server.page import Tab
+from web_server.pool import Pool
+from web_server.session import Session
+from web_server.surface import PageHung, PageLost
+
+LOCK_SECONDS = 60.0
+SETTLE_SECONDS = 60.0
+DOWNLOAD_SECONDS = 10.0
+DOWNLOAD_BEGIN_SECONDS = 1.0
+"""How long a navigation that seems to have become a download may take to say so."""
+
+
+class Keeper:
+    """Holds the sessions of a pool for those who work on them.
+
+    Args:
+        pool: where the browsers are.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._background: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def session(self, browser_id: str) -> AsyncIterator[Session]:
+        """The session of that id, alive and for us alone.
+
+        Raises:
+            NotFound: there is no such browser.
+            Busy: another request holds it for too long.
+        """
+        lease = self.pool.find(browser_id)
+        session = lease.session
+        session.used = time.time()
+        try:
+            await asyncio.wait_for(session.lock.acquire(), LOCK_SECONDS)
+        except asyncio.TimeoutError:
+            raise Busy("another request is still at work on this browser: try again") from None
+        try:
+            self.pool.find(browser_id)
+            browser = await self.pool.engine.browser()
+            if session.browser is not browser:
+                await session.rebuild(browser)
+            yield session
+        except (Error, PageLost, PageHung):
+            if lease.closing:
+                raise NotFound("the browser was closed meanwhile") from None
+            raise
+        finally:
+            session.used = time.time()
+            session.lock.release()
+
+    async def ensure(self, session: Session, tab: Tab) -> None:
+        """Bring back a tab whose page is gone."""
+        for attempt in (1, 2):
+            if session.closed:
+                raise PageLost
+            try:
+                browser = await self.pool.engine.browser()
+                if session.browser is not browser:
+                    await session.rebuild(browser)
+                elif tab.surface.lost:
+                    await session.revive(tab, "the page crashed")
+                    await self.settle(session, tab)
+                return
+            except Error:
+                # Chromium may have died under it, which shows only when it is asked.
+                if attempt == 2 or await self.pool.engine.alive():
+                    raise
+
+    async def recover(self, session: Session, tab: Tab, problem: Exception) -> None:
+        """After a crash or a hang: make the tab usable again, and tell of it."""
+        if session.closed:
+            raise PageLost
+        if isinstance(problem, PageHung) and not tab.surface.lost:
+            if await tab.surface.unhang():
+                session.note("a script of the page ran too long and was stopped", loud=True)
+                return
+            await session.revive(tab, "the page did not answer")
+            return
+        await self.ensure(session, tab)
+
+    async def settle(
+        self, session: Session, tab: Tab, options: ObserveOptions | None = None
+    ) -> dict[str, Any]:
+        """Wait until page, pop-ups and downloads have come to rest.
+
+        Args:
+            session, tab: what is waited for.
+            options: of the observation that is to follow, if any: the page is looked at in the
+                moment when it rests, which saves a round trip.
+
+        Returns:
+            as `Activity.settle`; `seen` says that this look is what the page shows.
+        """
+        await tab.close_discarded()
+        surface = tab.surface
+        if surface.page.is_closed():
+            # A pop-up that closed itself: what is below it needs no waiting.
+            return {}
+        if options is not None:
+            surface.observer.look_when(surface.activity.still, options.scope, options.fulltree)
+        settled = await surface.guard(surface.activity.settle(), SETTLE_SECONDS)
+        if session.arriving:
+            settled["seen"] = False
+            await session.settle_arrivals()
+        if tab.id in session.tabs and tab.surface is not surface:
+            settled = await tab.surface.guard(tab.surface.activity.settle(), SETTLE_SECONDS)
+            settled |= {"navigated": True, "seen": False}
+        elif session.current in session.tabs and session.current != tab.id:
+            other = session.tabs[session.current].surface
+            await other.guard(other.activity.settle(), SETTLE_SECONDS)
+            settled["seen"] = False
+        due = surface.activity.download_due
+        if due is not None:
+            settled["seen"] = False
+            await session.downloads.wait_for_begin(due, DOWNLOAD_BEGIN_SECONDS)
+        if session.downloads.active:
+            settled["seen"] = False
+            await session.downloads.wait(DOWNLOAD_SECONDS)
+        await tab.tell_document()
+        return settled
+
+    def remember(self, session: Session, tab: Tab) -> None:
+        """Note what a crash would lose, without keeping the caller waiting."""
+        task = asyncio.ensure_future(session.remember(tab))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

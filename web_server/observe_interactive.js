@@ -1,0 +1,70 @@
+// Isolated world: elements to act on: their line, and what stands inside them.
+
+// Returns the name, as far as it is the text that the element shows.
+function visitInteractive(element, role, rect, inner, c, hints) {
+  flushText();
+  const index = walk.out.length;
+  const editable = hints.includes('editable: true');
+  const fromContent = takesText(element, role);
+  let name = nameOf(element, role);
+  let mute = c.mute || NAME_FROM_CONTENT.has(role);
+  if (!name && fromContent && !editable) {
+    name = phraseName(element, role);
+    mute = mute || name !== '';
+  }
+  const pairs = statesOf(element, role, name, element === walk.focus);
+  if (!name && !TOGGLES.test(role) && (!fromContent || !element.firstElementChild)) {
+    pairs.push(...namelessPairs(element, role, inner.style));
+  }
+  if (editable || (role === 'textbox' || role === 'combobox') && !('value' in element)) {
+    const value = textOf(element, role);
+    if (value && value.length <= LONG_VALUE) pairs.push('value: ' + plain(value));
+    mute = mute || value.length <= LONG_VALUE;
+  }
+  pairs.push(...hints, ...scrollPairs(element, inner.style));
+  if (role === 'link' && !name) pairs.push('url: ' + plain(element.getAttribute('href') || '', 60));
+  const cover = inner.on && !(inner.faded && fromContent) ? coveredBy(element, inner) : '';
+  if (cover) pairs.push('covered by: ' + cover);
+  if (inner.style.pointerEvents === 'none' && letsThrough(element, role)) pairs.push('pointer: none');
+  if (name.length > LONG_NAME && mute && !c.mute) {
+    name = name.slice(0, LONG_NAME / 3) + '\u2026';
+    mute = false;
+  }
+  if (c.row) c.row.stub(name);
+  if (inner.on || walk.full) put(c, element, role, flagsFor(inner, true), rect, name, pairs);
+  if (element.localName === 'textarea' || mute && !element.firstElementChild && !shadowOf(element)) {
+    return name;
+  }
+  visitChildren(element, { ...inner, depth: c.depth + 1, mute, row: null,
+    interactive: INTERACTIVE_ROLES.has(role) || mute || c.interactive });
+  flushText();
+  const shown = inner.on || walk.full;
+  if (shown && !name && hints.join() === 'hoverable: true') loosen(index, c);
+  return name;
+}
+
+// That something around other things listens for the pointer says little: a group without a name
+// is shown only if nothing else tells its parts together.
+function loosen(index, c) {
+  const id = walk.out[index].split('\x1f', 2)[1];
+  walk.out[index] = record(c.depth, id, 'group', 0, '', '', []);
+}
+
+// Roles that take no name from their content get it from there when one can act on the element.
+function takesText(element, role) {
+  return role === 'image' ? 'ownerSVGElement' in element : !INTERACTIVE_ROLES.has(role);
+}
+
+// The text of an element that holds text and inline elements only; else ''.
+function phraseName(element, role) {
+  if (CONTAINERS.has(role) && role !== 'group' && role !== 'listitem' || shadowOf(element)) return '';
+  let budget = 40;
+  for (const child of element.querySelectorAll('*')) {
+    if (--budget < 0) return '';
+    if ((INTERACTIVE_ROLES.has(roleOf(child)) || noted.click.has(child)
+        || /^(ul|ol|table|h[1-6]|iframe|form|canvas)$/.test(child.localName))
+        && child.checkVisibility()) return '';
+  }
+  const name = textOf(element, role);
+  return name.length <= LONG_NAME ? name : '';
+}
