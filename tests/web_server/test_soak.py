@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import sys
+import threading
+import tracemalloc
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from server_client import Client
+from server_process import serving
+from server_site import Site, until
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -30,6 +39,58 @@ def test_the_verdict_is_of_the_slope(sizes: list[float], word: str) -> None:
     from soak import Soak
 
     assert Soak(_samples(sizes)).verdict().startswith(word)  # type: ignore[arg-type]
+
+
+_OURS = {"Session", "Surface", "Tab", "Observer", "Activity", "Realm", "FilterProxy", "Downloads"}
+_THEIRS = {"Page", "BrowserContext", "CDPSession", "Frame", "Request", "Response", "JSHandle"}
+
+
+def _alive(server: Any) -> Counter[str]:
+    """How many objects there are of what a session is made of, and of what it may hold on to."""
+    gc.collect()
+    found: Counter[str] = Counter()
+    for each in gc.get_objects():
+        kind = type(each)
+        ours = kind.__module__.startswith("web_server.") and kind.__name__ in _OURS
+        if ours or (kind.__module__.startswith("playwright._impl") and kind.__name__ in _THEIRS):
+            found[f"{kind.__module__}.{kind.__name__}"] += 1
+    found["tasks"] = server._loop.call(_tasks())
+    found["threads"] = threading.active_count()
+    return found
+
+
+_NOISE = 20_000  # bytes a session: less than the source of any script that goes with one
+
+
+async def _tasks() -> int:
+    return len(asyncio.all_tasks())
+
+
+@pytest.mark.browser
+def test_no_object_of_a_closed_session_stays(server_site: Site) -> None:
+    def sessions(number: int) -> None:
+        for _ in range(number):
+            with Client(server.url, server_site.url, tabs=True) as client:
+                client.open("/")
+                client.act("click", "link 'Blank two'")
+
+    with serving(server_site, max_browsers=1) as server:
+        sessions(3)
+        # One session is made ahead, a second after the last lease.
+        assert until(lambda: server._pool._spare is not None)
+        before = _alive(server)
+        tracemalloc.start()
+        try:
+            sessions(1)
+            assert until(lambda: not _alive(server) - before), _alive(server) - before
+            held, _ = tracemalloc.get_traced_memory()
+            sessions(5)
+            assert until(lambda: not _alive(server) - before), _alive(server) - before
+            grown = tracemalloc.get_traced_memory()[0] - held
+        finally:
+            tracemalloc.stop()
+    # Texts and bytes are no objects that the collector knows: they show only here.
+    assert grown < 5 * _NOISE, f"{grown / 5:,.0f} bytes of each session stay"
 
 
 @pytest.mark.browser

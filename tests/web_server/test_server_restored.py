@@ -1,0 +1,54 @@
+"""What a crash of Chromium does to the downloads of a session: nothing."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from server_client import Client
+from server_process import Process
+from server_site import Site
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def process(server_site: Site) -> Iterator[Process]:
+    with Process("--max-browsers", "1", site=server_site) as running:
+        yield running
+
+
+def _content(client: Client, path: str) -> bytes:
+    return base64.b64decode(client.ok("getFile", filename=path)["file"])
+
+
+@pytest.mark.parametrize("way", ["click", "open", "goto"])
+def test_a_download_is_listed_once_whatever_dies(
+    process: Process, server_site: Site, way: str
+) -> None:
+    with Client(process.url, server_site.url) as client:
+        if way == "open":
+            body = {"browserId": client.browser, "url": f"{server_site.url}/file"}
+            client.page = client.ok("openPage", **body)["pageId"]
+        else:
+            client.open("/")
+            if way == "click":
+                client.act("click", "link 'Get file'")
+            else:
+                client.act("goto", actionValue=f"{server_site.url}/file", observe=False)
+        os.kill(process.chromium(), signal.SIGKILL)
+        for _ in range(2):
+            view = client.tree(screenshot="none")
+            (path,) = view["downloaded_file_path"]
+            assert path == f"DownloadedFiles/{client.browser}/_data.csv"
+            assert view["downloads"] == [{"path": path, "name": "_data.csv", "size": 8}]
+            assert _content(client, path) == b"a,b\n1,2\n"
+        # A new one gets a name of its own, beside the one from before the crash.
+        client.go("/")
+        client.act("click", "link 'Get file'")
+        assert client.view["downloaded_file_path"] == [path, path.replace("_data", "_data (2)")]
+        for trick in (f"{path}/../_data.csv", path.replace("_data.csv", "../rounds"), path[1:]):
+            assert client.post("getFile", filename=trick).status_code == 404
