@@ -8,18 +8,17 @@ level of nesting for frames of other origins.
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import secrets
 import weakref
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playwright.async_api import Error
+
 from . import render
-from .frames import ContextGone, Realm, find_frame_realm
+from .frames import ContextGone, Realm
 from .marks import Box
+from .observe_walker import Walker, script, walker_source
 from .target import ElementGone, Target, gone
 
 if TYPE_CHECKING:
@@ -27,15 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ElementGone", "Observed", "Observer", "Target"]
 
-log = logging.getLogger(__name__)
-
-_HERE = Path(__file__).parent
-_PARTS = (
-    "safe", "dom", "tables", "names", "states", "hints", "text", "walk", "tags", "read", "target",
-)  # fmt: skip
 _RETRIES = 5
-_MAX_FRAME_LEVELS = 6
-_MANY_PLACES = 20_000
 
 _secrets: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
@@ -45,8 +36,9 @@ class Observed:
     """One observation. Text bodies hold the element lines without the lines of the tabs.
 
     `yaml_body` is cut to the viewport (or the whole page at scope "page"), `fulltree_body` is
-    never cut and empty unless asked for. `scroll` has x, y, above, below and `viewport` width,
-    height, in CSS pixels. `focused` is the line of the element with the focus, without states.
+    never cut and empty unless asked for. `scroll` has x, y, above, below, left, right and
+    `viewport` width, height, in CSS pixels. `focused` is the line of the element with the focus,
+    without states.
     """
 
     yaml_body: str
@@ -60,16 +52,6 @@ class Observed:
     elements: dict[str, Any] = field(default_factory=dict)
 
 
-@cache
-def _script(name: str) -> str:
-    return (_HERE / f"{name}.js").read_text(encoding="utf-8")
-
-
-def _walker_source(secret: str) -> str:
-    body = "\n".join(_script(f"observe_{part}") for part in _PARTS)
-    return f"'use strict';\nconst SECRET = {json.dumps(secret)};\n{body}"
-
-
 class Observer:
     """Observation of one page. Call `attach` once before anything else.
 
@@ -81,33 +63,42 @@ class Observer:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._secret = _secrets.get(page.context, "-")
-        self._main: Realm | None = None
-        self._next_id = 3
-        self._places: dict[int, tuple[Realm, int]] = {}
+        self._walks: Walker | None = None
         self._last: list[render.Node] = []
         self._ahead: Target | None = None
+        self._background: asyncio.Task[None] | None = None
 
     @staticmethod
     async def prepare_context(context: BrowserContext) -> None:
         """Install the notes on listeners and closed shadow roots. Once, before any page opens."""
         secret = _secrets.setdefault(context, "e" + secrets.token_hex(12))
-        await context.add_init_script(_script("observe_notes").replace("__SECRET__", secret))
+        await context.add_init_script(script("observe_notes").replace("__SECRET__", secret))
 
     async def attach(self) -> None:
         """Open the page's debugging session."""
         session = await self._page.context.new_cdp_session(self._page)
         tree = await session.send("Page.getFrameTree")
-        self._main = Realm(session, tree["frameTree"]["frame"]["id"], _walker_source(self._secret))
+        main = Realm(session, tree["frameTree"]["frame"]["id"], walker_source(self._secret))
+        self._walks = Walker(self._page, main)
         self._page.on("framenavigated", self._on_navigated)
 
     def _on_navigated(self, frame: Frame) -> None:
-        if self._main is not None and frame == self._page.main_frame:
-            self._main.forget()
+        if frame == self._page.main_frame:
+            self._walker.main.forget()
+            self._background = asyncio.ensure_future(self._make_ready(self._walker.main))
 
-    def _realm(self) -> Realm:
-        if self._main is None:
+    async def _make_ready(self, main: Realm) -> None:
+        """Bring the walker into a new document while that is still waited for."""
+        try:
+            await main.run("() => null")
+        except Error:
+            pass  # the document is gone already
+
+    @property
+    def _walker(self) -> Walker:
+        if self._walks is None:
             raise RuntimeError("Observer.attach() has to be awaited before the page is observed")
-        return self._main
+        return self._walks
 
     async def observe(
         self,
@@ -116,6 +107,8 @@ class Observer:
         fulltree: bool = False,
         snapshot: bool = False,
         elements: bool = False,
+        heard: bool = False,
+        every: bool = False,
     ) -> Observed:
         """Look at the page.
 
@@ -124,6 +117,9 @@ class Observer:
             fulltree: also fill `fulltree_body`.
             snapshot: also fill `snapshot` (of the whole page if that was walked anyway).
             elements: also fill `elements`, by id: role, name, box, states.
+            every: all options of all lists, however many.
+            heard: the event of `look_when` came, and nothing happened since: what was seen then
+                is what the page shows.
 
         Raises:
             ContextGone: the page kept navigating while it was looked at.
@@ -131,7 +127,7 @@ class Observer:
         full = fulltree or scope == "page"
         for attempt in range(_RETRIES):
             try:
-                result, nodes = await self._walk(full)
+                result, nodes = await self._walker.walk(full, heard and not attempt, every)
                 break
             except ContextGone:
                 if attempt == _RETRIES - 1:
@@ -158,81 +154,16 @@ class Observer:
         """A new document is taking over: go on when it is there."""
         await self._page.wait_for_load_state("domcontentloaded")
 
-    async def _walk(self, full: bool) -> tuple[dict[str, Any], list[render.Node]]:
-        main = self._realm()
-        result = await self._walk_document(
-            main, {"next": self._next_id, "full": full, "clip": None, "focus": True}
-        )
-        self._next_id = result["next"]
-        nodes = render.parse_records(result["records"])
-        if result["frames"]:
-            by_id = {n.id: n for n in render.flatten(nodes) if n.flags & render.REMOTE_FRAME}
-            pending = [(main, frame, by_id[frame["id"]], (0.0, 0.0)) for frame in result["frames"]]
-            await self._walk_frames(pending, full)
-        return result, nodes
+    def look_when(self, event: str, scope: str = "viewport", fulltree: bool = False) -> None:
+        """Look at the page at the moment when an event of that name comes to the document.
 
-    async def _walk_document(self, realm: Realm, options: dict[str, Any]) -> dict[str, Any]:
-        """One walk; a second one when it met closed shadow roots that it did not know."""
-        result: dict[str, Any] = await realm.call("observe", options)
-        if result["faults"]:
-            log.warning("elements left out of the observation: %s", "; ".join(result["faults"]))
-        if result["suspects"]:
-            opened = [await realm.adopt_closed_root(number) for number in result["suspects"]]
-            if any(opened):
-                options = {**options, "next": result["next"]}
-                result = await realm.call("observe", options)
-        return result
+        What is seen then is for the next `observe` of that scope.
+        """
+        self._walker.walk_when(event, fulltree or scope == "page")
 
-    async def _walk_frames(
-        self,
-        pending: list[tuple[Realm, dict[str, Any], render.Node, tuple[float, float]]],
-        full: bool,
-    ) -> None:
-        """Walk frames of other origins, level by level, all of a level at once."""
-        for _ in range(_MAX_FRAME_LEVELS):
-            if not pending:
-                return
-            answers = await asyncio.gather(
-                *(self._walk_frame(p, f, full) for p, f, _, _ in pending)
-            )
-            deeper: list[tuple[Realm, dict[str, Any], render.Node, tuple[float, float]]] = []
-            for (_, frame, owner, base), answer in zip(pending, answers, strict=True):
-                if answer is None:
-                    continue
-                realm, result = answer
-                origin = (base[0] + frame["x"], base[1] + frame["y"])
-                ids = self._number(realm, result["records"])
-                owner.children = render.parse_records(result["records"], ids=ids, offset=origin)
-                inner = {n.id: n for n in render.flatten(owner.children)}
-                deeper += [(realm, f, inner[ids[f["id"]]], origin) for f in result["frames"]]
-            pending = deeper
-
-    async def _walk_frame(
-        self, parent: Realm, frame: dict[str, Any], full: bool
-    ) -> tuple[Realm, dict[str, Any]] | None:
-        """One frame of another origin; None when it cannot be looked into (it is just leaving)."""
-        options = {"next": 3, "full": full, "clip": frame["clip"], "focus": frame["focused"]}
-        for _ in range(2):
-            realm = await find_frame_realm(self._page, parent, frame["id"])
-            if realm is None:
-                return None
-            try:
-                return realm, await self._walk_document(realm, options)
-            except ContextGone:
-                continue
-        return None
-
-    def _number(self, realm: Realm, records: str) -> dict[int, int]:
-        """Page-wide ids for what a frame walked by itself has numbered on its own."""
-        if len(self._places) > _MANY_PLACES:
-            self._places = {n: place for n, place in self._places.items() if not place[0].dead}
-        for record in records.split("\x1e") if records else ():
-            local = int(record.split("\x1f", 2)[1])
-            if local not in realm.page_ids:
-                realm.page_ids[local] = self._next_id
-                self._places[self._next_id] = (realm, local)
-                self._next_id += 1
-        return realm.page_ids
+    def forget_look(self) -> None:
+        """What `look_when` has seen is of no use any more."""
+        self._walker.forget_ahead()
 
     async def resolve_ahead(self, element_id: int) -> None:
         """Look an element up while something else is waited for, for the next `resolve`."""
@@ -257,7 +188,7 @@ class Observer:
         return await self._resolve(element_id)
 
     async def _resolve(self, element_id: int) -> Target:
-        realm, local_id = self._places.get(element_id, (self._realm(), element_id))
+        realm, local_id = self._walker.place(element_id)
         try:
             facts = await realm.call("resolve", local_id)
             if facts is None:
@@ -280,10 +211,10 @@ class Observer:
     async def readable(self) -> str:
         """What the page shows as plain HTML: no scripts, no styles, nothing that is hidden."""
         try:
-            return str(await self._realm().call("readable"))
+            return str(await self._walker.main.call("readable"))
         except ContextGone:
             await self._settle_navigation()
-            return str(await self._realm().call("readable"))
+            return str(await self._walker.main.call("readable"))
 
     async def boxes(self) -> list[Box]:
         """Boxes of the interactive elements that the last observation showed in the viewport."""
