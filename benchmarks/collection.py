@@ -1,6 +1,6 @@
 """Measures what collecting costs beside the model: throughput, overhead, memory, storage.
 
-    python benchmarks/collection.py [--quick] [--json FILE] [--only steps,sizes,tasks,ray]
+    python benchmarks/collection.py [--quick] [--json FILE] [--only steps,peer,sizes,tasks,ray]
 
 The model is a process of its own that answers over HTTP after a fixed time. What is compared takes
 turns in one run; medians are printed, with ratios, and the target of the design where there is one.
@@ -15,7 +15,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,12 @@ from collection_tasks import STEPS, run_tasks  # noqa: E402
 LATENCY = 0.2
 """Seconds of a model call in the measurement of throughput."""
 WORKERS = (1, 2, 4, 8, 16)
-SIZES = (10, 100, 300)
+SIZES = (10, 100, 300, 1000)
 TARGETS = {"flushed": 5.0, "fsync": 15.0}
 """Milliseconds per step."""
 FLAT = 1.3
 """Step 300 may cost so many times step 10 to be called flat."""
-USUAL = ("steps", "sizes", "tasks")
+USUAL = ("steps", "peer", "sizes", "tasks")
 
 
 def steps_part(quick: bool) -> dict[str, Any]:
@@ -74,6 +74,27 @@ def tasks_part(quick: bool) -> dict[str, Any]:
     return out
 
 
+def peer_part(quick: bool) -> dict[str, Any]:
+    """The loop of smolagents beside ours; `missing` where it is not installed."""
+    try:
+        from collection_peer import peer_part
+    except ImportError as e:
+        return {"missing": f'{e}; pip install "ck-pro[bench]"'}
+    return peer_part(quick=quick)
+
+
+def show_peer(found: dict[str, Any]) -> None:
+    """Overhead of both, and how many times the peer's ours is."""
+    if "missing" in found:
+        print(f"No peer: {found['missing']}\n")
+        return
+    print("The same steps by a loop without journal and isolation, ms beside the model")
+    ours, peer = found["ck_pro"], found["smolagents"]
+    rows = [[name, *(f"{row[n]:.2f}" for n in row)] for name, row in found.items()]
+    rows.append(["ours / peer", *(f"{ours[n] / peer[n]:.2f} x" for n in ours)])
+    table(["", *(f"step {n}" for n in ours)], rows)
+
+
 def ray_part(quick: bool) -> dict[str, Any]:
     """The runner on Ray (the extra `ray`) beside threads."""
     from collection_ray import ray_part
@@ -109,6 +130,7 @@ def show_steps(found: dict[str, Any]) -> None:
     rows = []
     for name, target in TARGETS.items():
         times = {**found.get("long", {}).get(name, {}), **found[name]}
+        times.pop(20, None)  # for the comparison with a peer
         first, last = times[10], times[max(found[name])]
         flat = "flat" if last <= FLAT * first else "GROWS"
         verdict = "met" if max(first, last) <= target else "MISSED"
@@ -116,6 +138,10 @@ def show_steps(found: dict[str, Any]) -> None:
         rows.append([name, *shown, f"{last / first:.2f} x: {flat}", f"{target:g} ms: {verdict}"])
     head = ["", *(f"step {n}" for n in sorted(times)), "last / first", "target"]
     table(head, rows)
+    for name in TARGETS:
+        share = found[name][max(found[name])] / (1000 * LATENCY)
+        print(f"{name}: {share:.1%} of the time of a model that takes {LATENCY:g} s")
+    print()
 
 
 def show_sizes(found: dict[str, Any]) -> None:
@@ -158,14 +184,20 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the medians to this file")
     parser.add_argument("--only", default=",".join(USUAL), help="parts (default: %(default)s)")
     given = parser.parse_args()
-    measure = {"steps": steps_part, "sizes": sizes_part, "tasks": tasks_part, "ray": ray_part}
-    show = {"steps": show_steps, "sizes": show_sizes, "tasks": show_tasks, "ray": show_ray}
+    parts: dict[str, tuple[Callable[[bool], Any], Callable[[Any], None]]] = {
+        "steps": (steps_part, show_steps),
+        "peer": (peer_part, show_peer),
+        "sizes": (sizes_part, show_sizes),
+        "tasks": (tasks_part, show_tasks),
+        "ray": (ray_part, show_ray),
+    }
     results: dict[str, Any] = {"cores": os.cpu_count()}
     for part in given.only.split(","):
-        if part not in measure:
-            parser.error(f"--only {part}: known are {', '.join(measure)}")
-        results[part] = measure[part](given.quick)
-        show[part](results[part])
+        if part not in parts:
+            parser.error(f"--only {part}: known are {', '.join(parts)}")
+        measure, show = parts[part]
+        results[part] = measure(given.quick)
+        show(results[part])
     if given.json is not None:
         given.json.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -19,7 +19,7 @@ from ck_pro.model import LLM, Backend, ChatRequest, RawReply
 from ck_pro.model.targets import open_target
 from ck_pro.tool import StopTool
 
-RANGES = {10: (6, 15), 100: (86, 115), 300: (271, 300), 1000: (951, 1000)}
+RANGES = {10: (6, 15), 20: (16, 25), 100: (86, 115), 300: (271, 300), 1000: (951, 1000)}
 """Step -> first and last of the steps around it whose median is taken."""
 
 
