@@ -55,8 +55,25 @@ BANNER = """<title>News</title><h1>News</h1><p>An article about cookies that one
 PICTURE = """<title>Map</title><canvas width=1200 height=700></canvas>
 <script>document.querySelector('canvas').getContext('2d').fillRect(10, 10, 500, 500);</script>"""
 
+FINE = """<title>Fine</title><p id=prose>The quick brown fox jumps.</p><p id=said>nothing yet</p>
+<label>Volume <input type=range min=0 max=100 value=0 style="width: 200px"></label>
+<canvas aria-label=Pad width=300 height=100 style="background: #eee; display: block"></canvas>
+<script>
+const say = (text) => { document.getElementById('said').textContent = text; };
+document.onselectionchange = () => { if (String(getSelection())) say('marked ' + getSelection()); };
+const pad = document.querySelector('canvas');
+pad.onclick = (event) => say(`clicked ${event.offsetX},${event.offsetY}`);
+pad.ondblclick = (event) => say(`twice ${event.offsetX},${event.offsetY}`);
+let from = '';
+pad.onmousedown = (event) => { from = `${event.offsetX},${event.offsetY}`; };
+pad.onmouseup = (event) => {
+  const to = `${event.offsetX},${event.offsetY}`;
+  if (to !== from) setTimeout(() => say(`drawn ${from} ${to}`), 0);
+};
+</script>"""
+
 MORE = "<title>More</title><h1>More</h1>"
-PAGES = {"/banner": BANNER, "/picture": PICTURE, "/more": MORE, "/hands": HANDS}
+PAGES = {"/banner": BANNER, "/picture": PICTURE, "/more": MORE, "/hands": HANDS, "/fine": FINE}
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +129,20 @@ def test_points_and_waiting(site: str, tmp_path: Path) -> None:
     assert "px above" in do("scroll_to The end")
     assert do("read").startswith("# Hands") and "The **end**" in do("read")
     assert do("read 1").startswith("Part 1 of 1")
+
+
+def test_points_within_elements_distances_and_marked_text(site: str, tmp_path: Path) -> None:
+    do = Hands(_env(site, tmp_path, "/fine"))
+    assert re.search(r"value: [1-9]\d*", do("drag {slider .Volume} by 60,0"))
+    assert "clicked 20,30" in do("click_at {Canvas .Pad} 20 30")
+    assert "twice 25,35" in do("click_at {Canvas .Pad} 25 35 double")
+    assert "drawn 5,6 70,40" in do("drag_path {Canvas .Pad} 5,6 70,40")
+    do("move {Canvas .Pad} 1 1")
+    assert "marked brown fox" in do("select_text brown  Fox")
+    marked = do("select_text {StaticText .The quick} quick")
+    assert "marked quick" in marked
+    assert " failed: " in do.attempt("select_text a slow snail")
+    assert " failed: " in do.attempt("drag {slider .Volume} by 5000,0")
 
 
 def test_tabs(site: str, tmp_path: Path) -> None:

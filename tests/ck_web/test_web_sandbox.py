@@ -94,6 +94,18 @@ def test_a_crashed_server_is_replaced() -> None:
     release_server(b)
 
 
+def test_how_a_server_ended_is_told() -> None:
+    server = acquire_server(FakeOptions())
+    assert server.ended(0.0) == ""
+    os.kill(server.pid, signal.SIGKILL)
+    assert server.ended(60.0).startswith("killed by signal 9: listening on http://")
+    server.stop()
+    code = CHILD.replace("os.read(0, 1)", "sys.exit(3)")
+    server = BrowserServer(FakeOptions(code=code))
+    assert server.ended(60.0).startswith("exit code 3: ")
+    server.stop()
+
+
 def test_no_secret_reaches_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
     server = BrowserServer(FakeOptions())
