@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -242,7 +242,7 @@ def run_tasks(
                 f"{rows.path}: the last line was torn ({rows.repaired} bytes); it is now in "
                 f"{rows.path.name}.torn, and its task is run again"
             )
-        watcher.begins(sum(i in rows.done for i in ids or ()), runner.budget)
+        watcher.begins(lambda: sum(i in rows.done for i in ids or ()), runner.budget)
         around.enter_context(logging_to(rows.folder / LOG_NAME, json_lines=job.log_json))
         if ids is not None:
             around.enter_context(StatusFile(watcher, rows.folder))
@@ -261,9 +261,20 @@ def run_tasks(
         if code in (ExitCode.DONE, ExitCode.STOPPED) and runner.limit is not None:
             code = ExitCode.LIMIT
             display.note(f"{runner.limit}; the same command continues")
+        with suppress(OutputError):  # told below
+            rows.refresh()
         watcher.over(code.name.lower(), runner.limit)
     rows.refresh()
-    return code, {**rows.done, **runner.outcomes}
+    lost = sorted(runner.outcomes.keys() - rows.done.keys())
+    if lost:
+        _say_error(
+            screen,
+            f"{rows.path} was removed, moved or cut while this run wrote to it: "
+            f"rows are gone: {len(lost)} ({', '.join(lost[:5])}); the same command runs these "
+            "again",
+        )
+        code = ExitCode.OUTPUT
+    return code, {name: runner.outcomes.get(name, rows.done[name]) for name in rows.done}
 
 
 def show_summary(outcomes: Sequence[Outcome], job: Job, out: Console, *, total: int) -> None:

@@ -122,6 +122,7 @@ def _metrics(status: dict[str, Any]) -> Iterator[tuple[str, str, str, list[tuple
     for name, kind, text, value in (
         ("ck_tasks_failed_total", "counter", "Of these, ended by a problem.", status["failed"]),
         ("ck_tasks_earlier", "gauge", "Tasks with a row before this run.", status["earlier"]),
+        ("ck_tasks_elsewhere", "gauge", "Rows that other runs added.", status["elsewhere"]),
         ("ck_tasks_running", "gauge", "Tasks under way.", len(running)),
         ("ck_tasks_left", "gauge", "Tasks without a row.", status["left"]),
         ("ck_steps_total", "counter", "Steps of all agents.", status["steps"]),

@@ -185,7 +185,8 @@ def _cluster(address: str) -> Iterator[None]:
         with _own_signals():
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
     except Exception as e:  # noqa: BLE001 - Ray raises plain ones, for whatever went wrong there
-        raise EnvironmentFailure(f"--ray {address}: {_last_line(e)}; is a cluster there?") from None
+        hint = "try again when less runs here" if address == "local" else "is a cluster there?"
+        raise EnvironmentFailure(f"--ray {address}: {_last_line(e)}; {hint}") from None
     try:
         yield
     finally:

@@ -38,6 +38,7 @@ class RunStatus:
         output: the file of rows.
         total: tasks in all, where it is known.
         clock: Unix seconds.
+        timer: seconds that never go back, as a clock may that is set.
     """
 
     def __init__(
@@ -47,19 +48,26 @@ class RunStatus:
         *,
         total: int | None = None,
         clock: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
     ):
         self._inner, self._output, self._total, self._clock = inner, output, total, clock
         self._lock = threading.Lock()
-        self._started = clock()
+        self._started, self._timer, self._begun = clock(), timer, timer()
         self._state, self._limit = "running", ""
         self._budget: Budget | None = None
         self._earlier = 0
+        self._with_row: Callable[[], int] = lambda: 0
         self._counts = dict.fromkeys(("done", "right", "wrong", "unscored", "failed"), 0)
         self._running: dict[str, dict[str, Any]] = {}
 
-    def begins(self, earlier: int, budget: Budget) -> None:
-        """Take note of how many tasks have a row already, and of what will count the use."""
-        self._earlier, self._budget = earlier, budget
+    def begins(self, with_row: Callable[[], int], budget: Budget) -> None:
+        """The tasks begin.
+
+        Args:
+            with_row: tells how many of the tasks have a row by now, written by whatever run.
+            budget: counts the use.
+        """
+        self._earlier, self._with_row, self._budget = with_row(), with_row, budget
 
     def over(self, how: str, limit: str | None = None) -> None:
         """The run has ended: how, as a name of an exit code."""
@@ -73,7 +81,8 @@ class RunStatus:
     def started(self, task: Task) -> None:
         """A task begins."""
         with self._lock:
-            self._running[task.id] = {"task": task.id, "started": self._clock(), "steps": 0}
+            began = {"started": self._clock(), "timer": self._timer()}
+            self._running[task.id] = {"task": task.id, **began, "steps": 0}
         _events.info("task started", extra={"facts": {"task": task.id}})
         self._inner.started(task)
 
@@ -118,12 +127,14 @@ class RunStatus:
         with self._lock:
             counts, state = dict(self._counts), self._state
             running = [
-                {**task, "seconds": round(now - task["started"], 1)}
+                {k: v for k, v in task.items() if k != "timer"}
+                | {"seconds": round(self._timer() - task["timer"], 1)}
                 for task in self._running.values()
             ]
-        elapsed = max(now - self._started, 1e-9)
-        rate = counts["done"] / elapsed
-        left = None if self._total is None else self._total - self._earlier - counts["done"]
+        ours = self._earlier + counts["done"]
+        known = max(ours, self._with_row())
+        rate = counts["done"] / max(self._timer() - self._begun, 1e-9)
+        left = None if self._total is None else max(0, self._total - known)
         going = state == "running" and rate > 0 and left is not None
         return {
             "state": state,
@@ -135,11 +146,12 @@ class RunStatus:
             "updated": now,
             "total": self._total,
             "earlier": self._earlier,
+            "elsewhere": known - ours,
             **counts,
-            "left": None if left is None else max(0, left),
+            "left": left,
             "running": running,
-            "tasks_per_minute": round(rate * 60, 3),
-            "eta_seconds": round(max(0, left or 0) / rate, 1) if going else None,
+            "tasks_per_minute": round(rate * 60, 3) if counts["done"] else None,
+            "eta_seconds": round((left or 0) / rate, 1) if going else None,
             **{k: used.get(k, 0) for k in ("steps", "llm_call", "tokens", "money")},
         }
 

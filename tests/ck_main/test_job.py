@@ -88,6 +88,22 @@ def test_selection_and_resuming(tmp_path: Path, agent: FakeAgent) -> None:
     assert "2 of them from before" in desk.table()
 
 
+def test_an_output_that_is_removed_meanwhile_is_told(tmp_path: Path, agent: FakeAgent) -> None:
+    desk = Desk(tmp_path, GOOD)
+
+    def behaviour(call: Call) -> str:
+        if call.task == "b":
+            desk.output.unlink()
+        return call.task
+
+    agent.behaviour = behaviour
+    assert desk.run(agent) is ExitCode.OUTPUT
+    assert desk.ids() == ["task0001", "task0002"] and "2 of 3 tasks" in desk.table()
+    assert "rows are gone: 1 (task0000); the same command runs these again" in desk.said()
+    agent.behaviour = None
+    assert desk.run(agent) is ExitCode.DONE and desk.ids()[2:] == ["task0000"]
+
+
 def test_unusable_lines_are_said_and_the_others_run(tmp_path: Path, agent: FakeAgent) -> None:
     desk = Desk(tmp_path, [GOOD[0], "broken\n", {"id": 3}, *["[]\n"] * 30, GOOD[1]])
     assert desk.run(agent) is ExitCode.LINES

@@ -28,10 +28,11 @@ class Observed:
     def __init__(self, folder: Path, behaviour: Any = None, **options: Any):
         self.now = 1000.0
         self.rows, self.inner = RowFile(folder / "out.jsonl"), Watching()
-        self.status = RunStatus(self.inner, self.rows.path, total=4, clock=lambda: self.now)
+        now = lambda: self.now  # noqa: E731
+        self.status = RunStatus(self.inner, self.rows.path, total=4, clock=now, timer=now)
         agent = FakeAgent(behaviour=behaviour)
         self.runner = TaskRunner(agent, self.rows, RunOptions(**options), self.status)
-        self.status.begins(0, self.runner.budget)
+        self.status.begins(lambda: len(self.rows.done), self.runner.budget)
 
     def run(self) -> None:
         with self.rows:
@@ -56,6 +57,13 @@ def test_the_status_counts(tmp_path: Path) -> None:
     assert (last["done"], last["right"], last["wrong"], last["left"]) == (2, 1, 1, 2)
     assert last["tasks_per_minute"] == pytest.approx(2 / 1.5, abs=0.01)
     assert last["eta_seconds"] == pytest.approx(90, abs=0.1)
+    assert (last["elsewhere"], first["tasks_per_minute"]) == (0, None)
+    with RowFile(observed.rows.path) as rows:  # another run
+        row = json.loads(rows.path.read_text().splitlines()[0])
+        rows.append({**row, "id": "d"})
+        observed.rows.done = rows.done
+    status = observed.status.snapshot()
+    assert (status["done"], status["elsewhere"], status["left"]) == (3, 1, 0)
     observed.status.over("problem")
     end = observed.status.snapshot()
     assert (end["state"], end["failed"], end["unscored"], end["running"]) == ("problem", 1, 1, [])
