@@ -10,11 +10,22 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
 from typing import Any
 
 from ck_pro.exceptions import JournalError
+from ck_pro.status import Status, StopReason
 from ck_pro.task import Task
+
+__all__ = [
+    "ALL",
+    "COUNTERS",
+    "MAIN",
+    "PHASES",
+    "AgentSession",
+    "Status",
+    "StopReason",
+    "sessions_from_events",
+]
 
 MAIN = "__main__"
 ALL = "__ALL__"
@@ -31,57 +42,6 @@ _CALL_FACTS = (
     "items",
 )
 """What a row keeps of a model call beside its messages and text, under `llm_info`."""
-
-
-class Status(str, Enum):
-    """How a run stands, for its caller."""
-
-    IN_PROGRESS = "in_progress"
-    DONE = "done"
-    AMBIGUITY = "ambiguity"
-    HUMAN_INTERVENTION = "human-intervention"
-    SENSITIVE_ACTION = "sensitive-action"
-    PROBLEM = "problem"
-
-    def __str__(self) -> str:
-        return self.value
-
-
-class StopReason(str, Enum):
-    """Why a run ended. `status` is the `Status` that it gives the session."""
-
-    FINISHED = "finished"
-    REJECTED = "rejected"
-    STEPS = "steps"
-    TIME = "time"
-    TOKENS = "tokens"
-    MONEY = "money"
-    STUCK = "stuck"
-    MODEL_FAILURE = "model_failure"
-    ENVIRONMENT_FAILURE = "environment_failure"
-    LEASE_EXPIRED = "lease_expired"
-    INTERNAL_ERROR = "internal_error"
-    AMBIGUITY = "ambiguity"
-    HUMAN = "human"
-    GUARD = "guard"
-    CANCELLED = "cancelled"
-
-    def __str__(self) -> str:
-        return self.value
-
-    @property
-    def status(self) -> Status:
-        """The status of a session that ended for this reason."""
-        return _STATUS_OF.get(self, Status.PROBLEM)
-
-
-_STATUS_OF = {
-    StopReason.FINISHED: Status.DONE,
-    StopReason.AMBIGUITY: Status.AMBIGUITY,
-    StopReason.HUMAN: Status.HUMAN_INTERVENTION,
-    StopReason.GUARD: Status.SENSITIVE_ACTION,
-    StopReason.CANCELLED: Status.IN_PROGRESS,
-}
 
 
 class AgentSession:

@@ -19,26 +19,14 @@ from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
 
 from .calls import Function, Handles, StepCalls, describe_function
 from .extract import extract_code
+from .isolation import LAYERS, check_isolation, required_layers
 from .lead import GLANCE_SECONDS
 from .output import OutputCollector
 from .places import session_places
 from .process import LostAtStart, WorkerGone, WorkerProcess
-from .results import CodeError, CodeResult
+from .results import CodeError, CodeResult, read_error
 from .step import StepClock, Stop, died, stopped
 from .worker import wire
-
-LAYERS = (
-    "process",
-    "rlimits",
-    "namespaces",
-    "mounts",
-    "landlock",
-    "seccomp",
-    "capabilities",
-    "network",
-    "cgroup",
-)
-"""The layers of isolation, each tried on its own."""
 
 _END_SECONDS = 1.0
 _STARTS = 3
@@ -157,21 +145,12 @@ class CodeExecutor:
         return place
 
     def _require(self, wanted: str | Collection[str]) -> None:
-        names = {wanted} if isinstance(wanted, str) else set(wanted)
-        if "full" in names:
-            # an open network was asked for: it is no lack
-            names = {*names, *LAYERS} - {"full", *(["network"] if self.network else [])}
-        if not names <= set(LAYERS):
-            unknown = ", ".join(sorted(names - set(LAYERS)))
-            raise ConfigError(
-                f'require_isolation: unknown {unknown}; "full" or: {", ".join(LAYERS)}'
-            )
-        isolation = self.isolation
-        lacking = sorted(names - set(isolation["active"]))
-        if lacking:
+        required = required_layers(wanted, network=self.network)
+        try:
+            check_isolation(required, self.isolation)
+        except IsolationError:
             self.close()
-            reasons = "; ".join(f"{name} ({isolation['missing'].get(name)})" for name in lacking)
-            raise IsolationError(f"the isolation that was required cannot be had here: {reasons}")
+            raise
 
     @property
     def isolation(self) -> dict[str, Any]:
@@ -309,7 +288,7 @@ class CodeExecutor:
             raise wire.WireError("a value that is no text")
         result.value = value if value is None else value[: self.max_output + 100]
         if error is not None:
-            result.error = _read_error(error)
+            result.error = read_error(error)
         return bool(threads_left)
 
     # -- the worker
@@ -374,19 +353,3 @@ class CodeExecutor:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _read_error(error: Any) -> CodeError:
-    if not (isinstance(error, list) and len(error) == 4):
-        raise wire.WireError("a malformed error")
-    kind, message, line, trace = error
-    if not (type(kind) is type(message) is type(trace) is str):
-        raise wire.WireError("a malformed error")
-    if line is not None and type(line) is not int:
-        raise wire.WireError("a malformed error")
-    return CodeError(_clean(kind[:200]), _clean(message[:20_000]), line, _clean(trace[:40_000]))
-
-
-def _clean(text: str) -> str:
-    """Make a text one that can be written as UTF-8, whatever the code put into it."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .worker.wire import WireError
+
 
 @dataclass(frozen=True)
 class CodeError:
@@ -78,3 +80,24 @@ class LocalCall:
 
     def __str__(self) -> str:
         return "(done in the workspace)"
+
+
+def read_error(frame: Any) -> CodeError:
+    """An error as the worker tells it: type, message, line, traceback. It is hostile input.
+
+    Raises:
+        WireError: it has another form.
+    """
+    if not (isinstance(frame, list) and len(frame) == 4):
+        raise WireError("a malformed error")
+    kind, message, line, trace = frame
+    if not (type(kind) is type(message) is type(trace) is str):
+        raise WireError("a malformed error")
+    if line is not None and type(line) is not int:
+        raise WireError("a malformed error")
+    return CodeError(_clean(kind[:200]), _clean(message[:20_000]), line, _clean(trace[:40_000]))
+
+
+def _clean(text: str) -> str:
+    """Make a text one that can be written as UTF-8, whatever the code put into it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

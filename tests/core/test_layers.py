@@ -30,6 +30,7 @@ ORDER = [
     "events",
     "task",
     "journal",
+    "status",
     "session",
     "tool",
     "computer",

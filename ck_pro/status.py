@@ -1,0 +1,56 @@
+"""How a run stands (`Status`), and why it ended (`StopReason`)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Status(str, Enum):
+    """How a run stands, for its caller."""
+
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    AMBIGUITY = "ambiguity"
+    HUMAN_INTERVENTION = "human-intervention"
+    SENSITIVE_ACTION = "sensitive-action"
+    PROBLEM = "problem"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class StopReason(str, Enum):
+    """Why a run ended. `status` is the `Status` that it gives the session."""
+
+    FINISHED = "finished"
+    REJECTED = "rejected"
+    STEPS = "steps"
+    TIME = "time"
+    TOKENS = "tokens"
+    MONEY = "money"
+    STUCK = "stuck"
+    MODEL_FAILURE = "model_failure"
+    ENVIRONMENT_FAILURE = "environment_failure"
+    LEASE_EXPIRED = "lease_expired"
+    INTERNAL_ERROR = "internal_error"
+    AMBIGUITY = "ambiguity"
+    HUMAN = "human"
+    GUARD = "guard"
+    CANCELLED = "cancelled"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def status(self) -> Status:
+        """The status of a session that ended for this reason."""
+        return _STATUS_OF.get(self, Status.PROBLEM)
+
+
+_STATUS_OF = {
+    StopReason.FINISHED: Status.DONE,
+    StopReason.AMBIGUITY: Status.AMBIGUITY,
+    StopReason.HUMAN: Status.HUMAN_INTERVENTION,
+    StopReason.GUARD: Status.SENSITIVE_ACTION,
+    StopReason.CANCELLED: Status.IN_PROGRESS,
+}
