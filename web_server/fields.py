@@ -186,7 +186,7 @@ async def _what_came(target: Target, text: str) -> str:
         return ", which vanished meanwhile: not all may have gone there"
     if held is None or held in (len(text), text.replace("\r\n", "\n")):
         return ""
-    return _holds(f"{held} characters" if isinstance(held, int) else held)
+    return f"; it holds {held} characters now" if isinstance(held, int) else _holds(held)
 
 
 def _holds(value: str) -> str:

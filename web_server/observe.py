@@ -224,7 +224,7 @@ class Observer:
             if n.flags & render.INTERACTIVE and n.in_view and n.box
         ]
 
-    async def _frame_of(self, realm: Realm, local_id: int | None) -> Frame:
+    async def _frame_of(self, realm: Realm, local_id: int | None) -> Frame | None:
         """The browser library's frame of a realm, or of the same-origin frame that holds a node."""
         if realm.frame is None:
             if realm.parent is None:
@@ -239,12 +239,15 @@ class Observer:
             frame = await self._content_frame(realm, owner_id, frame)
         return frame
 
-    async def _content_frame(self, realm: Realm, owner_id: int, frame: Frame) -> Frame:
+    async def _content_frame(
+        self, realm: Realm, owner_id: int, frame: Frame | None
+    ) -> Frame | None:
+        if frame is None:
+            return None
         handle = await self.hand_over(realm, owner_id, frame)
-        inner = await handle.content_frame() if handle else None
-        if inner is None:
+        if handle is None:
             raise ContextGone("the frame left the page")
-        return inner
+        return await handle.content_frame()
 
     async def hand_over(self, realm: Realm, local_id: int, frame: Frame) -> ElementHandle | None:
         """A handle of the browser library on a node of ours: passed through an event.

@@ -94,8 +94,8 @@ function resolve(id) {
     disabled: isDisabled(element), editable: isEditable(element), framed: element.ownerDocument !== document,
     x: 0, y: 0, in_viewport: false, covered_by: null, passes: false,
   };
-  const shown = element.localName === 'option' && element.closest('select')
-    && !element.getClientRects().length ? element.closest('select') : node;
+  const listed = /^(option|optgroup)$/.test(element.localName) && !element.getClientRects().length;
+  const shown = listed && element.closest('select') || node;
   const clip = clipOf(pictureOfArea(element) || shown);
   facts.passes = letsThrough(element, role);
   const point = id === 1 || id === 2 ? { x: innerWidth / 2, y: innerHeight / 2, hit: null }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from playwright.async_api import Error
+
 from .frames import ContextGone, Realm
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ class Target:
 
     `x` and `y` are CSS pixels in the main frame's viewport; `covered_by` describes the element
     that lies over that point (None: nothing does); `passes`: the mouse goes through it;
-    `in_viewport` is False for what has to be scrolled to, or has no box at all.
+    `in_viewport` is False for what has to be scrolled to, or has no box at all. `frame` is the
+    browser library's, None where it has none (documents of object and embed elements).
     """
 
     id: int
@@ -46,7 +49,7 @@ class Target:
     y: float
     covered_by: str | None
     passes: bool
-    frame: Frame
+    frame: Frame | None
     _realm: Realm = field(repr=False)
     _local_id: int = field(repr=False)
     _observer: Observer = field(repr=False)
@@ -157,6 +160,8 @@ class Target:
         Raises:
             ElementGone: it vanished meanwhile.
         """
+        if self.frame is None:
+            raise Error("the document of an object or embed element hands nothing over")
         handle = await self._observer.hand_over(self._realm, self._local_id, self.frame)
         if handle is None:
             raise gone(self.id)

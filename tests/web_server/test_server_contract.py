@@ -169,7 +169,7 @@ def test_parts_of_a_text_hold_it_all(text: str, size: int) -> None:
     ],
 )
 def test_chords_are_named_as_the_browser_library_does(text: str, keys: str) -> None:
-    from web_server.hands import chord
+    from web_server.keys import chord
 
     assert chord(text) == keys
 

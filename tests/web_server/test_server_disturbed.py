@@ -1,0 +1,147 @@
+"""Pages that move, exchange or leave under an action: its one line must stay true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from server_client import Client
+from server_site import PAGES
+
+pytestmark = pytest.mark.browser
+
+FIELD = "textbox 'F'"
+DISTURBED: dict[str, tuple[str, str, str, dict[str, Any], list[str]]] = {
+    "leaves while typed into": (
+        """<input aria-label=F oninput="if (this.value.length === 3) location = '/two'">""",
+        "type",
+        FIELD,
+        {"actionValue": "abcdefgh"},
+        ["which vanished meanwhile", "the page is now", "/two"],
+    ),
+    "takes part of it": (
+        "<input aria-label=F maxlength=3>",
+        "type",
+        FIELD,
+        {"actionValue": "abcdef"},
+        ["it holds 'abc' now"],
+    ),
+    "tells no secret": (
+        "<input type=password aria-label=F maxlength=3>",
+        "type",
+        FIELD,
+        {"actionValue": "abcdef"},
+        ["it holds 3 characters now"],
+    ),
+    "clamps": (
+        "<input type=range max=9 aria-label=S>",
+        "type",
+        "slider 'S'",
+        {"actionValue": "50"},
+        ["it holds '9' now"],
+    ),
+    "frame leaves": (
+        """<iframe id=f srcdoc="<input aria-label=F oninput='parent.f.remove()'>"></iframe>""",
+        "type",
+        FIELD,
+        {"actionValue": "abcd"},
+        ["which vanished meanwhile"],
+    ),
+    "dialog in the middle": (
+        """<input aria-label=F onkeydown="if (this.value.length === 1) alert('hi')">""",
+        "type",
+        FIELD,
+        {"actionValue": "abc"},
+        ["typed 'abc'", "alert 'hi' was accepted"],
+    ),
+    "ticked and gone": (
+        "<input type=checkbox aria-label=C onchange='this.remove()'>",
+        "check",
+        "checkbox 'C'",
+        {},
+        ["clicked checkbox 'C', which vanished then"],
+    ),
+    "ticked and left": (
+        "<form action=/two><input type=checkbox aria-label=C onchange='this.form.submit()'></form>",
+        "check",
+        "checkbox 'C'",
+        {},
+        ["which vanished then", "the page is now"],
+    ),
+    "choice taken back": (
+        "<select aria-label=S onchange='this.selectedIndex = 0'><option>a<option>b</select>",
+        "select",
+        "combobox 'S'",
+        {"actionValue": "b"},
+        ["selected 'b', which the page changed to 'a'"],
+    ),
+    "drag that leaves": (
+        """<div role=button aria-label=D onmousedown="location = '/two'">ddd</div>""",
+        "drag",
+        "button 'D'",
+        {"deltaX": 50},
+        ["the page is now"],
+    ),
+    "frame leaves when clicked": (
+        """<iframe id=f srcdoc="<button onclick='parent.f.remove()'>B</button>"></iframe>""",
+        "click",
+        "button 'B'",
+        {},
+        ["clicked button 'B'", "the page changed"],
+    ),
+    "asks before it leaves": (
+        """<a href=/two onclick="return confirm('leave?')">L</a>""",
+        "click",
+        "link 'L'",
+        {},
+        ["confirm 'leave?' was accepted", "the page is now"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DISTURBED)
+def test_the_answer_is_true(client: Client, case: str) -> None:
+    html, action, line, more, said = DISTURBED[case]
+    path = "/disturbed-" + case.replace(" ", "-")
+    PAGES[path] = f"<title>Before</title>{html}"
+    client.open(path)
+    client.act(action, line, **more)
+    for words in said:
+        assert words in client.message
+    assert ("/two" in client.view["url"]) == ("the page is now" in client.message)
+
+
+def test_a_field_that_is_exchanged_at_a_touch_is_not_typed_into(client: Client) -> None:
+    PAGES["/exchanged"] = """<title>E</title><input aria-label=F onfocus="if (!window.k) { k = 1;
+        const c = this.cloneNode(); this.replaceWith(c); c.focus() }">"""
+    client.open("/exchanged")
+    client.act("type", FIELD, actionValue="abc", status=409)
+    assert "vanished when it was clicked: nothing was typed" in client.message
+    assert "value: abc" in client.act("type", FIELD, actionValue="abc")
+
+
+def test_what_keeps_moving_is_hit_or_said_to_be_missed(client: Client) -> None:
+    PAGES["/moving"] = """<title>M</title><button id=b style="position:absolute;top:50px"
+        onmousedown="document.title = 'hit'">B</button><script>let t = 0;
+        setInterval(() => { t += 40; b.style.left = t % 900 + 'px' }, 4)</script>"""
+    client.open("/moving")
+    body = {"browserId": client.browser, "pageId": client.page, "actionName": "click"}
+    reply = client.post("performAction", targetId=client.id_of("button 'B'"), observe=True, **body)
+    answer = reply.json()
+    if reply.status_code == 200:
+        assert answer["observation"]["title"] == "hit"
+    else:
+        assert "keeps moving: the click went to" in answer["error"]
+        assert answer["observation"]["title"] == "M"
+
+
+def test_a_click_lands_once_however_often_the_page_is_drawn_anew(client: Client) -> None:
+    PAGES["/redrawn"] = """<title>R</title><div id=d></div><script>let n = 0; const draw = () => {
+        d.innerHTML = `<button onclick="document.title = 'clicks ' + ++n">B</button>` };
+        draw(); setInterval(draw, 7)</script>"""
+    client.open("/redrawn")
+    body = {"browserId": client.browser, "pageId": client.page, "actionName": "click"}
+    reply = client.post("performAction", targetId=client.id_of("button 'B'"), observe=True, **body)
+    answer = reply.json()
+    title = answer["observation"]["title"]
+    assert title in ("R", "clicks 1") and (reply.status_code == 404 or title == "clicks 1")
