@@ -13,24 +13,27 @@ from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
 from ck_pro.language import AgentLanguage, CodeLanguage, language_named
 from ck_pro.model import LLM
+from ck_pro.session import PHASES
 from ck_pro.task import Goal
 from ck_pro.template import TemplatedString, get_template, template_names
 from ck_pro.tool import Tool, tool_from_function
 from ck_pro.workspace import workspace_tools
 
+_Positive = Annotated[float, Field(gt=0)]
+
 
 class ExecutorSettings(KwargsInitializable):
     """How an agent's code is run; see `ck_pro.executor.CodeExecutor`."""
 
-    timeout: float = 60.0
+    timeout: _Positive = 60.0
     """Seconds of the code's own time in one step; time inside tools and sub-agents is apart."""
-    call_timeout: float | None = None
+    call_timeout: _Positive | None = None
     """Seconds that one call of a tool or sub-agent may take."""
-    memory_mb: int = 2048
-    disk_mb: int = 4096
+    memory_mb: Annotated[int, Field(gt=0)] = 2048
+    disk_mb: Annotated[int, Field(gt=0)] = 4096
     """Megabytes by which the code may let the working directory grow."""
     network: bool = False
-    max_output: int = 65_536
+    max_output: Annotated[int, Field(gt=0)] = 65_536
     """Bytes of output that are kept of one step."""
     stateful: bool = True
     require_isolation: str | None = None
@@ -134,6 +137,11 @@ class AgentSettings(KwargsInitializable):
     def _check_templates(self) -> None:
         known = template_names()
         for phase, named in self.templates.items():
+            meant = difflib.get_close_matches(phase, PHASES, n=1, cutoff=0.7)
+            if meant and phase not in PHASES:  # a subclass may have other phases of its own
+                raise ConfigError(
+                    f"{self.name}.templates: no phase '{phase}'; did you mean '{meant[0]}'?"
+                )
             if isinstance(named, str) and named and named not in known:
                 near = difflib.get_close_matches(named, known, n=1, cutoff=0.5)
                 hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"

@@ -93,10 +93,15 @@ def approver_of(setting: Any) -> Any:
     """An approver as settings give it: itself, or a dict of the rules of a `RuleApprover`.
 
     Raises:
-        ConfigError: other names than those of its rules, or no regular expressions.
+        ConfigError: neither of them, other names than those of its rules, or no regular
+            expressions.
     """
-    if not isinstance(setting, Mapping):
+    if setting is None or callable(getattr(setting, "review", None)):
         return setting
+    if not isinstance(setting, Mapping):
+        raise ConfigError(
+            f"approver: {setting!r} is neither an object with `review` nor a dict of rules"
+        )
     rules = {k: [v] if isinstance(v, str) else v for k, v in setting.items()}
     if unknown := set(rules) - {"stop", "reject", "acknowledge"}:
         raise ConfigError(

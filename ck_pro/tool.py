@@ -120,7 +120,12 @@ def tool_from_function(function: Callable[..., Any], **settings: Any) -> Tool:
     Args:
         function: any callable with a signature and, better, a docstring and type hints.
         settings: settings of `Tool` that override what the function says.
+
+    Raises:
+        ConfigError: `function` cannot be called, or tells no name or arguments.
     """
+    if not callable(function):
+        raise ConfigError(f"{function!r} is no tool: give a Tool, a function, or a name")
     return FunctionTool(function, **settings)
 
 

@@ -74,5 +74,7 @@ def test_functions_without_name_or_signature() -> None:
         tool_from_function(max)
     with pytest.raises(ConfigError, match="give it a `name`"):
         tool_from_function(lambda: 1)
+    with pytest.raises(ConfigError, match="3 is no tool"):
+        tool_from_function(3)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="not a Python name"):
         Tool(name="two words")

@@ -1,0 +1,30 @@
+"""Settings of an agent that cannot be right are refused before a run begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ck_pro import MultiStepAgent
+from ck_pro.exceptions import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"executor": {"timeout": 0}}, r"executor.timeout: Input should be greater than 0"),
+        ({"executor": {"memory_mb": -1}}, r"executor.memory_mb: Input should be greater than 0"),
+        ({"templates": {"acton": "agent_action"}}, "no phase 'acton'; did you mean 'action'"),
+        ({"approver": 3}, "neither an object with `review` nor a dict of rules"),
+        ({"tools": [3]}, "3 is no tool"),
+        ({"tools": ["serch"]}, "no attribute or tool 'serch'"),
+    ],
+)
+def test_what_cannot_be_right(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        MultiStepAgent(**settings).check()
+
+
+def test_a_phase_of_ones_own() -> None:
+    MultiStepAgent(templates={"summary": "agent_end"}).check()
