@@ -71,6 +71,7 @@ def check_services(
     if isinstance(agent, AgentSettings):
         agent.check()
     seen: set[str] = set()
+    unpriced: dict[str, str] = {}
     for where, llm in _models(agent, judge):
         if llm.backend is not None:
             continue
@@ -80,8 +81,10 @@ def check_services(
             url = service_url(llm.call_target)
             if url:
                 _connect(url, llm.call_target)
-        if money_limit:
-            _check_price(where, llm)
+        name = _without_price(llm) if money_limit else None
+        if name is not None:
+            unpriced[where] = name
+    _refuse_unpriced(unpriced)
     for _, config in parts_of(agent, WebEnvConfig, skip=is_idle):
         server = config.given_server() or f"chromium {config.chromium}"
         if server in seen:
@@ -151,17 +154,23 @@ def _ask(llm: LLM) -> None:
         pass  # it is there, and it answers
 
 
-def _check_price(where: str, llm: LLM) -> None:
+def _without_price(llm: LLM) -> str | None:
+    """The name of a model that costs money, it is not known how much; None if all is known."""
     if llm.price:
-        return
+        return None
     target = _answering(llm.call_target)
     backend = open_target(target, api_key_env=llm.api_key_env, headers=llm.headers)
-    if backend.free:
-        return
     name = backend.model_name(llm.call_kwargs)
-    if price_of(name) is None:
+    return None if backend.free or price_of(name) is not None else name
+
+
+def _refuse_unpriced(unpriced: Mapping[str, str]) -> None:
+    """Raise ConfigError if there are models, by the setting that each is, of unknown price."""
+    if unpriced:
+        names = ", ".join(repr(n) for n in dict.fromkeys(unpriced.values()))
+        settings = " and ".join(f"{where}.price=..." for where in unpriced)
         raise ConfigError(
-            f"there is a money limit, but the price of '{name}' is not known: set {where}.price="
+            f"there is a money limit, but the price of {names} is not known: set {settings}, each "
             "\"{'prompt': ..., 'completion': ...}\", in USD per million tokens"
         )
 

@@ -18,11 +18,12 @@ from ck_main.display import is_done, printable
 from ck_main.job import Job, exit_code_of, run_job, run_tasks
 from ck_main.logs import write_crash
 from ck_main.options import LIMITS, task_options
-from ck_main.resuming import resuming
+from ck_main.resuming import TypedTaskRunner, resuming
 from ck_main.rows import Outcome, RowFile
 from ck_main.run_options import ExitCode
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
+from ck_pro.journal import is_journal
 from ck_pro.person import TerminalPerson
 
 __all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
@@ -205,8 +206,13 @@ def _one_by_one(
             name = _free_id(rows)
             original = {"question": question}
             task = Task(name, question, safe_name(name), original=original)
-            ended, outcomes = run_tasks(agent, [task], job, rows, screen)
+            ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=TypedTaskRunner)
             told = _told(outcomes.get(name), ended)
+            folder = rows.folder / task.folder
+            if name not in outcomes and is_journal(folder):
+                screen.print(
+                    f"no answer; go on with --resume {folder}", markup=False, soft_wrap=True
+                )
             if ended is not ExitCode.DONE:
                 return ended
             code = max(code, told)

@@ -18,6 +18,14 @@ from ck_pro.resume import cut_off
 from ck_pro.session import Status
 
 
+class TypedTaskRunner(TaskRunner):
+    """A `TaskRunner` for a task that was typed: the next command gives it another id."""
+
+    def again(self, how: str) -> str:
+        """See `TaskRunner.again`: the command says it, which knows the folder."""
+        return ""
+
+
 class ResumingRunner(TaskRunner):
     """A `TaskRunner` whose one task is an assignment that was begun; it stays in its folder."""
 

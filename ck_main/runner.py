@@ -259,9 +259,13 @@ class TaskRunner:
             return False
         outage = self._outage(attempt)
         if outage is not None:
-            self.say(task, "not counted, no row; the same command runs it again")
+            self.say(task, "not counted, no row" + self.again("runs it again"))
             self._fail(outage)
         return outage is None
+
+    def again(self, how: str) -> str:
+        """The end of a line that says how a task without a row is gone on with."""
+        return f"; the same command {how}"
 
     def say(self, task: Task, text: str) -> None:
         """Tell one line about a task to a person."""
@@ -270,7 +274,7 @@ class TaskRunner:
     def say_stopped(self, task: Task) -> None:
         """Tell that a task has no row yet, because the run is stopping."""
         self.limit = self.limit or self.budget.used_up()
-        self.say(task, "stopped before its end; the same command goes on with it")
+        self.say(task, "stopped before its end" + self.again("goes on with it"))
 
     def keep_try(self, row: dict[str, Any]) -> None:
         """Write the row of a try that was not chosen, unless it is there."""

@@ -68,6 +68,12 @@ def test_the_end_of_the_persons_input_uses_up_no_task(
     output = tmp_path / "out.jsonl"
     code, _, err = run(capsys, "-i", tasks_of(tmp_path, 3), "-o", output, "-m", "manual")
     assert (code, ids(output)) == (5, []) and "the input ended" in err
+    assert "not counted, no row; the same command runs it again" in err
+    typed = tmp_path / "typed.jsonl"
+    code, _, err = run(capsys, "-t", "x", "-o", typed, "-m", "manual")  # it will have another id
+    (folder,) = (p for p in (tmp_path / "typed").iterdir() if p.is_dir())
+    assert code == 5 and f"no answer; go on with --resume {folder}\n" in err
+    assert "same command" not in err
 
 
 @pytest.mark.worker
@@ -147,6 +153,7 @@ def test_a_probe_asks_what_a_recording_wraps_and_leaves_the_recording_alone(
         (["-u", "web_agent.web_env.chromium=/nonexist"], 5, "names '/nonexist', which is no"),
         (["-u", "templates.plan=ck_paln"], 2, "no template 'ck_paln'; did you mean 'ck_plan'?"),
         (["--max-money", "1", "-m", "gpt:nobody-knows"], 2, "the price of 'nobody-knows'"),
+        (["--max-money", "1", "-m", "gpt:no"], 2, "model.price=... and web_agent.model.price=..."),
         (
             ["--max-money", "1", "-m", "gpt:gpt-5", "-u", "web_agent.model=gpt:unheard-of"],
             2,
