@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from fake_wire import SHOP, FakeWire
@@ -9,7 +10,7 @@ from fake_wire import SHOP, FakeWire
 from ck_pro.language import text_of
 from ck_pro.model import CallContext
 from ck_pro.testing import ScriptedLLM
-from ck_web import WebAgent
+from ck_web import WebAgent, WebEnv
 
 NOTHING_YET = "{'completed_list': [], 'todo_list': ['look'], 'experience': [], 'information': []}"
 SUMMED_UP = "{'output': 'partly', 'log': 'time ran out'}"
@@ -34,6 +35,11 @@ def web_agent(wire: FakeWire, model: Any, **settings: Any) -> WebAgent:
     """An agent on the fake server, which begins at the shop."""
     web_env = {"server_url": wire.url, "target_url": SHOP, **settings.pop("web_env", {})}
     return WebAgent(model=model, web_env=web_env, **settings)
+
+
+def web_env(wire: FakeWire, workdir: Path, url: str = SHOP, **settings: Any) -> WebEnv:
+    """A browser of the fake server."""
+    return WebEnv({"server_url": wire.url, **settings}, workdir=workdir, target_url=url)
 
 
 def prompt_text(model: ScriptedLLM, index: int) -> str:
