@@ -41,6 +41,8 @@ def estimate_tokens(value: str | Sequence[Message]) -> int:
 
 def _message_tokens(message: Message) -> int:
     content = message.get("content")
+    if content.__class__ is str and content.isascii() and "tool_calls" not in message:
+        return MESSAGE_TOKENS + math.ceil(len(content) / BYTES_PER_TOKEN)  # as most are
     calls = message.get("tool_calls")
     total = MESSAGE_TOKENS + (estimate_tokens(str(calls)) if calls else 0)
     if isinstance(content, str):
