@@ -26,7 +26,7 @@ from ck_web.config import WebEnvConfig
 from ck_web.consent import Consent
 from ck_web.files import write_inside
 from ck_web.notices import mostly_visual, page_notices
-from ck_web.page_text import one_line
+from ck_web.page_text import one_line, said_by_server
 from ck_web.state import WebState, describe, is_other_page, what_changed
 from ck_web.wire import RESTING, TELLING, read_whole
 from web_server.contract import Observation
@@ -214,7 +214,8 @@ class WebEnv(Environment):
         """What is to be said below the page: news, what bars the way, files."""
         tree = self._state.current_accessibility_tree
         # what the server tells within the page need not stand below it too
-        said = [line for line in news if line not in tree]
+        told = "\n".join(said_by_server(tree))
+        said = [line for line in news if line not in told]
         said += [*page_notices(tree), *self._consent.notice()]
         if self._unchanged >= _UNCHANGED:
             said.append(

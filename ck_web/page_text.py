@@ -68,6 +68,11 @@ def lines_of(tree: str) -> list[Line]:
     return [Line(len(indent), *facts) for indent, *facts in found]
 
 
+def said_by_server(tree: str) -> list[str]:
+    """What the server itself says within a page's text, which no element of the page can."""
+    return [line.name for line in lines_of(tree) if line.id == _SERVER]
+
+
 @dataclass(frozen=True)
 class Changes:
     """What is different between two looks at one page.

@@ -64,6 +64,9 @@ def test_what_happened_is_told_once(wire: FakeWire, tmp_path: Path) -> None:
         assert env.step_state("click [4]").partition('": ')[2] == told
     wire.browsers["b1"]["events"].append(alert)
     assert env.observe().text.count(alert) == 1
+    wire.pages[SHOP] = ("Shop", [*wire.pages[SHOP][1][:2], f"\t[4] StaticText '{alert}'"])
+    wire.browsers["b1"]["events"].append(alert)
+    assert f"Note: {alert}" in env.observe().text, "a page cannot keep a note from being told"
     assert ": now there ('Lamps')" in env.step_state("goto http://shop.test/lamps")
     env.close()
 
