@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import socket
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
+
+from pydantic import SecretStr
 
 from ck_main.checks import is_idle, probe_services
 from ck_main.dataset import Task
@@ -20,6 +25,7 @@ from ck_web.config import WebEnvConfig
 from ck_web.sandbox import BrowserServer, ServerOptions, acquire_server
 
 _BROWSER_ATTEMPTS = 2
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -134,16 +140,26 @@ class NodeRunner(TaskRunner):
 
 
 class NodeWatcher:
-    """Keeps the lines for a person; the rest is seen when the task has ended."""
+    """Keeps the lines for a person; the rest is seen when the task has ended.
 
-    def __init__(self, notes: list[str]):
-        self._notes = notes
+    Args:
+        notes: takes the lines.
+        renew: called when an agent begins, before it opens a browser.
+    """
+
+    def __init__(self, notes: list[str], renew: Callable[[], None]):
+        self._notes, self._renew = notes, renew
 
     def started(self, task: Task) -> None:
         """See `Watcher`."""
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
         """See `Watcher`."""
+        if event["kind"] == "run_started":
+            try:
+                self._renew()
+            except CKError as e:  # the agent that needs it will fail, and say so
+                _log.warning("task %s: %s", task_id, e)
 
     def ended(self, outcome: Outcome) -> None:
         """See `Watcher`."""
@@ -181,7 +197,8 @@ def work_on(order: Order, limits: RunLimits, task: Task, desk: Any) -> Ended:
 def _run_here(
     order: Order, limits: RunLimits, task: Task, rows: RowFile, desk: Any, ended: Ended
 ) -> None:
-    agent = with_browsers_of_node(order.agent, desk)
+    browsers = NodeBrowsers(order.agent, desk)
+    agent = browsers.agent
     money, judge = order.options.limits_money, order.options.judge
     options = replace(
         order.options,
@@ -189,7 +206,7 @@ def _run_here(
         run=limits,
         probe=lambda: probe_services(agent, money_limit=money, judge=judge),
     )
-    watcher = NodeWatcher(ended.notes)
+    watcher = NodeWatcher(ended.notes, browsers.renew)
     runner = NodeRunner(desk, agent, rows, options, watcher, target_url=order.target_url)
     try:
         runner.run([task])
@@ -197,26 +214,43 @@ def _run_here(
         ended.limit, ended.used = runner.limit, runner.budget.snapshot()
 
 
-def with_browsers_of_node(agent: KwargsInitializable, desk: Any) -> Any:
-    """The agent with this node's browser server in every setting that names none.
+class NodeBrowsers:
+    """The browser servers of this node in an agent's settings, wherever those name none.
+
+    Args:
+        agent: of the order.
+        desk: knows the holders of the servers.
+
+    Attributes:
+        agent: the same with the addresses.
 
     Raises:
-        BrowserServerError: it cannot be started.
+        BrowserServerError: a server cannot be started.
     """
-    import ray
 
-    node = ray.get_runtime_context().get_node_id()
-    settings: dict[str, Any] = {}
-    for path, config in parts_of(agent, WebEnvConfig, skip=is_idle):
-        if config.given_server():
-            continue
-        browser = answer(desk.browser.remote(node))
-        url, token = answer(browser.address.remote(config.server_options()))
-        at = settings
-        for name in path:
-            at = at.setdefault(name, {})
-        at.update(server_url=url, token=token)
-    return agent.updated(settings) if settings else agent
+    def __init__(self, agent: KwargsInitializable, desk: Any):
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+        paths = [
+            path
+            for path, config in parts_of(agent, WebEnvConfig, skip=is_idle)
+            if not config.given_server()
+        ]
+        self._lock = threading.Lock()
+        self._holder: Any = answer(desk.browser.remote(node)) if paths else None
+        self.agent: Any = agent.updated({}) if paths else agent  # a copy: it is written in
+        known = dict(parts_of(self.agent, WebEnvConfig))
+        self._settings = [(known[path], known[path].server_options()) for path in paths]
+        self.renew()
+
+    def renew(self) -> None:
+        """Put the servers that run now into the settings: one that died has been replaced."""
+        with self._lock:
+            for config, options in self._settings:
+                url, token = answer(self._holder.address.remote(options))
+                if url != config.server_url:
+                    config.server_url, config.token = url, SecretStr(token)
 
 
 def _append_once(rows: RowFile, row: dict[str, Any]) -> None:

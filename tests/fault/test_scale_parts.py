@@ -15,7 +15,7 @@ from ck_main.run_options import RunOptions
 from ck_main.scale import RayRunner, check_ray
 from ck_main.scale_node import Desk, NodeWatcher, Order, sendable, work_on
 from ck_pro.agent import MultiStepAgent
-from ck_pro.exceptions import CKError, ConfigError, LimitReached
+from ck_pro.exceptions import BrowserServerError, CKError, ConfigError, LimitReached
 
 
 def row(name: str) -> dict[str, Any]:
@@ -58,12 +58,25 @@ def test_a_task_gets_what_the_run_has_left(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("ck_main.scale.check_ray", lambda: None)
     options = RunOptions(run=RunLimits(max_steps=10, max_tokens=100))
     with RowFile(tmp_path / "out.jsonl") as rows:
-        watcher = NodeWatcher([])
+        watcher = NodeWatcher([], lambda: None)
         runner = RayRunner(MultiStepAgent(), rows, options, watcher, address="local")
         assert runner._left() == RunLimits(max_steps=10, max_tokens=100)
         runner._charge({"steps": 4, "tokens": 130, "money": 0.5, "seconds": 9.0})
         assert runner._left() == RunLimits(max_steps=6, max_tokens=0)
         assert "130 tokens" in (runner.budget.used_up() or "")
+
+
+def test_a_node_looks_for_its_browser_server_whenever_an_agent_begins() -> None:
+    asked: list[str] = []
+
+    def renew() -> None:
+        asked.append("renew")
+        raise BrowserServerError("it cannot be started")
+
+    watcher = NodeWatcher([], renew)
+    for kind in ("run_started", "step_started", "run_started"):
+        watcher.event("a", {"kind": kind})
+    assert asked == ["renew", "renew"]
 
 
 def test_errors_are_sent_as_far_as_they_can_be() -> None:
