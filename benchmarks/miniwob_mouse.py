@@ -198,6 +198,15 @@ def _handle(handles: list[Element], side: str) -> Element:
     return next((h for h in handles if h["hint"].endswith(ending)), handles[-1])
 
 
+@policy("highlight-text", "highlight-text-2")
+def highlight(world: World) -> None:
+    """Select a paragraph."""
+    paragraphs = [e for e in world.look().of("StaticText") if e.name != "Submit"]
+    place = re.search(r"(\d)(?:st|nd|rd) paragraph", world.task)
+    world.act("select_text", id=paragraphs[int(place[1]) - 1 if place else 0].id)
+    world.submit()
+
+
 @policy("click-shape")
 def click_shape(world: World) -> None:
     """Click a shape of the kind and colour that the task names."""
@@ -214,8 +223,7 @@ def click_shape(world: World) -> None:
             fits = True
         else:
             fits = {"digit": name.isdigit(), "letter": name.isalpha()}.get(last, name == last)
-        # the colour of a drawn letter is not told: then any will do
-        if fits and (not wanted or shape.color in (None, wanted[0])) and _sized(shape, wishes):
+        if fits and (not wanted or shape.color == wanted[0]) and _sized(shape, wishes):
             world.click(shape)
     raise GaveUp("no shape is seen to be such a one")
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import http.server
 import importlib.metadata
 import json
-import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from urllib.parse import parse_qs, urlsplit
+
+from loopback_site import LoopbackSite
 
 _ADDED = """
 ;(() => {
@@ -114,7 +114,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-class Pages:
+class Pages(LoopbackSite):
     """A server of the pages on a free port of loopback; use it in a `with` statement."""
 
     def __init__(self) -> None:
@@ -126,13 +126,7 @@ class Pages:
                 super().__init__(*args, directory=str(shared.root), **kwargs)  # type: ignore[arg-type]
 
         Handler.shared = shared
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def host(self) -> str:
-        """`127.0.0.1:port`, as the browser server's policy wants it."""
-        return f"127.0.0.1:{self._server.server_port}"
+        super().__init__(Handler)
 
     def url(self, task: str, seed: int) -> str:
         """The address of one episode."""
@@ -146,20 +140,6 @@ class Pages:
     def forget(self, task: str, seed: int) -> None:
         """Begin with nothing said when the episode is run again."""
         self._shared.episodes.pop(f"{task}.{seed}", None)
-
-    def __enter__(self) -> Pages:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 def task_names() -> list[str]:

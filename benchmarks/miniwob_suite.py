@@ -21,7 +21,9 @@ import miniwob_choices  # noqa: F401  (registers policies, as the next ones do)
 import miniwob_forms  # noqa: F401
 import miniwob_mail  # noqa: F401
 import miniwob_mouse  # noqa: F401
+import miniwob_options  # noqa: F401
 import miniwob_reading  # noqa: F401
+import miniwob_values  # noqa: F401
 from miniwob_pages import Pages
 from miniwob_world import POLICIES, GaveUp, Over, World
 

@@ -7,8 +7,8 @@ Every interactive element has a name of its own, so that what an observation lis
 from __future__ import annotations
 
 import http.server
-import threading
-from types import TracebackType
+
+from loopback_site import LoopbackSite
 
 _HEAD = """<!doctype html><title>{}</title><button id="b" onclick="
 document.getElementById('o').textContent=++n">Count</button><p id="o">0</p><script>n=0</script>"""
@@ -84,28 +84,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Site:
+class Site(LoopbackSite):
     """The pages on a free port of loopback; use it in a `with` statement."""
 
     def __init__(self) -> None:
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self.host = f"127.0.0.1:{self._server.server_port}"
+        super().__init__(_Handler)
 
     def url(self, page: str) -> str:
         """The address of a page."""
         return f"http://{self.host}/{page}"
-
-    def __enter__(self) -> Site:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()

@@ -139,15 +139,21 @@ function namelessPairs(element, role, style) {
   const picture = role === 'image' && fileOf(pictureOf(element));
   const hint = hintName(element) || inside && hintName(inside) || drawn && element.localName;
   if (hint || picture) pairs.push('hint: ' + collapse(`${hint || ''} ${plain(picture || '', LONG_HINT)}`));
+  if (drawn) return pairs.concat(drawnPairs(element, style));
   const color = 'ownerSVGElement' in element ? style.fill : style.backgroundColor;
-  if (!('value' in element) && color && color !== 'none' && !/^rgba\(.*, 0\)$/.test(color)) {
-    pairs.push('color: ' + color.replace(/, /g, ','));
-  }
-  if (drawn) {
-    const rect = element.getBoundingClientRect();
-    pairs.push(`size: ${Math.round(rect.width)}x${Math.round(rect.height)}`);
-  }
+  if (!('value' in element)) pairs.push(...colorPairs(color));
   return pairs;
+}
+
+function colorPairs(color) {
+  return color && color !== 'none' && !/^rgba\(.*, 0\)$/.test(color)
+    ? ['color: ' + color.replace(/, /g, ',')] : [];
+}
+
+// What tells the shapes and letters of a drawing apart.
+function drawnPairs(element, style) {
+  const rect = element.getBoundingClientRect();
+  return [...colorPairs(style.fill), `size: ${Math.round(rect.width)}x${Math.round(rect.height)}`];
 }
 
 function scrollPairs(element, style) {

@@ -13,6 +13,7 @@ function visitInteractive(element, role, rect, inner, c, hints) {
     mute = mute || name !== '';
   }
   const pairs = statesOf(element, role, name, element === walk.focus);
+  if (name && tagOf(element) === 'text') pairs.push(...drawnPairs(element, inner.style));
   if (!name && !TOGGLES.test(role) && (!fromContent || !element.firstElementChild)) {
     pairs.push(...namelessPairs(element, role, inner.style));
   }
