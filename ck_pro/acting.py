@@ -61,5 +61,5 @@ class ActingAgent(AskingAgent):
         except (CKError, TypeError, ValueError, LookupError, OSError) as e:
             return f"{type(e).__name__}: {e}"
         if isinstance(result, LocalCall):
-            return run.do_locally(result)
+            return run.run_code.locally(result)
         return result_value(result)

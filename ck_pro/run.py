@@ -16,10 +16,10 @@ from typing import Any
 from ck_pro.approval import Approver, AutoApprover
 from ck_pro.calls import Calls
 from ck_pro.cancel import Cancellation, Later
+from ck_pro.code_runner import CodeRunner
 from ck_pro.config import parts_of
 from ck_pro.environment import Environment
 from ck_pro.exceptions import Cancelled, LimitReached
-from ck_pro.executor import CodeExecutor, CodeResult, LocalCall
 from ck_pro.history import History
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
@@ -86,7 +86,7 @@ class Run:
         )
         self.person: Person | None = agent.person or (parent.person if parent else None)
         self.calls = Calls(self, cut_off.next_call if cut_off is not None else 0)
-        self._executor: CodeExecutor | None = None
+        self.run_code = CodeRunner(self)
         self._ended = threading.Event()
         self._without_steps = False
         self._children: list[Run] = []
@@ -244,66 +244,6 @@ class Run:
         if self.cancel.is_set():
             raise Cancelled("the run was told to stop")
 
-    # --- code and its functions ------------------------------------------------------------
-
-    @property
-    def executor(self) -> CodeExecutor:
-        """The worker of this run, started when first used."""
-        if self._executor is None:
-            settings = self.agent.executor
-            self._executor = CodeExecutor(
-                functions=self.calls.functions,
-                terminal=self.calls.terminal,
-                workdir=self.workdir,
-                **{n: getattr(settings, n) for n in settings.setting_names()},
-            )
-        return self._executor
-
-    def run_code(self, code: str) -> CodeResult:
-        """Run code in the worker, within the time that the run has left, and record its error.
-
-        A run that is told to stop lets it finish for a while (`cancel_code`), whoever wrote it: a
-        model, or the call of a function that belongs to the worker. If it has to be killed, its
-        step stays under way, to be resumed.
-
-        Raises:
-            Cancelled, LimitReached: the code was killed since the run must stop.
-        """
-        executor = self.executor
-        executor.wall_timeout = self.budget.remaining_seconds()
-        try:
-            result = executor.run(code, cancel=self.cancel_code)
-        finally:
-            self.end_children()
-        if result.error is not None:
-            if result.error.type == "Cancelled":
-                self.check()
-            self.record("error", {"error": result.error.type})
-        return result
-
-    def do_locally(self, call: LocalCall) -> str:
-        """Have the worker do a call that belongs there: for an agent that writes no code.
-
-        Args:
-            call: what the function gave back; it has been approved and logged.
-
-        Returns:
-            What the model reads of it.
-        """
-        executor = self.executor
-        functions = executor.functions
-        executor.functions = {call.name: lambda: call}
-        try:
-            result = self.run_code(f"print({call.name}())")
-        finally:
-            executor.functions = functions
-        lines = [result.output.rstrip("\n")]
-        if result.error is not None:
-            lines.append(f"{result.error.type}: {result.error.message}")
-        if result.commands_lost:
-            lines.append("All commands in the background have ended.")
-        return "\n".join(line for line in lines if line)
-
     # --- the end ---------------------------------------------------------------------------
 
     def end_children(self) -> None:
@@ -333,9 +273,8 @@ class Run:
         What cannot be released is logged: it must not cost the run its result.
         """
         self.end_children()
-        executor, self._executor = self._executor, None
         environment, self.environment = self.environment, None
-        for part in (executor, environment):
+        for part in (self.run_code, environment):
             if part is not None:
                 try:
                     part.close()

@@ -52,6 +52,7 @@ ORDER = [
     "cancel",
     "prefixes",
     "model_calls",
+    "code_runner",
     "run",
     "callable_agent",
     "endings",
