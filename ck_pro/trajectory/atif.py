@@ -60,7 +60,8 @@ class _Trajectory:
         self.begun = False
         self.steps: list[dict[str, Any]] = []
         """Steps that are complete but for what comes of the action."""
-        self.nested: dict[bytes, Mapping[str, Any]] = {}
+        self.nested: dict[bytes, int] = {}
+        """Sub-agents' sessions, each with the first step that it stands in."""
         self.shown: set[bytes] = set()
         self.model = ""
         self.totals = {"total_steps": 0, **{f"total_{k}": 0 for k in _USAGE}, "total_cost_usd": 0.0}
@@ -86,7 +87,9 @@ class _Trajectory:
 
     def all_nested(self) -> Iterator[Pairs]:
         """The sub-agents' trajectories, each made when the one before was written."""
-        for session in self.nested.values():
+        for key, n in self.nested.items():
+            action = self.session["steps"][n].get("action") or {}  # read again, not kept
+            session = next(s for s in nested_sessions(action) if session_key(s) == key)
             yield Pairs(_Trajectory(self.folder, session, self.path).pairs({}))
 
     def all_steps(self) -> Iterator[dict[str, Any]]:
@@ -168,7 +171,7 @@ class _Trajectory:
     def outcome(self, n: int, action: Mapping[str, Any]) -> None:
         """What the action showed, and the sub-agents that ran in it, put to the last step."""
         seen = action.get("observation")
-        refs = [self.reference(nested) for nested in nested_sessions(action)]
+        refs = [self.reference(n, nested) for nested in nested_sessions(action)]
         if not seen and not refs:
             return
         extra = {"phase": "action", "step": n}
@@ -177,7 +180,7 @@ class _Trajectory:
         if not self.steps or self.steps[-1].get("extra") != extra:
             self.steps.append({"source": "agent", "message": "", "extra": extra})
         step = self.steps[-1]
-        results = self.results(seen, [c["tool_call_id"] for c in step.get("tool_calls", ())])
+        results = self.results(n, seen, [c["tool_call_id"] for c in step.get("tool_calls", ())])
         named = [r["trajectory_id"] for x in results for r in x.get("subagent_trajectory_ref", ())]
         unnamed = {r["trajectory_id"]: r for r in refs if r["trajectory_id"] not in named}
         if unnamed:
@@ -185,7 +188,7 @@ class _Trajectory:
             results[0]["subagent_trajectory_ref"] = [*first, *unnamed.values()]
         step["observation"] = {"results": results}
 
-    def results(self, seen: Any, ids: Sequence[str]) -> list[dict[str, Any]]:
+    def results(self, n: int, seen: Any, ids: Sequence[str]) -> list[dict[str, Any]]:
         """One result per tool call where there are as many, else one for all."""
         if not (is_list(seen) and len(seen) == len(ids) > 1):
             source = {"source_call_id": ids[0]} if ids else {}
@@ -193,15 +196,15 @@ class _Trajectory:
         out: list[dict[str, Any]] = []
         for entry, call_id in zip(seen, ids, strict=True):
             out.append({"source_call_id": call_id, "content": _shown(entry)})
-            refs = [self.reference(s) for s in nested_sessions({"observation": entry})]
+            refs = [self.reference(n, s) for s in nested_sessions({"observation": entry})]
             if refs:
                 out[-1]["subagent_trajectory_ref"] = refs
         return out
 
-    def reference(self, session: Mapping[str, Any]) -> dict[str, Any]:
+    def reference(self, n: int, session: Mapping[str, Any]) -> dict[str, Any]:
         """A reference to a nested session, which is embedded after the steps, once."""
         key = session_key(session)
-        self.nested.setdefault(key, session)
+        self.nested.setdefault(key, n)
         ref = {"trajectory_id": key.hex()}
         return {**ref, "session_id": str(session["id"])} if session.get("id") else ref
 

@@ -43,7 +43,8 @@ Formats (a row per model call, at every depth of the agent tree, unless said):
 sft, dpo and kto write Parquet if OUTPUT ends in .parquet.
 
 \b
-Inputs: files of output rows, and run directories (<run>/<task>/events.jsonl).
+Inputs: files of output rows, and run directories (<run>/<task>/events.jsonl;
+tries too, but not attempts that were begun anew: name <task>/attempt-N).
 Give as many as you like; tries of one task are found by its text.
 
 \b
