@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +27,7 @@ from ck_web.config import WebEnvConfig
 from ck_web.sandbox import BrowserServer, ServerOptions, acquire_server
 
 _BROWSER_ATTEMPTS = 2
+_LOOK_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -98,6 +101,7 @@ class NodeBrowser:
 
     def __init__(self) -> None:
         self._servers: dict[ServerOptions, BrowserServer] = {}
+        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
     def address(self, options: ServerOptions) -> tuple[str, str]:
         """Address and token of a server that runs with these options, started if there is none.
@@ -251,6 +255,16 @@ class NodeBrowsers:
                 url, token = answer(self._holder.address.remote(options))
                 if url != config.server_url:
                     config.server_url, config.token = url, SecretStr(token)
+
+
+def _end_with(parent: int) -> None:
+    """End this process, and with it its browser servers, soon after the one that started it.
+
+    Ray's own look for that (its driver was killed) may take minutes where much else runs.
+    """
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(1)
 
 
 def _append_once(rows: RowFile, row: dict[str, Any]) -> None:
