@@ -57,7 +57,11 @@ class Driver:
         if not url.strip():
             raise BadRequest("openPage needs url")
         async with self._keeper.session(browser_id) as session:
-            tab = await session.open_tab(url)
+            try:
+                tab = await session.open_tab(url)
+            except Error:
+                await self._keeper.move(session)
+                tab = await session.open_tab(url)
             await self._travel(session, tab, url)
             return tab.id, await self._view(session, tab, options)
 
@@ -170,21 +174,25 @@ class Driver:
         if options is None:
             self._keeper.remember(session, tab)
             return None
+        problem: Exception | None = None
         for attempt in (1, 2, 3):
+            if session.closed:
+                raise PageLost
             try:
+                if isinstance(problem, Error):
+                    # The document was exchanged while we looked: settle, and look again.
+                    await self._keeper.settle(session, tab)
+                elif problem is not None:
+                    await self._keeper.recover(session, tab, problem)
                 await self._keeper.ensure(session, tab)
                 work = observe(session, tab, options, seen and attempt == 1)
                 view = await tab.surface.guard(work, OBSERVE_SECONDS)
                 self._keeper.remember(session, tab)
                 return view
-            except (PageLost, PageHung) as problem:
-                if attempt < 3:
-                    await self._keeper.recover(session, tab, problem)
-            except Error:
-                # The document was exchanged while we looked: settle, and look again.
-                if attempt == 3:
-                    raise
-                await self._keeper.settle(session, tab)
+            except (PageLost, PageHung, Error) as failure:
+                problem = failure
+        if isinstance(problem, Error):
+            raise problem
         infos = [each.info(current=each is tab) for each in session.tabs.values()]
         return blank_observation(
             infos, [*session.notices, "the page does not answer: go elsewhere"]

@@ -94,10 +94,14 @@ class Engine:
             timeout=60_000,
         )
 
-    async def alive(self) -> bool:
-        """Whether Chromium answers. If not, it is given up, and `browser` starts another."""
+    async def alive(self, asked: Browser | None = None) -> bool:
+        """Whether Chromium answers. If not, it is given up, and `browser` starts another.
+
+        Args:
+            asked: which Chromium; the present one by default. One that was replaced is not alive.
+        """
         browser = self._browser
-        if browser is None or self._probe is None:
+        if browser is None or self._probe is None or asked not in (None, browser):
             return False
         try:
             await asyncio.wait_for(self._probe.send("Browser.getVersion"), 10)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from playwright.async_api import Error
+from playwright.async_api import Browser, Error
 
 from web_server.contract import ObserveOptions
 from web_server.errors import Busy, NotFound
@@ -52,9 +52,7 @@ class Keeper:
             raise Busy("another request is still at work on this browser: try again") from None
         try:
             self.pool.find(browser_id)
-            browser = await self.pool.engine.browser()
-            if session.browser is not browser:
-                await session.rebuild(browser)
+            await self.move(session)
             yield session
         except (Error, PageLost, PageHung):
             if lease.closing:
@@ -63,6 +61,20 @@ class Keeper:
         finally:
             session.used = time.time()
             session.lock.release()
+
+    async def move(self, session: Session) -> None:
+        """Have a session go on in the Chromium that runs now, should its own have died."""
+        for attempt in (1, 2):
+            browser: Browser | None = None
+            try:
+                browser = await self.pool.engine.browser()
+                if session.browser is not browser:
+                    await session.rebuild(browser)
+                return
+            except Error:
+                # This one may have died too, which shows only when it is asked.
+                if session.closed or attempt == 2 or await self.pool.engine.alive(browser):
+                    raise
 
     async def ensure(self, session: Session, tab: Tab) -> None:
         """Bring back a tab whose page is gone."""
@@ -79,7 +91,7 @@ class Keeper:
                 return
             except Error:
                 # Chromium may have died under it, which shows only when it is asked.
-                if attempt == 2 or await self.pool.engine.alive():
+                if attempt == 2 or await self.pool.engine.alive(session.browser):
                     raise
 
     async def recover(self, session: Session, tab: Tab, problem: Exception) -> None:

@@ -153,7 +153,7 @@ class Pool:
             try:
                 await session.open(browser)
             except Error:
-                if await self.engine.alive():
+                if await self.engine.alive(browser):
                     raise
                 await session.open(await self.engine.browser())
         except BaseException:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import shutil
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Error, Page
 
@@ -21,6 +19,7 @@ from web_server.page import Tab
 from web_server.policy import Policy
 from web_server.proxy import FilterProxy
 from web_server.settle_world import timers_script
+from web_server.storage import Storage, session_storage_script
 from web_server.surface import Surface
 from web_server.uploads import Uploads
 
@@ -40,7 +39,7 @@ class Session:
         policy: what its pages may reach.
         folder: where folders of sessions are made.
         max_download: the largest download in bytes.
-        alive: tells whether Chromium answers.
+        alive: tells whether a Chromium is the present one and answers.
     """
 
     def __init__(
@@ -49,9 +48,9 @@ class Session:
         policy: Policy,
         folder: Path,
         max_download: int,
-        alive: Callable[[], Awaitable[bool]],
+        alive: Callable[[Browser | None], Awaitable[bool]],
     ) -> None:
-        self.alive = alive
+        self._alive = alive
         self.id = secrets.token_hex(16)
         self.follows_tabs = request.tabs
         self.lock = asyncio.Lock()
@@ -71,8 +70,7 @@ class Session:
         self._token = secrets.token_hex(8)
         self._next_id = 0
         self._arrivals: set[asyncio.Task[None]] = set()
-        self._cookies: list[Any] = []
-        self._origins: dict[str, dict[str, str]] = {}
+        self._storage = Storage(request.storageState)
         self.closed = False
         self._spare: Surface | None = None
         viewport = request.viewport
@@ -84,7 +82,11 @@ class Session:
         self._proxy = FilterProxy(policy, self._on_refused)
         self._proxy_url = ""
 
-    # --- what surfaces tell us (see `surface.Host`) ---
+    # --- what surfaces tell and ask us (see `surface.Host`) ---
+
+    async def alive(self) -> bool:
+        """Whether the Chromium that the session lives in answers."""
+        return await self._alive(self.browser)
 
     def note(self, line: str, *, loud: bool = False) -> None:
         """Keep a line for the next observation; `loud` ones are shown in the tree as well."""
@@ -159,35 +161,46 @@ class Session:
     # --- life ---
 
     async def open(self, browser: Browser) -> None:
-        """Make the browser context: at the start, and again when Chromium was replaced."""
+        """Make the browser context: at the start, and again when Chromium was replaced.
+
+        Raises:
+            BadRequest: the client's `storageState` is none.
+            Error: of the browser library; the session then belongs to no Chromium yet.
+        """
         if not self._proxy_url:
             self._proxy_url = await self._proxy.start()
+        context = self.context = await self._new_context(browser)
+        try:
+            if self.closed:
+                # Closing does not wait for requests at work: this context came after its end.
+                raise Error("the browser was closed meanwhile")
+            context.set_default_timeout(_PAGE_SECONDS * 1000)
+            await asyncio.gather(
+                context.grant_permissions(["geolocation"] if self._request.geoLocation else []),
+                context.add_init_script(timers_script(self._token)),
+                Observer.prepare_context(context),
+            )
+            await self._first_surface(browser, context)
+        except BaseException:
+            await self._close_context()
+            raise
+        self.browser = browser
+
+    async def _new_context(self, browser: Browser) -> BrowserContext:
         geo = self._request.geoLocation
         try:
-            context = await browser.new_context(
+            return await browser.new_context(
                 viewport={"width": self.viewport[0], "height": self.viewport[1]},
                 device_scale_factor=1,
                 proxy={"server": self._proxy_url},
                 geolocation=geo.model_dump() if geo else None,  # type: ignore[arg-type]
-                storage_state=self._storage_state(),  # type: ignore[arg-type]
+                storage_state=self._storage.state(),  # type: ignore[arg-type]
             )
         except (Error, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            if not self._request.storageState or not await self.alive():
+            if not self._storage.given or not await self._alive(browser):
                 raise
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise BadRequest(f"storageState cannot be used: {reason}") from None
-        self.context, self.browser = context, browser
-        if self.closed:
-            # Closing does not wait for requests at work: this context came after its end.
-            await self._close_context()
-            raise Error("the browser was closed meanwhile")
-        context.set_default_timeout(_PAGE_SECONDS * 1000)
-        await asyncio.gather(
-            context.grant_permissions(["geolocation"] if geo else []),
-            context.add_init_script(timers_script(self._token)),
-            Observer.prepare_context(context),
-        )
-        await self._first_surface(browser, context)
 
     async def _first_surface(self, browser: Browser, context: BrowserContext) -> None:
         """Make a page ahead of its use: its context's DevTools id is told only by a page."""
@@ -196,20 +209,6 @@ class Session:
         await self._spare.attach()
         target = await self._spare.activity.cdp.send("Target.getTargetInfo")
         await self.downloads.attach(browser, target["targetInfo"]["browserContextId"])
-
-    def _storage_state(self) -> dict[str, Any] | None:
-        if not self._cookies and not self._origins:
-            return self._request.storageState
-        return {
-            "cookies": self._cookies,
-            "origins": [
-                {
-                    "origin": origin,
-                    "localStorage": [{"name": k, "value": v} for k, v in items.items()],
-                }
-                for origin, items in self._origins.items()
-            ],
-        }
 
     async def close(self) -> None:
         """End the context, the proxy and the session's folder."""
@@ -263,11 +262,21 @@ class Session:
         return self._add_tab(await self._new_surface(), url)
 
     async def _new_surface(self) -> Surface:
-        assert self.context is not None
         surface, self._spare = self._spare, None
-        if surface is None or surface.lost:
-            surface = Surface(await self.context.new_page(), self._token, self)
-            await surface.attach()
+        if surface is not None and not surface.lost:
+            return surface
+        try:
+            return await self._make_surface()
+        except Error:
+            # A renderer may die while it starts, and Chromium be well.
+            if self.closed or not await self.alive():
+                raise
+            return await self._make_surface()
+
+    async def _make_surface(self) -> Surface:
+        assert self.context is not None
+        surface = Surface(await self.context.new_page(), self._token, self)
+        await surface.attach()
         return surface
 
     def _add_tab(self, surface: Surface, url: str) -> Tab:
@@ -306,15 +315,8 @@ class Session:
             await surface.close()
         surface = await self._new_surface()
         tab.surfaces = [surface]
-        storage = json.dumps(tab.session_storage)
         if tab.session_storage:
-            script = (
-                f"(s => {{ for (const [origin, text] of Object.entries(s)) "
-                "if (location.origin === origin && !sessionStorage.length) "
-                "Object.assign(sessionStorage, JSON.parse(text)); }"
-                f")({storage})"
-            )
-            await surface.page.add_init_script(script)
+            await surface.page.add_init_script(session_storage_script(tab))
         await tab.goto(tab.last_url)
         self.note(f"{why}: restored at {tab.last_url}", loud=True)
 
@@ -338,18 +340,4 @@ class Session:
         """Stop watching a tab, and note cookies, storage and URL in case that Chromium dies."""
         if self.context is None or tab.surface.lost or self.closed:
             return
-        tab.last_url = tab.url()
-        activity = tab.surface.activity
-        requests = activity.requests
-        try:
-            told = await asyncio.wait_for(activity.rest(), 5)
-            if told is not None or requests != tab.remembered_requests:
-                # Cookies change by scripts, which `told` shows, or by what a server answers.
-                self._cookies = list(await asyncio.wait_for(self.context.cookies(), 5))
-                tab.remembered_requests = requests
-        except (Error, asyncio.TimeoutError):
-            return
-        if told is not None and told[0].startswith("http"):
-            origin, local, session, _ = told
-            self._origins[origin] = local
-            tab.session_storage[origin] = json.dumps(session)
+        await self._storage.note(self.context, tab)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
 from playwright.async_api import Dialog, Error, FileChooser, Page
@@ -28,7 +28,8 @@ class PageHung(Exception):
 class Host(Protocol):
     """What a surface tells of: the session that it belongs to."""
 
-    alive: Callable[[], Awaitable[bool]]
+    async def alive(self) -> bool:
+        """Whether the Chromium behind the page answers."""
 
     def note(self, line: str, *, loud: bool = False) -> None:
         """Something happened; `loud` lines are shown in the tree as well."""
