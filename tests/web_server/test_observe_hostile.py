@@ -246,3 +246,10 @@ def test_frames_that_leave_while_they_are_walked(lab: Lab) -> None:
     )
     for _ in range(15):
         assert "button 'stays'" in bare(lab.look().yaml_body)
+
+
+def test_a_very_long_list_is_shown_in_part_and_found_whole(lab: Lab) -> None:
+    lab.fresh()
+    lab.show("<select aria-label=L>" + "<option>item</option>" * 299 + "<option>last</select>")
+    assert "options: 300 (the first 30 are listed)" in lab.look(scope="page").yaml_body
+    assert "option 'last'" in bare(lab.look(scope="page", every=True).yaml_body)
