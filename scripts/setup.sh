@@ -81,8 +81,11 @@ fi
 case ",$extras," in
 *,test,*)
     # loaders that the export is tested with; without their dependencies, which would bring torch
-    "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps trl llamafactory \
-        >>"$log" 2>&1 || say "trl and llamafactory are not to be had; their tests are left out"
+    for loader in trl llamafactory "axolotl colorama addict" verl; do
+        # shellcheck disable=SC2086 # one loader may need a small package beside it
+        "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps $loader \
+            >>"$log" 2>&1 || say "${loader%% *} is not to be had; its tests are left out"
+    done
     ;;
 esac
 say "done: $venv/bin/python"
