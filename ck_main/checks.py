@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 import requests
 
 from ck_main.model_settings import settings_of_models
-from ck_pro.agent_settings import AgentSettings
+from ck_pro.agent_settings import AgentSettings, ExecutorSettings
 from ck_pro.config import KwargsInitializable, parts_of
-from ck_pro.exceptions import ConfigError, ContentFiltered, ModelUnavailable
+from ck_pro.exceptions import ConfigError, ContentFiltered, ExecutorError, ModelUnavailable
+from ck_pro.executor import CodeExecutor
 from ck_pro.model import LLM
 from ck_pro.model.prices import price_of
 from ck_pro.model.targets import open_target, split_target
@@ -66,10 +67,12 @@ def check_services(
     Raises:
         ModelError: a model: its key, recording or package is missing, or nothing listens.
         BrowserServerError: the given browser server does not answer, or there is no Chromium.
-        ConfigError: functions or templates do not fit together; the price of a model is missing.
+        ConfigError: functions or templates do not fit together; the price of a model is missing;
+            the worker of an agent's code cannot be had as its settings ask for it.
     """
     if isinstance(agent, AgentSettings):
         agent.check()
+    _check_workers(agent)
     seen: set[str] = set()
     unpriced: dict[str, str] = {}
     for where, llm in _models(agent, judge):
@@ -94,6 +97,19 @@ def check_services(
             _check_browser_server(config, server)
         else:
             check_chromium(config.chromium)
+
+
+def _check_workers(agent: KwargsInitializable) -> None:
+    """Start a worker for settings that a system may be unable to fulfil."""
+    for path, settings in parts_of(agent, ExecutorSettings, skip=is_idle):
+        if settings.require_isolation is None and not settings.preload:
+            continue
+        values = {name: getattr(settings, name) for name in settings.setting_names()}
+        try:
+            with CodeExecutor(**values) as executor:
+                executor.run("")
+        except (ConfigError, ExecutorError) as e:
+            raise ConfigError(f"{'.'.join(path)}: {e}") from None
 
 
 def probe_services(

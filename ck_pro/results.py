@@ -97,7 +97,7 @@ def observed_value(result: CodeResult) -> Any:
 
 
 def _tail(result: CodeResult) -> str:
-    """What is told beside the printed output: the last value, the error, lost variables."""
+    """What is told beside the printed output: the last value, the error, what is lost."""
     lines = []
     if result.value is not None and not result.ended_by:
         lines.append(f"Last value: {result.value}")
@@ -105,7 +105,6 @@ def _tail(result: CodeResult) -> str:
         lines.append(result.error.traceback or f"{result.error.type}: {result.error.message}")
     if result.ended_by is not None and not result.output:
         lines.append(f"({result.ended_by} was called: the work on this task has ended.)")
-    if result.state_lost:
-        gone = ", and all commands in the background have ended" if result.commands_lost else ""
-        lines.append(f"The worker was replaced: all variables are lost{gone}.")
+    if result.commands_lost:  # the error says itself that the variables are
+        lines.append("All commands in the background have ended.")
     return "\n".join(lines)

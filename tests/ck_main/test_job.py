@@ -19,6 +19,7 @@ from ck_main.logs import LOG_NAME, logging_to, write_crash
 from ck_main.rows import OutputError
 from ck_main.runner import ExitCode
 from ck_main.signals import StopSignals
+from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import (
     BrowserServerError,
@@ -266,6 +267,22 @@ def test_services_that_cannot_be_reached(tmp_path: Path) -> None:
 
     with pytest.raises(BrowserServerError, match="nothing listens"):
         check_services(Browsing(model=f"replay:{tmp_path / 'r.jsonl'}"))
+
+
+@pytest.mark.worker
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("preload", ["no_such_module"], "executor: cannot preload no_such_module"),
+        ("require_isolation", "walls", "executor: require_isolation: unknown walls"),
+    ],
+)
+def test_a_worker_that_cannot_be_had(setting: str, value: Any, said: str) -> None:
+    class Coding(FakeAgent):
+        executor: ExecutorSettings = ExecutorSettings()
+
+    with pytest.raises(ConfigError, match=said):
+        check_services(Coding(executor={setting: value}))
 
 
 def _closed_port() -> int:
