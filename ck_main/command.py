@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -161,6 +162,8 @@ def run_command(command: click.Command, args: Sequence[str] | None = None) -> in
         The exit code, see `ExitCode`.
     """
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # of an entry point, see there
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         code = command.main(args, standalone_mode=False)
         return int(code) if isinstance(code, int) else 0
     except click.ClickException as e:

@@ -5,9 +5,14 @@ It is an entry point, and wires together what lies above it: the runner of `ck_m
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # a Ctrl-C while all this is imported ends it without a traceback; `run_command` takes over
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import click
 

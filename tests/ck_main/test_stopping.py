@@ -1,6 +1,7 @@
 """The runner as a process that is stopped or killed: what is written stays, and it continues."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -85,3 +86,19 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and "Traceback" not in err, err
+
+
+@pytest.mark.parametrize("module", ["ck_main.main", "ck_web.main"])
+def test_an_interrupt_while_modules_are_imported_shows_no_traceback(
+    tmp_path: Path, module: str
+) -> None:
+    (tmp_path / "click.py").write_text("import os\nos.kill(os.getpid(), 2)\n")
+    root = str(Path(__file__).parents[2])
+    run = subprocess.run(
+        [sys.executable, "-m", module, "--help"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), root))},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (-signal.SIGINT, "", "")
