@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from playwright.async_api import TimeoutError as NoChooser
 
 from web_server import fields, hands, keys
 from web_server.doing import Doing
 from web_server.errors import BadRequest, Conflict
-from web_server.observe import ElementGone
+from web_server.observe import ElementGone, Target
+from web_server.surface import Surface
 from web_server.view import one_line
+
+_CHOOSER_MS = 3000
+"""How long a click may take to make the page ask for a file."""
 
 
 async def type_text_into(doing: Doing) -> str:
@@ -138,8 +145,44 @@ async def upload(doing: Doing) -> str:
         await handle.set_input_files(files)
         return f"gave {names} to {hands.describe(target)}"
     target = await hands.reach(doing.surface, doing.request.targetId)
-    async with doing.surface.page.expect_file_chooser(timeout=3000) as waiting:
-        await hands.click(doing.surface, target)
-    chooser = await waiting.value
-    await chooser.set_files(files)
-    return f"clicked {hands.describe(target)} and gave it {names}"
+    doing.surface.expects_chooser = True
+    try:
+        async with doing.surface.page.expect_file_chooser(timeout=_CHOOSER_MS) as waiting:
+            await hands.click(doing.surface, target)
+        await (await waiting.value).set_files(files)
+        return f"clicked {hands.describe(target)} and gave it {names}"
+    except NoChooser:
+        pass  # no chooser: it may be a place to drop files on
+    finally:
+        doing.surface.expects_chooser = False
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    if await _drop_files(doing.surface, target, files):
+        return f"dropped {names} on {hands.describe(target)}"
+    raise Conflict(
+        f"[{target.id}] {hands.describe(target)} opens no file chooser and takes no dropped files: "
+        "use the file field or button of the form"
+    )
+
+
+async def _drop_files(surface: Surface, target: Target, files: list[Path]) -> bool:
+    """Drag files from outside onto an element; False if the page does not take them."""
+    drag: dict[str, Any] = {
+        "x": target.x,
+        "y": target.y,
+        "data": {"items": [], "files": [str(file) for file in files], "dragOperationsMask": 1},
+    }
+    send = surface.activity.cdp.send
+    await target.evaluate(
+        """(element) => {
+          element.ckOver = null;
+          element.ownerDocument.addEventListener('dragover', (event) => {
+            element.ckOver = event;
+          }, {capture: true, once: true});
+        }"""
+    )
+    await send("Input.dispatchDragEvent", {"type": "dragEnter", **drag})
+    await send("Input.dispatchDragEvent", {"type": "dragOver", **drag})
+    # Without a page that takes it, Chromium would open the file itself.
+    taken = await target.evaluate("(element) => !!element.ckOver?.defaultPrevented")
+    await send("Input.dispatchDragEvent", {"type": "drop" if taken else "dragCancel", **drag})
+    return bool(taken)

@@ -168,7 +168,7 @@ async def close_tab(doing: Doing) -> str:
     session = doing.session
     tab = session.tab(doing.request.actionValue) if doing.request.actionValue else doing.tab
     if len(session.tabs) == 1:
-        raise Conflict("the last tab is not closed: give the browser back with /closeBrowser")
+        raise Conflict("the last tab cannot be closed")
     await session.close_tab(tab)
     doing.tab = session.tab("")
     return f"closed tab {tab.id}, tab {doing.tab.id} is shown now"

@@ -94,15 +94,20 @@ class Downloads:
         """Whether a download is under way."""
         return bool(self._active)
 
-    async def wait_for_begin(self, since: float, seconds: float) -> None:
-        """Wait until a download has begun after `since` (monotonic), at most so long."""
+    async def wait_for_begin(self, since: float, seconds: float) -> bool:
+        """Wait until a download has begun after `since` (monotonic), at most so long.
+
+        Returns:
+            whether one has.
+        """
         end = time.monotonic() + seconds
         while self._last_begun < since and time.monotonic() < end:
             self._begun.clear()
             try:
                 await asyncio.wait_for(self._begun.wait(), end - time.monotonic())
             except asyncio.TimeoutError:
-                return  # it was no download after all
+                break  # it was no download after all
+        return self._last_begun >= since
 
     async def wait(self, seconds: float) -> None:
         """Wait until no download is under way, at most so long."""

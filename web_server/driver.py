@@ -35,7 +35,7 @@ _LOST = "the page crashed or stopped answering during the action"
 _IN_PARTS = frozenset(
     {"type", "type_text", "clear", "drag", "drag_path", "upload", "select", "select_option"}
 )
-"""Actions that may stay half done: they fail when the page is lost in the middle of them."""
+"""Actions that may stay half done: they fail as well when the page hangs in the middle of them."""
 _TRAVELLING = frozenset({"goto", "restart", "new_tab"})
 
 
@@ -126,7 +126,9 @@ class Driver:
             except (PageLost, PageHung) as problem:
                 if surface in tab.surfaces:
                     await self._keeper.recover(session, tab, problem)
-                    if said is None and name in _IN_PARTS:  # half done: look before going on
+                    crashed = isinstance(problem, PageLost) and name != "wait"
+                    # Half done, or not done at all: the caller looks before it goes on.
+                    if said is None and (crashed or name in _IN_PARTS):
                         cut_off = Conflict(f"{request.actionName} was cut off: {_LOST}")
                         raise await self._with_view(cut_off, session, tab, options) from None
                     said = f"{said}; then {_LOST}" if said else _LOST

@@ -16,12 +16,15 @@ from web_server.page import Tab
 from web_server.pool import Pool
 from web_server.session import Session
 from web_server.surface import PageHung, PageLost
+from web_server.view import one_line
 
 LOCK_SECONDS = 60.0
 SETTLE_SECONDS = 60.0
 DOWNLOAD_SECONDS = 10.0
-DOWNLOAD_BEGIN_SECONDS = 1.0
+DOWNLOAD_BEGIN_SECONDS = 2.0
 """How long a navigation that seems to have become a download may take to say so."""
+DOWNLOAD_LINK_SECONDS = 4.0
+"""How long the server of a link with `download` may take to answer."""
 
 
 class Keeper:
@@ -140,7 +143,10 @@ class Keeper:
         due = surface.activity.download_due
         if due is not None:
             settled["seen"] = False
-            await session.downloads.wait_for_begin(due, DOWNLOAD_BEGIN_SECONDS)
+            link = surface.activity.linked_download
+            seconds = DOWNLOAD_LINK_SECONDS if link else DOWNLOAD_BEGIN_SECONDS
+            if not await session.downloads.wait_for_begin(due, seconds) and link:
+                session.note(f"the download of {one_line(link)[:300]} has not begun yet")
         if session.downloads.active:
             settled["seen"] = False
             await session.downloads.wait(DOWNLOAD_SECONDS)

@@ -74,15 +74,24 @@ function letsThrough(element, role) {
 function coveredBy(element, inner) {
   const found = pointOf(element, inner.clip);
   if (!found) return '';
-  if (found.hit) return describe(found.hit);
+  if (found.hit) return describeCover(found.hit, element);
   let { x, y } = found;
   for (let frame = inner.frame; frame.owner; frame = frame.parent) {
     x += frame.x - frame.parent.x;
     y += frame.y - frame.parent.y;
     const hit = deepElementFromPoint(frame.owner.ownerDocument, x, y);
-    if (hit && hit !== frame.owner) return describe(hit);
+    if (hit && hit !== frame.owner) return describeCover(hit, frame.owner);
   }
   return '';
+}
+
+// What is to be closed or moved: the dialog, rather than what is in it at that very place.
+function describeCover(cover, covered) {
+  for (let e = cover; e && e.nodeType === 1; e = composedParent(e)) {
+    if (e.localName !== 'dialog' && !/^(alert)?dialog$/.test(attribute(e, 'role'))) continue;
+    return describe(contains(e, covered) ? cover : e);
+  }
+  return describe(cover);
 }
 
 function describe(element) {

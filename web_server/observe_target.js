@@ -104,7 +104,7 @@ function resolve(id) {
     const through = throughFrames(viewOf(element), point.x, point.y);
     const cover = point.hit || through.cover;
     Object.assign(facts, { x: through.x, y: through.y, in_viewport: through.inView,
-      covered_by: cover ? describe(cover) : null });
+      covered_by: cover ? describeCover(cover, element) : null });
     return facts;
   }
   const rect = rectsOf(shown)[0];
@@ -128,10 +128,10 @@ function resolveInFrame(id, x, y) {
     return { x, y, in_viewport: false, covered_by: null };
   }
   const hit = deepElementFromPoint(owner.ownerDocument, x, y);
-  if (hit !== owner) return { x, y, in_viewport: true, covered_by: hit ? describe(hit) : null };
+  if (hit !== owner) return { x, y, in_viewport: true, covered_by: hit ? describeCover(hit, owner) : null };
   const through = throughFrames(viewOf(owner), x, y);
   return { x: through.x, y: through.y, in_viewport: through.inView,
-    covered_by: through.cover ? describe(through.cover) : null };
+    covered_by: through.cover ? describeCover(through.cover, owner) : null };
 }
 
 // What a button of the mouse is pressed on next, in the document of an element.

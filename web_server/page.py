@@ -12,7 +12,7 @@ import asyncio
 import re
 from typing import Any
 
-from playwright.async_api import Error
+from playwright.async_api import Error, Request
 
 from web_server.contract import TabInfo
 from web_server.delta import History
@@ -52,7 +52,7 @@ class Tab:
         self.remembered_requests = -1
         self._policy = policy
         self._host = host
-        self._told: object = None
+        self._told: tuple[Surface, int] | None = None
 
     @property
     def surface(self) -> Surface:
@@ -87,6 +87,7 @@ class Tab:
         self.last_url = url
         activity = self.surface.activity
         activity.failure = ""
+        activity.patience = 2 * NAVIGATION_SECONDS  # we stop it ourselves
         try:
             reply = await asyncio.wait_for(
                 activity.cdp.send("Page.navigate", {"url": url}), NAVIGATION_SECONDS
@@ -150,24 +151,33 @@ class Tab:
     async def tell_document(self) -> None:
         """Tell once of a document that came with an HTTP error or did not come at all."""
         activity = self.surface.activity
-        if activity.unreachable and self._told is not activity.document:
-            self._told = activity.document
+        if activity.unanswered:
+            line, activity.unanswered = activity.unanswered, ""
+            self._host.note(f"{line}: the page stayed; goto that URL waits longer", loud=True)
+        document = activity.document
+        if (document is None and not activity.unreachable) or (
+            self._told == (self.surface, activity.commits)
+        ):
+            return
+        self._told = (self.surface, activity.commits)
+        self.failure = ""
+        status = 0 if document is None else await _status(document)
+        if status >= 400 and document is not None:
+            self.failure = f"HTTP status {status} at {one_line(document.url)[:300]}"
+        elif activity.unreachable:
             reason = activity.failure or "it could not be reached"
             self.failure = f"{activity.unreachable} could not be opened: {reason}"
+        if self.failure:
             self._host.note(self.failure)
-            return
-        document = activity.document
-        if document is None or document is self._told:
-            return
-        self._told = document
-        self.failure = ""
-        try:
-            response = await asyncio.wait_for(document.response(), 2)
-        except (Error, asyncio.TimeoutError):
-            return
-        if response is not None and response.status >= 400:
-            self.failure = f"HTTP status {response.status} at {one_line(document.url)[:300]}"
-            self._host.note(self.failure)
+
+
+async def _status(document: Request) -> int:
+    """The HTTP status of a document; 0 if none came."""
+    try:
+        response = await asyncio.wait_for(document.response(), 2)
+    except (Error, asyncio.TimeoutError):
+        return 0
+    return 0 if response is None else response.status
 
 
 def protocol_reason(error: Error) -> str:

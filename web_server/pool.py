@@ -28,6 +28,8 @@ log = logging.getLogger("web_server")
 QUEUE_SECONDS = 300.0
 _SWEEP_SECONDS = 5.0
 _SPARE_SECONDS = 1.0
+_SPARE_AT_LATEST = 15.0
+"""How long requests at work may put off the making of a session ahead of its lease."""
 
 
 @dataclass(frozen=True)
@@ -174,14 +176,23 @@ class Pool:
     async def _make_spare(self) -> None:
         """Make a session ahead of its lease, so that the next caller need not wait for it."""
         try:
-            # The caller's own first page comes first.
-            await asyncio.sleep(_SPARE_SECONDS if self.leases else 0)
+            if self.leases:
+                await self._until_idle()
             if not self._stopped:
                 self._spare = await self._make_session(GetBrowser(), await self.engine.browser())
         except (Error, Unavailable) as error:
             log.warning("no session could be made ahead: %s", error)
         finally:
             self._making_spare = False
+
+    async def _until_idle(self) -> None:
+        """Let the requests go first, above all the caller's own first page."""
+        end = time.monotonic() + _SPARE_AT_LATEST
+        await asyncio.sleep(_SPARE_SECONDS)
+        while not self._stopped and time.monotonic() < end:
+            if not any(lease.session.lock.locked() for lease in self.leases.values()):
+                return
+            await asyncio.sleep(_SPARE_SECONDS / 10)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

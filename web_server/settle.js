@@ -73,10 +73,26 @@
   const edited = () => { changes += 1; };
   for (const kind of ['input', 'change']) document.addEventListener(kind, edited, true);
 
+  // Of a link with `download` the browser tells nothing until the server has answered. Whether
+  // the page kept the click for itself shows only after its own listeners.
+  let linkClicks = [];
+  const heard = new WeakSet();
+  const clicked = (event) => {
+    const link = event.composedPath().find((node) => node.localName === 'a' && node.href);
+    if (link && link.hasAttribute('download') && /^https?:/.test(link.href)) {
+      linkClicks.push([event, link.href]);
+    }
+  };
+  const downloads = () => linkClicks.filter(([event]) => !event.defaultPrevented).map(([, url]) => url);
+
   function watch() {
     observer.disconnect();
     const options = {subtree: true, childList: true, attributes: true, characterData: true};
-    for (const inner of documents()) observer.observe(inner, options);
+    for (const inner of documents()) {
+      observer.observe(inner, options);
+      if (!heard.has(inner)) inner.addEventListener('click', clicked, true);
+      heard.add(inner);
+    }
     frames = new Map();
     changes = 0;
     dirty = false;
@@ -85,6 +101,7 @@
   globalThis.ckSettle = {
     arm() {
       watch();
+      linkClicks = [];
       ask('arm');
     },
     async quiet(milliseconds) {
@@ -102,7 +119,7 @@
         late = busy && performance.now() > end;
         if (late) break;
       }
-      return {changes, late, restless: restlessSeen, seen: ask('still')};
+      return {changes, late, restless: restlessSeen, seen: ask('still'), downloads: downloads()};
     },
     // Resolves at the first change of the document, or after so many milliseconds.
     changed(milliseconds) {

@@ -16,12 +16,15 @@ import time
 from collections import Counter
 from typing import Any
 
-from playwright.async_api import CDPSession, Page, Request
+from playwright.async_api import CDPSession, Error, Page, Request
 
 from web_server.settle_world import SettleWorld
+from web_server.view import one_line
 
 NAVIGATION_SECONDS = 30.0
 """How long a navigation may take until its document is there."""
+ANSWER_SECONDS = 12.0
+"""How long a page may wait for another that it leads to; Chromium answers nothing meanwhile."""
 LOAD_SECONDS = 8.0
 """How long, after the document came, scripts, styles and data of a new page are waited for."""
 REQUEST_SECONDS = 4.0
@@ -58,8 +61,13 @@ class Activity:
         self._asked: Counter[str] = Counter()
         self._announced = 0.0
         self._navigation: Request | None = None
+        self._failed: Request | None = None
         self._armed_at = 0.0
         self._download_hinted = False
+        self.patience = ANSWER_SECONDS
+        self._stopping: set[asyncio.Task[None]] = set()
+        self.linked_download = ""
+        self.unanswered = ""
         self._dom_ready = True
         self.commits = 0
         self._commits_before = 0
@@ -117,7 +125,9 @@ class Activity:
     def _on_request(self, request: Request) -> None:
         if request.is_navigation_request() and request.frame == self._page.main_frame:
             self._navigation = request
+            self._failed = None
             self._announced = 0.0
+            asyncio.get_running_loop().call_later(self.patience, self._give_up, request)
         self.requests += 1
         if request.resource_type in _AWAITED:
             self._in_flight[request] = time.monotonic()
@@ -126,6 +136,22 @@ class Activity:
             self._pictures.add(request)
         self._wake()
 
+    def _give_up(self, request: Request) -> None:
+        """Stop a navigation that nobody answers: the page that is left is of use meanwhile."""
+        if request is not self._navigation:
+            return
+        self._navigation = None
+        self.unanswered = f"{one_line(request.url)[:300]} did not answer within {self.patience:g} s"
+        task = asyncio.ensure_future(self._stop_loading())
+        self._stopping.add(task)
+        task.add_done_callback(self._stopping.discard)
+
+    async def _stop_loading(self) -> None:
+        try:
+            await self.cdp.send("Page.stopLoading")
+        except Error:
+            pass  # the page is gone, and the navigation with it
+
     def _on_request_end(self, request: Request) -> None:
         self._in_flight.pop(request, None)
         self._pictures.discard(request)
@@ -133,7 +159,7 @@ class Activity:
 
     def _on_request_failed(self, request: Request) -> None:
         if request is self._navigation:
-            self._navigation = None
+            self._navigation, self._failed = None, request
             self.failure = request.failure or "failed"
             # what becomes a download ends so as a navigation, before the download is told
             self._download_hinted = "ERR_ABORTED" in self.failure
@@ -167,7 +193,8 @@ class Activity:
         if frame.get("parentId"):
             return
         self._announced = 0.0
-        self.document, self._navigation = self._navigation, None
+        self.document = self._navigation or self._failed
+        self._navigation = self._failed = None
         self.unreachable = frame.get("unreachableUrl", "")
         self._world.frame_id = frame["id"]
         self._world.forget()
@@ -197,7 +224,9 @@ class Activity:
     async def arm(self) -> None:
         """Begin to watch the document. To be called right before an action."""
         self.failure = ""
+        self.patience = ANSWER_SECONDS
         self._download_hinted = False
+        self.linked_download = ""
         self._armed_at = time.monotonic()
         self._commits_before = self.commits
         self._asked.clear()
@@ -229,6 +258,7 @@ class Activity:
             if quiet is not None:
                 changes += quiet["changes"]
                 late = late or quiet["late"]
+                self.linked_download = next(iter(quiet["downloads"]), self.linked_download)
             if self._navigating():
                 if not await self._until_committed():
                     late = True
@@ -267,7 +297,7 @@ class Activity:
     @property
     def download_due(self) -> float | None:
         """When the action was begun that seems to have started a download; None if none did."""
-        return self._armed_at if self._download_hinted else None
+        return self._armed_at if self._download_hinted or self.linked_download else None
 
     async def rest(self) -> list[Any] | None:
         """Stop watching the document.

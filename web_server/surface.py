@@ -60,7 +60,7 @@ class Surface:
         self.page = page
         self.observer = Observer(page)
         self.activity = Activity(page, token)
-        self.chooser: FileChooser | None = None
+        self.expects_chooser = False
         self.mouse_at: tuple[float, float, int] | None = None
         self._host = host
         self._lost = asyncio.Event()
@@ -173,9 +173,13 @@ class Surface:
         answer = "accepted" if accept else "dismissed"
         if accept and dialog.type == "prompt":
             answer += f" with '{text or ''}'"
+        if dialog.type == "beforeunload":
+            self._host.tell_dialog("the page asked whether to leave it: yes")
+            return
         message = " ".join(dialog.message.split())[:500]
         self._host.tell_dialog(f"{dialog.type} '{message}' was {answer}")
 
-    def _on_chooser(self, chooser: FileChooser) -> None:
-        self.chooser = chooser
+    def _on_chooser(self, _chooser: FileChooser) -> None:
+        if self.expects_chooser:
+            return  # whoever made it ask gives it the files
         self._host.note("the page asks for a file: use the action upload", loud=True)

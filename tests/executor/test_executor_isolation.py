@@ -16,7 +16,7 @@ import pytest
 from ck_pro.exceptions import ConfigError, IsolationError
 from ck_pro.executor import CodeExecutor
 from ck_pro.executor import core as executor_core
-from ck_pro.executor.process import WorkerProcess
+from ck_pro.executor.process import LostAtStart, WorkerProcess
 from ck_pro.executor.worker import cgroup, landlock, seccomp
 
 pytestmark = [
@@ -645,10 +645,13 @@ def test_a_worker_killed_while_it_starts_is_started_again(monkeypatch, tmp_path)
     wait, killed = WorkerProcess._wait_until_ready, []
 
     def kill_first(self):
-        if len(killed) < 2:
-            killed.append(self.pid)
-            os.kill(self.pid, signal.SIGKILL)  # the supervisor: the worker dies with it
-        return wait(self)
+        if len(killed) == 2:
+            return wait(self)
+        killed.append(self.pid)
+        os.kill(self.pid, signal.SIGKILL)  # the supervisor: the worker dies with it
+        wait(self)
+        self.kill()  # it had been ready already
+        raise LostAtStart("a worker for code did not start: it was killed")
 
     monkeypatch.setattr(WorkerProcess, "_wait_until_ready", kill_first)
     with CodeExecutor(workdir=tmp_path) as executor:

@@ -24,8 +24,9 @@ from ck_pro.trajectory.big_json import (
 from ck_pro.trajectory.parked import ParkedTexts
 
 TEXTS = st.text(st.sampled_from('ab\\"[]{},: \n\x00é\U0001f600\ud800'), max_size=12)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    st.none() | st.booleans() | st.integers() | FINITE | TEXTS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=20,
 )

@@ -78,8 +78,7 @@ def _check(output: Path) -> None:
 def test_a_row_is_its_journal(tmp_path: Path, seed: int) -> None:
     tries, cut = (1, 1, 3)[seed % 3], random.Random(seed).random()
     output = tmp_path / "rows.jsonl"
-    several = TryOptions(tries=tries, until="em")
-    options = RunOptions(tries=several) if tries > 1 else RunOptions()
+    options = RunOptions(tries=TryOptions(tries=tries, until="em") if tries > 1 else None)
     run_tasks(_agent(seed), output, ["sum"], options)
     _check(output)
     journals = journal_folders(output.with_suffix(""))

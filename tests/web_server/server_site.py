@@ -25,6 +25,17 @@ PAGES: dict[str, str] = {
         <input type="file" name="f" aria-label="Document">
         <div contenteditable aria-label="Rich" role="textbox">some text</div>
         <button>Send</button><button disabled>Never</button></form>""",
+    "/drop": """<title>Drop</title><h1>Nothing here</h1><input type="file" hidden id="file"
+        onchange="out.textContent='chosen '+this.files[0].name">
+        <button onclick="file.click()">Choose</button><div id="zone" style="padding:20px"
+        ondragover="event.preventDefault()" ondrop="event.preventDefault();
+        event.dataTransfer.files[0].text().then(t => { out.textContent = 'dropped ' + t })">Drop
+        files here</div><p id="out"></p>""",
+    "/label-cover": """<title>Cover</title><h1>C</h1><button>Below</button><div role="dialog"
+        aria-label="Letter" style="position:fixed;inset:0;background:#fff"><label>Mail <input>
+        </label></div>""",
+    "/leave": """<title>Leave</title><button onclick="onbeforeunload = e => e.preventDefault()">
+        Arm</button><a href="/two">Leave</a>""",
     "/upload": """<title>Upload</title><input type="file" multiple aria-label="Files" onchange="
         out.textContent = [...files].map(f => `${f.name} ${f.size} ${f.type}`).join(', ')">
         <button onclick="const f = document.querySelector('input').files[1];
@@ -90,7 +101,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if path == "/slow":
             time.sleep(0.7)
             self._send(200, "text/plain", b"slow answer")
-        elif path == "/file":
+        elif path == "/never":
+            self.connection.recv(1)  # until the other side gives up
+            self.close_connection = True
+        elif path == "/empty-error":
+            self._send(500, "text/html", b"")
+        elif path in ("/file", "/slow-file"):
+            if path == "/slow-file":
+                time.sleep(1.5)
             self._send(200, "text/csv", b"a,b\n1,2\n", 'attachment; filename="../data.csv"')
         elif path == "/huge":
             self._send_endless()

@@ -94,6 +94,34 @@ def test_uploads_carry_their_content_and_no_path_is_read(client: Client) -> None
     assert path.rsplit("/", 1)[1] in client.act("upload", "button 'Document'", files=[path])
 
 
+def test_a_file_is_chosen_or_dropped(client: Client) -> None:
+    client.open("/drop")
+    files = [{"name": "x.txt", "buffer": base64.b64encode(b"hi").decode()}]
+    assert "'chosen x.txt'" in client.act("upload", "button 'Choose'", files=files)
+    assert "asks for a file" not in client.message
+    assert "'dropped hi'" in client.act("upload", "StaticText 'Drop files", files=files)
+    assert client.message.startswith("dropped x.txt on StaticText 'Drop files here'")
+    client.act("upload", "heading 'Nothing here'", files=files, status=409)
+    assert "opens no file chooser and takes no dropped files" in client.message
+    assert "Call log" not in client.message and "\n" not in client.message
+
+
+def test_a_cover_is_called_by_its_dialog(client: Client) -> None:
+    tree = client.open("/label-cover")
+    assert "button 'Below' covered by: dialog Letter" in tree
+    client.act("click", "button 'Below'", status=409)
+    assert f"covered by dialog Letter (id {client.id_of('dialog')})" in client.message
+
+
+def test_what_leaving_and_closing_say(client: Client) -> None:
+    client.open("/leave")
+    client.act("click", "button 'Arm'")
+    client.act("click", "link 'Leave'")
+    assert "the page asked whether to leave it: yes; the page is now" in client.message
+    client.act("close_tab", status=409)
+    assert client.message == "the last tab cannot be closed"
+
+
 def test_keys_and_text_at_the_focus(client: Client) -> None:
     client.open("/keys")
     client.act("click", "textbox 'Field'")

@@ -8,6 +8,8 @@ import pytest
 from server_client import Client
 from server_site import PAGES
 
+from web_server import keeper, settle
+
 pytestmark = pytest.mark.browser
 
 FIELD = "textbox 'F'"
@@ -145,3 +147,45 @@ def test_a_click_lands_once_however_often_the_page_is_drawn_anew(client: Client)
     answer = reply.json()
     title = answer["observation"]["title"]
     assert title in ("R", "clicks 1") and (reply.status_code == 404 or title == "clicks 1")
+
+
+def test_a_link_that_nobody_answers_leaves_the_page_as_it_is(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settle, "ANSWER_SECONDS", 1.0)
+    PAGES["/hanging"] = """<title>Old</title><a href=/never>Away</a><button
+        onclick="document.title = 'still here'">B</button>"""
+    client.open("/hanging")
+    client.act("click", "link 'Away'")
+    assert "/never did not answer within 1 s: the page stayed" in client.message
+    assert client.view["title"] == "Old" and "restored" not in client.view["yaml"]
+    assert "Tab 0 (current): still here" in client.act("click", "button 'B'")
+    assert "Second page" in client.go("/two")
+
+
+def test_a_download_is_told_by_the_action_that_began_it(client: Client) -> None:
+    PAGES["/slow-download"] = """<title>D</title><a href=/slow-file download>Slow</a>
+        <a href=/never download onclick="event.preventDefault()">Kept</a>"""
+    client.open("/slow-download")
+    client.act("click", "link 'Slow'")
+    assert "downloaded _data.csv (8 bytes)" in client.message
+    client.act("click", "link 'Kept'")
+    assert client.message.endswith("nothing changed")
+
+
+def test_a_download_that_does_not_begin_is_said_to_be_due(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "DOWNLOAD_LINK_SECONDS", 0.1)
+    PAGES["/never-download"] = "<title>D</title><a href=/never download>Never</a>"
+    client.open("/never-download")
+    client.act("click", "link 'Never'")
+    assert "the download of" in client.message and "/never has not begun yet" in client.message
+
+
+def test_an_error_without_a_page_is_told_by_its_status(client: Client) -> None:
+    client.open("/")
+    for _ in range(2):
+        tree = client.go("/empty-error")
+        assert "[0] alert 'HTTP status 500 at" in tree
+        assert client.view["events"] == [f"HTTP status 500 at {client.site}/empty-error"]

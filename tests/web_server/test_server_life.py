@@ -47,6 +47,24 @@ def test_a_crashed_renderer_is_restored(process: Process, server_site: Site) -> 
         assert "local kept session too c=1" in tree and "restored" in tree
 
 
+def test_an_action_on_a_page_that_had_crashed_is_not_told_as_done(
+    process: Process, server_site: Site
+) -> None:
+    with Client(process.url, server_site.url) as client:
+        client.open("/")
+        for pid in process.processes("--type=renderer"):
+            os.kill(pid, signal.SIGKILL)
+        body = {"browserId": client.browser, "pageId": client.page, "observe": True}
+        number = client.id_of("button 'Press'")
+        reply = client.post("performAction", actionName="click", targetId=number, **body)
+        answer = reply.json()
+        # Where the crash was noticed before the action began, ids of the old page lead nowhere.
+        assert reply.status_code in (404, 409), answer
+        assert "cut off" in answer["error"] or "no element" in answer["error"].lower()
+        assert "'nothing'" in answer["observation"]["yaml"]
+        assert "restored" in answer["observation"]["yaml"]
+
+
 @pytest.mark.parametrize("part", ["chromium", "driver"])
 def test_a_killed_chromium_loses_no_session(process: Process, server_site: Site, part: str) -> None:
     with Client(process.url, server_site.url) as client:
