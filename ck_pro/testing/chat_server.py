@@ -166,7 +166,12 @@ class _ChatHandler(BaseHTTPRequestHandler):
             self._send(404, '{"error": {"message": "no such route"}}')
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        size = int(self.headers.get("Content-Length", 0))
+        sent = self.rfile.read(size)
+        if len(sent) < size:  # the client was killed
+            self.close_connection = True
+            return
+        body = json.loads(sent)
         route = self.path.split("?")[0]
         if not route.endswith(("/chat/completions", "/responses")):
             self._send(404, '{"error": {"message": "no such route"}}')

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -332,3 +333,15 @@ def test_latency_is_of_the_whole_call():
         start = time.monotonic()
         reply = model(server.url, call_kwargs={"model": "m"})(HELLO)
         assert 0 < reply.latency <= time.monotonic() - start
+
+
+def test_a_caller_killed_while_it_asks_is_no_call(capfd: pytest.CaptureFixture[str]) -> None:
+    with FakeChatServer(["fine"]) as chat:
+        place = urlsplit(chat.url)
+        with socket.create_connection((place.hostname, place.port)) as caller:
+            caller.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
+            caller.shutdown(socket.SHUT_WR)
+            assert caller.recv(100) == b""
+        assert LLM(call_target=f"{chat.url}/v1")([{"role": "user", "content": "x"}]) == "fine"
+        assert len(chat.calls) == 1
+    assert capfd.readouterr().err == ""
