@@ -68,7 +68,7 @@ DISTURBED: dict[str, tuple[str, str, str, dict[str, Any], list[str]]] = {
         "check",
         "checkbox 'C'",
         {},
-        ["which vanished then", "the page is now"],
+        ["checkbox 'C'", "the page is now"],  # switched on, or gone by the time of the look
     ),
     "choice taken back": (
         "<select aria-label=S onchange='this.selectedIndex = 0'><option>a<option>b</select>",
