@@ -126,9 +126,9 @@ class Driver:
             except (PageLost, PageHung) as problem:
                 if surface in tab.surfaces:
                     await self._keeper.recover(session, tab, problem)
-                    crashed = isinstance(problem, PageLost) and name != "wait"
+                    crashed = isinstance(problem, PageLost) and not surface.given_up
                     # Half done, or not done at all: the caller looks before it goes on.
-                    if said is None and (crashed or name in _IN_PARTS):
+                    if said is None and name != "wait" and (crashed or name in _IN_PARTS):
                         cut_off = Conflict(f"{request.actionName} was cut off: {_LOST}")
                         raise await self._with_view(cut_off, session, tab, options) from None
                     said = f"{said}; then {_LOST}" if said else _LOST

@@ -61,6 +61,7 @@ class Surface:
         self.observer = Observer(page)
         self.activity = Activity(page, token)
         self.expects_chooser = False
+        self.given_up = False
         self.mouse_at: tuple[float, float, int] | None = None
         self._host = host
         self._lost = asyncio.Event()
@@ -162,6 +163,7 @@ class Surface:
             if self._dialogs >= MAX_DIALOGS:
                 # Answering would only bring the next one: the page is given up and loaded anew.
                 self._host.note(f"the page showed {MAX_DIALOGS} dialogs in a row", loud=True)
+                self.given_up = True
                 self.mark_lost()
                 return
             if accept:
