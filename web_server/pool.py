@@ -128,7 +128,7 @@ class Pool:
         session = self._take_spare(request)
         try:
             browser = await self.engine.browser()
-            if session is not None and session.browser is not browser:
+            if session is not None and (session.browser is not browser or session.crashed):
                 self._in_background(session.close())
                 session = None
             if session is None:

@@ -236,6 +236,11 @@ class Session:
         self.used = time.time()
         return True
 
+    @property
+    def crashed(self) -> bool:
+        """Whether the page of one of its tabs is gone."""
+        return any(tab.surface.lost for tab in self.tabs.values())
+
     # --- tabs ---
 
     def tab(self, page_id: str) -> Tab:
