@@ -50,10 +50,10 @@ def _alive(server: Any) -> Counter[str]:
     gc.collect()
     found: Counter[str] = Counter()
     for each in gc.get_objects():
-        kind = type(each)
-        ours = kind.__module__.startswith("web_server.") and kind.__name__ in _OURS
-        if ours or (kind.__module__.startswith("playwright._impl") and kind.__name__ in _THEIRS):
-            found[f"{kind.__module__}.{kind.__name__}"] += 1
+        module, name = str(type(each).__module__), type(each).__name__  # some have odd modules
+        ours = module.startswith("web_server.") and name in _OURS
+        if ours or (module.startswith("playwright._impl") and name in _THEIRS):
+            found[f"{module}.{name}"] += 1
     found["tasks"] = server._loop.call(_tasks())
     found["threads"] = threading.active_count()
     return found
