@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import weakref
 from collections import Counter
 from typing import Any
 
@@ -39,6 +40,12 @@ RESTLESS_AFTER = 4
 """So often a URL may be asked for while one action settles, until it counts as polling."""
 
 _AWAITED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
+
+
+def _call_weakly(method: weakref.WeakMethod[Any], argument: weakref.ref[Any]) -> None:
+    called, given = method(), argument()
+    if called is not None and given is not None:
+        called(given)
 
 
 class Activity:
@@ -127,7 +134,9 @@ class Activity:
             self._navigation = request
             self._failed = None
             self._announced = 0.0
-            asyncio.get_running_loop().call_later(self.patience, self._give_up, request)
+            # weakly: a timer must not keep a closed session for as long as it runs
+            give_up = weakref.WeakMethod(self._give_up), weakref.ref(request)
+            asyncio.get_running_loop().call_later(self.patience, _call_weakly, *give_up)
         self.requests += 1
         if request.resource_type in _AWAITED:
             self._in_flight[request] = time.monotonic()
