@@ -49,6 +49,7 @@ def run_script(name: str, *words: str, before: Sequence[str] = ()) -> dict[str, 
     return found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_nothing_is_lost_doubled_or_left_behind(tmp_path: Path) -> None:
     names = ("--tasks", "--kills", "--stops", "--workers", "--seed")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sample_runs import data_url
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 MEGABYTE = 2**20
 RUN = """

@@ -11,7 +11,7 @@ from pathlib import Path
 import big_run
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.integration]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.integration]
 
 MEGABYTES = float(os.environ.get("CK_EXPORT_MB", "10"))
 TASKS = int(os.environ.get("CK_EXPORT_TASKS", "1"))

@@ -95,6 +95,7 @@ def test_no_object_of_a_closed_session_stays(server_site: Site) -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_sessions_in_a_row_leave_nothing_behind() -> None:
     from soak import soak
