@@ -42,7 +42,8 @@ def token_counter() -> Callable[[str], int] | None:
     except ImportError:
         return None
     encoding = bpe_openai.get_encoding("o200k_base")
-    return lambda text: len(encoding.encode(text))
+    # by lines: it refuses texts of more than 200,000 tokens, and some contenders have such pages
+    return lambda text: sum(len(encoding.encode(line)) for line in text.splitlines(True))
 
 
 def measure_page(contenders: list[Contender], site: Site, page: str, rounds: int) -> Record:
@@ -119,9 +120,14 @@ def measure_memory(contender: Contender, site: Site, counts: list[int]) -> dict[
 
 
 def run(
-    contenders: list[Contender], site: Site, pages: list[str], rounds: int, sessions: int
+    contenders: list[Contender],
+    site: Site,
+    pages: list[str],
+    rounds: int,
+    sessions: int,
+    keep: Callable[[Record], None],
 ) -> Record:
-    """Everything measured, as data that can be kept."""
+    """Everything measured, as data that can be kept; `keep` is called after each part of it."""
     record: Record = {"rounds": rounds, "pages": {}, "opening": {}, "memory": {}}
     counter = token_counter()
     for page in pages:
@@ -132,11 +138,14 @@ def run(
             "tokens": {n: counter(t) if counter else None for n, t in seen["text"].items()},
             "usable": {n: usable(n, t, page, seen["in_sight"]) for n, t in seen["text"].items()},
         }
+        keep(record)
     record["opening"] = measure_opening(contenders, site, max(2, rounds // 3))
+    keep(record)
     counts = sorted({1, min(4, sessions), sessions})
     for contender in contenders:
         if not contender.floor and "," not in contender.name and "+" not in contender.name:
             record["memory"][contender.name] = measure_memory(contender, site, counts)
+            keep(record)
     return record
 
 
@@ -172,6 +181,11 @@ def main(
         )
     # so that what was started is ended, also when a time limit ends this
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
+
+    def keep(record: Record) -> None:
+        if json_file:
+            Path(json_file).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
     contenders: list[Contender] = []
     with Site() as site, sync_playwright() as playwright:
         try:
@@ -181,7 +195,7 @@ def main(
             jpeg = {"screenshot": "plain", "imageFormat": "jpeg"}
             for name, further in (("ours + jpeg", jpeg), ("ours", {})):
                 contenders.insert(2, Ours(site.host, sessions + 1, name, **further))
-            record = run(contenders, site, chosen, rounds, sessions)
+            record = run(contenders, site, chosen, rounds, sessions, keep)
         except PeerMissing as e:
             raise click.ClickException(str(e)) from None
         finally:
@@ -189,8 +203,6 @@ def main(
                 for contender in contenders:
                     endings.callback(contender.end)
     print(table(record))
-    if json_file:
-        Path(json_file).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,14 @@ from rich.text import Text
 
 from ck_main.checks import asks_a_person, check_services
 from ck_main.dataset import LineProblem, Task, read_tasks
-from ck_main.display import is_done, make_display, printable, summary_table, totals_line
+from ck_main.display import (
+    PlainDisplay,
+    is_done,
+    make_display,
+    printable,
+    summary_table,
+    totals_line,
+)
 from ck_main.logs import LOG_NAME, logging_to
 from ck_main.metrics import MetricsServer
 from ck_main.rerun import Rerun, supersede
@@ -230,7 +237,6 @@ def run_tasks(
     watcher = RunStatus(display, rows.path, total=total)
     runner = make(agent, rows, job.options, watcher, stop, target_url=job.target_url)
     check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
-    code = ExitCode.DONE
     with ExitStack() as around:
         if job.metrics is not None:
             server = around.enter_context(MetricsServer(watcher, job.metrics))
@@ -248,33 +254,45 @@ def run_tasks(
             around.enter_context(StatusFile(watcher, rows.folder))
         around.enter_context(display)
         around.enter_context(StopSignals(stop, at_once=person))
-        try:
-            runner.run(tasks)
-        except KeyboardInterrupt:
-            code = ExitCode.STOPPED
-        except CKError as e:
-            hint = "; make room or mend that, the same command continues"
-            display.note(f"error: {e}{hint if isinstance(e, JournalError) else ''}")
-            code = exit_code_of(e)
-        if code is ExitCode.DONE and stop.is_set():
-            code = ExitCode.STOPPED
-        if code in (ExitCode.DONE, ExitCode.STOPPED) and runner.limit is not None:
-            code = ExitCode.LIMIT
-            display.note(f"{runner.limit}; the same command continues")
+        code = _run_to_end(runner, tasks, stop, display)
         with suppress(OutputError):  # told below
             rows.refresh()
         watcher.over(code.name.lower(), runner.limit)
     rows.refresh()
     lost = sorted(runner.outcomes.keys() - rows.done.keys())
     if lost:
-        _say_error(
-            screen,
-            f"{rows.path} was removed, moved or cut while this run wrote to it: "
-            f"rows are gone: {len(lost)} ({', '.join(lost[:5])}); the same command runs these "
-            "again",
-        )
+        _say_lost(screen, rows.path, lost)
         code = ExitCode.OUTPUT
     return code, {name: runner.outcomes.get(name, rows.done[name]) for name in rows.done}
+
+
+def _run_to_end(
+    runner: TaskRunner, tasks: Iterable[Task], stop: threading.Event, display: PlainDisplay
+) -> ExitCode:
+    """Run the tasks, and tell what ended the run before they were done."""
+    code = ExitCode.DONE
+    try:
+        runner.run(tasks)
+    except KeyboardInterrupt:
+        code = ExitCode.STOPPED
+    except CKError as e:
+        hint = "; make room or mend that, the same command continues"
+        display.note(f"error: {e}{hint if isinstance(e, JournalError) else ''}")
+        code = exit_code_of(e)
+    if code is ExitCode.DONE and stop.is_set():
+        code = ExitCode.STOPPED
+    if code in (ExitCode.DONE, ExitCode.STOPPED) and runner.limit is not None:
+        code = ExitCode.LIMIT
+        display.note(f"{runner.limit}; the same command continues")
+    return code
+
+
+def _say_lost(screen: Console, path: Path, lost: Sequence[str]) -> None:
+    _say_error(
+        screen,
+        f"{path} was removed, moved or cut while this run wrote to it: rows are gone: "
+        f"{len(lost)} ({', '.join(lost[:5])}); the same command runs these again",
+    )
 
 
 def show_summary(outcomes: Sequence[Outcome], job: Job, out: Console, *, total: int) -> None:

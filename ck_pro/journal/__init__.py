@@ -12,6 +12,7 @@ the same content. All readers take both, and `Journal` makes it plain again to w
 """
 
 from ck_pro.journal.images import BLOBS_FOLDER
+from ck_pro.journal.lazy import LazyList
 from ck_pro.journal.masking import MASK, secrets_of_environment
 from ck_pro.journal.packed import (
     COMPRESSED_FILE,
@@ -23,7 +24,6 @@ from ck_pro.journal.packed import (
 )
 from ck_pro.journal.reading import (
     FORKED,
-    StoredMessages,
     has_ended,
     journal_folders,
     read_events,
@@ -42,7 +42,7 @@ __all__ = [
     "MASK",
     "Fsync",
     "Journal",
-    "StoredMessages",
+    "LazyList",
     "compress_journal",
     "has_ended",
     "is_journal",

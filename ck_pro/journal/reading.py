@@ -9,10 +9,11 @@ import sys
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, overload
+from typing import Any, BinaryIO
 
 from ck_pro.exceptions import JournalError
 from ck_pro.journal.images import ImageReader
+from ck_pro.journal.lazy import LazyList
 from ck_pro.journal.packed import EVENTS_FILE, is_journal, open_events
 from ck_pro.journal.prompts import NamesRead
 
@@ -60,7 +61,7 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[st
 
     Args:
         folder: the journal's; compressed or not.
-        stored: the messages of model calls stay on the disk, as `StoredMessages`, until they are
+        stored: the messages of model calls stay on the disk, as a `LazyList`, until they are
             asked for: for journals that do not fit in memory.
 
     Raises:
@@ -190,12 +191,12 @@ class _OnDisk:
         name = _hash_of(line, self._folder / EVENTS_FILE, number)
         self._places[sys.intern(name)] = (at, len(line))
 
-    def messages(self, hashes: Sequence[str]) -> StoredMessages:
+    def messages(self, hashes: Sequence[str]) -> LazyList:
         """The messages of those hashes, as they are asked for."""
         for name in hashes:
             if name not in self._places:
                 raise _missing(self._folder, KeyError(name))
-        return StoredMessages(self, [sys.intern(h) for h in hashes])
+        return LazyList([sys.intern(h) for h in hashes], self.read)
 
     def read(self, name: str) -> Any:
         """The message of a hash."""
@@ -206,27 +207,6 @@ class _OnDisk:
         except (ValueError, KeyError, TypeError) as e:
             raise JournalError(f"{self._folder}: the message {name} cannot be read: {e}") from None
         return self.images.put_back(message) if b'"blob:' in line else message
-
-
-class StoredMessages(Sequence[Any]):
-    """The messages of one model call, each read from the disk whenever it is asked for."""
-
-    def __init__(self, store: _OnDisk, hashes: Sequence[str]):
-        self._store, self._hashes = store, hashes
-
-    def __len__(self) -> int:
-        return len(self._hashes)
-
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self._store.read(h) for h in self._hashes[index]]
-        return self._store.read(self._hashes[index])
 
 
 def _missing(folder: Path, error: KeyError) -> JournalError:

@@ -14,9 +14,10 @@ import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard, overload
+from typing import Any, TypeGuard
 
 from ck_pro.exceptions import InputError
+from ck_pro.journal import LazyList
 
 LARGE = 2**20
 """Bytes from which on a value is opened instead of parsed."""
@@ -117,27 +118,12 @@ class LargeObject(Mapping[str, Any]):
         return len(self._places)
 
 
-class LargeList(Sequence[Any]):
+class LargeList(LazyList):
     """A list of which the places of the entries are known."""
 
     def __init__(self, file: JsonFile, at: int, length: int):
-        self._file = file
-        self._places = list(_parts(file, at, length, b"]"))
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [open_json(self._file, a, b - a) for a, b in self._places[index]]
-        start, end = self._places[index]
-        return open_json(self._file, start, end - start)
+        parts = list(_parts(file, at, length, b"]"))
+        super().__init__(parts, lambda part: open_json(file, part[0], part[1] - part[0]))
 
 
 def _name(file: JsonFile, start: int, end: int) -> tuple[str, int]:

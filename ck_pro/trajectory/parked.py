@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any, overload
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
 
 from ck_pro.exceptions import InputError
+from ck_pro.journal import LazyList
 
 _LONG = 500
 """Characters from which on a text is put on the disk."""
@@ -45,7 +46,7 @@ class ParkedTexts:
 
     def session(self, session: Mapping[str, Any]) -> dict[str, Any]:
         """A session of such events with steps that are whole when they are asked for."""
-        return {**session, "steps": _Steps(self, session["steps"])}
+        return {**session, "steps": LazyList(session["steps"], self.whole)}
 
     def _put(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -79,22 +80,3 @@ class ParkedTexts:
                 return self.session(value)
             return {k: self.whole(v) for k, v in value.items()}
         return [self.whole(v) for v in value] if isinstance(value, list) else value
-
-
-class _Steps(Sequence[Any]):
-    """The steps of a session, each put together when it is asked for."""
-
-    def __init__(self, texts: ParkedTexts, steps: Sequence[Any]):
-        self._texts, self._steps = texts, steps
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        return self._texts.whole(self._steps[index])

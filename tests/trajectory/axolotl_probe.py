@@ -13,18 +13,13 @@ import sys
 from types import ModuleType
 from unittest.mock import MagicMock
 
+from bare_packages import bare_packages
 from datasets import load_dataset
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 path, output = sys.argv[1:]
-spec = importlib.util.find_spec("axolotl")
-assert spec is not None and spec.submodule_search_locations
-root = spec.submodule_search_locations[0]
-for package in ("", ".utils", ".prompt_strategies"):
-    module = ModuleType(f"axolotl{package}")
-    module.__path__ = [root + package.replace(".", "/")]
-    sys.modules[module.__name__] = module
+bare_packages("axolotl", "axolotl.utils", "axolotl.prompt_strategies")
 log = ModuleType("axolotl.utils.logging")
 log.get_logger = logging.getLogger  # type: ignore[attr-defined]
 sys.modules[log.__name__] = log

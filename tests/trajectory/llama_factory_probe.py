@@ -5,19 +5,14 @@ packages are put into `sys.modules` bare, and the one thing they take of `peft` 
 unused here) is stood in for.
 """
 
-import importlib.util
 import json
 import sys
 from types import ModuleType, SimpleNamespace
 
+from bare_packages import bare_packages
+
 folder, name = sys.argv[1:]
-spec = importlib.util.find_spec("llamafactory")
-assert spec is not None and spec.submodule_search_locations
-root = spec.submodule_search_locations[0]
-for package in ("", ".data", ".extras"):
-    module = ModuleType(f"llamafactory{package}")
-    module.__path__ = [root + package.replace(".", "/")]
-    sys.modules[module.__name__] = module
+bare_packages("llamafactory", "llamafactory.data", "llamafactory.extras")
 peft = ModuleType("peft.utils")
 peft.SAFETENSORS_WEIGHTS_NAME = peft.WEIGHTS_NAME = "unused"  # type: ignore[attr-defined]
 sys.modules.update({"peft": ModuleType("peft"), "peft.utils": peft})

@@ -6,24 +6,18 @@ What makes tensors needs PyTorch and a model's processor and is left out: the fi
 row's messages are put together with its images, by `MultiTurnSFTDataset` itself.
 """
 
-import importlib.util
 import io
 import json
 import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pandas
+from bare_packages import bare_packages
 from PIL import Image
 
 path, output = sys.argv[1:]
-spec = importlib.util.find_spec("verl")
-assert spec is not None and spec.submodule_search_locations
-root = spec.submodule_search_locations[0]
-for package in ("", ".utils", ".utils.dataset"):
-    module = ModuleType(f"verl{package}")
-    module.__path__ = [root + package.replace(".", "/")]
-    sys.modules[module.__name__] = module
+bare_packages("verl", "verl.utils", "verl.utils.dataset")
 sys.modules["verl.utils"].hf_tokenizer = None  # type: ignore[attr-defined]
 stubs = """torch torch.nn torch.nn.functional torch.utils torch.utils.data omegaconf transformers
 verl.models.transformers.qwen2_vl verl.utils.dataset.dataset_utils verl.utils.fs
