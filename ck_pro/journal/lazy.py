@@ -1,0 +1,34 @@
+"""Lists whose entries wait on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
+
+_Key = TypeVar("_Key")
+
+
+class LazyList(Sequence[Any]):
+    """A list of which each entry is made whenever it is asked for, and kept nowhere.
+
+    Args:
+        keys: what is known of each entry: its place, its hash.
+        entry: makes an entry of its key.
+    """
+
+    def __init__(self, keys: Sequence[_Key], entry: Callable[[_Key], Any]):
+        self._keys, self._entry = keys, entry
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self._entry(key) for key in self._keys[index]]
+        return self._entry(self._keys[index])
