@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from statistics import fmean
 
 from miniwob_world import Element, GaveUp, Screen, World, matched, ordinal, policy, quoted
 
@@ -193,28 +195,55 @@ def grid_coordinate(world: World) -> None:
     world.click(points[0])
 
 
+_LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+
+
 @policy("tic-tac-toe")
 def tic_tac_toe(world: World) -> None:
-    """Win, or block, or take the best square that is free."""
-    lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+    """Play for the best chance to win: a draw is a failure."""
     while True:
-        elements = world.look().elements
-        squares = dict(enumerate(e for e in elements if e.has("clickable") or e.role == "image"))
+        squares = [e for e in world.look().elements if e.has("clickable") or e.role == "image"]
         if len(squares) != 9:
             raise GaveUp(f"{len(squares)} squares are seen")
-        marks = {i: _mark(e) for i, e in squares.items()}
-
-        def completing(who: str, marks: dict[int, str] = marks) -> list[int]:
-            return [
-                i
-                for line in lines
-                for i in line
-                if not marks[i] and all(marks[j] == who for j in line if j != i)
-            ]
-
-        free = [i for i in (4, 0, 2, 6, 8, 1, 3, 5, 7) if not marks[i]]
-        move = (completing("X") + completing("O") + free)[0]
+        _, move = _best_move("".join(_mark(e) or "-" for e in squares))
         world.click(squares[move])
+
+
+@cache
+def _best_move(board: str) -> tuple[float, int]:
+    """The chance to win a game of nine squares where X is next, and the move that gives it."""
+    moves = [(_chance_after(_put(board, i, "X")), i) for i in _free(board)]
+    return max(moves, default=(0.0, -1))
+
+
+def _chance_after(board: str) -> float:
+    """The chance of X once X has moved, against one who plays well every other time."""
+    free = _free(board)
+    if _wins(board, "X") or not free:
+        return float(_wins(board, "X"))
+    well = _wins_at(board, "O") or _wins_at(board, "X") or free
+    chances = {i: _chance_before(_put(board, i, "O")) for i in free}
+    return (fmean(chances.values()) + fmean(chances[i] for i in well)) / 2
+
+
+def _chance_before(board: str) -> float:
+    return 0.0 if _wins(board, "O") else _best_move(board)[0]
+
+
+def _free(board: str) -> list[int]:
+    return [i for i, mark in enumerate(board) if mark == "-"]
+
+
+def _put(board: str, square: int, mark: str) -> str:
+    return board[:square] + mark + board[square + 1 :]
+
+
+def _wins(board: str, who: str) -> bool:
+    return any(all(board[i] == who for i in line) for line in _LINES)
+
+
+def _wins_at(board: str, who: str) -> list[int]:
+    return [i for i in _free(board) if _wins(_put(board, i, who), who)]
 
 
 def _mark(square: Element) -> str:
