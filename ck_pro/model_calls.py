@@ -8,7 +8,8 @@ from typing import Any
 from ck_pro.calls import jsonable
 from ck_pro.exceptions import ModelError
 from ck_pro.language import Prompt
-from ck_pro.model import LLM, CallContext, Reply
+from ck_pro.model import LLM, CallContext, Reply, Usage
+from ck_pro.model.backend import FilteredReply
 from ck_pro.prefixes import Prefixes
 
 
@@ -50,7 +51,8 @@ class ModelCalls:
             try:
                 reply = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)
             except ModelError as e:
-                run.record("model_failed", {"error": f"{type(e).__name__}: {e}"}, phase=phase)
+                said = {"error": f"{type(e).__name__}: {e}"}
+                run.record("model_failed", {**said, **_spent(e)}, phase=phase)
                 raise
         self._log(reply, phase)
         return reply
@@ -73,7 +75,7 @@ class ModelCalls:
         data: dict[str, Any] = {
             "model": reply.model,
             "params": jsonable(reply.params),
-            "usage": {**reply.usage.to_dict(), "total_tokens": reply.usage.total_tokens},
+            "usage": _logged(reply.usage),
             "attempts": reply.attempts,
             "finish_reason": reply.finish_reason,
             "cost": reply.cost,
@@ -86,3 +88,14 @@ class ModelCalls:
             data.update({k: v for k, v in found.items() if v})
         self._run.record("model_call", data, phase=phase, duration=reply.latency)
         self._run.emit("model_call", phase=phase)
+
+
+def _spent(error: ModelError) -> dict[str, Any]:
+    """What a call that failed has cost all the same: a resumed run's budget must know it."""
+    if not isinstance(error, FilteredReply) or error.usage is None:
+        return {}
+    return {"usage": _logged(error.usage), "cost": error.cost}
+
+
+def _logged(usage: Usage) -> dict[str, Any]:
+    return {**usage.to_dict(), "total_tokens": usage.total_tokens}

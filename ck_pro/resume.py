@@ -235,7 +235,9 @@ def cut_off(events: Iterable[Mapping[str, Any]]) -> tuple[CutOff | None, Used]:
 def _count(event: Mapping[str, Any], used: Used) -> None:
     if event["kind"] == "step":
         used.steps += event["data"].get("taken", True)  # the one that every row has may be empty
-    elif event["kind"] == "model_call":
+    elif event["kind"] == "model_call" or (
+        event["kind"] == "model_failed" and "usage" in event["data"]  # cut, and charged
+    ):
         usage = event["data"].get("usage", {})
         known = {k: v for k, v in usage.items() if k != "total_tokens"}
         used.calls.append((Usage(**known), event["data"].get("cost")))

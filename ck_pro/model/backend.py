@@ -148,11 +148,18 @@ def _choice(target: str, choice: dict[str, Any], data: dict[str, Any]) -> RawRep
 
 
 class FilteredReply(ContentFiltered):
-    """A reply that the content filter stopped, with the tokens that it cost all the same."""
+    """A reply that the content filter stopped.
+
+    Attributes:
+        usage: the tokens that it cost all the same; None if the service did not say, until `LLM`
+            has put its estimate there.
+        cost: USD, once `LLM` has charged it; None if the price is not known.
+    """
 
     def __init__(self, message: str, usage: Usage | None):
         super().__init__(message)
         self.usage = usage
+        self.cost: float | None = None
 
 
 def _text(content: Any) -> str:

@@ -148,7 +148,8 @@ class LLM(KwargsInitializable):
             try:
                 return backend.complete(request), model
             except FilteredReply as e:
-                self._charge(backend, model, model, e.usage or _estimated(sent), context)
+                e.usage = e.usage or _estimated(sent)
+                e.cost = self._charge(backend, model, model, e.usage, context)
                 raise
 
         return call_bounded(ask, request, backend.describe()) if backend.remote else ask()

@@ -18,9 +18,10 @@ from ck_pro import AgentSession, AskLLMTool, Budget, Journal, MultiStepAgent, St
 from ck_pro.exceptions import InputError, LimitReached
 from ck_pro.journal import EVENTS_FILE, read_events
 from ck_pro.language import text_of
-from ck_pro.model import CallContext
+from ck_pro.model import CallContext, Usage
+from ck_pro.model.backend import FilteredReply
 from ck_pro.person import AskHumanTool
-from ck_pro.resume import NOTICE
+from ck_pro.resume import NOTICE, cut_off
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
 from ck_pro.tool import tool_from_function
@@ -165,6 +166,20 @@ def test_what_was_used_counts_against_the_budget(tmp_path: Path) -> None:
         session = agent.resume(journal=journal, budget=Budget(max_steps=3))
     assert session.stop_reason is StopReason.STEPS and len(session.steps) == 3
     assert len(model.calls) == 3
+
+
+def test_a_reply_that_the_content_filter_stopped_is_carried_over(tmp_path: Path) -> None:
+    stopped = [FilteredReply("stopped", Usage(prompt_tokens=900)), FilteredReply("stopped", None)]
+    model = ScriptedLLM([*stopped, code("print(1)")], price={"prompt": 1000, "completion": 1})
+    before = Budget(max_steps=3)
+    with Journal(tmp_path) as journal:
+        MultiStepAgent(model=model).run("Do it.", journal=journal, budget=before)
+    _, used = cut_off(read_events(tmp_path))
+    after = Budget()
+    after.carry(used.steps, 0, used.calls)
+    kept = ("steps", "llm_call", "tokens", "money", "unpriced_calls", "usage")
+    assert {k: after.snapshot()[k] for k in kept} == {k: before.snapshot()[k] for k in kept}
+    assert before.snapshot()["tokens"] > 900 and before.snapshot()["llm_call"] == 3
 
 
 def test_a_budget_carries_seconds_and_calls() -> None:
