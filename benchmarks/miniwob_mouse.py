@@ -219,7 +219,9 @@ def click_shape(world: World) -> None:
         name = shape.name.strip()
         if last in kinds:
             fits = shape["hint"] == kinds[last]
-        elif last in ("item", "shape"):
+        elif last == "shape":
+            fits = shape["hint"] in kinds.values()
+        elif last == "item":
             fits = True
         else:
             fits = {"digit": name.isdigit(), "letter": name.isalpha()}.get(last, name == last)
@@ -230,7 +232,7 @@ def click_shape(world: World) -> None:
 
 def _sized(shape: Element, wishes: list[str]) -> bool:
     """Whether a shape is as small or large as asked for; true where its size is not told."""
-    found = re.search(r"(\d+)x", shape["size"])
+    found = re.search(r"x(\d+)", shape["size"])  # the height: large letters may be narrow
     if found is None or not {"small", "large"} & {*wishes}:
         return True
     return ("small" if int(found[1]) < 15 else "large") in wishes

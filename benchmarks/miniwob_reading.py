@@ -145,12 +145,11 @@ def social_media(world: World) -> None:
         if action.lower() in icons:
             world.click(icons[action.lower()])
         world.click(icons["more"])
-        world.click(
-            next(
-                (e for e in world.look().elements if e.name.lower().startswith(action.lower())),
-                icons["more"],
-            )
-        )
+        for _ in range(5):  # the menu may be longer than what the page shows of it
+            for item in world.look().elements:
+                if item.name.lower().startswith(action.lower()):
+                    world.click(item)
+            world.act("scroll_down")
     raise GaveUp(f"no post by {user} is seen")
 
 
@@ -176,9 +175,12 @@ def _posts(world: World, user: str) -> list[list[Element]]:
     posts: dict[int, list[Element]] = {}
     for _ in range(40):
         screen = world.look()
-        for post in _posts_in(screen):
-            whole = any(_icon(e) == "like" for e in post)
-            if whole and re.search(rf"{re.escape(user)}(?!\w)", post[0].name):
+        of_user = rf"{re.escape(user)}(?!\w)"
+        for post in (p for p in _posts_in(screen) if re.search(of_user, p[0].name)):
+            if not _is_whole(post) and post[0].id not in posts:  # cut off at the end
+                world.act("scroll_to", post[0].id)
+                post = next(p for p in _posts_in(world.look()) if p[0].id == post[0].id)
+            if _is_whole(post):
                 posts[post[0].id] = post
         if not _below(screen):
             return list(posts.values())
@@ -194,6 +196,10 @@ def _posts_in(screen: Screen) -> list[list[Element]]:
         if posts:
             posts[-1].append(element)
     return posts
+
+
+def _is_whole(post: list[Element]) -> bool:
+    return any(_icon(e) == "like" for e in post)
 
 
 def _below(screen: Screen) -> bool:

@@ -76,8 +76,10 @@ def play(env: WebEnv, pages: Pages, task: str, seed: int, say: Callable[[str], N
     pages.forget(task, seed)
     told = pages.begin(task, seed)
     env.step_state(f"goto {pages.url(task, seed)}")
-    start = re.search(r"\[(\d+)\] [A-Za-z]+ 'START'", env.observe().text)
+    text = env.observe().text
+    start = re.search(r"\[(\d+)\] [A-Za-z]+ 'START'", text)
     if start is None:
+        say(text)
         episode.problem = "the page has no START to click"
         return episode
     env.step_state(f"click [{start[1]}]")
