@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ck_pro.exceptions import JournalError
@@ -253,10 +253,19 @@ class AgentSession:
         info["stop_reason"] = self.stop_reason.value if self.stop_reason else None
         if self.message:
             info["message"] = self.message
-        steps = [self._full_step(n, step) for n, step in enumerate(self.steps)]
-        return {"id": self.id, "info": info, "task": self.task, "steps": steps}
+        return {"id": self.id, "info": info, "task": self.task, "steps": self.full_steps()}
 
-    def _full_step(self, index: int, step: Mapping[str, Any]) -> dict[str, Any]:
+    def full_steps(self) -> Sequence[dict[str, Any]]:
+        """The steps of an output row: with sub-agents' sessions in them."""
+        return [self.full_step(n, step) for n, step in enumerate(self.steps)]
+
+    def full_step(self, index: int, step: Mapping[str, Any]) -> dict[str, Any]:
+        """A step with the sessions of the sub-agents that it called.
+
+        Args:
+            index: of the step.
+            step: as it is in `steps`.
+        """
         subs = [self.children[s].to_dict() for s in self._sub_sessions[index] if s in self.children]
         action = {**step["action"], "observation": self._full(step["action"]["observation"])}
         if subs:
@@ -275,16 +284,22 @@ class AgentSession:
         return value
 
 
-def sessions_from_events(events: Iterable[Mapping[str, Any]]) -> dict[str, AgentSession]:
+def sessions_from_events(
+    events: Iterable[Mapping[str, Any]], new: Callable[[str], AgentSession] | None = None
+) -> dict[str, AgentSession]:
     """All sessions that the events tell of, by id, in order of their beginning.
 
     The first is the task's own; sub-agents' sessions are also among its descendants' `children`.
+
+    Args:
+        events: of one journal, in order.
+        new: makes an empty session of an id, where it shall not be a plain `AgentSession`.
     """
     sessions: dict[str, AgentSession] = {}
     for event in events:
         sid = event["sid"]
         if sid not in sessions:
-            sessions[sid] = AgentSession(id=sid)
+            sessions[sid] = AgentSession(id=sid) if new is None else new(sid)
             parent = sessions.get(event.get("parent") or "")
             if parent is not None:
                 parent.children[sid] = sessions[sid]

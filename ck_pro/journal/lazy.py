@@ -17,10 +17,10 @@ class LazyList(Sequence[Any]):
     """
 
     def __init__(self, keys: Sequence[_Key], entry: Callable[[_Key], Any]):
-        self._keys, self._entry = keys, entry
+        self.keys, self.entry = keys, entry
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.keys)
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
@@ -30,5 +30,5 @@ class LazyList(Sequence[Any]):
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return [self._entry(key) for key in self._keys[index]]
-        return self._entry(self._keys[index])
+            return [self.entry(key) for key in self.keys[index]]
+        return self.entry(self.keys[index])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ and maybe `reply`, to be taken in that step in place of the model's."""
 
 _TRY, _ASIDE = re.compile(r"try-\d+"), re.compile(r"attempt-\d+")
 _MESSAGE = re.compile(rb'\{"kind":"message","sid":"[^"\\]*","data":\{"hash":"([0-9a-f]{32})",')
+_LENGTH_BITS = 40
 _TURNS = (b'{"kind":"status",', b'{"kind":"resumed",')
 
 
@@ -89,6 +89,7 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[st
             if event["kind"] == "status":
                 names.forget(event["sid"])
             yield event
+        store.forget()
 
 
 def has_ended(folder: Path) -> bool:
@@ -175,6 +176,10 @@ class _Kept:
         except KeyError as e:
             raise _missing(self._folder, e) from None
 
+    def forget(self) -> None:
+        """All was read."""
+        self._messages.clear()
+
 
 class _OnDisk:
     """Where the messages of a journal stand in its file."""
@@ -182,30 +187,38 @@ class _OnDisk:
     def __init__(self, folder: Path, file: BinaryIO):
         self._folder = folder
         self.images = ImageReader(folder, keep=False)
-        self._places: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, int] = {}
+        """By hash: the first byte, and in the low bits the length: one object for the two, since
+        there may be a million of them."""
         self._fd = os.dup(file.fileno())  # outlives the reader, as long as a message may be wanted
         weakref.finalize(self, os.close, self._fd)
 
     def add(self, line: bytes, at: int, number: int) -> None:
         """Take a line of kind `message` in."""
         name = _hash_of(line, self._folder / EVENTS_FILE, number)
-        self._places[sys.intern(name)] = (at, len(line))
+        self._places[name] = at << _LENGTH_BITS | len(line)
 
     def messages(self, hashes: Sequence[str]) -> LazyList:
         """The messages of those hashes, as they are asked for."""
-        for name in hashes:
-            if name not in self._places:
-                raise _missing(self._folder, KeyError(name))
-        return LazyList([sys.intern(h) for h in hashes], self.read)
+        try:
+            return LazyList([self._places[h] for h in hashes], self.read)
+        except KeyError as e:
+            raise _missing(self._folder, e) from None
 
-    def read(self, name: str) -> Any:
-        """The message of a hash."""
-        at, length = self._places[name]
+    def forget(self) -> None:
+        """All was read: who wants a message knows its place."""
+        self._places.clear()
+
+    def read(self, place: int) -> Any:
+        """The message at a place."""
+        at, length = place >> _LENGTH_BITS, place & ((1 << _LENGTH_BITS) - 1)
         line = os.pread(self._fd, length, at)
         try:
             message = json.loads(line)["data"]["message"]
         except (ValueError, KeyError, TypeError) as e:
-            raise JournalError(f"{self._folder}: the message {name} cannot be read: {e}") from None
+            raise JournalError(
+                f"{self._folder}: the message at byte {at} cannot be read: {e}"
+            ) from None
         return self.images.put_back(message) if b'"blob:' in line else message
 
 

@@ -1,82 +1,120 @@
-"""Sessions of journals whose long texts wait on the disk.
+"""Sessions of journals whose steps wait on the disk.
 
-A whole row of a long run does not fit in memory: screenshots, pages, observations. While its
-journal is read, long texts are put into a temporary file; what stays is the row's structure. A step
-is put together again when it is asked for.
+A whole row of a long run does not fit in memory: prompts, screenshots, pages, observations. While
+its journal is read, each step goes into a temporary file when the next one begins or its session
+ends; what stays in memory is where it stands there. A step is read again whenever it is asked for.
 """
 
 from __future__ import annotations
 
+import io
+import pickle
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, cast
 
 from ck_pro.exceptions import InputError
 from ck_pro.journal import LazyList
-
-_LONG = 500
-"""Characters from which on a text is put on the disk."""
-_KINDS = ("world", "plan", "action", "observation", "error", "screen", "model_call")
-"""Events whose texts are long and stand in steps only."""
+from ck_pro.session import AgentSession
 
 
-class _Text:
-    """A text on the disk."""
-
-    __slots__ = ("at", "length")
-
-    def __init__(self, at: int, length: int):
-        self.at, self.length = at, length
-
-
-class ParkedTexts:
-    """The long texts of one journal; in a temporary file once there is one."""
+class Parking:
+    """The steps of one journal; in a temporary file once there is one."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._end = 0
+        self._entry: Callable[[Any], Any] | None = None
+        """Reads a message from the journal, where messages stay; the same for all prompts."""
 
-    def without_texts(self, events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The events, their long texts put on the disk. Messages stay as they are."""
-        for event in events:
-            if event["kind"] in _KINDS:
-                event["data"] = self._put(event["data"])
-            yield event
+    def new_session(self, id: str) -> ParkedSession:
+        """An empty session whose steps will be here."""
+        return ParkedSession(self, id)
 
-    def session(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        """A session of such events with steps that are whole when they are asked for."""
-        return {**session, "steps": LazyList(session["steps"], self.whole)}
+    def put(self, step: Mapping[str, Any]) -> _Place:
+        """Put a step on the disk.
 
-    def _put(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._put_text(value) if len(value) >= _LONG else value
-        if isinstance(value, dict):
-            return {k: self._put(v) for k, v in value.items()}
-        return [self._put(v) for v in value] if isinstance(value, list) else value
-
-    def _put_text(self, text: str) -> _Text:
-        data = text.encode("utf-8", "surrogatepass")
+        Raises:
+            InputError: there is no room for it, most likely.
+        """
+        data = io.BytesIO()
+        pickler = pickle.Pickler(data, protocol=5)
+        pickler.persistent_id = self._keys_of  # type: ignore[method-assign]
+        pickler.dump(step)
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the row
                 weakref.finalize(self, self._file.close)
             self._file.seek(self._end)
-            self._file.write(data)
+            self._file.write(data.getbuffer())
+            self._file.flush()
         except OSError as e:
             folder = tempfile.gettempdir()
             raise InputError(f"cannot write a temporary file in {folder}: {e.strerror}") from None
-        at, self._end = self._end, self._end + len(data)
-        return _Text(at, len(data))
+        place, self._end = _Place(self._end), self._end + data.tell()
+        return place
 
-    def whole(self, value: Any) -> Any:
-        """A value with its texts, but for the steps of sessions in it."""
-        if isinstance(value, _Text):
-            assert self._file is not None
-            self._file.seek(value.at)
-            return self._file.read(value.length).decode("utf-8", "surrogatepass")
-        if isinstance(value, dict):
-            if isinstance(value.get("steps"), list) and "info" in value:
-                return self.session(value)
-            return {k: self.whole(v) for k, v in value.items()}
-        return [self.whole(v) for v in value] if isinstance(value, list) else value
+    def get(self, place: _Place) -> dict[str, Any]:
+        """A step as it was."""
+        assert self._file is not None
+        self._file.seek(place.at)
+        unpickler = pickle.Unpickler(self._file)
+        unpickler.persistent_load = self._prompt_of  # type: ignore[method-assign]
+        return cast(dict[str, Any], unpickler.load())
+
+    def _keys_of(self, value: Any) -> Sequence[Any] | None:
+        if not isinstance(value, LazyList):
+            return None
+        self._entry = value.entry
+        return value.keys
+
+    def _prompt_of(self, keys: Sequence[Any]) -> LazyList:
+        assert self._entry is not None
+        return LazyList(keys, self._entry)
+
+
+class _Place:
+    """Where a step stands."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: int):
+        self.at = at
+
+
+class ParkedSession(AgentSession):
+    """A session of which only the step under way is in memory.
+
+    Args:
+        parking: where the others are.
+        id: of the session.
+    """
+
+    def __init__(self, parking: Parking, id: str):
+        super().__init__(id=id)
+        self._parking = parking
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """See `AgentSession.apply`."""
+        if event["kind"] == "step":
+            self._park()
+        elif self.steps:
+            self.steps[-1] = self._whole(-1)  # one that ended, and goes on
+        super().apply(event)
+        if event["kind"] == "status":
+            self._park()
+
+    def full_steps(self) -> Sequence[dict[str, Any]]:
+        """The steps of an output row, each read when it is asked for."""
+        numbers = range(len(self.steps))
+        return LazyList(numbers, lambda n: self.full_step(n, self._whole(n)))
+
+    def _park(self) -> None:
+        if self.steps and not isinstance(self.steps[-1], _Place):
+            # nobody but this class sees the entries of the list
+            self.steps[-1] = cast(dict[str, Any], self._parking.put(self.steps[-1]))
+
+    def _whole(self, n: int) -> dict[str, Any]:
+        step: Any = self.steps[n]
+        return self._parking.get(step) if isinstance(step, _Place) else step

@@ -20,7 +20,7 @@ from ck_pro.exceptions import InputError, JournalError
 from ck_pro.journal import EVENTS_FILE, is_journal, journal_folders, read_events
 from ck_pro.session import Status, sessions_from_events
 from ck_pro.trajectory.big_json import JsonFile, NotJsonError, is_list, open_json
-from ck_pro.trajectory.parked import ParkedTexts
+from ck_pro.trajectory.parked import Parking
 
 _BOM = b"\xef\xbb\xbf"
 _ROW_EVENTS = ("task", "eval")
@@ -221,14 +221,16 @@ def _checked(where: str, row: Any, *, on_disk: bool = False) -> Record | Problem
 
 def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> Record | Problem:
     facts: dict[str, dict[str, Any]] = {}
-    texts = ParkedTexts()
     events = read_events(folder, stored=True)
-    events = _lightened(events) if light else texts.without_texts(events)
+    if light:
+        events = _lightened(events)
     try:
-        sessions = sessions_from_events(_aside(events, facts))
+        sessions = sessions_from_events(_aside(events, facts), Parking().new_session)
     except JournalError as e:
         said = str(e).removeprefix("cannot read ").removeprefix(f"{folder}")
         return Problem(str(folder), said.lstrip("/: "))
+    except RecursionError:
+        return Problem(str(folder), "nested too deeply")
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         return Problem(str(folder), f"not a journal of ours: {type(e).__name__}: {e}")
     main = next(iter(sessions.values()), None)
@@ -237,8 +239,7 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
     ended = main.stop_reason is not None and main.status is not Status.IN_PROGRESS
     if not (ended or unfinished):
         return Problem(str(folder), "its run has not ended", unfinished=True)
-    session = main.to_dict() if light else texts.session(main.to_dict())
-    return Record(str(folder), _row(folder, main.task, session, facts), on_disk=True)
+    return Record(str(folder), _row(folder, main.task, main.to_dict(), facts), on_disk=True)
 
 
 def _aside(

@@ -21,7 +21,6 @@ from ck_pro.trajectory.big_json import (
     open_json,
     plain,
 )
-from ck_pro.trajectory.parked import ParkedTexts
 
 TEXTS = st.text(st.sampled_from('ab\\"[]{},: \n\x00é\U0001f600\ud800'), max_size=12)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -111,15 +110,3 @@ def test_a_number_that_json_has_no_word_for_is_null() -> None:
     assert json.loads(b"".join(json_pieces(value))) == {"a": [None, 1.5], "b": [None]}
     with pytest.raises(TypeError, match="set is no JSON"):
         list(json_pieces({"a": {1}}))
-
-
-@given(st.lists(TEXTS.map(lambda t: t * 80) | TEXTS, min_size=1, max_size=6))
-def test_parked_texts_come_back(texts: list[str]) -> None:
-    parked = ParkedTexts()
-    data = {"observation": [{"x": t} for t in texts], "code": texts[0]}
-    [event] = parked.without_texts(iter([{"kind": "observation", "data": data}]))
-    nested = {"info": {}, "steps": [{"action": event["data"]}]}
-    session = parked.session({"id": "s", "steps": [{"action": {"sub_sessions": [nested]}}]})
-    [step] = session["steps"]
-    [inner] = step["action"]["sub_sessions"]
-    assert len(inner["steps"]) == 1 and inner["steps"][0]["action"] == data

@@ -1,0 +1,50 @@
+"""Sessions whose steps wait on the disk are those that others are in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ck_pro.journal import LazyList
+from ck_pro.session import sessions_from_events
+from ck_pro.trajectory.big_json import plain
+from ck_pro.trajectory.parked import Parking
+
+PROMPTS = LazyList(range(9), lambda n: {"role": "user", "content": f"message {n}"})
+TEXTS = st.text(st.sampled_from("ab\ud800\U0001f600\x00"), max_size=9)
+DATA = {
+    "step": st.just({}),
+    "world": TEXTS.map(lambda t: {"web_state_before": t}),
+    "plan": TEXTS.map(lambda t: {"state": {"information": [t]}}),
+    "model_call": TEXTS.map(lambda t: {"messages": PROMPTS, "output": t}),
+    "sub_session": st.just({"session": "below"}),
+    "observation": TEXTS.map(lambda t: {"observation": [t, {"output": t, "session": "below"}]}),
+    "end": TEXTS.map(lambda t: {"final_results": {"output": t, "log": ""}}),
+    "status": st.just({"status": "done", "stop_reason": "finished"}),
+    "resumed": st.booleans().map(lambda redo: {"redo": redo}),
+}
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Events of a session and of one below it, as they may come: each goes on after its end."""
+    events = []
+    for sid, parent in (("main", None), ("below", "main")):
+        events.append({"kind": "session", "sid": sid, "parent": parent, "data": {"task": sid}})
+    begun = set()
+    for sid in draw(st.lists(st.sampled_from(["main", "below"]), max_size=30)):
+        kind = draw(st.sampled_from(sorted(DATA))) if sid in begun else "step"
+        begun.add(sid)
+        data = draw(DATA[kind])
+        events.append({"kind": kind, "sid": sid, "parent": None, "phase": "action", "data": data})
+    return [{**event, "time": n} for n, event in enumerate(events)]
+
+
+@given(runs())
+def test_parked_sessions_are_whole(events: list[dict[str, Any]]) -> None:
+    expected = sessions_from_events(events)["main"].to_dict()
+    parked = sessions_from_events(events, Parking().new_session)["main"].to_dict()
+    assert plain(parked) == plain(expected)
+    assert plain(parked) == plain(expected)  # and can be read again
