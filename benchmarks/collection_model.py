@@ -26,10 +26,18 @@ PRINTED = 1000
 """Characters that each step prints."""
 
 
-def step_reply(number: int, last: int) -> str:
-    """The reply in one step: some prose, some code, as much of both as is usual."""
+def step_reply(number: int, last: int, *, light: bool = False) -> str:
+    """The reply in one step: some prose, some code, as much of both as is usual.
+
+    Args:
+        number: of the step, from 0 on.
+        last: the step that stops.
+        light: one line of code that costs nothing.
+    """
     if number >= last:
         return f"Thought: All is done.\n```python\nstop(output='{number}', log='counted')\n```"
+    if light:
+        return f"Thought: Step {number}.\n```python\nprint('step', {number})\n```"
     return (
         f"Thought: Step {number}. The list is extended by the next numbers, and what it holds by "
         "now is shown, so that the next step can go on from there. Nothing else is needed.\n"
@@ -43,14 +51,14 @@ def step_reply(number: int, last: int) -> str:
     )
 
 
-def reply(messages: Sequence[dict[str, Any]]) -> str:
-    """The reply to a prompt of the agent loop."""
+def reply(messages: Sequence[dict[str, Any]], *, light: bool = False) -> str:
+    """The reply to a prompt of the agent loop; see `step_reply`."""
     texts = [str(m["content"]) for m in messages]
     steps = next((found for text in texts if (found := _STEPS.search(text))), None)
     if steps is None:
         return "OK"
     seen = _SEEN.findall(texts[-1])
-    return step_reply(int(seen[-1]) + 1 if seen else 0, int(steps[1]) - 1)
+    return step_reply(int(seen[-1]) + 1 if seen else 0, int(steps[1]) - 1, light=light)
 
 
 class FixedLatency(FakeChatServer):

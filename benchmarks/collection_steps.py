@@ -28,11 +28,13 @@ class TimedModel(Backend):
 
     Args:
         url: where to ask; None asks `reply` here.
+        light: of `reply`.
     """
 
     free = True
 
-    def __init__(self, url: str | None):
+    def __init__(self, url: str | None, *, light: bool = False):
+        self._light = light
         self._inner = None if url is None else open_target(f"{url}/v1")
         self.remote = self._inner is not None and self._inner.remote
         self.seconds = 0.0
@@ -51,12 +53,14 @@ class TimedModel(Backend):
         try:
             if self._inner is not None:
                 return self._inner.complete(request)
-            return RawReply(text=reply(request.messages), model="timed")
+            return RawReply(text=reply(request.messages, light=self._light), model="timed")
         finally:
             self.seconds += time.perf_counter() - began
 
 
-def step_times(steps: int, fsync: str, url: str | None, folder: Path) -> list[float]:
+def step_times(
+    steps: int, fsync: str, url: str | None, folder: Path, *, light: bool = False
+) -> list[float]:
     """Milliseconds of each step of a run that are not the model's.
 
     Args:
@@ -64,8 +68,9 @@ def step_times(steps: int, fsync: str, url: str | None, folder: Path) -> list[fl
         fsync: the journal's policy.
         url: of the model; None for one in this process.
         folder: for the journal and the working directory.
+        light: steps of one line, by a model in this process.
     """
-    model = TimedModel(url)
+    model = TimedModel(url, light=light)
     agent = MultiStepAgent(
         model=LLM(backend=model), tools=[StopTool()], max_steps=steps, stuck_limit=10_000
     )
