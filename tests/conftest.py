@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+from pathlib import Path
+
+# plugins of other libraries for hypothesis are not ours, and one of them imports half a second
+os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # `quick` is for the unit tests, run at every save; the whole suite (`make test`) takes `full`
 settings.register_profile(
@@ -19,7 +25,24 @@ settings.register_profile(
 )
 settings.register_profile("full", parent=settings.get_profile("quick"), max_examples=20)
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
-settings.load_profile(os.environ.get("CK_TEST_PROFILE", "quick"))
+PROFILE = os.environ.get("CK_TEST_PROFILE", "quick")
+settings.load_profile(PROFILE)
+if PROFILE == "quick" and hasattr(providers, "_get_local_constants"):
+    # The constants of all our sources take a tenth of the time, and make what a test draws depend
+    # on the modules that are loaded; with few examples they find nothing.
+    NO_CONSTANTS = providers.Constants()
+    providers._get_local_constants = lambda: NO_CONSTANTS
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave a file alone whose own mark `-m` excludes: it is not even imported."""
+    if not re.fullmatch(r"not \w+( and not \w+)*", config.option.markexpr):
+        return None
+    if not collection_path.name.startswith("test_"):
+        return None
+    marks = " ".join(re.findall(r"^pytestmark = .*", collection_path.read_text(), re.MULTILINE))
+    excluded = re.findall(r"not (\w+)", config.option.markexpr)
+    return any(re.search(rf"\bmark\.{mark}\b", marks) for mark in excluded) or None
 
 
 def pytest_collection_finish() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.exceptions import JournalError
@@ -80,11 +80,11 @@ def test_journals_of_whole_lists_are_read_and_written_on(tmp_path: Path) -> None
 
 def test_a_journal_cut_at_any_line_is_read_and_written_on(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
-    history = [said(f"message {n}") for n in range(12)]
+    history = [said(f"message {n}") for n in range(5)]
     with Journal(whole) as journal:
-        for n in range(1, 7):
+        for n in range(1, 5):
             put(journal, "s", "plan", [*history[: n - n % 3], said(f"plan {n}")])
-            put(journal, "s", "action", [*history[max(0, n - 6) : n], said(f"act {n}")])
+            put(journal, "s", "action", [*history[max(0, n - 3) : n], said(f"act {n}")])
             put(journal, "t", "action", [*history[:n], said(f"other {n}")])
     expected = calls_of(whole)
     lines = (whole / EVENTS_FILE).read_bytes().splitlines(keepends=True)
@@ -156,7 +156,6 @@ _STEPS = st.lists(
 
 
 @given(_STEPS)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_row_of_prompts_reads_back_to_the_byte(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, list[Any], int, bool]]
 ) -> None:

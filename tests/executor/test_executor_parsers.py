@@ -155,13 +155,15 @@ def test_hostile_tags_are_values_or_errors(value):
         pass
 
 
-def test_frames_have_a_limit():
+def test_frames_have_a_limit(monkeypatch):
     reader = wire.FrameReader(no_results, limit=10)
     reader.feed(struct.pack(">I", 11))
     with pytest.raises(wire.WireError, match="11 bytes"):
         reader.take()
+    monkeypatch.setattr(wire, "MAX_FRAME", 100)
+    wire.pack(["x" * 90])
     with pytest.raises(wire.TooLarge):
-        wire.pack(["x" * wire.MAX_FRAME])
+        wire.pack(["x" * 100])
 
 
 MARK = make_mark("0123456789abcdef")
