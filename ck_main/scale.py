@@ -15,8 +15,10 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -35,6 +37,8 @@ CPUS_PER_TASK = 0.25
 NODE_RETRIES = 3
 """How often Ray starts a task again whose node or process died."""
 _POLL_SECONDS = 0.2
+_START_ATTEMPTS = 6
+_JOIN_SECONDS = 30.0
 
 
 class RayRunner(TaskRunner):
@@ -61,8 +65,10 @@ class RayRunner(TaskRunner):
             EnvironmentFailure: the cluster cannot be joined; or, when all others have ended,
                 tasks were lost with their nodes again and again.
         """
-        with _cluster(self.address), self.budget.stopping(self.stop):
-            self._drive(iter(tasks))
+        joined = _cluster(self.address, self.watcher.note, self.stop)
+        with joined, self.budget.stopping(self.stop):
+            if not self.stop.is_set():
+                self._drive(iter(tasks))
         if self.stop.is_set():
             self.limit = self.limit or self.budget.used_up()
         if self.failure is None and self._lost:
@@ -171,27 +177,82 @@ def check_ray() -> None:
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[None]:
-    """While it is entered, we are the driver of a Ray cluster.
+def _cluster(address: str, note: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
+    """While it is entered, we are the driver of a Ray cluster, unless `stop` was set before.
+
+    Args:
+        address: see `RayRunner`.
+        note: told, if it takes long.
+        stop: ends the wait.
 
     Raises:
         EnvironmentFailure: it cannot be joined.
     """
     import ray
 
-    local: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to Ray's makers
-    try:
-        with _own_signals():
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
-    except Exception as e:  # noqa: BLE001 - Ray raises plain ones, for whatever went wrong there
-        hint = "try again when less runs here" if address == "local" else "is a cluster there?"
-        raise EnvironmentFailure(f"--ray {address}: {_last_line(e)}; {hint}") from None
+    if address == "local":
+        _start_ray(note, stop)
+    else:
+        _await_listener(address, note, stop)
+        if not stop.is_set():
+            _init_ray(address)
     try:
         yield
     finally:
         with _own_signals():
             ray.shutdown()
+
+
+def _start_ray(note: Callable[[str], None], stop: threading.Event) -> None:
+    """Start Ray here, again if it does not come up: where much else runs, its own time limits for
+    its parts are too short (15 s for an agent, 30 s for the node), and none can be set."""
+    for number in range(1, _START_ATTEMPTS + 1):
+        try:
+            return _init_ray("local", include_dashboard=False)
+        except EnvironmentFailure as e:
+            if stop.is_set():
+                return None
+            if number == _START_ATTEMPTS:
+                raise EnvironmentFailure(f"{e}; try again when less runs here") from None
+            note(f"{e}; it is started again ({number + 1} of {_START_ATTEMPTS})")
+    return None
+
+
+def _init_ray(address: str, **settings: Any) -> None:
+    import ray
+
+    try:
+        with _own_signals():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **settings)
+    except Exception as e:  # noqa: BLE001 - Ray raises plain ones, for whatever went wrong there
+        raise EnvironmentFailure(f"--ray {address}: {_last_line(e)}") from None
+
+
+def _await_listener(address: str, note: Callable[[str], None], stop: threading.Event) -> None:
+    """Wait until something listens at HOST:PORT; Ray itself would try for minutes, in silence.
+
+    Raises:
+        EnvironmentFailure: nothing did in time.
+    """
+    host, _, port = address.rpartition(":")
+    if not port.isdigit():
+        return  # "auto": Ray looks for it on this machine, and says at once if it is not there
+    deadline = time.monotonic() + _JOIN_SECONDS
+    told = False
+    while not stop.is_set():
+        try:
+            socket.create_connection((host, int(port)), _JOIN_SECONDS).close()
+            return
+        except (OSError, OverflowError) as e:
+            if time.monotonic() > deadline:
+                raise EnvironmentFailure(
+                    f"--ray {address}: nothing answers there ({e}); is a cluster there?"
+                ) from None
+        if not told:
+            note(f"waiting for Ray at {address} ({_JOIN_SECONDS:g} s at most)")
+            told = True
+        stop.wait(_POLL_SECONDS)
 
 
 @contextmanager
