@@ -19,7 +19,7 @@ from ck_main.display import is_done, printable
 from ck_main.job import Job, exit_code_of, run_job, run_tasks
 from ck_main.logs import write_crash
 from ck_main.options import LIMITS, task_options
-from ck_main.resuming import TypedTaskRunner, resuming
+from ck_main.resuming import TypedTaskRunner, begin_fork, resuming
 from ck_main.rows import Outcome, RowFile
 from ck_main.run_options import ExitCode
 from ck_pro.agent import MultiStepAgent
@@ -107,6 +107,11 @@ def run_agent(
         metrics=options["metrics"],
         ray=options["ray"],
     )
+    if options["fork"] is not None:
+        output, folder = begin_fork(
+            options["fork"], options["at"], output=options["output"], reply=options["reply"]
+        )
+        return _go_on(agent, replace(job, output=output), folder, "", screen)
     if options["resume"] is not None:
         return _go_on(agent, job, options["resume"], options["answer"] or "", screen)
     if input_ is not None:
@@ -124,10 +129,17 @@ def refuse(options: Mapping[str, Any]) -> None:
         raise click.UsageError("give --input or --task, not both")
     if input_ is not None and options["output"] is None:
         raise click.UsageError("--input needs --output FILE, where the rows go")
-    if options["resume"] is not None and (input_ is not None or task is not None):
-        raise click.UsageError("--resume goes on with one run: give no --input and no --task")
+    one_run = [f"--{name}" for name in ("resume", "fork") if options[name] is not None]
+    if one_run and (input_ is not None or task is not None):
+        raise click.UsageError(f"{one_run[0]} goes on with one run: give no --input and no --task")
+    if len(one_run) > 1:
+        raise click.UsageError("give --resume or --fork, not both")
     if options["answer"] is not None and options["resume"] is None:
         raise click.UsageError("--answer needs --resume FOLDER, the run that asked")
+    if (options["fork"] is None) != (options["at"] is None):
+        raise click.UsageError("--fork FOLDER and --at STEP belong together")
+    if options["reply"] is not None and options["fork"] is None:
+        raise click.UsageError("--reply needs --fork FOLDER --at STEP")
     if input_ is None:
         given = [n for n in _OF_FILES if options[n] not in (None, (), "end")]
         if given:

@@ -184,6 +184,23 @@ _OPTIONS = (
         metavar="TEXT",
         help="With --resume: the answer to the question for which the run ended.",
     ),
+    _option(
+        _RUN,
+        "--fork",
+        type=_FILE,
+        metavar="FOLDER",
+        help="Begin a new run with the steps of this one (a task's folder) before --at STEP of its "
+        "main agent, and go on, with another --model perhaps. The row goes to runs/forks/ or "
+        "--output; the old run stays as it is.",
+    ),
+    _option(_RUN, "--at", type=click.IntRange(min=0), metavar="STEP", help="From 0."),
+    _option(
+        _RUN,
+        "--reply",
+        type=_FILE,
+        metavar="FILE",
+        help="With --fork: what to take for the model's reply in that step.",
+    ),
     _option(_LIMITS, "--max-steps", **_NUMBER, help="Steps per task, of all agents."),
     _option(_LIMITS, "--max-seconds", **_SECONDS, help="Wall time per task."),
     _option(_LIMITS, "--max-tokens", **_NUMBER, help="Tokens per task."),

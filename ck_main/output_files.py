@@ -5,11 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from ck_pro.exceptions import InputError
-
-
-class OutputError(InputError):
-    """The output cannot be written, or is no file of rows. The message says what to do."""
+from ck_pro.exceptions import OutputError
 
 
 def folder_of(output: Path) -> Path:

@@ -1,4 +1,4 @@
-"""`--resume FOLDER`: going on with one run, wherever its folder is."""
+"""`--resume FOLDER` and `--fork FOLDER --at STEP`: going on with one run, or with a copy of one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from ck_main.attempt import Assignment
 from ck_main.dataset import Task
+from ck_main.output_files import folder_of
 from ck_main.row import TASK_EVENT, task_facts
 from ck_main.runner import TaskRunner
 from ck_main.task_folder import claimed
@@ -16,6 +17,10 @@ from ck_pro.exceptions import ConfigError, JournalError
 from ck_pro.journal import is_journal, read_events
 from ck_pro.resume import cut_off
 from ck_pro.session import Status
+from ck_pro.trajectory.fork import fork_run, read_reply, task_folder_of
+
+FORKS = Path("runs/forks")
+"""Where rows and folders of forks go when no output is named."""
 
 
 class TypedTaskRunner(TaskRunner):
@@ -80,3 +85,36 @@ def resuming(folder: Path, answer: str) -> tuple[Task, Callable[..., ResumingRun
     more = {k: v for k, v in facts.items() if k not in task_facts(task)}
     assignment = Assignment(task, folder, row_facts=more, begun=True, answer=answer)
     return task, partial(ResumingRunner, assignment=assignment)
+
+
+def begin_fork(
+    origin: Path, at: int, *, output: Path | None, reply: Path | None
+) -> tuple[Path, Path]:
+    """Write a run that goes on, when resumed, with a step of another one.
+
+    Args:
+        origin: folder of the other.
+        at: the step of its main agent.
+        output: the file of rows; None for one that is not there yet, in `FORKS`.
+        reply: a file with what to take for the model's reply in that step.
+
+    Returns:
+        The file of rows, and the folder of the new run beside it.
+
+    Raises:
+        InputError: the old run has no such step, or cannot be read; or the reply cannot.
+        OutputError: the new run cannot be written, or is there already.
+    """
+    text = None if reply is None else read_reply(reply)
+    name = task_folder_of(origin)
+    output = output or _free_output(FORKS, f"{name}-at-{at}")
+    folder = folder_of(output) / name
+    fork_run(origin, at, folder, reply=text)
+    return output, folder
+
+
+def _free_output(parent: Path, name: str) -> Path:
+    number = 1
+    while (output := parent / f"{name}-{number}.jsonl").exists() or folder_of(output).exists():
+        number += 1
+    return output

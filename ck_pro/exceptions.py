@@ -52,6 +52,10 @@ class InputError(CKError, ValueError):
     """A file or a value that the user gave is not usable."""
 
 
+class OutputError(InputError):
+    """What the user wants cannot be written there. The message says where and what to do."""
+
+
 class TaskFileError(InputError):
     """A task file, or one line of it, is not usable. The message has file, line and field."""
 

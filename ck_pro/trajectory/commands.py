@@ -11,8 +11,7 @@ from pathlib import Path
 
 import click
 
-from ck_pro.exceptions import CKError, InputError
-from ck_pro.trajectory.images import OutputError
+from ck_pro.exceptions import CKError, InputError, OutputError
 
 WORK_FOLDER = "work"
 """Where, in a task's folder, its agents' code works."""

@@ -15,18 +15,18 @@ from typing import Any
 
 import click
 
-from ck_pro.exceptions import ConfigError, InputError, JournalError
+from ck_pro.exceptions import ConfigError, InputError, JournalError, OutputError
 from ck_pro.journal import FORKED, Journal, is_journal, journal_folders, read_events
 from ck_pro.model.targets import check_target
 from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, require_folder, run_command
-from ck_pro.trajectory.images import OutputError
 
 EPILOG = """
 \b
 NEW gets the journal of the old run up to the beginning of STEP of its main
 agent (sub-agents of earlier steps included), and a copy of its working folder
 AS IT IS NOW: files of later steps are in it, too. Nothing is run yet. To go on,
-make NEW the folder of that task in a new run, and start that run:
+make NEW the folder of that task in a new run, and start that run (the option
+--fork of that command does both at once):
 
 \b
   python -m ck_pro.trajectory.fork runs/a/task0007 --at 3 --to runs/b/task0007
@@ -149,10 +149,10 @@ def _write(origin: Path, at: int, to: Path, reply: str | None) -> Fork:
         if reply is not None:
             data["reply"] = reply
         journal.append(FORKED, sid=main, i=at, data=data)
-    return Fork(to, task_id, steps, count, 0, _task_folder(origin))
+    return Fork(to, task_id, steps, count, 0, task_folder_of(origin))
 
 
-def _task_folder(origin: Path) -> str:
+def task_folder_of(origin: Path) -> str:
     """The name of a task's folder, of a try or an attempt that was moved aside in it, too."""
     folder = origin.resolve()
     inner = re.fullmatch(r"(try|attempt)-\d+", folder.name) is not None
@@ -191,14 +191,19 @@ def cli(
             check_target(model)
         except ConfigError as e:
             raise InputError(str(e)) from None
-    text = None if reply is None else _text_of(reply)
+    text = None if reply is None else read_reply(reply)
     made = fork_run(task_folder, at, to, reply=text, work=not no_work)
     for line in report_lines(made, at, model, edited=text is not None):
         click.echo(line)
     return ExitCode.DONE
 
 
-def _text_of(path: Path) -> str:
+def read_reply(path: Path) -> str:
+    """The edited reply in a file.
+
+    Raises:
+        InputError: it cannot be read, or is empty.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ck_pro.exceptions import InputError
+from ck_pro.exceptions import OutputError
 from ck_pro.trajectory.chat import MEDIA_TYPES, Image, MessageError
 
 
@@ -48,10 +48,6 @@ class ImageFolder:
                 self.written += 1
         except OSError as e:
             raise OutputError(f"cannot write the image {target}: {e.strerror}") from None
-
-
-class OutputError(InputError):
-    """The export cannot be written. The message says where and what to do."""
 
 
 def check_image(image: Image) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ck_pro.exceptions import CKError, InputError
+from ck_pro.exceptions import CKError, InputError, OutputError
 from ck_pro.model import estimate_tokens
 from ck_pro.trajectory import formats, schema
 from ck_pro.trajectory.atif import trajectory_of
@@ -18,7 +18,7 @@ from ck_pro.trajectory.chat import MessageError
 from ck_pro.trajectory.ckpro import ckpro_row
 from ck_pro.trajectory.filters import Filters, FilterSettings, tokens_of
 from ck_pro.trajectory.formats import Builder, Layout
-from ck_pro.trajectory.images import ImageFolder, OutputError
+from ck_pro.trajectory.images import ImageFolder
 from ck_pro.trajectory.job import PREFERENCES, RUN_FORMATS, ExportSettings, Report
 from ck_pro.trajectory.sharegpt import sharegpt_rows, write_info
 from ck_pro.trajectory.sources import Problem, journals_aside, read_records, unreadable

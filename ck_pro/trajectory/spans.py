@@ -12,10 +12,9 @@ from typing import Any
 import click
 import requests
 
-from ck_pro.exceptions import InputError, JournalError
+from ck_pro.exceptions import InputError, JournalError, OutputError
 from ck_pro.journal import journal_folders, read_events
 from ck_pro.trajectory.commands import ExitCode, require_folder, run_command
-from ck_pro.trajectory.images import OutputError
 from ck_pro.trajectory.otlp import JsonEmitter, traces_data
 from ck_pro.trajectory.span_maker import SpanMaker
 

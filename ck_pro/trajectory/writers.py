@@ -15,9 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ck_pro.exceptions import InputError
+from ck_pro.exceptions import InputError, OutputError
 from ck_pro.trajectory.big_json import Pairs, json_pieces
-from ck_pro.trajectory.images import OutputError
 
 _GROUP_BYTES = 16 * 2**20
 _GROUP_ROWS = 1000

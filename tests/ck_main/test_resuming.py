@@ -36,6 +36,33 @@ def test_a_question_is_answered_later(
     assert code == ExitCode.USAGE
 
 
+@pytest.mark.worker
+def test_a_fork_goes_on_with_another_reply(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    replies = [reply("Count.", "plan", PLAN), code_reply("Count.", "print(1)")]
+    replies += [reply("Count.", "plan", PLAN, step=1), code_reply("Count.", "stop('one')", step=1)]
+    model = f"replay:{write_lines(tmp_path / 'replies.jsonl', replies)}?check=off"
+    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": "a", "question": "Count."}])
+    assert run(capsys, "-i", tasks, "-o", "out.jsonl", "-m", model)[0] == ExitCode.DONE
+    before = Path("out/a/events.jsonl").read_bytes()
+    Path("edited.txt").write_text("```python\nstop('another')\n```")
+    fork = ("--fork", "out/a", "--at", "1", "-m", model)
+    code, out, _ = run(capsys, *fork, "--reply", "edited.txt")
+    assert (code, out.strip()) == (ExitCode.DONE, "another")
+    code, out, _ = run(capsys, *fork)  # again: another folder, another file of rows
+    assert (code, out.strip()) == (ExitCode.DONE, "one")
+    rows = [json.loads(p.read_text()) for p in sorted(Path("runs/forks").glob("a-at-1-*.jsonl"))]
+    assert [row["eval"]["pred"] for row in rows] == ["another", "one"]
+    assert {row["id"] for row in rows} == {"a"} and len(rows[0]["session"]["steps"]) == 2
+    assert Path("out/a/events.jsonl").read_bytes() == before
+    code, _, err = run(capsys, *fork, "-o", "runs/forks/a-at-1-2.jsonl")
+    assert code == ExitCode.OUTPUT and "is there already" in err
+    code, _, err = run(capsys, "--fork", "out/a", "--at", "7", "-m", model)
+    assert code == ExitCode.USAGE and "there is no step 7" in err
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -43,6 +70,11 @@ def test_a_question_is_answered_later(
         (["--resume", "empty"], "does not say what its task was"),
         (["--resume", "none", "-t", "x"], "give no --input and no --task"),
         (["--answer", "x"], "--answer needs --resume"),
+        (["--fork", "none", "--at", "1"], "none"),
+        (["--fork", "none"], "belong together"),
+        (["--fork", "none", "--at", "1", "--resume", "none"], "not both"),
+        (["--fork", "none", "--at", "1", "-t", "x"], "--fork goes on with one run"),
+        (["--reply", "none"], "--reply needs --fork"),
     ],
 )
 def test_what_cannot_be_gone_on_with_is_one_line(

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from sample_runs import Samples, make_agent, read_lines, run_tasks
 
-from ck_pro.exceptions import InputError
+from ck_pro.exceptions import InputError, OutputError
 from ck_pro.journal import FORKED, compress_journal, read_events
 from ck_pro.trajectory import fork
 from ck_pro.trajectory.fork import events_before, fork_run
-from ck_pro.trajectory.images import OutputError
 
 
 @pytest.fixture
