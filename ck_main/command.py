@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from ck_main.building import build_agent, run_options
+from ck_main.checks import check_services
 from ck_main.dataset import Task, safe_name
 from ck_main.display import is_done, printable
 from ck_main.job import Job, exit_code_of, run_job, run_tasks
@@ -22,6 +23,7 @@ from ck_main.options import LIMITS, task_options
 from ck_main.resuming import TypedTaskRunner, begin_fork, resuming
 from ck_main.rows import Outcome, RowFile
 from ck_main.run_options import ExitCode
+from ck_main.runner import TaskRunner
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.journal import is_journal
@@ -88,7 +90,7 @@ def run_agent(
     refuse(options)
     screen, out = Console(stderr=True), Console()
     agent = build_agent(kind, options["config"], options["updates"], options["model"])
-    input_, task = options["input_"], options["task"]
+    input_, question = options["input_"], options["task"]
     if options["resume"] is not None:
         default_output = RESUMED_OUTPUT
     job = Job(
@@ -108,18 +110,22 @@ def run_agent(
         ray=options["ray"],
     )
     if options["fork"] is not None:
+        # before anything is written: the same command would begin another fork
+        check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
         output, folder = begin_fork(
             options["fork"], options["at"], output=options["output"], reply=options["reply"]
         )
-        return _go_on(agent, replace(job, output=output), folder, "", screen)
+        task, make = resuming(folder, "", forked=True)
+        return _go_on(agent, replace(job, output=output), task, make, screen)
     if options["resume"] is not None:
-        return _go_on(agent, job, options["resume"], options["answer"] or "", screen)
+        task, make = resuming(options["resume"], options["answer"] or "")
+        return _go_on(agent, job, task, make, screen)
     if input_ is not None:
         return run_job(agent, job, screen, out)[0]
     job = replace(job, steps=True)
     if agent.person is None and sys.stdin.isatty():
         agent = agent.updated({"person": TerminalPerson()})
-    return _one_by_one(agent, job, screen, iter([task]) if task is not None else _typed(screen))
+    return _one_by_one(agent, job, screen, _typed(screen) if question is None else iter([question]))
 
 
 def refuse(options: Mapping[str, Any]) -> None:
@@ -193,9 +199,14 @@ def run_command(command: click.Command, args: Sequence[str] | None = None) -> in
         return ExitCode.INTERNAL
 
 
-def _go_on(agent: MultiStepAgent, job: Job, folder: Path, answer: str, screen: Console) -> ExitCode:
-    """Go on with the run in a folder; its answer goes to standard output."""
-    task, make = resuming(folder, answer)
+def _go_on(
+    agent: MultiStepAgent,
+    job: Job,
+    task: Task,
+    make: Callable[..., TaskRunner],
+    screen: Console,
+) -> ExitCode:
+    """Go on with a run that was begun; its answer goes to standard output."""
     with RowFile(job.output) as rows:
         if rows.has(task.id):
             raise ConfigError(f"--output {job.output} has a row of {task.id!r}; name another file")

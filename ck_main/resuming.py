@@ -34,9 +34,13 @@ class TypedTaskRunner(TaskRunner):
 class ResumingRunner(TaskRunner):
     """A `TaskRunner` whose one task is an assignment that was begun; it stays in its folder."""
 
-    def __init__(self, *args: Any, assignment: Assignment, **kwargs: Any):
+    def __init__(self, *args: Any, assignment: Assignment, forked: bool, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.assignment = assignment
+        self.assignment, self.forked = assignment, forked
+
+    def again(self, how: str) -> str:
+        """See `TaskRunner.again`: the command that forks would make another fork."""
+        return f"; --resume {self.assignment.folder} {how}" if self.forked else super().again(how)
 
     def _run_claimed(self, task: Task) -> None:
         with claimed(self.assignment.folder) as ours:
@@ -46,12 +50,15 @@ class ResumingRunner(TaskRunner):
             self.carry_out(self.assignment)
 
 
-def resuming(folder: Path, answer: str) -> tuple[Task, Callable[..., ResumingRunner]]:
+def resuming(
+    folder: Path, answer: str, *, forked: bool = False
+) -> tuple[Task, Callable[..., ResumingRunner]]:
     """The task of a run that was begun, and what makes the runner that goes on with it.
 
     Args:
         folder: of one task's run, as they are under OUTPUT/.
         answer: of a person, to the question for which it ended; "" for none.
+        forked: it was written by this very command.
 
     Raises:
         ConfigError: there is nothing to go on with.
@@ -84,7 +91,7 @@ def resuming(folder: Path, answer: str) -> tuple[Task, Callable[..., ResumingRun
     )
     more = {k: v for k, v in facts.items() if k not in task_facts(task)}
     assignment = Assignment(task, folder, row_facts=more, begun=True, answer=answer)
-    return task, partial(ResumingRunner, assignment=assignment)
+    return task, partial(ResumingRunner, assignment=assignment, forked=forked)
 
 
 def begin_fork(

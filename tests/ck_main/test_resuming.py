@@ -1,6 +1,8 @@
 """`--resume FOLDER`, with `--answer`: going on with one run from the command line."""
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,11 @@ def test_a_fork_goes_on_with_another_reply(
     assert Path("out/a/events.jsonl").read_bytes() == before
     code, _, err = run(capsys, *fork, "-o", "runs/forks/a-at-1-2.jsonl")
     assert code == ExitCode.OUTPUT and "is there already" in err
+    code, _, _ = run(capsys, *fork, "-m", "http://127.0.0.1:9/v1")
+    assert code == ExitCode.UNREACHABLE and not Path("runs/forks/a-at-1-3").exists()
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    code, _, err = run(capsys, *fork, "-m", "manual")
+    assert code == ExitCode.UNREACHABLE and "--resume runs/forks/a-at-1-3/a runs it again" in err
     code, _, err = run(capsys, "--fork", "out/a", "--at", "7", "-m", model)
     assert code == ExitCode.USAGE and "there is no step 7" in err
 
