@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
-
-from playwright.async_api import TimeoutError as NoChooser
 
 from web_server import fields, hands, keys
 from web_server.doing import Doing
@@ -13,9 +12,6 @@ from web_server.errors import BadRequest, Conflict
 from web_server.observe import ElementGone, Target
 from web_server.surface import Surface
 from web_server.view import one_line
-
-_CHOOSER_MS = 3000
-"""How long a click may take to make the page ask for a file."""
 
 
 async def type_text_into(doing: Doing) -> str:
@@ -58,7 +54,7 @@ async def _select_custom(doing: Doing, label: str) -> str:
         target = await hands.reach(surface, doing.request.targetId)
         if attempt == 2:
             await hands.click(surface, target)
-            await surface.activity.settle()
+            await surface.settler.settle()
         observed = await surface.observer.observe(scope="page", elements=True)
         item = _item_named(observed.elements, label)
         if item is not None:
@@ -145,16 +141,9 @@ async def upload(doing: Doing) -> str:
         await handle.set_input_files(files)
         return f"gave {names} to {hands.describe(target)}"
     target = await hands.reach(doing.surface, doing.request.targetId)
-    doing.surface.expects_chooser = True
-    try:
-        async with doing.surface.page.expect_file_chooser(timeout=_CHOOSER_MS) as waiting:
-            await hands.click(doing.surface, target)
-        await (await waiting.value).set_files(files)
+    if await _give_to_chooser(doing.surface, target, files):
         return f"clicked {hands.describe(target)} and gave it {names}"
-    except NoChooser:
-        pass  # no chooser: it may be a place to drop files on
-    finally:
-        doing.surface.expects_chooser = False
+    # no chooser: it may be a place to drop files on
     target = await hands.reach(doing.surface, doing.request.targetId)
     if await _drop_files(doing.surface, target, files):
         return f"dropped {names} on {hands.describe(target)}"
@@ -162,6 +151,36 @@ async def upload(doing: Doing) -> str:
         f"[{target.id}] {hands.describe(target)} opens no file chooser and takes no dropped files: "
         "use the file field or button of the form"
     )
+
+
+async def _give_to_chooser(surface: Surface, target: Target, files: list[Path]) -> bool:
+    """Click what opens a file chooser, and answer that; False if none was opened.
+
+    Raises:
+        Conflict: it takes one file, and there are several.
+    """
+    chooser = surface.expect_chooser()
+    try:
+        await hands.click(surface, target)
+        # Whatever the click makes the page do, it has done when the page is at rest.
+        settling = asyncio.ensure_future(surface.settler.settle())
+        waited: set[asyncio.Future[Any]] = {chooser, settling}
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        settling.cancel()
+        await asyncio.gather(settling, return_exceptions=True)
+        if not chooser.done():
+            return False
+    finally:
+        chooser.cancel()
+    opened = chooser.result()
+    if len(files) > 1 and not opened.several:
+        raise Conflict(
+            f"[{target.id}] {hands.describe(target)} takes one file, not {len(files)}: upload one"
+        )
+    paths = [str(file) for file in files]
+    arguments = {"files": paths, "backendNodeId": opened.node_id}
+    await surface.activity.cdp.send("DOM.setFileInputFiles", arguments)
+    return True
 
 
 async def _drop_files(surface: Surface, target: Target, files: list[Path]) -> bool:

@@ -37,7 +37,7 @@ async def scroll(doing: Doing) -> str:
     else:
         x, y = _DIRECTIONS[direction]
         dx, dy = 0.9 * x, 0.9 * y
-    moved = await doing.surface.activity.call("scroll", dx, dy)
+    moved = await doing.surface.settler.call("scroll", dx, dy)
     if moved == "none" and direction in _DIRECTIONS:
         # Nothing scrolls by itself: a map or a canvas may listen to the wheel.
         width, height = doing.session.viewport
@@ -122,7 +122,7 @@ async def wait(doing: Doing) -> str:
     """Wait until something changes on the page."""
     given = doing.request.timeout
     seconds = WAIT_SECONDS if given is None else given / 1000
-    changed = await doing.surface.activity.call("changed", min(seconds, 60.0) * 1000)
+    changed = await doing.surface.settler.call("changed", min(seconds, 60.0) * 1000)
     return "waited until something changed" if changed else "waited"
 
 
@@ -133,7 +133,7 @@ async def wait_for(doing: Doing) -> str:
     if text.strip():
         limit = FIND_SECONDS * 1000 if request.timeout is None else request.timeout
         limit = min(limit, 60_000)
-        if await doing.surface.activity.call("text", text, limit):
+        if await doing.surface.settler.call("text", text, limit):
             return f"'{one_line(text)[:80]}' is on the page"
         raise Conflict(f"'{one_line(text)[:80]}' did not appear within {limit:g} ms")
     if request.timeout is None:
@@ -196,5 +196,5 @@ async def answer_dialog(doing: Doing) -> str:
     value = doing.request.actionValue.strip().lower() or "accept"
     if value not in ("accept", "dismiss"):
         raise BadRequest("answer_dialog takes accept or dismiss as actionValue, and text")
-    doing.session.next_answer = (value == "accept", doing.request.text or None)
+    doing.session.news.next_answer = (value == "accept", doing.request.text or None)
     return f"the next dialog will be {value}ed"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hmac
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from flask import Flask, Response, g, jsonify, request
@@ -19,6 +20,7 @@ from web_server.errors import (
     ServerError,
     Unauthorized,
     Unavailable,
+    stopping,
 )
 from web_server.logs import FIELDS
 from web_server.loop import LoopThread
@@ -30,7 +32,13 @@ log = logging.getLogger("web_server")
 _ALWAYS = frozenset({"closeBrowser", "status", "metrics"})
 
 
-def create_app(pool: Pool, loop: LoopThread, token: str = "", most: int = 1000) -> Flask:
+def create_app(
+    pool: Pool,
+    loop: LoopThread,
+    token: str = "",
+    most: int = 1000,
+    ending: Callable[[], bool] = lambda: False,
+) -> Flask:
     """The Flask application.
 
     Args:
@@ -39,6 +47,7 @@ def create_app(pool: Pool, loop: LoopThread, token: str = "", most: int = 1000) 
         token: bearer token that every request must carry; none by default.
         most: so many requests may be at work at once; further ones are turned away, but for those
             that give a browser back or look at the server.
+        ending: tells whether the server is about to stop; all but those are turned away then.
     """
     app = Flask("web_server", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -57,6 +66,8 @@ def create_app(pool: Pool, loop: LoopThread, token: str = "", most: int = 1000) 
         given = request.headers.get("Authorization", "")
         if token and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
             raise Unauthorized("the header `Authorization: Bearer <token>` is missing or wrong")
+        if ending() and request.endpoint not in _ALWAYS:
+            raise stopping()
         if at_work > most and request.endpoint not in _ALWAYS:
             raise Unavailable(f"{most} requests are at work: try again", retry_after=1)
 

@@ -61,13 +61,13 @@ class Before:
     """What was counted before an action, to tell what it changed."""
 
     def __init__(self, session: Session, action: str) -> None:
-        self._events = len(session.events)
-        self._dialogs = len(session.dialogs)
+        self._events = len(session.news.events)
+        self._dialogs = len(session.news.dialogs)
         self._telling = action in _MEANT_TO_CHANGE
 
     def message(self, said: str, session: Session, tab: Tab, settled: dict[str, Any]) -> str:
         """One line: what was done, and what came of it."""
-        results = [*session.dialogs[self._dialogs :], *session.events[self._events :]]
+        results = [*session.news.dialogs[self._dialogs :], *session.news.events[self._events :]]
         if settled.get("navigated"):
             results.append(f"the page is now {tab.url()}")
         elif settled.get("changed"):

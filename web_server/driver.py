@@ -79,7 +79,7 @@ class Driver:
 
     async def _travel(self, session: Session, tab: Tab, url: str) -> str:
         try:
-            await tab.surface.guard(tab.surface.activity.arm(), ACTION_SECONDS)
+            await tab.surface.guard(tab.surface.settler.arm(), ACTION_SECONDS)
             message = await tab.surface.guard(tab.goto(url), SETTLE_SECONDS)
             await self._keeper.settle(session, tab)
         except (PageLost, PageHung) as problem:
@@ -199,7 +199,7 @@ class Driver:
             raise problem
         infos = [each.info(current=each is tab) for each in session.tabs.values()]
         return blank_observation(
-            infos, [*session.notices, "the page does not answer: go elsewhere"]
+            infos, [*session.news.notices, "the page does not answer: go elsewhere"]
         )
 
     async def full_page(self, browser_id: str, page_id: str) -> bytes:
@@ -268,6 +268,6 @@ async def _prepare(surface: Surface, request: PerformAction) -> None:
     number = element_number(request.targetId)
     if number.isdecimal() and len(number) <= 15:
         ahead = surface.observer.resolve_ahead(int(number))
-        await asyncio.gather(surface.activity.arm(), ahead)
+        await asyncio.gather(surface.settler.arm(), ahead)
     else:
-        await surface.activity.arm()
+        await surface.settler.arm()

@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
 
 from web_server.chromium import DROPPED_DEFAULTS, launch_flags
-from web_server.errors import Unavailable
+from web_server.errors import Unavailable, stopping
 
 log = logging.getLogger("web_server")
 
@@ -45,7 +45,7 @@ class Engine:
         """
         async with self._launching:
             if self._stopped:
-                raise Unavailable("the browser server is stopping")
+                raise stopping()
             if self._browser is not None and self._browser.is_connected() and not self._broken:
                 return self._browser
             if self._browser is not None:

@@ -77,3 +77,14 @@ class Unavailable(ServerError):
     """No browser became free in time, Chromium cannot be started, or the server is stopping."""
 
     status = 503
+
+
+RETRY_SECONDS = 30
+"""What callers are told to wait who were turned away for want of a browser."""
+
+
+def stopping() -> Unavailable:
+    """What is told to all who come too late."""
+    return Unavailable(
+        "the browser server is stopping: try again when it runs", retry_after=RETRY_SECONDS
+    )

@@ -56,9 +56,9 @@ async def reach(surface: Surface, element_id: str) -> Target:
     if not target.in_viewport or target.covered_by:
         try:
             target = await target.scroll_into_view()
-            if target.covered_by and await surface.activity.call("changed", _COVER_MS):
+            if target.covered_by and await surface.settler.call("changed", _COVER_MS):
                 # What covers it may be on its way out.
-                await surface.activity.settle()
+                await surface.settler.settle()
                 target = await surface.observer.resolve(target.id)
         except ElementGone as gone:
             raise NotFound(str(gone)) from None
@@ -111,8 +111,8 @@ async def click(surface: Surface, target: Target, button: Any = "left", count: i
             return
         # It moved, or shows something else under the mouse: what that started comes first, be it
         # a picture that has no size as long as it is not there.
-        await surface.activity.settle()
-        await surface.activity.until_loaded(_PICTURE_SECONDS)
+        await surface.settler.settle()
+        await surface.settler.until_loaded(_PICTURE_SECONDS)
         target = await reach(surface, str(target.id))
     await _press_button(surface, button, count)
 

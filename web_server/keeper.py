@@ -11,7 +11,7 @@ from typing import Any
 from playwright.async_api import Browser, Error
 
 from web_server.contract import ObserveOptions
-from web_server.errors import Busy, NotFound
+from web_server.errors import Busy
 from web_server.page import Tab
 from web_server.pool import Pool
 from web_server.session import Session
@@ -59,7 +59,7 @@ class Keeper:
             yield session
         except (Error, PageLost, PageHung):
             if lease.closing:
-                raise NotFound("the browser was closed meanwhile") from None
+                raise self.pool.closed_meanwhile() from None
             raise
         finally:
             session.used = time.time()
@@ -103,7 +103,7 @@ class Keeper:
             raise PageLost
         if isinstance(problem, PageHung) and not tab.surface.lost:
             if await tab.surface.unhang():
-                session.note("a script of the page ran too long and was stopped", loud=True)
+                session.news.note("a script of the page ran too long and was stopped", loud=True)
                 return
             await session.revive(tab, "the page did not answer")
             return
@@ -120,7 +120,7 @@ class Keeper:
                 moment when it rests, which saves a round trip.
 
         Returns:
-            as `Activity.settle`; `seen` says that this look is what the page shows.
+            as `Settler.settle`; `seen` says that this look is what the page shows.
         """
         await tab.close_discarded()
         surface = tab.surface
@@ -128,25 +128,25 @@ class Keeper:
             # A pop-up that closed itself: what is below it needs no waiting.
             return {}
         if options is not None:
-            surface.observer.look_when(surface.activity.still, options.scope, options.fulltree)
-        settled = await surface.guard(surface.activity.settle(), SETTLE_SECONDS)
+            surface.observer.look_when(surface.settler.still, options.scope, options.fulltree)
+        settled = await surface.guard(surface.settler.settle(), SETTLE_SECONDS)
         if session.arriving:
             settled["seen"] = False
             await session.settle_arrivals()
         if tab.id in session.tabs and tab.surface is not surface:
-            settled = await tab.surface.guard(tab.surface.activity.settle(), SETTLE_SECONDS)
+            settled = await tab.surface.guard(tab.surface.settler.settle(), SETTLE_SECONDS)
             settled |= {"navigated": True, "seen": False}
         elif session.current in session.tabs and session.current != tab.id:
             other = session.tabs[session.current].surface
-            await other.guard(other.activity.settle(), SETTLE_SECONDS)
+            await other.guard(other.settler.settle(), SETTLE_SECONDS)
             settled["seen"] = False
-        due = surface.activity.download_due
+        due = surface.settler.download_due
         if due is not None:
             settled["seen"] = False
-            link = surface.activity.linked_download
+            link = surface.settler.linked_download
             seconds = DOWNLOAD_LINK_SECONDS if link else DOWNLOAD_BEGIN_SECONDS
             if not await session.downloads.wait_for_begin(due, seconds) and link:
-                session.note(f"the download of {one_line(link)[:300]} has not begun yet")
+                session.news.note(f"the download of {one_line(link)[:300]} has not begun yet")
         if session.downloads.active:
             settled["seen"] = False
             await session.downloads.wait(DOWNLOAD_SECONDS)

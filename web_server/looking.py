@@ -48,10 +48,10 @@ async def observe(
     if not options.fulltree:
         view.fulltree = ""
     view.number, view.delta = tab.history.add(view.yaml, options.since)
-    if surface.activity.keeps_changing:
+    if surface.settler.keeps_changing:
         view.events.append("the page keeps changing by itself")
     await _store_round(session, tab, options, plain or boxed, html)
-    session.events, session.notices, session.dialogs = [], [], []
+    session.news.forget()
     return view.model_dump()
 
 
@@ -123,10 +123,10 @@ async def _store_round(
 def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
     """The old wire's keys and ours, from what the observer saw and the session kept."""
     infos = [each.info(current=each is tab) for each in session.tabs.values()]
-    notices = list(session.notices)
+    notices = list(session.news.notices)
     if tab.failure:
         notices.insert(0, tab.failure)
-    notices += [line for line in session.dialogs if line not in notices]
+    notices += [line for line in session.news.dialogs if line not in notices]
     downloads = session.downloads.done
     return Observation(
         yaml=tree_text(infos, notices, observed.yaml_body),
@@ -141,8 +141,8 @@ def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
         viewport=observed.viewport,
         scroll=observed.scroll,
         focused=observed.focused,
-        dialogs=list(session.dialogs),
-        events=list(session.events),
+        dialogs=list(session.news.dialogs),
+        events=list(session.news.events),
         elements={str(key): value for key, value in (observed.elements or {}).items()},
     )
 

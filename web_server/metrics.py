@@ -15,6 +15,7 @@ _HELP = {
     "browsers_leased": "Sessions that are leased now.",
     "browsers_free": "Sessions that could be leased at once now.",
     "callers_waiting": "Callers that wait for a free session.",
+    "requests_at_work": "Requests that came and are not answered yet, this one too.",
     "memory_bytes": "Memory of the server with all its processes.",
     "leases_total": "Sessions that were leased.",
     "leases_expired_total": "Leases that ended by their time.",
@@ -32,6 +33,12 @@ class Requests:
         self._lock = threading.Condition()
         self._counts: Counter[tuple[str, int]] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    @property
+    def at_work(self) -> int:
+        """How many requests came and are not answered yet."""
+        with self._lock:
+            return self._active
 
     def begin(self) -> int:
         """A request came in; how many are at work now, with this one."""

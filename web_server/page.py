@@ -82,7 +82,7 @@ class Tab:
         refusal = self._policy.refuse_url(url)
         if refusal:
             self.failure = f"{one_line(url)[:300]} was not opened: {refusal}"
-            self._host.note("blocked: " + self.failure)
+            self._host.news.note("blocked: " + self.failure)
             return self.failure
         self.last_url = url
         activity = self.surface.activity
@@ -95,11 +95,11 @@ class Tab:
         except asyncio.TimeoutError:
             await self._stop_loading()
             self.failure = f"{url} did not answer within {NAVIGATION_SECONDS:g} s"
-            self._host.note(self.failure)
+            self._host.news.note(self.failure)
             return self.failure
         except Error as error:
             self.failure = f"{url} was not opened: {protocol_reason(error)}"
-            self._host.note(self.failure)
+            self._host.news.note(self.failure)
             return self.failure
         if reply.get("isDownload"):
             return f"{url} is a download"
@@ -153,7 +153,7 @@ class Tab:
         activity = self.surface.activity
         if activity.unanswered:
             line, activity.unanswered = activity.unanswered, ""
-            self._host.note(f"{line}: the page stayed; goto that URL waits longer", loud=True)
+            self._host.news.note(f"{line}: the page stayed; goto that URL waits longer", loud=True)
         document = activity.document
         if (document is None and not activity.unreachable) or (
             self._told == (self.surface, activity.commits)
@@ -168,7 +168,7 @@ class Tab:
             reason = activity.failure or "it could not be reached"
             self.failure = f"{activity.unreachable} could not be opened: {reason}"
         if self.failure:
-            self._host.note(self.failure)
+            self._host.news.note(self.failure)
 
 
 async def _status(document: Request) -> int:

@@ -9,27 +9,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from playwright.async_api import Browser, Error
 
 from web_server.contract import GetBrowser
 from web_server.engine import Engine
-from web_server.errors import NotFound, Unavailable
+from web_server.errors import NotFound, Unavailable, stopping
 from web_server.folder import ServerFolder
 from web_server.policy import Policy
 from web_server.session import Session
 from web_server.slots import Slots
+from web_server.spare import Spare
 
 log = logging.getLogger("web_server")
 
 QUEUE_SECONDS = 300.0
 _SWEEP_SECONDS = 5.0
-_SPARE_SECONDS = 1.0
-_SPARE_AT_LATEST = 15.0
-"""How long requests at work may put off the making of a session ahead of its lease."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +76,10 @@ class Pool:
         self.started = 0
         self.expired = 0
         self._slots = Slots(options.max_browsers, options.max_waiting, options.queue_seconds)
-        self._spare: Session | None = None
-        self._making_spare = False
-        self._background: set[asyncio.Task[None]] = set()
+        self._being_leased = 0
+        self._ending = False
+        self.spare = Spare(self._make_spare, self._at_work)
         self._sweeper: asyncio.Task[None] | None = None
-        self._stopped = False
         self._folder: ServerFolder | None = None
         self._engine: Engine | None = None
 
@@ -97,7 +93,7 @@ class Pool:
         self._engine = Engine(self.options.chromium, self._folder.path, self._lose)
         self._sweeper = asyncio.ensure_future(self._sweep())
         await self._engine.browser()
-        await self._make_spare()
+        await self.spare.make()
 
     @property
     def engine(self) -> Engine:
@@ -122,26 +118,29 @@ class Pool:
 
         Raises:
             TooManyWaiting: the queue is full.
-            Unavailable: none became free in time.
+            Unavailable: none became free in time, or the caller hung up.
         """
         await self._slots.take(gone)
-        session = self._take_spare(request)
+        self._being_leased += 1
         try:
             browser = await self.engine.browser()
-            if session is not None and (session.browser is not browser or session.crashed):
-                self._in_background(session.close())
-                session = None
+            session = self.spare.take(request, browser)
             if session is None:
                 session = await self._make_session(request, browser)
+            if gone():
+                # Nobody would ever give it back.
+                await session.close()
+                raise Unavailable("the caller hung up")
         except BaseException:
             self._slots.give_back()
-            if session is not None:
-                await session.close()
             raise
+        finally:
+            self._being_leased -= 1
         seconds = request.leaseSeconds or self.options.lease_seconds
         lease = Lease(session, time.time() + seconds)
         self.leases[session.id] = lease
         self.started += 1
+        self.spare.replenish()
         log.info("leased %s", session.id[:8])
         return lease
 
@@ -163,41 +162,13 @@ class Pool:
             raise
         return session
 
-    def _take_spare(self, request: GetBrowser) -> Session | None:
-        """The session that was made ahead, if it is what is asked for; another is made for it."""
-        spare, self._spare = self._spare, None
-        if spare is not None and not spare.fits(request):
-            spare, self._spare = None, spare
-        if self._spare is None and not self._making_spare:
-            self._making_spare = True
-            self._in_background(self._make_spare())
-        return spare
+    async def _make_spare(self) -> Session:
+        return await self._make_session(GetBrowser(), await self.engine.browser())
 
-    async def _make_spare(self) -> None:
-        """Make a session ahead of its lease, so that the next caller need not wait for it."""
-        try:
-            if self.leases:
-                await self._until_idle()
-            if not self._stopped:
-                self._spare = await self._make_session(GetBrowser(), await self.engine.browser())
-        except (Error, Unavailable) as error:
-            log.warning("no session could be made ahead: %s", error)
-        finally:
-            self._making_spare = False
-
-    async def _until_idle(self) -> None:
-        """Let the requests go first, above all the caller's own first page."""
-        end = time.monotonic() + _SPARE_AT_LATEST
-        await asyncio.sleep(_SPARE_SECONDS)
-        while not self._stopped and time.monotonic() < end:
-            if not any(lease.session.lock.locked() for lease in self.leases.values()):
-                return
-            await asyncio.sleep(_SPARE_SECONDS / 10)
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    def _at_work(self) -> bool:
+        """Whether a request is at work on a browser, or about to get one."""
+        locked = any(lease.session.lock.locked() for lease in self.leases.values())
+        return locked or self._being_leased > 0
 
     def find(self, browser_id: str) -> Lease:
         """The lease of that id.
@@ -207,8 +178,14 @@ class Pool:
         """
         lease = self.leases.get(browser_id.strip())
         if lease is None or lease.closing:
+            if self._ending:
+                raise stopping()
             raise NotFound("no such browser: it was closed or its lease ended; call /getBrowser")
         return lease
+
+    def closed_meanwhile(self) -> NotFound | Unavailable:
+        """What is told to a request whose browser was closed while it was at work."""
+        return stopping() if self._ending else NotFound("the browser was closed meanwhile")
 
     async def release(self, browser_id: str) -> None:
         """End a lease; whoever waits for a slot gets it.
@@ -276,21 +253,21 @@ class Pool:
 
     async def turn_away(self) -> None:
         """Hand out no more leases; who waits for one is told so."""
+        self._ending = True
         self._slots.close()
+
+    async def end_all(self) -> None:
+        """End all leases; the requests that are at work on them fail."""
+        open_leases = [lease for lease in self.leases.values() if not lease.closing]
+        await asyncio.gather(*map(self._end, open_leases), return_exceptions=True)
 
     async def stop(self) -> None:
         """End all leases and Chromium, and remove every file."""
-        self._stopped = True
+        await self.turn_away()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        self._slots.close()
-        open_leases = [lease for lease in self.leases.values() if not lease.closing]
-        await asyncio.gather(*map(self._end, open_leases), return_exceptions=True)
-        for task in list(self._background):
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
-        if self._spare is not None:
-            await self._spare.close()
+        await self.end_all()
+        await self.spare.stop()
         if self._engine is not None:
             await self._engine.stop()
         if self._folder is not None:

@@ -213,7 +213,11 @@ class Routes:
                 "chromium_crashes_total": self._pool.engine.crashes,
             }
 
-        values = {**self._run(look()), "memory_bytes": self._memory.bytes()}
+        values = {
+            **self._run(look()),
+            "requests_at_work": self._requests.at_work,
+            "memory_bytes": self._memory.bytes(),
+        }
         text = metrics.render(values, self._requests)
         return Response(text, content_type=metrics.CONTENT_TYPE)
 

@@ -19,7 +19,8 @@ log = logging.getLogger("web_server")
 
 _SPARE_THREADS = 8
 _DRAIN_SECONDS = 10.0
-_SENDING_SECONDS = 0.1
+_TOLD_SECONDS = 10.0
+_SENDING_SECONDS = 5.0
 _STOP_SECONDS = 40.0
 
 
@@ -46,22 +47,17 @@ class Server:
         self._pool = Pool(options)
         self._stopping = threading.Lock()
         self._stopped = False
-        self._draining = False
+        self._signalled = False
+        self._ending = threading.Event()
         try:
-            app = create_app(self._pool, self._loop, token, most)
+            app = create_app(self._pool, self._loop, token, most, self._ending.is_set)
             self._requests: Requests = app.extensions["requests"]
             self._wsgi = listen(app, host, port, most + _SPARE_THREADS)
             self._loop.call(self._pool.start(), 120)
         except BaseException:
             self._end_pool()
             raise
-        self.host, self.port = self._address(host)
-
-    def _address(self, host: str) -> tuple[str, int]:
-        listen = getattr(self._wsgi, "effective_listen", None)
-        if listen:
-            return host, int(listen[0][1])
-        return host, int(self._wsgi.effective_port)
+        self.host, self.port = host, self._wsgi.port
 
     @property
     def url(self) -> str:
@@ -79,27 +75,40 @@ class Server:
     def stop_on_signals(self) -> None:
         """End `run` in good order on SIGINT and SIGTERM. For the main thread.
 
-        The first signal lets requests at work finish, for some seconds, while callers who wait for
-        a browser are turned away; the second one ends at once.
+        The first signal lets requests at work finish, as `finish` does; the second one ends at
+        once.
         """
 
         def end(number: int, _frame: FrameType | None) -> None:
-            if self._draining:
+            if self._signalled:
                 raise SystemExit(0)
-            self._draining = True
+            self._signalled = True
             threading.Thread(target=self._drain, args=(number,), daemon=True).start()
 
         signal.signal(signal.SIGINT, end)
         signal.signal(signal.SIGTERM, end)
 
     def _drain(self, number: int) -> None:
-        """Wait until no request is at work; then the signal comes a second time, from us."""
+        """Finish; then the signal comes a second time, from us."""
         log.info("stopping: requests at work may finish")
-        self._loop.call(self._pool.turn_away())
-        self._requests.wait_until_idle(_DRAIN_SECONDS)
-        # What was answered last is still being sent by the main thread, which tells nobody.
-        time.sleep(_SENDING_SECONDS)
+        self.finish()
         os.kill(os.getpid(), number)
+
+    def finish(self) -> None:
+        """Answer all who are there, from another thread than the one that runs `run`.
+
+        Requests at work may finish, for some seconds; those that take longer, callers who wait for
+        a browser, and whoever comes from now on are told that the server is stopping.
+        """
+        self._ending.set()
+        self._loop.call(self._pool.turn_away())
+        if not self._requests.wait_until_idle(_DRAIN_SECONDS):
+            self._loop.call(self._pool.end_all(), _STOP_SECONDS)
+            self._requests.wait_until_idle(_TOLD_SECONDS)
+        # The thread that serves sends what was answered last, and tells nobody when it is done.
+        end = time.monotonic() + _SENDING_SECONDS
+        while self._wsgi.sending and time.monotonic() < end:
+            time.sleep(0.01)
 
     def stop(self) -> None:
         """Close Chromium and stop listening. May be called twice, from any thread."""
@@ -109,7 +118,6 @@ class Server:
             self._stopped = True
             self._end_pool()
             self._wsgi.close()
-            self._wsgi.task_dispatcher.shutdown(cancel_pending=True, timeout=5)
 
     def _end_pool(self) -> None:
         try:

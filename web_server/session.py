@@ -1,4 +1,4 @@
-"""One leased browser: a context of the shared Chromium with its pages, downloads and proxy."""
+"""One leased browser: its pages by the ids that the client knows, and what happened to them."""
 
 from __future__ import annotations
 
@@ -9,29 +9,27 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from playwright.async_api import Browser, BrowserContext, Error, Page
+from playwright.async_api import Browser, Error, Page
 
 from web_server.contract import GetBrowser
 from web_server.downloads import Downloads
 from web_server.errors import BadRequest, NotFound
-from web_server.observe import Observer
+from web_server.news import News
 from web_server.page import Tab
 from web_server.policy import Policy
 from web_server.proxy import FilterProxy
-from web_server.settle_world import timers_script
+from web_server.session_context import PAGE_SECONDS, SessionContext
 from web_server.storage import Storage, session_storage_script
 from web_server.surface import Surface
 from web_server.uploads import Uploads
 
 MAX_TABS = 20
-MAX_LINES = 50
-_PAGE_SECONDS = 30.0
 
 
 class Session:
     """A leased browser, by the id that the client holds.
 
-    It outlives its browser context: when Chromium dies, `revive` makes a new context with the
+    It outlives its browser context: when Chromium dies, `rebuild` makes a new context with the
     cookies, storage, pages and URLs of the old one.
 
     Args:
@@ -50,64 +48,52 @@ class Session:
         max_download: int,
         alive: Callable[[Browser | None], Awaitable[bool]],
     ) -> None:
-        self._alive = alive
         self.id = secrets.token_hex(16)
         self.follows_tabs = request.tabs
         self.lock = asyncio.Lock()
         self.tabs: dict[str, Tab] = {}
         self.current = ""
-        self.context: BrowserContext | None = None
-        self.browser: Browser | None = None
         self.folder = folder / self.id
-        self.events: list[str] = []
-        self.notices: list[str] = []
-        self.dialogs: list[str] = []
-        self._same_dialog = (0, "")
-        self.next_answer: tuple[bool, str | None] | None = None
+        self.news = News()
         self.used = time.time()
-        self._request = request
         self._policy = policy
-        self._token = secrets.token_hex(8)
         self._next_id = 0
         self._arrivals: set[asyncio.Task[None]] = set()
         self._storage = Storage(request.storageState)
-        self.closed = False
-        self._spare: Surface | None = None
-        viewport = request.viewport
-        self.viewport = (viewport.width, viewport.height) if viewport else (1280, 720)
-        self.downloads = Downloads(self.id, self.folder, max_download, self.note, self._owns)
+        self.downloads = Downloads(self.id, self.folder, max_download, self.news.note, self._owns)
         self.uploads = Uploads(self.folder / "uploads", self.downloads)
         self.rounds = self.folder / "rounds"
         self.rounds.mkdir()
-        self._proxy = FilterProxy(policy, self._on_refused)
-        self._proxy_url = ""
+        self._context = SessionContext(
+            request,
+            self._storage,
+            FilterProxy(policy, self._on_refused),
+            self.downloads,
+            self,
+            secrets.token_hex(8),
+            alive,
+        )
+
+    @property
+    def viewport(self) -> tuple[int, int]:
+        """Width and height of what is seen of a page, in CSS pixels."""
+        return self._context.viewport
+
+    @property
+    def browser(self) -> Browser | None:
+        """The Chromium that it lives in; None before the first one."""
+        return self._context.browser
+
+    @property
+    def closed(self) -> bool:
+        """Whether its end has begun."""
+        return self._context.closed
 
     # --- what surfaces tell and ask us (see `surface.Host`) ---
 
     async def alive(self) -> bool:
         """Whether the Chromium that the session lives in answers."""
-        return await self._alive(self.browser)
-
-    def note(self, line: str, *, loud: bool = False) -> None:
-        """Keep a line for the next observation; `loud` ones are shown in the tree as well."""
-        for lines in (self.events, self.notices) if loud else (self.events,):
-            if len(lines) < MAX_LINES and line not in lines:
-                lines.append(line)
-
-    def tell_dialog(self, line: str) -> None:
-        """Keep a line about a dialog for the next observation."""
-        count, last = self._same_dialog
-        if self.dialogs and line == last:
-            self._same_dialog = (count + 1, line)
-            self.dialogs[-1] = f"{line} ({count + 1} times)"
-        elif len(self.dialogs) < MAX_LINES:
-            self._same_dialog = (1, line)
-            self.dialogs.append(line)
-
-    def dialog_answer(self) -> tuple[bool, str | None]:
-        """The answer that was ordered for the next dialog; else it is accepted."""
-        answer, self.next_answer = self.next_answer, None
-        return answer or (True, None)
+        return await self._context.alive()
 
     def popup(self, surface: Surface, page: Page) -> None:
         """A page opened another one: take it in once it can be observed."""
@@ -117,20 +103,20 @@ class Session:
 
     async def _take_in(self, opener: Surface, page: Page) -> None:
         tab = next((each for each in self.tabs.values() if opener in each.surfaces), None)
-        surface = Surface(page, self._token, self)
+        surface = self._context.take_on(page)
         try:
             if tab is None or len(self.tabs) >= MAX_TABS:
-                self.note("closed a pop-up: too many tabs are open", loud=True)
+                self.news.note("closed a pop-up: too many tabs are open", loud=True)
                 await page.close()
                 return
-            await asyncio.wait_for(surface.attach(), _PAGE_SECONDS)
+            await asyncio.wait_for(surface.attach(), PAGE_SECONDS)
             if self.follows_tabs:
                 self._add_tab(surface, page.url)
-                self.note(f"opened tab {self.current}: {page.url}")
+                self.news.note(f"opened tab {self.current}: {page.url}")
             elif tab.push(surface):
-                self.note(f"opened in place: {page.url}")
+                self.news.note(f"opened in place: {page.url}")
             else:
-                self.note("closed a pop-up: too many are open", loud=True)
+                self.news.note("closed a pop-up: too many are open", loud=True)
                 await page.close()
         except (Error, asyncio.TimeoutError):
             pass  # it closed itself before it could be looked at
@@ -145,101 +131,50 @@ class Session:
         for tab in list(self.tabs.values()):
             if surface in tab.surfaces and (len(tab.surfaces) > 1 or len(self.tabs) > 1):
                 tab.surfaces.remove(surface)
-                self.note(f"a page of tab {tab.id} was closed")
+                self.news.note(f"a page of tab {tab.id} was closed")
                 if not tab.surfaces:
                     self._drop_tab(tab)
 
     def _owns(self, frame_id: str) -> bool:
         surfaces = [surface for tab in self.tabs.values() for surface in tab.surfaces]
-        if self._spare is not None:
-            surfaces.append(self._spare)
+        if self._context.spare is not None:
+            surfaces.append(self._context.spare)
         return any(frame_id in surface.activity.frames for surface in surfaces)
 
     def _on_refused(self, place: str, reason: str) -> None:
-        self.note(f"blocked: {place}: {reason}")
+        self.news.note(f"blocked: {place}: {reason}")
 
     # --- life ---
 
     async def open(self, browser: Browser) -> None:
-        """Make the browser context: at the start, and again when Chromium was replaced.
-
-        Raises:
-            BadRequest: the client's `storageState` is none.
-            Error: of the browser library; the session then belongs to no Chromium yet.
-        """
-        if not self._proxy_url:
-            self._proxy_url = await self._proxy.start()
-        context = self.context = await self._new_context(browser)
-        try:
-            if self.closed:
-                # Closing does not wait for requests at work: this context came after its end.
-                raise Error("the browser was closed meanwhile")
-            context.set_default_timeout(_PAGE_SECONDS * 1000)
-            await asyncio.gather(
-                context.grant_permissions(["geolocation"] if self._request.geoLocation else []),
-                context.add_init_script(timers_script(self._token)),
-                Observer.prepare_context(context),
-            )
-            await self._first_surface(browser, context)
-        except BaseException:
-            await self._close_context()
-            raise
-        self.browser = browser
-
-    async def _new_context(self, browser: Browser) -> BrowserContext:
-        geo = self._request.geoLocation
-        try:
-            return await browser.new_context(
-                viewport={"width": self.viewport[0], "height": self.viewport[1]},
-                device_scale_factor=1,
-                proxy={"server": self._proxy_url},
-                geolocation=geo.model_dump() if geo else None,  # type: ignore[arg-type]
-                storage_state=self._storage.state(),  # type: ignore[arg-type]
-            )
-        except (Error, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            if not self._storage.given or not await self._alive(browser):
-                raise
-            reason = (str(error) or type(error).__name__).splitlines()[0]
-            raise BadRequest(f"storageState cannot be used: {reason}") from None
-
-    async def _first_surface(self, browser: Browser, context: BrowserContext) -> None:
-        """Make a page ahead of its use: its context's DevTools id is told only by a page."""
-        page = await context.new_page()
-        self._spare = Surface(page, self._token, self)
-        await self._spare.attach()
-        target = await self._spare.activity.cdp.send("Target.getTargetInfo")
-        await self.downloads.attach(browser, target["targetInfo"]["browserContextId"])
+        """Begin in a Chromium; see `SessionContext.open`."""
+        await self._context.open(browser)
 
     async def close(self) -> None:
-        """End the context, the proxy and the session's folder."""
-        self.closed = True
+        """End all that it has in Chromium, the proxy, and the session's folder."""
         for task in list(self._arrivals):
             task.cancel()
-        await self.downloads.detach()
-        await self._close_context()
-        await self._proxy.stop()
+        await self._context.close()
         await asyncio.to_thread(shutil.rmtree, self.folder, True)
 
-    async def _close_context(self) -> None:
-        if self.context is not None:
-            try:
-                await asyncio.wait_for(self.context.close(), 10)
-            except (Error, asyncio.TimeoutError):
-                pass  # Chromium is gone already, and the context with it
-
     def fits(self, request: GetBrowser) -> bool:
-        """Whether a session that was made ahead is what is asked for; it then takes that on."""
-        if request.storageState or request.geoLocation or request.viewport:
-            return False
-        self._request = request
+        """Whether a session that was made ahead is what is asked for."""
+        asked = request.viewport
+        same_size = asked is None or (asked.width, asked.height) == self.viewport
+        return same_size and not request.storageState and not request.geoLocation
+
+    def take_on(self, request: GetBrowser) -> None:
+        """Become the session of a caller whose request it fits."""
         self.follows_tabs = request.tabs
         self.used = time.time()
-        return True
 
     @property
     def crashed(self) -> bool:
-        """Whether the page of one of its tabs is gone."""
-        return any(tab.surface.lost for tab in self.tabs.values())
+        """Whether a page is gone that is shown, or that was made ahead."""
+        surfaces = [tab.surface for tab in self.tabs.values()]
+        if self._context.spare is not None:
+            surfaces.append(self._context.spare)
+        return any(surface.lost for surface in surfaces)
 
     # --- tabs ---
 
@@ -264,25 +199,7 @@ class Session:
         """
         if len(self.tabs) >= MAX_TABS:
             raise BadRequest(f"{MAX_TABS} pages are open in this browser: close one first")
-        return self._add_tab(await self._new_surface(), url)
-
-    async def _new_surface(self) -> Surface:
-        surface, self._spare = self._spare, None
-        if surface is not None and not surface.lost:
-            return surface
-        try:
-            return await self._make_surface()
-        except Error:
-            # A renderer may die while it starts, and Chromium be well.
-            if self.closed or not await self.alive():
-                raise
-            return await self._make_surface()
-
-    async def _make_surface(self) -> Surface:
-        assert self.context is not None
-        surface = Surface(await self.context.new_page(), self._token, self)
-        await surface.attach()
-        return surface
+        return self._add_tab(await self._context.new_surface(), url)
 
     def _add_tab(self, surface: Surface, url: str) -> Tab:
         tab = Tab(str(self._next_id), url, surface, self._policy, self)
@@ -310,7 +227,7 @@ class Session:
     async def settle_arrivals(self) -> None:
         """Wait until pop-ups that are about to open can be observed."""
         if self._arrivals:
-            await asyncio.wait(set(self._arrivals), timeout=_PAGE_SECONDS)
+            await asyncio.wait(set(self._arrivals), timeout=PAGE_SECONDS)
 
     # --- after a crash ---
 
@@ -318,12 +235,12 @@ class Session:
         """Show a tab whose renderer is gone anew, at its URL."""
         for surface in tab.surfaces:
             await surface.close()
-        surface = await self._new_surface()
+        surface = await self._context.new_surface()
         tab.surfaces = [surface]
         if tab.session_storage:
             await surface.page.add_init_script(session_storage_script(tab))
         await tab.goto(tab.last_url)
-        self.note(f"{why}: restored at {tab.last_url}", loud=True)
+        self.news.note(f"{why}: restored at {tab.last_url}", loud=True)
 
     async def rebuild(self, browser: Browser) -> None:
         """Make the context and all tabs anew in another Chromium."""
@@ -331,7 +248,7 @@ class Session:
         for tab in self.tabs.values():
             for surface in tab.surfaces:
                 surface.mark_lost()
-        await self.open(browser)
+        await self._context.open(browser)
         for tab in list(self.tabs.values()):
             await self.revive(tab, "the browser crashed")
 
@@ -343,6 +260,7 @@ class Session:
 
     async def remember(self, tab: Tab) -> None:
         """Stop watching a tab, and note cookies, storage and URL in case that Chromium dies."""
-        if self.context is None or tab.surface.lost or self.closed:
+        context = self._context.context
+        if context is None or tab.surface.lost or self.closed:
             return
-        await self._storage.note(self.context, tab)
+        await self._storage.note(context, tab)

@@ -6,7 +6,9 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from playwright.async_api import CDPSession, Error
+from playwright.async_api import Error
+
+from web_server.activity import Activity
 
 _SCRIPT = files("web_server").joinpath("settle.js").read_text(encoding="utf-8")
 _TIMERS = files("web_server").joinpath("timers.js").read_text(encoding="utf-8")
@@ -21,34 +23,32 @@ class SettleWorld:
     """`settle.js` in a page's main frame, one document after the other.
 
     Args:
-        cdp: the DevTools session of the page.
-        frame_id: of the main frame; it changes when another process takes the page over.
+        activity: tells which frame that is, and which document it shows.
         token: the secret under which `timers.js` answers in that page's context.
     """
 
-    def __init__(self, cdp: CDPSession, frame_id: str, token: str) -> None:
-        self.frame_id = frame_id
-        self._cdp = cdp
+    def __init__(self, activity: Activity, token: str) -> None:
+        self._activity = activity
         self._token = token
         self._context: int | None = None
-
-    def forget(self) -> None:
-        """Another document came: its world is asked for anew."""
-        self._context = None
+        self._commits = 0
 
     async def call(self, function: str, *arguments: Any) -> Any:
         """Call a function of `settle.js`; None when the document went away meanwhile."""
         listed = ", ".join(json.dumps(argument) for argument in arguments)
         expression = f"ckSettle.{function}({listed})"
+        activity = self._activity
+        if self._commits != activity.commits:
+            self._commits, self._context = activity.commits, None
         try:
             if self._context is None:
-                world = await self._cdp.send(
+                world = await activity.cdp.send(
                     "Page.createIsolatedWorld",
-                    {"frameId": self.frame_id, "worldName": "ck-settle-" + self._token},
+                    {"frameId": activity.frame_id, "worldName": "ck-settle-" + self._token},
                 )
                 self._context = world["executionContextId"]
                 expression = f"({_SCRIPT})({json.dumps(self._token)}); {expression}"
-            answer = await self._cdp.send(
+            answer = await activity.cdp.send(
                 "Runtime.evaluate",
                 {
                     "expression": expression,

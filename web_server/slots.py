@@ -6,10 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from web_server.errors import TooManyWaiting, Unavailable
-
-RETRY_SECONDS = 30
-"""What callers who were turned away are told to wait."""
+from web_server.errors import RETRY_SECONDS, TooManyWaiting, Unavailable, stopping
 
 
 class Slots:
@@ -50,7 +47,7 @@ class Slots:
             Unavailable: none became free in time, or no more are handed out.
         """
         if self._closed:
-            raise _stopping()
+            raise stopping()
         if self.free and not self._line:
             self._taken += 1
             return
@@ -101,8 +98,4 @@ class Slots:
         while self._line:
             turn, _ = self._line.popleft()
             if not turn.done():
-                turn.set_exception(_stopping())
-
-
-def _stopping() -> Unavailable:
-    return Unavailable("the browser server is stopping", retry_after=RETRY_SECONDS)
+                turn.set_exception(stopping())

@@ -46,7 +46,7 @@ class Storage:
         activity = tab.surface.activity
         requests = activity.requests
         try:
-            told = await asyncio.wait_for(activity.rest(), _SECONDS)
+            told = await asyncio.wait_for(tab.surface.settler.rest(), _SECONDS)
             if told is not None or requests != tab.remembered_requests:
                 # Cookies change by scripts, which `told` shows, or by what a server answers.
                 self._cookies = list(await asyncio.wait_for(context.cookies(), _SECONDS))

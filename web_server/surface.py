@@ -1,15 +1,18 @@
-"""One Playwright page together with its eyes (`Observer`) and its pulse (`Activity`)."""
+"""One Playwright page together with its eyes (`Observer`) and its pulse (`Activity`, `Settler`)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from playwright.async_api import Dialog, Error, FileChooser, Page
+from playwright.async_api import Dialog, Error, Page
 
+from web_server.activity import Activity
+from web_server.news import News
 from web_server.observe import Observer
-from web_server.settle import Activity
+from web_server.settle import Settler
 
 T = TypeVar("T")
 
@@ -28,23 +31,29 @@ class PageHung(Exception):
 class Host(Protocol):
     """What a surface tells of: the session that it belongs to."""
 
+    news: News
+
     async def alive(self) -> bool:
         """Whether the Chromium behind the page answers."""
-
-    def note(self, line: str, *, loud: bool = False) -> None:
-        """Something happened; `loud` lines are shown in the tree as well."""
-
-    def tell_dialog(self, line: str) -> None:
-        """A dialog was shown and answered."""
-
-    def dialog_answer(self) -> tuple[bool, str | None]:
-        """How to answer the next dialog: accept it, and with what text."""
 
     def popup(self, surface: Surface, page: Page) -> None:
         """A page opened another one."""
 
     def surface_closed(self, surface: Surface) -> None:
         """The page closed, by itself or by us."""
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """A file chooser that a page opened.
+
+    Attributes:
+        node_id: DevTools id (`backendNodeId`) of the file field that it belongs to.
+        several: whether the field takes several files.
+    """
+
+    node_id: int
+    several: bool
 
 
 class Surface:
@@ -59,8 +68,9 @@ class Surface:
     def __init__(self, page: Page, token: str, host: Host) -> None:
         self.page = page
         self.observer = Observer(page)
-        self.activity = Activity(page, token)
-        self.expects_chooser = False
+        self.activity = Activity(page)
+        self.settler = Settler(self.activity, token)
+        self._chooser: asyncio.Future[Chooser] | None = None
         self.given_up = False
         self.mouse_at: tuple[float, float, int] | None = None
         self._host = host
@@ -70,11 +80,14 @@ class Surface:
         page.on("close", lambda _page: host.surface_closed(self))
         page.on("dialog", self._on_dialog)
         page.on("popup", lambda popup: host.popup(self, popup))
-        page.on("filechooser", self._on_chooser)
 
     async def attach(self) -> None:
         """Open the DevTools sessions. To be called once, before the page goes anywhere."""
-        await asyncio.gather(self.activity.attach(), self.observer.attach())
+        await asyncio.gather(self.settler.attach(), self.observer.attach())
+        # The browser library would tell of a chooser too late, once it has looked at its element.
+        cdp = self.activity.cdp
+        cdp.on("Page.fileChooserOpened", self._on_chooser)
+        await cdp.send("Page.setInterceptFileChooserDialog", {"enabled": True})
 
     @property
     def lost(self) -> bool:
@@ -156,13 +169,13 @@ class Surface:
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         self._dialogs += 1
-        accept, text = self._host.dialog_answer()
+        accept, text = self._host.news.dialog_answer()
         if dialog.type == "beforeunload":
             accept, text = True, None
         try:
             if self._dialogs >= MAX_DIALOGS:
                 # Answering would only bring the next one: the page is given up and loaded anew.
-                self._host.note(f"the page showed {MAX_DIALOGS} dialogs in a row", loud=True)
+                self._host.news.note(f"the page showed {MAX_DIALOGS} dialogs in a row", loud=True)
                 self.given_up = True
                 self.mark_lost()
                 return
@@ -176,12 +189,22 @@ class Surface:
         if accept and dialog.type == "prompt":
             answer += f" with '{text or ''}'"
         if dialog.type == "beforeunload":
-            self._host.tell_dialog("the page asked whether to leave it: yes")
+            self._host.news.tell_dialog("the page asked whether to leave it: yes")
             return
         message = " ".join(dialog.message.split())[:500]
-        self._host.tell_dialog(f"{dialog.type} '{message}' was {answer}")
+        self._host.news.tell_dialog(f"{dialog.type} '{message}' was {answer}")
 
-    def _on_chooser(self, _chooser: FileChooser) -> None:
-        if self.expects_chooser:
-            return  # whoever made it ask gives it the files
-        self._host.note("the page asks for a file: use the action upload", loud=True)
+    def expect_chooser(self) -> asyncio.Future[Chooser]:
+        """Have the next file chooser handed over, instead of telling the client of it.
+
+        The future is to be cancelled when it is not wanted any more.
+        """
+        self._chooser = asyncio.get_running_loop().create_future()
+        return self._chooser
+
+    def _on_chooser(self, event: dict[str, Any]) -> None:
+        if self._chooser is not None and not self._chooser.done():
+            several = event["mode"] == "selectMultiple"
+            self._chooser.set_result(Chooser(event.get("backendNodeId", 0), several))
+            return
+        self._host.news.note("the page asks for a file: use the action upload", loud=True)

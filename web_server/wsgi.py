@@ -15,6 +15,9 @@ from waitress.task import ErrorTask  # type: ignore[import-untyped]
 MAX_BODY = 100_000_000
 """Bytes that a request may have; what is more is told by 413 before it is read."""
 _READ_BYTES = 256 * 1024
+_UNSENT_BYTES = 1_000_000_000
+"""Of an answer that its caller does not read so much may be kept (on disk) without keeping the
+thread that made it, too. Larger ones than the largest download does not exist."""
 _SPARE_CONNECTIONS = 200
 _HINTS = {
     413: f"the request is too large: {MAX_BODY:,} bytes at most",
@@ -44,8 +47,46 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
     error_task_class = _JsonErrorTask
 
 
-def listen(app: Flask, host: str, port: int, threads: int) -> Any:
-    """A waitress server that listens already; its `run` serves.
+class Listener:
+    """A waitress server, with the connections that it has.
+
+    Args:
+        server: what `create_server` made.
+        sockets: by file number; the server's own, and all connections.
+    """
+
+    def __init__(self, server: Any, sockets: dict[int, Any]) -> None:
+        self._server = server
+        self._sockets = sockets
+
+    @property
+    def port(self) -> int:
+        """The port that it is bound to, the first one if there are several."""
+        listening = getattr(self._server, "effective_listen", None)
+        return int(listening[0][1] if listening else self._server.effective_port)
+
+    @property
+    def connections(self) -> list[HTTPChannel]:
+        """The connections that are open."""
+        return [each for each in list(self._sockets.values()) if isinstance(each, HTTPChannel)]
+
+    @property
+    def sending(self) -> bool:
+        """Whether an answer is still on its way to a caller."""
+        return any(each.total_outbufs_len or each.requests for each in self.connections)
+
+    def run(self) -> None:
+        """Serve until SystemExit is raised in this thread, or `close` is called."""
+        self._server.run()
+
+    def close(self) -> None:
+        """Stop listening, and end the threads that answer."""
+        self._server.close()
+        self._server.task_dispatcher.shutdown(cancel_pending=True, timeout=5)
+
+
+def listen(app: Flask, host: str, port: int, threads: int) -> Listener:
+    """A server that listens already; its `run` serves.
 
     Args:
         app: the application.
@@ -70,6 +111,7 @@ def listen(app: Flask, host: str, port: int, threads: int) -> Any:
         channel_request_lookahead=1,  # without it nobody is told of callers who hang up
         max_request_body_size=MAX_BODY,
         recv_bytes=_READ_BYTES,
+        outbuf_high_watermark=_UNSENT_BYTES,
         asyncore_use_poll=True,  # select() knows 1,024 files, and sessions have many
         clear_untrusted_proxy_headers=True,
         ident=None,
@@ -77,4 +119,4 @@ def listen(app: Flask, host: str, port: int, threads: int) -> Any:
     for each in sockets.values():
         if isinstance(each, BaseWSGIServer):
             each.channel_class = _Channel
-    return server
+    return Listener(server, sockets)

@@ -69,6 +69,9 @@ PAGES: dict[str, str] = {
         sessionStorage.s='too';document.cookie='c=1'">Save</button><p id="out"></p><script>
         out.textContent=`local ${localStorage.k} session ${sessionStorage.s} ${document.cookie}`
         </script>""",
+    "/where": """<title>Where</title><p id="out">asking</p><script>
+        navigator.geolocation.getCurrentPosition(({coords}) => {
+        out.textContent = innerWidth + ' ' + coords.latitude })</script>""",
     "/private": """<title>Private</title><p id="out">trying</p><script>
         fetch('http://127.0.0.1:1/').then(()=>out.textContent='reached',
         ()=>out.textContent='refused')</script><iframe src="http://10.0.0.1/"></iframe>

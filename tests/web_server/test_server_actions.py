@@ -99,11 +99,26 @@ def test_a_file_is_chosen_or_dropped(client: Client) -> None:
     files = [{"name": "x.txt", "buffer": base64.b64encode(b"hi").decode()}]
     assert "'chosen x.txt'" in client.act("upload", "button 'Choose'", files=files)
     assert "asks for a file" not in client.message
-    assert "'dropped hi'" in client.act("upload", "StaticText 'Drop files", files=files)
+    client.act("upload", "StaticText 'Drop files", files=files)
     assert client.message.startswith("dropped x.txt on StaticText 'Drop files here'")
+    client.act("wait_for", text="dropped hi")  # the page reads the file in its own time
     client.act("upload", "heading 'Nothing here'", files=files, status=409)
     assert "opens no file chooser and takes no dropped files" in client.message
     assert "Call log" not in client.message and "\n" not in client.message
+
+
+def test_the_action_that_makes_the_page_ask_for_a_file_says_so(client: Client) -> None:
+    client.open("/drop")
+    told = "the page asks for a file: use the action upload"
+    for _ in range(3):
+        assert f"[0] alert '{told}'" in client.act("click", "button 'Choose'")
+        assert client.message.endswith(told)
+        assert told not in client.act("click", "heading 'Nothing here'")
+    content = base64.b64encode(b"hi").decode()
+    files = [{"name": name, "buffer": content} for name in ("a.txt", "b.txt")]
+    client.act("upload", "button 'Choose'", files=files, status=409)
+    assert "takes one file, not 2" in client.message
+    assert "'chosen b.txt'" in client.act("upload", "button 'Choose'", files=files[1:])
 
 
 def test_a_cover_is_called_by_its_dialog(client: Client) -> None:

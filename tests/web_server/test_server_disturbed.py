@@ -8,7 +8,7 @@ import pytest
 from server_client import Client
 from server_site import PAGES
 
-from web_server import keeper, settle
+from web_server import activity, keeper
 
 pytestmark = pytest.mark.browser
 
@@ -152,7 +152,7 @@ def test_a_click_lands_once_however_often_the_page_is_drawn_anew(client: Client)
 def test_a_link_that_nobody_answers_leaves_the_page_as_it_is(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settle, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(activity, "ANSWER_SECONDS", 1.0)
     PAGES["/hanging"] = """<title>Old</title><a href=/never>Away</a><button
         onclick="document.title = 'still here'">B</button>"""
     client.open("/hanging")

@@ -1,0 +1,155 @@
+"""A session's own part of Chromium: a browser context behind a filtering proxy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from playwright.async_api import Browser, BrowserContext, Error, Page
+
+from web_server.contract import GetBrowser, Viewport
+from web_server.downloads import Downloads
+from web_server.errors import BadRequest
+from web_server.observe import Observer
+from web_server.proxy import FilterProxy
+from web_server.settle_world import timers_script
+from web_server.storage import Storage
+from web_server.surface import Host, Surface
+
+PAGE_SECONDS = 30.0
+"""How long a new page, or whatever sets no limit of its own, may take."""
+
+
+class SessionContext:
+    """The browser context of a session, made anew when Chromium was replaced.
+
+    Args:
+        wanted: what the client asked for at getBrowser.
+        storage: the cookies and the local storage that a context begins with.
+        proxy: the way of all its pages to the network; it ends with us.
+        downloads: what its pages download.
+        host: the session.
+        token: the secret under which `timers.js` answers in its pages.
+        alive: tells whether a Chromium is the present one and answers.
+
+    Attributes:
+        context: the browser library's context; None before the first one.
+        browser: the Chromium that it lives in; None before that.
+        spare: a page that was made ahead of its use, if there is one.
+        closed: whether the end has begun, after which no context is made.
+    """
+
+    def __init__(
+        self,
+        wanted: GetBrowser,
+        storage: Storage,
+        proxy: FilterProxy,
+        downloads: Downloads,
+        host: Host,
+        token: str,
+        alive: Callable[[Browser | None], Awaitable[bool]],
+    ) -> None:
+        viewport = wanted.viewport or Viewport()
+        self.viewport = (viewport.width, viewport.height)
+        self._geo = wanted.geoLocation
+        self._storage = storage
+        self._proxy = proxy
+        self._proxy_url = ""
+        self._downloads = downloads
+        self._host = host
+        self._token = token
+        self._alive = alive
+        self.context: BrowserContext | None = None
+        self.browser: Browser | None = None
+        self.spare: Surface | None = None
+        self.closed = False
+
+    async def alive(self) -> bool:
+        """Whether the Chromium that it lives in answers."""
+        return await self._alive(self.browser)
+
+    async def open(self, browser: Browser) -> None:
+        """Make the context: at the start, and again when Chromium was replaced.
+
+        Raises:
+            BadRequest: the client's `storageState` is none.
+            Error: of the browser library; the session then belongs to no Chromium yet.
+        """
+        if not self._proxy_url:
+            self._proxy_url = await self._proxy.start()
+        context = self.context = await self._new_context(browser)
+        try:
+            if self.closed:
+                # Closing does not wait for requests at work: this context came after its end.
+                raise Error("the browser was closed meanwhile")
+            context.set_default_timeout(PAGE_SECONDS * 1000)
+            await asyncio.gather(
+                context.grant_permissions(["geolocation"] if self._geo else []),
+                context.add_init_script(timers_script(self._token)),
+                Observer.prepare_context(context),
+            )
+            await self._first_surface(browser, context)
+        except BaseException:
+            await self._close_context()
+            raise
+        self.browser = browser
+
+    async def _new_context(self, browser: Browser) -> BrowserContext:
+        geo = self._geo
+        try:
+            return await browser.new_context(
+                viewport={"width": self.viewport[0], "height": self.viewport[1]},
+                device_scale_factor=1,
+                proxy={"server": self._proxy_url},
+                geolocation=geo.model_dump() if geo else None,  # type: ignore[arg-type]
+                storage_state=self._storage.state(),  # type: ignore[arg-type]
+            )
+        except (Error, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            if not self._storage.given or not await self._alive(browser):
+                raise
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise BadRequest(f"storageState cannot be used: {reason}") from None
+
+    async def _first_surface(self, browser: Browser, context: BrowserContext) -> None:
+        """Make a page ahead of its use: its context's DevTools id is told only by a page."""
+        self.spare = Surface(await context.new_page(), self._token, self._host)
+        await self.spare.attach()
+        target = await self.spare.activity.cdp.send("Target.getTargetInfo")
+        await self._downloads.attach(browser, target["targetInfo"]["browserContextId"])
+
+    async def new_surface(self) -> Surface:
+        """A page that shows nothing yet."""
+        surface, self.spare = self.spare, None
+        if surface is not None and not surface.lost:
+            return surface
+        try:
+            return await self._make_surface()
+        except Error:
+            # A renderer may die while it starts, and Chromium be well.
+            if self.closed or not await self.alive():
+                raise
+            return await self._make_surface()
+
+    async def _make_surface(self) -> Surface:
+        assert self.context is not None
+        surface = Surface(await self.context.new_page(), self._token, self._host)
+        await surface.attach()
+        return surface
+
+    def take_on(self, page: Page) -> Surface:
+        """A page that another one opened, as a surface that is not attached yet."""
+        return Surface(page, self._token, self._host)
+
+    async def close(self) -> None:
+        """End the context, its downloads and the proxy."""
+        self.closed = True
+        await self._downloads.detach()
+        await self._close_context()
+        await self._proxy.stop()
+
+    async def _close_context(self) -> None:
+        if self.context is not None:
+            try:
+                await asyncio.wait_for(self.context.close(), 10)
+            except (Error, asyncio.TimeoutError):
+                pass  # Chromium is gone already, and the context with it
