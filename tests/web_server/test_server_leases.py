@@ -19,6 +19,7 @@ from server_process import Process, serving
 from server_site import Site, until
 
 from web_server import contract
+from web_server.folder import folder_base
 
 pytestmark = pytest.mark.browser
 
@@ -170,37 +171,57 @@ def test_what_is_no_proper_http_is_answered(narrow: Any, raw: bytes, status: byt
     assert json.loads(body)["error"]
 
 
-def test_requests_at_work_are_finished_at_the_end(server_site: Site) -> None:
-    options = ("--log-format", "json", "--verbose", "--max-browsers", "1")
+def test_ten_requests_are_answered_at_the_end(server_site: Site) -> None:
+    options = ("--log-format", "json", "--verbose", "--max-browsers", "2")
     with Process(*options, site=server_site) as running:
-        _finished_at_the_end(running, server_site)
+        _answered_at_the_end(running, server_site)
+        folders = f"ck-web-server-{running.child.pid}-*"
+    assert not list(folder_base().glob(folders))
 
 
-def _finished_at_the_end(running: Process, server_site: Site) -> None:
+def _at_work(url: str) -> int:
+    text = requests.get(f"{url}/metrics", timeout=60).text
+    (line,) = (line for line in text.splitlines() if line.startswith("web_server_requests_at_work"))
+    return int(line.split()[1])
+
+
+def _answered_at_the_end(running: Process, server_site: Site) -> None:
     url = running.url
-    client = Client(url, server_site.url)
-    client.__enter__()
-    client.open("/")
-    answers: list[int] = []
+    clients = [Client(url, server_site.url) for _ in range(2)]
+    for client in clients:
+        client.__enter__()
+        client.open("/")
+    answers: list[requests.Response] = []
 
-    def at_work() -> None:
-        body = {"browserId": client.browser, "actionName": "wait_for", "timeout": 1500}
-        answers.append(requests.post(f"{url}/performAction", json=body, timeout=60).status_code)
+    def at_work(browser: str) -> None:
+        body = {"browserId": browser, "actionName": "wait_for", "timeout": 600}
+        answers.append(requests.post(f"{url}/performAction", json=body, timeout=60))
 
     def queueing() -> None:
-        answers.append(requests.post(f"{url}/getBrowser", json={}, timeout=60).status_code)
+        answers.append(requests.post(f"{url}/getBrowser", json={}, timeout=60))
 
-    threads = [threading.Thread(target=work) for work in (at_work, queueing)]
-    for thread in threads:
+    # Of each browser one request is at work and two wait for it; four callers wait for a browser.
+    works = [lambda each=client: at_work(each.browser) for client in clients for _ in range(3)]  # type: ignore[misc]
+    threads = [threading.Thread(target=work) for work in [*[queueing] * 4, *works]]
+    for thread in threads[:4]:
         thread.start()
-    assert until(lambda: requests.get(f"{url}/status", timeout=60).json()["waiting"] == 1)
+    assert until(lambda: requests.get(f"{url}/status", timeout=60).json()["waiting"] == 4)
+    for thread in threads[4:]:
+        thread.start()
+    # all ten have come: those that are answered, and those at work with the one that asks
+    assert until(lambda: len(answers) + _at_work(url) > len(threads))
     assert running.end(signal.SIGTERM) == 0
     for thread in threads:
         thread.join(60)
-    client.http.close()
-    assert sorted(answers) == [200, 503]
+    for client in clients:
+        client.http.close()
+    assert sorted(answer.status_code for answer in answers) == [200] * 6 + [503] * 4
+    for answer in answers:
+        if answer.status_code == 503:
+            assert "is stopping" in answer.json()["error"] and answer.headers["Retry-After"]
     log = running.log()
     lines = [json.loads(line) for line in log.splitlines()]
     done = [line for line in lines if line.get("action") == "wait_for"]
-    assert done and done[0]["status"] == 200 and done[0]["browser"] == client.browser[:8]
-    assert client.browser not in log
+    assert [line["status"] for line in done] == [200] * 6
+    assert {line["browser"] for line in done} == {each.browser[:8] for each in clients}
+    assert not any(client.browser in log for client in clients)
