@@ -159,6 +159,12 @@ class Campaign:
 
     def check(self) -> None:
         """Find everything that is wrong with what was written and what is left."""
+        self.check_rows()
+        self.check_left()
+        self.check_folders()
+
+    def check_rows(self) -> None:
+        """Each task has one row, with the right answer."""
         problems = self.report.problems
         rows = self.rows()
         count = Counter(r["id"] for r in rows)
@@ -170,8 +176,6 @@ class Campaign:
             if said != gold.get(row["id"]):
                 why = f"{info['status']}, {info.get('stop_reason')}: {info.get('message', '')}"
                 problems.append(f"{row['id']}: {said!r} instead of {gold.get(row['id'])!r} ({why})")
-        self.check_left()
-        self.check_folders()
 
     def check_left(self) -> None:
         """No process of a runner lives long after it, and none leaves temporary files."""

@@ -1,4 +1,5 @@
-"""Tasks under fire: kill -9 of anything, signals to stop, two runners at once, a full disk, Ray.
+"""Tasks under fire: kill -9 of anything, signals to stop, two runners at once, a full disk, Ray,
+a Ray node that is lost.
 
 `CK_CAMPAIGN="TASKS,KILLS,STOPS,WORKERS,SEED"` scales the campaign up; the full form is
 `python tests/fault/campaign.py --twice`.
@@ -76,4 +77,20 @@ def test_a_full_disk_ends_the_run_and_the_same_command_continues(tmp_path: Path)
 def test_ray_runs_the_tasks_and_what_it_began_the_command_finishes(tmp_path: Path) -> None:
     words = ["--tasks", "5", "--kill", "task", "--stop", "--folder", str(tmp_path / "ray")]
     report = run_script("ray_run.py", *words)["ray"]
+    assert report["problems"] == [], report
+
+
+@pytest.mark.long
+def test_runners_that_are_stopped_and_continued_lose_and_double_nothing(tmp_path: Path) -> None:
+    reports = run_script("stops.py", "--tasks", "4", "--folder", str(tmp_path / "stops"))
+    assert {name: r["problems"] for name, r in reports.items() if r["problems"]} == {}, reports
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("lost", ["node", "raylet"])
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs the package ray")
+def test_a_lost_node_of_a_cluster_loses_and_doubles_no_row(tmp_path: Path, lost: str) -> None:
+    words = ["--tasks", "10", "--kill", lost, "--folder", str(tmp_path / "nodes")]
+    report = run_script("ray_nodes.py", *words)["ray"]
     assert report["problems"] == [], report
