@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 # plugins of other libraries for hypothesis are not ours, and one of them imports half a second
@@ -51,10 +52,30 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `long`, unless CK_LONG=1 asks for them."""
-    if os.environ.get("CK_LONG") == "1":
-        return
-    for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="long: runs with CK_LONG=1"))
+def pytest_configure(config: pytest.Config) -> None:
+    """Several processes take the files in our order; by xdist's own, many tests stand for long."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+# About how many seconds a test takes, by the first of its marks that is here.
+SECONDS = {"slow": 8.0, "browser": 3.0, "worker": 1.0, "integration": 0.5}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `long`, unless CK_LONG=1 asks for them.
+
+    In one of several processes the files that take longest come first, so that at the end no
+    process waits for the long file of another.
+    """
+    if os.environ.get("CK_LONG") != "1":
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="long: runs with CK_LONG=1"))
+    if hasattr(config, "workerinput"):
+        seconds: Counter[Path] = Counter()
+        for item in items:
+            if not item.get_closest_marker("skip"):
+                marks = (s for m, s in SECONDS.items() if item.get_closest_marker(m))
+                seconds[item.path] += next(marks, 0.01)
+        items.sort(key=lambda item: (-seconds[item.path], item.path))

@@ -15,7 +15,7 @@ from test_main import PLAN, write_lines
 from ck_pro.testing import FakeChatServer
 from ck_pro.testing.chat_server import ChatCall, Fault
 
-pytestmark = pytest.mark.worker
+pytestmark = [pytest.mark.worker, pytest.mark.slow]
 PATIENCE = 900.0  # seconds; only a hang takes so long
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from test_main import PLAN, code_reply, reply, write_lines
 
-pytestmark = pytest.mark.worker
+pytestmark = [pytest.mark.worker, pytest.mark.slow]
 PATIENCE = 900.0  # seconds; only a hang takes so long
 
 HANGS = "open('begun', 'w').close()\nimport time\ntime.sleep(600)"

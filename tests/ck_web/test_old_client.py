@@ -15,7 +15,7 @@ from pages_site import serve
 from ck_main.demo_site import DemoSite
 from ck_web import sandbox
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PNG = b"\x89PNG\r\n"
 
