@@ -55,6 +55,8 @@ ACTIONS: dict[str, Action] = {
 
 UNSETTLED = frozenset({"read", "find", "answer_dialog"})
 """Actions that change nothing, after which nothing need settle."""
+WATCHING = UNSETTLED | {"wait", "wait_for"}
+"""Actions that leave it to the page whether anything changes."""
 
 
 def action_of(request: PerformAction) -> tuple[str, Action]:

@@ -27,6 +27,11 @@ class Downloads:
         max_bytes: the largest download that is kept, and half of what all may take together.
         note: called with one line for each download that ended.
         owns: whether a frame, by its DevTools id, belongs to a page of the session.
+
+    Attributes:
+        done: those that are complete, in the order of their ends.
+        restoring: pages were loaded anew after a crash and nobody has acted on them since: what
+            they download by themselves and was complete before the crash is left.
     """
 
     def __init__(
@@ -45,6 +50,8 @@ class Downloads:
         self._owns = owns
         self._unclaimed: dict[str, str] = {}
         self._active: dict[str, str] = {}
+        self._sources: dict[str, str] = {}
+        self._complete: set[str] = set()
         self._last_begun = 0.0
         self._begun = asyncio.Event()
         self._idle = asyncio.Event()
@@ -53,6 +60,7 @@ class Downloads:
         self._context_id = ""
         self._cancelling: set[asyncio.Task[None]] = set()
         self.done: list[Download] = []
+        self.restoring = False
         self._incoming.mkdir(parents=True, exist_ok=True)
         self._folder.mkdir(parents=True, exist_ok=True)
 
@@ -65,6 +73,7 @@ class Downloads:
         """
         self._active.clear()
         self._unclaimed.clear()
+        self._sources.clear()
         self._idle.set()
         self._context_id = context_id
         self._cdp = await browser.new_browser_cdp_session()
@@ -127,15 +136,20 @@ class Downloads:
     def _on_begin(self, event: dict[str, Any]) -> None:
         # Chromium tells every listener of the downloads of all sessions.
         guid = event["guid"]
-        self._unclaimed[guid] = safe_name(event.get("suggestedFilename", ""))
+        name = self._unclaimed[guid] = safe_name(event.get("suggestedFilename", ""))
+        self._sources[guid] = _source(event.get("url", ""), name)
         if self._owns(event["frameId"]):
             self._claim(guid)
 
     def _claim(self, guid: str) -> None:
         """Take a download on as one of this session."""
-        self._active[guid] = self._unclaimed.pop(guid)
+        name = self._unclaimed.pop(guid)
         self._last_begun = time.monotonic()
         self._begun.set()
+        if self.restoring and self._sources[guid] in self._complete:
+            self._cancel_soon(guid)
+            return
+        self._active[guid] = name
         self._idle.clear()
         if len(self.done) + len(self._active) > MAX_FILES:
             self._cancel(guid, f"more than {MAX_FILES} downloads")
@@ -147,7 +161,7 @@ class Downloads:
             if any(self._incoming.glob(f"{guid}*")):
                 self._claim(guid)
             elif event["state"] != "inProgress":
-                del self._unclaimed[guid]
+                del self._unclaimed[guid], self._sources[guid]
         if guid not in self._active:
             return
         if event["state"] == "completed":
@@ -171,6 +185,7 @@ class Downloads:
             self._note(f"download of {name} failed: {error.strerror}")
         else:
             wire_path = f"{ROOT}/{self._browser_id}/{name}"
+            self._complete.add(self._sources[guid])
             self.done.append(Download(path=wire_path, name=self._active[guid], size=size))
             self._note(f"downloaded {name} ({size:,} bytes)")
         self._forget(guid)
@@ -178,6 +193,10 @@ class Downloads:
     def _cancel(self, guid: str, why: str) -> None:
         self._note(f"download of {self._active[guid]} refused: {why}")
         self._forget(guid)
+        self._cancel_soon(guid)
+
+    def _cancel_soon(self, guid: str) -> None:
+        self._sources.pop(guid, None)
         task = asyncio.ensure_future(self._cancel_in_browser(guid))
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)
@@ -194,6 +213,7 @@ class Downloads:
 
     def _forget(self, guid: str) -> None:
         self._active.pop(guid, None)
+        self._sources.pop(guid, None)
         if not self._active:
             self._idle.set()
 
@@ -207,6 +227,12 @@ class Downloads:
             number += 1
             candidate = f"{stem} ({number}){dot}{suffix}"
         return candidate
+
+
+def _source(url: str, name: str) -> str:
+    """What tells that a download is the same as another: its URL, if it has a lasting one."""
+    scheme = url.split(":", 1)[0]
+    return f"{scheme}:{name}" if scheme in ("blob", "data") else url
 
 
 def wire_parts(wire_path: str) -> list[str]:

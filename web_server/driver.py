@@ -13,7 +13,7 @@ from typing import Any
 
 from playwright.async_api import Error
 
-from web_server.actions import UNSETTLED, action_of
+from web_server.actions import UNSETTLED, WATCHING, action_of
 from web_server.contract import ObserveOptions, PerformAction
 from web_server.doing import Before, Doing
 from web_server.downloads import wire_parts
@@ -78,6 +78,7 @@ class Driver:
             return message, await self._view(session, tab, options)
 
     async def _travel(self, session: Session, tab: Tab, url: str) -> str:
+        session.downloads.restoring = False
         try:
             await tab.surface.guard(tab.surface.settler.arm(), ACTION_SECONDS)
             message = await tab.surface.guard(tab.goto(url), SETTLE_SECONDS)
@@ -109,6 +110,8 @@ class Driver:
             before = Before(session, name)
             surface = tab.surface
             surface.begin_action()
+            if name not in WATCHING:
+                session.downloads.restoring = False
             settled: dict[str, Any] = {}
             said: str | None = None
             try:

@@ -73,6 +73,7 @@ class Keeper:
                 browser = await self.pool.engine.browser()
                 if session.browser is not browser:
                     await session.rebuild(browser)
+                    await self._settle_restored(session)
                 return
             except Error:
                 # This one may have died too, which shows only when it is asked.
@@ -88,6 +89,7 @@ class Keeper:
                 browser = await self.pool.engine.browser()
                 if session.browser is not browser:
                     await session.rebuild(browser)
+                    await self._settle_restored(session)
                 elif tab.surface.lost:
                     await session.revive(tab, "the page crashed")
                     await self.settle(session, tab)
@@ -96,6 +98,16 @@ class Keeper:
                 # Chromium may have died under it, which shows only when it is asked.
                 if attempt == 2 or await self.pool.engine.alive(session.browser):
                     raise
+
+    async def _settle_restored(self, session: Session) -> None:
+        """Let the page that is shown come back to rest before anything is done to it."""
+        tab = session.tabs.get(session.current)
+        if tab is None:
+            return
+        try:
+            await self.settle(session, tab)
+        except (PageLost, PageHung):
+            pass  # whoever needs the page finds that out, and recovers it
 
     async def recover(self, session: Session, tab: Tab, problem: Exception) -> None:
         """After a crash or a hang: make the tab usable again, and tell of it."""

@@ -233,6 +233,7 @@ class Session:
 
     async def revive(self, tab: Tab, why: str) -> None:
         """Show a tab whose renderer is gone anew, at its URL."""
+        self.downloads.restoring = True
         for surface in tab.surfaces:
             await surface.close()
         surface = await self._context.new_surface()

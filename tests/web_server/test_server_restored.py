@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from server_client import Client
 from server_process import Process
-from server_site import Site
+from server_site import PAGES, Site
 
 pytestmark = pytest.mark.browser
 
@@ -19,6 +19,27 @@ pytestmark = pytest.mark.browser
 def process(server_site: Site) -> Iterator[Process]:
     with Process("--max-browsers", "1", site=server_site) as running:
         yield running
+
+
+def test_what_a_page_downloads_by_itself_is_not_downloaded_again(
+    process: Process, server_site: Site
+) -> None:
+    PAGES["/downloads-at-load"] = """<title>D</title><iframe src=/file></iframe>
+        <button onclick="a = document.createElement('a'); a.download = 'b.csv';
+        a.href = window.URL.createObjectURL(new Blob(['x'])); a.click()">Make</button>
+        <script>document.querySelector('button').click()</script><a href=/file>Get</a>"""
+    with Client(process.url, server_site.url) as client:
+        client.open("/downloads-at-load")
+        paths = sorted(client.view["downloaded_file_path"])
+        assert [path.rpartition("/")[2] for path in paths] == ["_data.csv", "b.csv"]
+        os.kill(process.chromium(), signal.SIGKILL)
+        for _ in range(2):
+            client.act("wait", timeout=100)
+            assert sorted(client.view["downloaded_file_path"]) == paths
+            assert not any(line.startswith("download") for line in client.view["events"])
+        client.act("click", "link 'Get'")
+        client.act("click", "button 'Make'")
+        assert len(client.view["downloaded_file_path"]) == 4
 
 
 def _content(client: Client, path: str) -> bytes:

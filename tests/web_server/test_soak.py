@@ -41,7 +41,8 @@ def test_the_verdict_is_of_the_slope(sizes: list[float], word: str) -> None:
     assert Soak(_samples(sizes)).verdict().startswith(word)  # type: ignore[arg-type]
 
 
-_OURS = {"Session", "Surface", "Tab", "Observer", "Activity", "Realm", "FilterProxy", "Downloads"}
+_OURS = {"Session", "SessionContext", "Surface", "Tab", "Observer", "Activity", "Settler", "Realm"}
+_OURS |= {"FilterProxy", "Downloads", "News"}
 _THEIRS = {"Page", "BrowserContext", "CDPSession", "Frame", "Request", "Response", "JSHandle"}
 
 
@@ -77,7 +78,7 @@ def test_no_object_of_a_closed_session_stays(server_site: Site) -> None:
     with serving(server_site, max_browsers=1) as server:
         sessions(3)
         # One session is made ahead, a second after the last lease.
-        assert until(lambda: server._pool._spare is not None)
+        assert until(lambda: server._pool.spare.session is not None)
         before = _alive(server)
         tracemalloc.start()
         try:
