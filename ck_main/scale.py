@@ -37,6 +37,9 @@ CPUS_PER_TASK = 0.25
 NODE_RETRIES = 3
 """How often Ray starts a task again whose node or process died."""
 _POLL_SECONDS = 0.2
+_AGAIN_SECONDS = 5.0
+_LEFT_SECONDS = 90.0
+"""How long a task that somebody else holds is asked for: a killed run's processes end in time."""
 _START_ATTEMPTS = 6
 _JOIN_SECONDS = 30.0
 
@@ -56,6 +59,9 @@ class RayRunner(TaskRunner):
         super().__init__(*args, **kwargs)
         self.address = address
         self._lost: list[str] = []
+        self._left: list[tuple[Task, float]] = []
+        """Tasks that somebody else holds, and when to ask for them again."""
+        self._left_since: dict[str, float] = {}
         check_ray()
 
     def run(self, tasks: Iterable[Task]) -> None:
@@ -100,12 +106,16 @@ class RayRunner(TaskRunner):
             while True:
                 while len(running) < self.options.workers and self._goes_on():
                     task = next((t for t in queue if t.id not in self.rows.done), None)
+                    task = task or self._asked_again()
                     if task is None:
                         break
                     self.begins(task)
-                    running[work.remote(shared, self._left(), task, desk)] = task
+                    running[work.remote(shared, self._limits_left(), task, desk)] = task
                 if not running:
-                    return
+                    if not self._left or not self._goes_on():
+                        return
+                    self.stop.wait(_POLL_SECONDS)
+                    continue
                 if self.stop.is_set() and not cancelled.is_set():
                     cancelled.set()
                     for reference in running:
@@ -118,7 +128,16 @@ class RayRunner(TaskRunner):
                 ray.cancel(reference, force=True)
             raise
 
-    def _left(self) -> RunLimits:
+    def _asked_again(self) -> Task | None:
+        """A task that somebody else held some time ago, if it still has no row."""
+        self._left = [(t, due) for t, due in self._left if not self.rows.has(t.id)]
+        for n, (task, due) in enumerate(self._left):
+            if time.monotonic() >= due:
+                del self._left[n]
+                return task
+        return None
+
+    def _limits_left(self) -> RunLimits:
         """What the run may still use."""
         limits, used = self.options.run, self.budget.snapshot()
         left = {
@@ -149,18 +168,36 @@ class RayRunner(TaskRunner):
             self._lost.append(task.id)
             self.watcher.note(f"{task.id}: lost with its node or process: {_last_line(e)}")
             return
-        for text in ended.notes:
-            self.watcher.note(text)
         self._charge(ended.used)
         self.limit = self.limit or ended.limit
         if ended.failure is not None:
             self._fail(ended.failure)
         self.rows.refresh()
         outcome = self.rows.done.get(task.id)
+        if not self._is_left(task, ended):
+            for text in ended.notes:
+                self.watcher.note(text)
         if outcome is not None:
             outcome = replace(outcome, earlier=False, money=ended.used.get("money"))
             self.outcomes[task.id] = outcome
             self.watcher.ended(outcome)
+
+    def _is_left(self, task: Task, ended: Ended) -> bool:
+        """Whether a task is asked for again, since it has no row and nothing went wrong: somebody
+        else holds it, perhaps a process of a killed run, which ends soon."""
+        if ended.failure or ended.limit or self.stop.is_set() or task.id in self.rows.done:
+            return False
+        now = time.monotonic()
+        if task.id not in self._left_since:
+            self._left_since[task.id] = now
+            self.watcher.note(
+                f"{task.id}: another run is at it, or was until it was killed; it is asked for "
+                f"again for {_LEFT_SECONDS:g} s"
+            )
+        if now - self._left_since[task.id] > _LEFT_SECONDS:
+            return False
+        self._left.append((task, now + _AGAIN_SECONDS))
+        return True
 
     def _charge(self, used: dict[str, Any]) -> None:
         usage = Usage(prompt_tokens=int(used.get("tokens", 0)))

@@ -28,6 +28,7 @@ from ck_web.sandbox import BrowserServer, ServerOptions, acquire_server
 
 _BROWSER_ATTEMPTS = 2
 _LOOK_SECONDS = 1.0
+_WATCH = "ck-parent-watch"
 _log = logging.getLogger(__name__)
 
 
@@ -101,7 +102,7 @@ class NodeBrowser:
 
     def __init__(self) -> None:
         self._servers: dict[ServerOptions, BrowserServer] = {}
-        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+        end_with_parent()
 
     def address(self, options: ServerOptions) -> tuple[str, str]:
         """Address and token of a server that runs with these options, started if there is none.
@@ -178,6 +179,7 @@ def work_on(order: Order, limits: RunLimits, task: Task, desk: Any) -> Ended:
 
     A browser server that was lost is started again once, and the task goes on with it.
     """
+    end_with_parent()
     ended = Ended()
     host = socket.gethostname()
     if not folder_of(order.output).is_dir():
@@ -252,16 +254,32 @@ class NodeBrowsers:
         """Put the servers that run now into the settings: one that died has been replaced."""
         with self._lock:
             for config, options in self._settings:
-                url, token = answer(self._holder.address.remote(options))
+                url, token = self._asked(options)
                 if url != config.server_url:
                     config.server_url, config.token = url, SecretStr(token)
 
+    def _asked(self, options: ServerOptions) -> tuple[str, str]:
+        from ray.exceptions import RayError
+
+        try:
+            return cast(tuple[str, str], answer(self._holder.address.remote(options)))
+        except RayError as e:  # the holder has died, and is not there again yet
+            said = " ".join(str(e).split())[:300]
+            raise BrowserServerError(f"this node's browser server is not told: {said}") from None
+
+
+def end_with_parent() -> None:
+    """From now on this process ends soon after the one that started it: its node's Ray.
+
+    Ray's own look for that (its driver was killed) may take minutes where much else runs, in which
+    the next run would find tasks locked and a browser server too many.
+    """
+    if not any(thread.name == _WATCH for thread in threading.enumerate()):
+        watch = threading.Thread(target=_end_with, args=(os.getppid(),), name=_WATCH, daemon=True)
+        watch.start()
+
 
 def _end_with(parent: int) -> None:
-    """End this process, and with it its browser servers, soon after the one that started it.
-
-    Ray's own look for that (its driver was killed) may take minutes where much else runs.
-    """
     while os.getppid() == parent:
         time.sleep(_LOOK_SECONDS)
     os._exit(1)

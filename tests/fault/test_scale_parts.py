@@ -11,12 +11,21 @@ from typing import Any
 
 import pytest
 
-from ck_main import scale
+from ck_main import scale, scale_node
+from ck_main.dataset import Task
 from ck_main.limits import RunLimits
 from ck_main.rows import OutputError, RowFile, tries_path
 from ck_main.run_options import RunOptions
 from ck_main.scale import RayRunner, check_ray
-from ck_main.scale_node import Desk, NodeWatcher, Order, sendable, work_on
+from ck_main.scale_node import (
+    Desk,
+    Ended,
+    NodeWatcher,
+    Order,
+    end_with_parent,
+    sendable,
+    work_on,
+)
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import (
     BrowserServerError,
@@ -56,7 +65,8 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
         check_ray()
 
 
-def test_a_node_without_the_folder_says_so(tmp_path: Path) -> None:
+def test_a_node_without_the_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale_node, "end_with_parent", lambda: None)
     order = Order(MultiStepAgent(), tmp_path / "none" / "out.jsonl", RunOptions(), None)
     ended = work_on(order, RunLimits(), None, None)  # type: ignore[arg-type]
     assert isinstance(ended.failure, OutputError)
@@ -69,9 +79,9 @@ def test_a_task_gets_what_the_run_has_left(tmp_path: Path, monkeypatch: pytest.M
     with RowFile(tmp_path / "out.jsonl") as rows:
         watcher = NodeWatcher([], lambda: None)
         runner = RayRunner(MultiStepAgent(), rows, options, watcher, address="local")
-        assert runner._left() == RunLimits(max_steps=10, max_tokens=100)
+        assert runner._limits_left() == RunLimits(max_steps=10, max_tokens=100)
         runner._charge({"steps": 4, "tokens": 130, "money": 0.5, "seconds": 9.0})
-        assert runner._left() == RunLimits(max_steps=6, max_tokens=0)
+        assert runner._limits_left() == RunLimits(max_steps=6, max_tokens=0)
         assert "130 tokens" in (runner.budget.used_up() or "")
 
 
@@ -150,3 +160,38 @@ def test_where_no_cluster_is_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
         with pytest.raises(EnvironmentFailure, match="nothing answers there"):
             scale._await_listener(address, lambda text: None, threading.Event())
+
+
+def test_a_task_that_somebody_else_holds_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scale, "check_ray", lambda: None)
+    monkeypatch.setattr(scale, "_AGAIN_SECONDS", 0.0)
+    held = Task("a", "q", "a", original={})
+    notes: list[str] = []
+    with RowFile(tmp_path / "out.jsonl") as rows:
+        watcher = NodeWatcher(notes, lambda: None)
+        runner = RayRunner(MultiStepAgent(), rows, RunOptions(), watcher, address="local")
+        assert runner._asked_again() is None
+        for _ in range(2):  # a run that was killed has not quite ended
+            assert runner._is_left(held, Ended())
+            assert runner._asked_again() is held and runner._asked_again() is None
+        assert len(notes) == 1 and "asked for again for 90 s" in notes[0]
+        assert not runner._is_left(held, Ended(failure=OutputError("full")))
+        assert not runner._is_left(held, Ended(limit="tokens"))
+        assert runner._is_left(held, Ended())
+        rows.append(row("a"))  # it was another run, and that has done it
+        assert runner._asked_again() is None and not runner._is_left(held, Ended())
+        monkeypatch.setattr(scale, "_LEFT_SECONDS", -1.0)
+        assert not runner._is_left(Task("b", "q", "b", original={}), Ended())
+
+
+def test_one_thread_watches_whether_ray_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(scale_node, "_end_with", lambda parent: over.wait())
+    end_with_parent()
+    end_with_parent()
+    watches = [t for t in threading.enumerate() if t.name == "ck-parent-watch"]
+    over.set()
+    assert len(watches) == 1
+    watches[0].join()
