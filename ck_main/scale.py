@@ -6,29 +6,25 @@ goes on where its journal ends. All nodes see the folder of the output, with the
 appended in one place, the `Desk` beside the driver, which takes a task's row once. The tasks of a
 node share one browser server, held by a `NodeBrowser` on that node.
 
-Only this module and `ck_main.scale_node` know Ray (the extra `ray`), which is imported when a run
-begins.
+Only the modules `ck_main.scale*` know Ray (the extra `ray`), which is imported when a run begins.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
 from ck_main.dataset import Task
 from ck_main.limits import RunLimits
 from ck_main.runner import TaskRunner
+from ck_main.scale_cluster import check_ray, joined, last_line
 from ck_main.scale_node import Desk, Ended, Order, answer, only_on, work_on
 from ck_pro.config import KwargsInitializable
-from ck_pro.exceptions import ConfigError, EnvironmentFailure
+from ck_pro.exceptions import EnvironmentFailure
 from ck_pro.model import Budget, Usage
 
 _log = logging.getLogger(__name__)
@@ -40,8 +36,6 @@ _POLL_SECONDS = 0.2
 _AGAIN_SECONDS = 5.0
 _LEFT_SECONDS = 90.0
 """How long a task that somebody else holds is asked for: a killed run's processes end in time."""
-_START_ATTEMPTS = 6
-_JOIN_SECONDS = 30.0
 
 
 class RayRunner(TaskRunner):
@@ -71,8 +65,8 @@ class RayRunner(TaskRunner):
             EnvironmentFailure: the cluster cannot be joined; or, when all others have ended,
                 tasks were lost with their nodes again and again.
         """
-        joined = _cluster(self.address, self.watcher.note, self.stop)
-        with joined, self.budget.stopping(self.stop):
+        cluster = joined(self.address, self.watcher.note, self.stop)
+        with cluster, self.budget.stopping(self.stop):
             if not self.stop.is_set():
                 self._drive(iter(tasks))
         if self.stop.is_set():
@@ -162,11 +156,11 @@ class RayRunner(TaskRunner):
             return
         except RayTaskError as e:
             _log.error("task %s: %s", task.id, e)
-            self._fail(EnvironmentFailure(f"{task.id}: its runner failed: {_last_line(e)}"))
+            self._fail(EnvironmentFailure(f"{task.id}: its runner failed: {last_line(e)}"))
             return
         except RayError as e:
             self._lost.append(task.id)
-            self.watcher.note(f"{task.id}: lost with its node or process: {_last_line(e)}")
+            self.watcher.note(f"{task.id}: lost with its node or process: {last_line(e)}")
             return
         self._charge(ended.used)
         self.limit = self.limit or ended.limit
@@ -203,108 +197,3 @@ class RayRunner(TaskRunner):
         usage = Usage(prompt_tokens=int(used.get("tokens", 0)))
         # the seconds of a run are those of its own clock
         Budget.carry(self.budget, int(used.get("steps", 0)), 0.0, [(usage, used.get("money"))])
-
-
-def check_ray() -> None:
-    """Raise ConfigError if Ray is not installed."""
-    try:
-        import ray  # noqa: F401
-    except ImportError:
-        raise ConfigError('--ray needs the package ray: pip install "ck-pro[ray]"') from None
-
-
-@contextmanager
-def _cluster(address: str, note: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
-    """While it is entered, we are the driver of a Ray cluster, unless `stop` was set before.
-
-    Args:
-        address: see `RayRunner`.
-        note: told, if it takes long.
-        stop: ends the wait.
-
-    Raises:
-        EnvironmentFailure: it cannot be joined.
-    """
-    import ray
-
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to Ray's makers
-    if address == "local":
-        _start_ray(note, stop)
-    else:
-        _await_listener(address, note, stop)
-        if not stop.is_set():
-            _init_ray(address)
-    try:
-        yield
-    finally:
-        with _own_signals():
-            ray.shutdown()
-
-
-def _start_ray(note: Callable[[str], None], stop: threading.Event) -> None:
-    """Start Ray here, again if it does not come up: where much else runs, its own time limits for
-    its parts are too short (15 s for an agent, 30 s for the node), and none can be set."""
-    for number in range(1, _START_ATTEMPTS + 1):
-        try:
-            return _init_ray("local", include_dashboard=False)
-        except EnvironmentFailure as e:
-            if stop.is_set():
-                return None
-            if number == _START_ATTEMPTS:
-                raise EnvironmentFailure(f"{e}; try again when less runs here") from None
-            note(f"{e}; it is started again ({number + 1} of {_START_ATTEMPTS})")
-    return None
-
-
-def _init_ray(address: str, **settings: Any) -> None:
-    import ray
-
-    try:
-        with _own_signals():
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **settings)
-    except Exception as e:  # noqa: BLE001 - Ray raises plain ones, for whatever went wrong there
-        raise EnvironmentFailure(f"--ray {address}: {_last_line(e)}") from None
-
-
-def _await_listener(address: str, note: Callable[[str], None], stop: threading.Event) -> None:
-    """Wait until something listens at HOST:PORT; Ray itself would try for minutes, in silence.
-
-    Raises:
-        EnvironmentFailure: nothing did in time.
-    """
-    host, _, port = address.rpartition(":")
-    if not port.isdigit():
-        return  # "auto": Ray looks for it on this machine, and says at once if it is not there
-    deadline = time.monotonic() + _JOIN_SECONDS
-    told = False
-    while not stop.is_set():
-        try:
-            socket.create_connection((host, int(port)), _JOIN_SECONDS).close()
-            return
-        except (OSError, OverflowError) as e:
-            if time.monotonic() > deadline:
-                raise EnvironmentFailure(
-                    f"--ray {address}: nothing answers there ({e}); is a cluster there?"
-                ) from None
-        if not told:
-            note(f"waiting for Ray at {address} ({_JOIN_SECONDS:g} s at most)")
-            told = True
-        stop.wait(_POLL_SECONDS)
-
-
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Put back what Ray does to the signals that stop us."""
-    main = threading.current_thread() is threading.main_thread()
-    numbers = (signal.SIGINT, signal.SIGTERM) if main else ()
-    before = {number: signal.getsignal(number) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _last_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from ck_main import scale, scale_node
+from ck_main import scale, scale_cluster, scale_node
 from ck_main.dataset import Task
 from ck_main.limits import RunLimits
 from ck_main.rows import OutputError, RowFile, tries_path
 from ck_main.run_options import RunOptions
-from ck_main.scale import RayRunner, check_ray
+from ck_main.scale import RayRunner
+from ck_main.scale_cluster import check_ray
 from ck_main.scale_node import (
     Desk,
     Ended,
@@ -108,13 +109,13 @@ def test_a_ray_that_comes_up_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatc
     tried: list[str] = []
     notes: list[str] = []
 
-    def init(address: str, **settings: Any) -> None:
+    def init(address: str, note: Any, **settings: Any) -> None:
         tried.append(address)
         if len(tried) < 3:
             raise EnvironmentFailure(f"--ray {address}: the node timed out")
 
-    monkeypatch.setattr(scale, "_init_ray", init)
-    scale._start_ray(notes.append, threading.Event())
+    monkeypatch.setattr(scale_cluster, "_init_ray", init)
+    scale_cluster._start_ray(notes.append, threading.Event())
     assert tried == ["local"] * 3
     assert notes == [
         "--ray local: the node timed out; it is started again (2 of 6)",
@@ -123,22 +124,22 @@ def test_a_ray_that_comes_up_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatc
     stopped = threading.Event()
     stopped.set()
     tried[:] = []
-    scale._start_ray(notes.append, stopped)  # told to stop meanwhile: no other attempt
+    scale_cluster._start_ray(notes.append, stopped)  # told to stop meanwhile: no other attempt
     assert len(tried) == 1
 
 
 def test_a_ray_that_never_comes_up_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def init(address: str, **settings: Any) -> None:
+    def init(address: str, note: Any, **settings: Any) -> None:
         raise EnvironmentFailure("no room")
 
-    monkeypatch.setattr(scale, "_init_ray", init)
+    monkeypatch.setattr(scale_cluster, "_init_ray", init)
     with pytest.raises(EnvironmentFailure, match="no room; try again when less runs here"):
-        scale._start_ray(lambda text: None, threading.Event())
+        scale_cluster._start_ray(lambda text: None, threading.Event())
 
 
 def test_a_cluster_that_comes_up_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first look finds nothing; who is told so starts the cluster."""
-    monkeypatch.setattr(scale, "_POLL_SECONDS", 0.001)
+    monkeypatch.setattr(scale_cluster, "_LOOK_SECONDS", 0.001)
     with socket.socket() as head:
         head.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{head.getsockname()[1]}"
@@ -148,18 +149,18 @@ def test_a_cluster_that_comes_up_slowly_is_waited_for(monkeypatch: pytest.Monkey
             notes.append(text)
             head.listen()
 
-        scale._await_listener(address, note, threading.Event())
-        scale._await_listener(address, note, threading.Event())
+        scale_cluster._await_listener(address, note, threading.Event())
+        scale_cluster._await_listener(address, note, threading.Event())
     assert notes == [f"waiting for Ray at {address} (30 s at most)"]
 
 
 def test_where_no_cluster_is_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scale, "_JOIN_SECONDS", 0.0)
+    monkeypatch.setattr(scale_cluster, "_JOIN_SECONDS", 0.0)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
         with pytest.raises(EnvironmentFailure, match="nothing answers there"):
-            scale._await_listener(address, lambda text: None, threading.Event())
+            scale_cluster._await_listener(address, lambda text: None, threading.Event())
 
 
 def test_a_task_that_somebody_else_holds_is_asked_for_again(
