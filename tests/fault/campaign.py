@@ -186,8 +186,10 @@ class Campaign:
             self.report.problems.append(f"temporary files left: {left[:5]} ({len(left)} in all)")
 
     def close(self) -> None:
-        """Remove the folder of the temporary files."""
-        shutil.rmtree(self.temporary, ignore_errors=True)
+        """Remove the folder of the temporary files, in which Ray's last words may just arrive."""
+        deadline = time.monotonic() + GONE_SECONDS
+        while self.temporary.exists() and time.monotonic() < deadline:
+            shutil.rmtree(self.temporary, ignore_errors=True)
 
     def check_processes(self) -> None:
         """Every process that a runner started, directly or not, must end soon after it."""
