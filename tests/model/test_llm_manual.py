@@ -98,6 +98,7 @@ def test_long_lines_fill_a_page_too(monkeypatch):
     assert all(text in page for text, page in zip(shown, pages, strict=True))
 
 
+@pytest.mark.integration
 def test_edit(monkeypatch, tmp_path):
     script = tmp_path / "editor.py"
     script.write_text("import sys\nwith open(sys.argv[1], 'a') as f:\n    f.write('\\nadded')")
