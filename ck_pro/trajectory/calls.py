@@ -6,7 +6,7 @@ A session that stands in several places of a row is taken once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,12 +19,14 @@ from ck_pro.trajectory.chat import (
     hash_of,
     normal_messages,
     normal_tool_calls,
+    normal_tools,
 )
 from ck_pro.trajectory.tries import (
     DONE,
     Try,
     agent_of,
     nested_sessions,
+    passed_over,
     session_key,
     status_of,
     value_at,
@@ -44,6 +46,7 @@ class Call:
         agent_path: names from the main agent down.
         status: how the calling agent's session ended.
         healthy: no session between the try's main one and this one, itself included, failed.
+        chosen: none of them is a try of a sub-agent of which its caller took another.
         error: type of the error that the step's action ended in, "" for none.
         info: `llm_info` of the row: model, usage, cost.
     """
@@ -59,14 +62,16 @@ class Call:
     phase: str
     status: str
     healthy: bool
+    chosen: bool = True
     error: str = ""
     reasoning: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def value(self) -> float | None:
-        """What the reply was worth: the try's score, but nothing in a session that failed."""
-        score = self.attempt.score
+        """What the reply was worth: the try's score, but nothing in a session that failed; None
+        where nobody knows, as of what the caller did not take."""
+        score = self.attempt.score if self.chosen else None
         return score if score is None or self.healthy else min(score, 0.0)
 
     @property
@@ -119,7 +124,16 @@ def calls_of(attempt: Try) -> list[Call | Unusable]:
 
 def each_call(attempt: Try) -> Iterator[Call | Unusable]:
     """The same one by one; an error may come after some."""
-    return _Walk(attempt).session(attempt.session, (), True)
+    return _Walk(attempt).session(attempt.session, _Standing())
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """Where a session stands in the tree: see `Call`."""
+
+    path: tuple[str, ...] = ()
+    healthy: bool = True
+    chosen: bool = True
 
 
 class _Walk:
@@ -129,46 +143,35 @@ class _Walk:
         self.attempt = attempt
         self.seen: set[bytes] = set()
 
-    def session(
-        self, session: Mapping[str, Any], above: tuple[str, ...], healthy: bool
-    ) -> Iterator[Call | Unusable]:
+    def session(self, session: Mapping[str, Any], above: _Standing) -> Iterator[Call | Unusable]:
         key = session_key(session)
         if key in self.seen:
             return
         self.seen.add(key)
-        path = (*above, agent_of(session, len(above)))
-        if above:
-            healthy = healthy and status_of(session) == DONE
+        path = (*above.path, agent_of(session, len(above.path)))
+        healthy = above.healthy and (not above.path or status_of(session) == DONE)
+        here = _Standing(path, healthy, above.chosen)
         for n, step in enumerate(_list(session.get("steps"), "steps", path)):
-            yield from self.step(_mapping(step, f"steps[{n}]", path), n, session, path, healthy)
+            yield from self.step(_mapping(step, f"steps[{n}]", path), n, session, here)
 
     def step(
-        self,
-        step: Mapping[str, Any],
-        n: int,
-        session: Mapping[str, Any],
-        path: tuple[str, ...],
-        healthy: bool,
+        self, step: Mapping[str, Any], n: int, session: Mapping[str, Any], here: _Standing
     ) -> Iterator[Call | Unusable]:
-        action = _mapping(step.get("action") or {}, f"steps[{n}].action", path)
+        action = _mapping(step.get("action") or {}, f"steps[{n}].action", here.path)
         tools = [(str(c.get("phase", "tool")), c) for c in action.get("model_calls") or ()]
         parts = [("plan", step.get("plan") or {}), ("action", action), *tools]
         for phase, part in parts:
-            yield from self.call(part, phase, n, session, path, healthy)
+            yield from self.call(part, phase, n, session, here)
+        others = passed_over(action)
         for nested in nested_sessions(action):
-            yield from self.session(nested, path, healthy)
-        yield from self.call(step.get("end") or {}, "end", n, session, path, healthy)
+            chosen = here.chosen and session_key(nested) not in others
+            yield from self.session(nested, replace(here, chosen=chosen))
+        yield from self.call(step.get("end") or {}, "end", n, session, here)
 
     def call(
-        self,
-        part: Any,
-        phase: str,
-        n: int,
-        session: Mapping[str, Any],
-        path: tuple[str, ...],
-        healthy: bool,
+        self, part: Any, phase: str, n: int, session: Mapping[str, Any], here: _Standing
     ) -> Iterator[Call | Unusable]:
-        part = _mapping(part, f"steps[{n}].{phase}", path)
+        part = _mapping(part, f"steps[{n}].{phase}", here.path)
         if not part.get("llm_input"):
             return  # this phase made no call, or its texts were not kept
         info = part.get("llm_info")
@@ -182,19 +185,19 @@ class _Walk:
             return
         error = value_at(part, "error")
         error = error.get("error", "") if isinstance(error, Mapping) else error or ""
-        tools = value_at(info, "params.tools")
         yield Call(
             self.attempt,
             prompt,
             reply,
             images,
-            tools if isinstance(tools, list) else [],
-            path,
+            normal_tools(value_at(info, "params.tools")),
+            here.path,
             str(session.get("id", "")),
             n,
             phase,
             status_of(session),
-            healthy,
+            here.healthy,
+            here.chosen,
             error=str(error),
             reasoning=str(info.get("reasoning") or ""),
             info=info,

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ck_pro.computer import COMPUTER, COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS
 from ck_pro.exceptions import InputError
+from ck_pro.tool import function_schema
 from ck_pro.trajectory.big_json import plain
 
 Message = dict[str, Any]
@@ -30,6 +32,7 @@ _ROLES = {
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _IMAGE_PARTS = ("image_url", "image", "input_image")
 _DATA_URL = re.compile(r"data:image/([a-z0-9.+-]+);base64,", re.IGNORECASE)
+_COMPUTERS = ("computer", "computer_use_preview")
 _EXTENSIONS = {"jpeg": "jpg", "svg+xml": "svg"}
 MEDIA_TYPES = {"jpg": "image/jpeg", "png": "image/png", "gif": "image/gif", "webp": "image/webp"}
 
@@ -170,6 +173,24 @@ def normal_tool_calls(given: Any) -> list[dict[str, Any]]:
             raise MessageError("unreadable tool call")
         body = {"name": str(function["name"]), "arguments": arguments}
         out.append({"id": str(call.get("id") or f"call_{n}"), "type": "function", "function": body})
+    return out
+
+
+def normal_tools(given: Any) -> list[dict[str, Any]]:
+    """What a model was offered, as function schemas of chat completions.
+
+    A built-in computer of the Responses API becomes the function that its calls are told as; what
+    else is no function (a service's own web search) is left out: no template can show it.
+    """
+    out = []
+    for tool in given if isinstance(given, list) else ():
+        kind = tool.get("type") if isinstance(tool, Mapping) else None
+        if kind in _COMPUTERS:
+            out.append(function_schema(COMPUTER, COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS))
+        elif kind in ("function", None) and isinstance(tool, Mapping):
+            body = tool.get("function", {k: v for k, v in tool.items() if k != "type"})
+            if isinstance(body, Mapping) and body.get("name"):
+                out.append({"type": "function", "function": dict(body)})
     return out
 
 

@@ -144,6 +144,13 @@ Exit codes:
     help="Sub-sessions that failed; always kept for dpo and kto, as worth nothing.",
 )
 @click.option(
+    "--not-chosen",
+    type=_KEEP_DROP,
+    default="drop",
+    show_default=True,
+    help="Tries of a sub-agent whose caller took another one; nobody knows their worth.",
+)
+@click.option(
     "--errors", type=_KEEP_DROP, default="keep", show_default=True, help="Steps that failed."
 )
 @click.option("--duplicates", type=_KEEP_DROP, default="drop", show_default=True)

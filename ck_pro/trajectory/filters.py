@@ -160,7 +160,8 @@ def _label(where: str, line: str) -> Label:
 
 @dataclass(frozen=True)
 class FilterSettings:
-    """What to keep; the defaults keep everything but duplicates, failed sub-sessions and judges.
+    """What to keep; the defaults keep everything but duplicates, judges, and sub-sessions that
+    failed or were not chosen.
 
     Args:
         score_from: path of the score in a row.
@@ -173,6 +174,7 @@ class FilterSettings:
         judges: the runner's calls about tries (`JUDGES`); those that `phases` names are kept.
         labels, unlabelled: see `Labels`; what becomes of calls that no line names.
         failed_subs: calls of sub-sessions that failed, or are below one that failed.
+        not_chosen: calls of tries of a sub-agent whose caller took another one.
         errors: calls of steps whose action ended in an error.
         duplicates: calls of equal prompt and reply after the first.
         min_chars, max_chars: of prompt and reply together.
@@ -191,6 +193,7 @@ class FilterSettings:
     labels: Labels | None = None
     unlabelled: Literal["keep", "drop"] = "keep"
     failed_subs: Literal["keep", "drop"] = "drop"
+    not_chosen: Literal["keep", "drop"] = "drop"
     errors: Literal["keep", "drop"] = "keep"
     duplicates: Literal["keep", "drop"] = "drop"
     min_chars: int | None = None
@@ -240,6 +243,8 @@ class Filters:
         s = self.settings
         if s.failed_subs == "drop" and not call.healthy:
             return "failed sub-session"
+        if s.not_chosen == "drop" and not call.chosen:
+            return "try that was not chosen"
         if s.agents and not {call.agent_path[-1], "/".join(call.agent_path)} & set(s.agents):
             return "agent"
         if s.phases and call.phase not in s.phases:

@@ -8,13 +8,14 @@ ends; what stays in memory is where it stands there. A step is read again whenev
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, cast
 
-from ck_pro.exceptions import InputError
+from ck_pro.exceptions import OutputError
 from ck_pro.journal import LazyList
 from ck_pro.session import AgentSession
 
@@ -36,30 +37,32 @@ class Parking:
         """Put a step on the disk.
 
         Raises:
-            InputError: there is no room for it, most likely.
+            OutputError: there is no room for it, most likely.
         """
-        data = io.BytesIO()
-        pickler = pickle.Pickler(data, protocol=5)
+        body = io.BytesIO()
+        pickler = pickle.Pickler(body, protocol=5)
         pickler.persistent_id = self._keys_of  # type: ignore[method-assign]
         pickler.dump(step)
+        place = _Place(self._end, body.tell())
         try:
             if self._file is None:
-                self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the row
+                # it lives as long as the row; without a buffer, so that closing it writes nothing
+                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
                 weakref.finalize(self, self._file.close)
-            self._file.seek(self._end)
-            self._file.write(data.getbuffer())
-            self._file.flush()
+            _write(self._file.fileno(), body.getbuffer(), place.at)
         except OSError as e:
-            folder = tempfile.gettempdir()
-            raise InputError(f"cannot write a temporary file in {folder}: {e.strerror}") from None
-        place, self._end = _Place(self._end), self._end + data.tell()
+            raise OutputError(
+                f"cannot write a temporary file in {tempfile.gettempdir()}: {e.strerror}; "
+                "set TMPDIR to a folder with more room"
+            ) from None
+        self._end += place.length
         return place
 
     def get(self, place: _Place) -> dict[str, Any]:
         """A step as it was."""
         assert self._file is not None
-        self._file.seek(place.at)
-        unpickler = pickle.Unpickler(self._file)
+        body = os.pread(self._file.fileno(), place.length, place.at)
+        unpickler = pickle.Unpickler(io.BytesIO(body))
         unpickler.persistent_load = self._prompt_of  # type: ignore[method-assign]
         return cast(dict[str, Any], unpickler.load())
 
@@ -75,12 +78,19 @@ class Parking:
 
 
 class _Place:
-    """Where a step stands."""
+    """Where a step stands, in bytes."""
 
-    __slots__ = ("at",)
+    __slots__ = ("at", "length")
 
-    def __init__(self, at: int):
-        self.at = at
+    def __init__(self, at: int, length: int):
+        self.at, self.length = at, length
+
+
+def _write(fd: int, data: memoryview, at: int) -> None:
+    """Write all of it; what does not fit the disk is an `OSError`."""
+    while data:
+        done = os.pwrite(fd, data, at)
+        data, at = data[done:], at + done
 
 
 class ParkedSession(AgentSession):

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ck_pro.exceptions import OutputError
 from ck_pro.trajectory.calls import Call
 from ck_pro.trajectory.chat import Message, MessageError
 from ck_pro.trajectory.formats import Layout, Row, tagged_text
-from ck_pro.trajectory.images import OutputError
 
 INFO_FILE = "dataset_info.json"
 _FROM = {"system": "human", "user": "human", "assistant": "gpt", "tool": "observation"}
@@ -35,7 +35,7 @@ def sharegpt_rows(call: Call, layout: Layout) -> list[Row]:
     sides = [t["from"] in _MODEL for t in turns]
     if sides != [n % 2 == 1 for n in range(len(turns))] or len(turns) % 2:
         raise MessageError("turns do not alternate")
-    tools = json.dumps([t.get("function", t) for t in call.tools], ensure_ascii=False)
+    tools = json.dumps([t["function"] for t in call.tools], ensure_ascii=False)
     row: Row = {"conversations": turns, "system": system, "tools": tools if call.tools else ""}
     if layout.has_images:
         row["images"] = layout.stored(call.images)

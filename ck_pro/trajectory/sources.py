@@ -16,14 +16,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ck_pro.exceptions import InputError, JournalError
-from ck_pro.journal import EVENTS_FILE, is_journal, journal_folders, read_events
+from ck_pro.exceptions import InputError, JournalError, OutputError
+from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE, is_journal, journal_folders, read_events
 from ck_pro.session import Status, sessions_from_events
 from ck_pro.trajectory.big_json import JsonFile, NotJsonError, is_list, open_json
 from ck_pro.trajectory.parked import Parking
 
 _BOM = b"\xef\xbb\xbf"
 _ROW_EVENTS = ("task", "eval")
+_BINARY = {
+    b"\x1f\x8b": ("compressed (gzip)", "unpack it first, with gunzip"),
+    b"\x28\xb5\x2f\xfd": ("compressed (zstd)", "unpack it first, with unzstd"),
+    b"\xfd7zXZ": ("compressed (xz)", "unpack it first, with unxz"),
+    b"BZh": ("compressed (bzip2)", "unpack it first, with bunzip2"),
+    b"PK\x03\x04": ("a zip archive", "unpack it first"),
+    b"PAR1": ("Parquet", "rows are read from JSON lines only"),
+}
+"""How files begin that are given for files of rows by mistake."""
 _LARGE_LINE = 16 * 2**20
 """Bytes from which on a line is not read as a whole."""
 
@@ -73,7 +82,8 @@ def check_inputs(paths: Sequence[Path]) -> None:
     """Find out before any work whether there is something to read.
 
     Raises:
-        InputError: a path does not exist, cannot be read, or is a folder without journals.
+        InputError: a path does not exist, cannot be read, is a folder without journals, or a file
+            that is no text.
     """
     for path in paths:
         try:
@@ -83,9 +93,19 @@ def check_inputs(paths: Sequence[Path]) -> None:
                         f"{path}: no journal in it: neither {EVENTS_FILE} nor */{EVENTS_FILE}"
                     )
             else:
-                path.open("rb").close()
+                _check_file(path)
         except OSError as e:
             raise InputError(f"cannot read {path}: {e.strerror}") from None
+
+
+def _check_file(path: Path) -> None:
+    if path.name in (EVENTS_FILE, COMPRESSED_FILE):
+        raise InputError(f"{path} is a journal's file: name its folder, {path.parent}")
+    with path.open("rb") as file:
+        head = file.read(8)
+    for magic, (form, what_to_do) in _BINARY.items():
+        if head.startswith(magic):
+            raise InputError(f"{path} is {form}: {what_to_do}")
 
 
 def journals_aside(path: Path) -> int:
@@ -231,6 +251,8 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
         return Problem(str(folder), said.lstrip("/: "))
     except RecursionError:
         return Problem(str(folder), "nested too deeply")
+    except OutputError:  # it is our disk that is full, and no fault of the journal
+        raise
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         return Problem(str(folder), f"not a journal of ours: {type(e).__name__}: {e}")
     main = next(iter(sessions.values()), None)
@@ -269,7 +291,7 @@ def _references(seen: Any) -> Any:
         return [_references(s) for s in seen if not isinstance(s, str)]
     if not isinstance(seen, dict):
         return ""
-    kept = {k: seen[k] for k in ("session", "sel_cands") if k in seen}
+    kept = {k: seen[k] for k in ("session", "sel_cands", "sel_idx") if k in seen}
     if "sel_cands" in kept:
         kept["sel_cands"] = _references(kept["sel_cands"])
     return kept

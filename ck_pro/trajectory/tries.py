@@ -177,3 +177,21 @@ def _shown_sessions(seen: Any) -> Iterator[Mapping[str, Any]]:
         if isinstance(seen.get("session"), Mapping):
             yield seen["session"]
         yield from _shown_sessions(seen.get("sel_cands"))
+
+
+def passed_over(action: Mapping[str, Any]) -> set[bytes]:
+    """Keys of the sub-agents' sessions that are tries of which the caller took another one, as far
+    as the step's observation tells (`sel_cands`, `sel_idx`)."""
+    return set(_passed_over(action.get("observation")))
+
+
+def _passed_over(seen: Any) -> Iterator[bytes]:
+    if is_list(seen):
+        for entry in seen:
+            yield from _passed_over(entry)
+    elif isinstance(seen, Mapping) and is_list(seen.get("sel_cands")):
+        taken = seen.get("sel_idx")
+        for n, candidate in enumerate(seen["sel_cands"] if isinstance(taken, int) else ()):
+            session = value_at(candidate, "session")
+            if n != taken and isinstance(session, Mapping):
+                yield session_key(session)

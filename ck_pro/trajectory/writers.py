@@ -38,12 +38,17 @@ class Writer(ABC):
         OutputError: something is there already, or nothing can be written there.
     """
 
+    makes_folder = False
+    """Whether the output is a folder: no file's `--force` may remove one."""
+
     def __init__(self, path: Path, *, shard_rows: int | None = None, force: bool = False):
         self.path, self.shard_rows = path, shard_rows
         self.files: list[Path] = []
         """The files that were written, under their final names."""
         self._partial: list[Path] = []
         self._in_file = 0
+        if path.is_dir() and not self.makes_folder:
+            raise OutputError(f"{path} is a folder; name a file in it")
         self._stale = _present(path, sharded=shard_rows is not None)
         if self._stale and not force:
             raise OutputError(f"{self._stale[0]} is there already; give --force to replace it")
@@ -214,6 +219,8 @@ class ParquetWriter(Writer):
 
 class JsonFolderWriter(Writer):
     """A folder with one JSON file per row, named by its number and task."""
+
+    makes_folder = True
 
     def __init__(self, path: Path, **settings: Any):
         super().__init__(path, **settings)

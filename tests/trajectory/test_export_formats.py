@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loaders import export, probed
+from loaders import loaded as loaded_by_its_own
 from sample_runs import Samples, png, read_lines
 
-from ck_pro.trajectory.export import main
-
 pytestmark = pytest.mark.slow
-LLAMA_FACTORY = Path(__file__).with_name("llama_factory_probe.py")
 TEMPLATE = (
     "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}"
     "{% else %}{% for p in m.content %}{% if p.type == 'image' %}[image]{% else %}{{ p.text }}"
@@ -51,11 +47,6 @@ def tokenizer() -> Any:
     made = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
     made.chat_template = TEMPLATE
     return made
-
-
-def export(format_: str, output: Path, *args: Any) -> Path:
-    assert main([str(a) for a in ("-f", format_, "-o", output, *args)]) == 0
-    return output
 
 
 def loaded(path: Path, cache: Path) -> Any:
@@ -168,26 +159,6 @@ def test_parquet_has_typed_columns(samples: Samples, tmp_path: Path) -> None:
     assert [pyarrow.parquet.read_metadata(p).num_rows for p in shards] == [4, 2]
 
 
-def probed(package: str, needs: str, path: Path) -> list[dict[str, Any]]:
-    """What a trainer's own loader, in a process of its own, makes of an export."""
-    from importlib.util import find_spec
-
-    missing = [name for name in (package, *needs.split()) if find_spec(name) is None]
-    if missing:
-        pytest.skip(f"pip install --no-deps {' '.join(missing)}")
-    probe = Path(__file__).with_name(f"{package}_probe.py")
-    out = path.with_suffix(".probed")
-    done = subprocess.run(
-        [sys.executable, str(probe), str(path), str(out)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(path.parent / "hf")},
-    )
-    assert done.returncode == 0, done.stderr
-    return list(json.loads(out.read_text()))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("images", [True, False])
 def test_verl_builds_every_row(samples: Samples, tmp_path: Path, images: bool) -> None:
@@ -274,23 +245,10 @@ def test_axolotl(samples: Samples, tmp_path: Path, tokenizer: Any, images: str) 
 
 
 def test_llama_factory_converts_every_row(samples: Samples, tmp_path: Path) -> None:
-    pytest.importorskip("fsspec")
-    from importlib.util import find_spec
-
-    if find_spec("llamafactory") is None:
-        pytest.skip("pip install --no-deps llamafactory")
     (tmp_path / "dataset_info.json").write_text('{"other": {"file_name": "x"}}')
     path = export("sharegpt", tmp_path / "lf.jsonl", "-i", samples.good, samples.wrong)
     assert set(json.loads((tmp_path / "dataset_info.json").read_text())) == {"other", "lf"}
-    done = subprocess.run(
-        [sys.executable, str(LLAMA_FACTORY), str(tmp_path), "lf"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")},
-    )
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)
+    rows = loaded_by_its_own("sharegpt", path)
     assert len(rows) == len(read_lines(path)) == 9
     for row in rows:
         messages = row["_prompt"] + row["_response"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
 import subprocess
@@ -389,6 +390,10 @@ def test_unfinished_and_broken_journals(
             ["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--labels", "odd"],
             "'color' names no call",
         ),
+        (["-f", "sft", "-i", "r.gz", "-o", "o.jsonl"], "r.gz is compressed (gzip): unpack it"),
+        (["-f", "sft", "-i", "run/t/events.jsonl", "-o", "o.jsonl"], "name its folder, run/t"),
+        (["-f", "sft", "-i", "no*.jsonl", "-o", "o.jsonl"], "cannot read no*.jsonl: No such file"),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "./r.jsonl", "--force"], "is an input too"),
         (["-f", "nope", "-i", "r.jsonl", "-o", "o.jsonl"], "'nope' is not one of"),
     ],
 )
@@ -399,6 +404,9 @@ def test_what_does_not_fit_is_one_clear_line(
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "r.jsonl", foreign("t", call_row()))
     write(tmp_path / "odd", {"label": "include", "color": "red"})
+    (tmp_path / "r.gz").write_bytes(gzip.compress(b"{}"))
+    (tmp_path / "run" / "t").mkdir(parents=True)
+    (tmp_path / "run" / "t" / "events.jsonl").write_text("{}")
     (tmp_path / "empty").mkdir()
     before = sorted(tmp_path.iterdir())
     assert main(args) == 2
@@ -416,8 +424,25 @@ def test_what_is_there_stays_unless_forced(samples: Samples, tmp_path: Path) -> 
     folder.mkdir()
     (folder / "letter.txt").write_text("mine")
     export("-f", "atif", "-i", samples.plain, "-o", folder, "--force", code=4)
+    for format_ in ("sft", "ckpro"):  # no file takes the place of a folder
+        export("-f", format_, "-i", samples.plain, "-o", folder, "--force", code=4)
     assert (folder / "letter.txt").read_text() == "mine"
     export("-f", "sft", "-i", samples.plain, "-o", out / "x.jsonl", code=4)
+
+
+def test_a_full_disk_for_what_waits_is_no_fault_of_the_journal(
+    samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ck_pro.trajectory.parked.os.pwrite", full)
+    journals = samples.journals(samples.plain)
+    export("-f", "sft", "-i", journals, "-o", tmp_path / "o.jsonl", code=4)
+    said = capsys.readouterr().err
+    assert "No space left on device; set TMPDIR" in said and said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_left_of_a_failed_export(

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
+from loaders import ending, export, loaded
 from sample_runs import make_tried_agent, read_lines, run_tasks
 
 from ck_main.choosing import TryOptions
 from ck_main.runner import RunOptions
 from ck_pro.journal import journal_folders
 from ck_pro.trajectory import diff
-from ck_pro.trajectory.export import main
 from ck_pro.trajectory.job import FORMATS
 
 pytestmark = pytest.mark.integration
-LLAMA_FACTORY = Path(__file__).with_name("llama_factory_probe.py")
 MAIN = ["--agent", "ck_agent"]
 
 
@@ -41,11 +36,6 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("chosen") / "rows.jsonl"
     options = RunOptions(tries=TryOptions(tries=3, choose="vote"))
     return run_tasks(make_tried_agent(right=3), output, ["sum", "capital"], options)
-
-
-def export(format_: str, output: Path, *args: Any) -> Path:
-    assert main([str(a) for a in ("-f", format_, "-o", output, *args)]) == 0
-    return output
 
 
 def _seen(path: Path) -> list[str]:
@@ -128,60 +118,20 @@ def test_attempts_that_were_moved_aside_are_told_of(
 @pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
 def test_every_format_is_loaded_by_its_own_library(
-    until_right: Path, tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch
+    until_right: Path, tmp_path: Path, format_: str
 ) -> None:
-    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
-        monkeypatch.setenv(name, "1")
-    ending = "parquet" if format_ in ("verl", "parquet") else "jsonl"
-    path = export(format_, tmp_path / f"o.{ending}", "-i", until_right)
-    check = _CHECKS.get(format_, _with_datasets)
-    check(path, tmp_path, format_)
-
-
-def _with_datasets(path: Path, tmp_path: Path, format_: str) -> None:
-    import datasets
-
-    datasets.disable_progress_bars()
-    kind = "parquet" if path.suffix == ".parquet" else "json"
-    cache = str(tmp_path / "cache")
-    rows = datasets.load_dataset(kind, data_files=str(path), split="train", cache_dir=cache)
-    assert len(rows) > 0
-    if "try" in rows[0]["metadata"]:
-        assert {r["metadata"]["try"] for r in rows} == {0, 2}  # the second said what the first did
-    if format_ in ("sft", "dpo", "kto", "parquet"):
-        tools = pytest.importorskip("trl.data_utils", reason="pip install --no-deps trl")
-        assert all(tools.is_conversational(r) for r in rows)
-    if format_ == "verl":
-        import pandas
-
-        for row in pandas.read_parquet(path).to_dict("records"):
-            tags = sum(m["content"].count("<image>") for m in row["messages"])
-            assert tags == len(row["images"])
-
-
-def _with_llama_factory(path: Path, tmp_path: Path, format_: str) -> None:
-    pytest.importorskip("llamafactory", reason="pip install --no-deps llamafactory")
-    env = {**os.environ, "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
-    command = [sys.executable, str(LLAMA_FACTORY), str(tmp_path), "o"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)
-    assert len(rows) == len(read_lines(path)) > 0
-    assert all(r["_prompt"] and len(r["_response"]) == 1 for r in rows)
-
-
-def _with_atif(path: Path, tmp_path: Path, format_: str) -> None:
-    from atif import Trajectory
-
-    made = [Trajectory.model_validate_json(line) for line in path.read_text().splitlines()]
-    found = [(t.extra["task_id"], t.extra["try"], t.extra["reward"]) for t in made]
+    path = export(format_, tmp_path / f"o.{ending(format_)}", "-i", until_right)
+    rows = loaded(format_, path)
     tries = [(0, 0), (1, 0), (2, 1)]
-    assert found == [(name, *t) for name in ("sum", "capital") for t in tries]
-
-
-def _as_rows(path: Path, tmp_path: Path, format_: str) -> None:
-    again = export("ckpro", tmp_path / "again.jsonl", "-i", path)
-    assert len(read_lines(path)) == 6 and _seen(again) == _seen(path)
-
-
-_CHECKS = {"sharegpt": _with_llama_factory, "atif": _with_atif, "ckpro": _as_rows}
+    if format_ == "atif":
+        found = [(t.extra["task_id"], t.extra["try"], t.extra["reward"]) for t in rows]
+        assert found == [(name, *t) for name in ("sum", "capital") for t in tries]
+    elif format_ == "ckpro":
+        assert len(rows) == 6
+    elif format_ == "sharegpt":
+        assert len(rows) == len(read_lines(path)) > 0
+        assert all(r["_prompt"] and len(r["_response"]) == 1 for r in rows)
+    elif format_ in ("sft", "kto", "parquet"):
+        assert {r["metadata"]["try"] for r in rows} == {0, 2}  # the second said what the first did
+    else:
+        assert rows
