@@ -51,22 +51,25 @@ class Engine:
             if self._browser is not None:
                 self.crashes += 1
                 log.warning("chromium is gone: starting it anew")
+            # Whoever finds out now that the old one is of no use says nothing of the new one.
+            self._browser = self._probe = None
             if self._broken:
                 await self._stop_playwright()
                 self._broken = False
             try:
-                self._browser = await self._launch()
+                browser = await self._launch()
             except (Error, OSError):
                 # The library's own helper process may have died with it: begin from scratch.
                 await self._stop_playwright()
                 try:
-                    self._browser = await self._launch()
+                    browser = await self._launch()
                 except (Error, OSError) as error:
                     reason = str(error).splitlines()[0]
                     raise Unavailable(f"Chromium does not start: {reason}") from None
-            self._browser.on("disconnected", self._on_lost)
-            self._probe = await self._browser.new_browser_cdp_session()
-            return self._browser
+            browser.on("disconnected", self._on_lost)
+            self._probe = await browser.new_browser_cdp_session()
+            self._browser = browser
+            return browser
 
     async def _launch(self) -> Browser:
         if self._playwright is None:
@@ -103,14 +106,20 @@ class Engine:
         browser = self._browser
         if browser is None or self._probe is None or asked not in (None, browser):
             return False
+        if self._broken:
+            return False
         try:
             await asyncio.wait_for(self._probe.send("Browser.getVersion"), 10)
         except (Error, asyncio.TimeoutError):
-            if self._browser is browser:
-                self._broken = True
-            self._on_lost(browser)
+            self.give_up(browser)
             return False
         return True
+
+    def give_up(self, browser: Browser) -> None:
+        """A Chromium is of no more use, whatever it answers: `browser` starts another."""
+        if self._browser is browser:
+            self._broken = True
+        self._on_lost(browser)
 
     async def stop(self) -> None:
         """End Chromium and the library's helper process for good."""

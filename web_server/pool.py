@@ -22,6 +22,7 @@ from web_server.policy import Policy
 from web_server.session import Session
 from web_server.slots import Slots
 from web_server.spare import Spare
+from web_server.view import one_line
 
 log = logging.getLogger("web_server")
 
@@ -148,7 +149,7 @@ class Pool:
         assert self._folder is not None
         options = self.options
         session = Session(
-            request, options.policy, self._folder.path, options.max_download, self.engine.alive
+            request, options.policy, self._folder.path, options.max_download, self.engine
         )
         try:
             try:
@@ -180,7 +181,11 @@ class Pool:
         if lease is None or lease.closing:
             if self._ending:
                 raise stopping()
-            raise NotFound("no such browser: it was closed or its lease ended; call /getBrowser")
+            asked = one_line(browser_id)[:8]
+            raise NotFound(
+                f"browserId: no such browser as '{asked}...': it was closed or its lease ended; "
+                "call /getBrowser"
+            )
         return lease
 
     def closed_meanwhile(self) -> NotFound | Unavailable:

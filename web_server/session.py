@@ -6,13 +6,13 @@ import asyncio
 import secrets
 import shutil
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from playwright.async_api import Browser, Error, Page
 
 from web_server.contract import GetBrowser
 from web_server.downloads import Downloads
+from web_server.engine import Engine
 from web_server.errors import BadRequest, NotFound
 from web_server.news import News
 from web_server.page import Tab
@@ -22,6 +22,7 @@ from web_server.session_context import PAGE_SECONDS, SessionContext
 from web_server.storage import Storage, session_storage_script
 from web_server.surface import Surface
 from web_server.uploads import Uploads
+from web_server.view import one_line
 
 MAX_TABS = 20
 
@@ -37,7 +38,7 @@ class Session:
         policy: what its pages may reach.
         folder: where folders of sessions are made.
         max_download: the largest download in bytes.
-        alive: tells whether a Chromium is the present one and answers.
+        engine: starts and watches the Chromium that it lives in.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Session:
         policy: Policy,
         folder: Path,
         max_download: int,
-        alive: Callable[[Browser | None], Awaitable[bool]],
+        engine: Engine,
     ) -> None:
         self.id = secrets.token_hex(16)
         self.follows_tabs = request.tabs
@@ -71,7 +72,7 @@ class Session:
             self.downloads,
             self,
             secrets.token_hex(8),
-            alive,
+            engine,
         )
 
     @property
@@ -187,7 +188,8 @@ class Session:
         wanted = page_id.strip() or self.current
         if wanted not in self.tabs:
             known = ", ".join(self.tabs) or "none: call /openPage first"
-            raise NotFound(f"no page '{wanted}' in this browser (open pages: {known})")
+            asked = one_line(wanted)[:40]
+            raise NotFound(f"pageId: no page '{asked}' in this browser (open pages: {known})")
         self.current = wanted
         return self.tabs[wanted]
 

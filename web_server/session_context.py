@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
 
 from playwright.async_api import Browser, BrowserContext, Error, Page
 
 from web_server.contract import GetBrowser, Viewport
 from web_server.downloads import Downloads
+from web_server.engine import Engine
 from web_server.errors import BadRequest
 from web_server.observe import Observer
 from web_server.proxy import FilterProxy
@@ -16,8 +17,13 @@ from web_server.settle_world import timers_script
 from web_server.storage import Storage
 from web_server.surface import Host, Surface
 
+log = logging.getLogger("web_server")
+
 PAGE_SECONDS = 30.0
 """How long a new page, or whatever sets no limit of its own, may take."""
+
+NEW_PAGE_SECONDS = 20.0
+"""How long Chromium may take to make a page, twice, until it is given up."""
 
 
 class SessionContext:
@@ -30,7 +36,7 @@ class SessionContext:
         downloads: what its pages download.
         host: the session.
         token: the secret under which `timers.js` answers in its pages.
-        alive: tells whether a Chromium is the present one and answers.
+        engine: starts and watches the Chromium that it lives in.
 
     Attributes:
         context: the browser library's context; None before the first one.
@@ -47,7 +53,7 @@ class SessionContext:
         downloads: Downloads,
         host: Host,
         token: str,
-        alive: Callable[[Browser | None], Awaitable[bool]],
+        engine: Engine,
     ) -> None:
         viewport = wanted.viewport or Viewport()
         self.viewport = (viewport.width, viewport.height)
@@ -58,7 +64,7 @@ class SessionContext:
         self._downloads = downloads
         self._host = host
         self._token = token
-        self._alive = alive
+        self._engine = engine
         self.context: BrowserContext | None = None
         self.browser: Browser | None = None
         self.spare: Surface | None = None
@@ -66,7 +72,7 @@ class SessionContext:
 
     async def alive(self) -> bool:
         """Whether the Chromium that it lives in answers."""
-        return await self._alive(self.browser)
+        return await self._engine.alive(self.browser)
 
     async def open(self, browser: Browser) -> None:
         """Make the context: at the start, and again when Chromium was replaced.
@@ -105,17 +111,31 @@ class SessionContext:
                 storage_state=self._storage.state(),  # type: ignore[arg-type]
             )
         except (Error, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            if not self._storage.given or not await self._alive(browser):
+            if not self._storage.given or not await self._engine.alive(browser):
                 raise
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise BadRequest(f"storageState cannot be used: {reason}") from None
 
     async def _first_surface(self, browser: Browser, context: BrowserContext) -> None:
         """Make a page ahead of its use: its context's DevTools id is told only by a page."""
-        self.spare = Surface(await context.new_page(), self._token, self._host)
+        page = await self._new_page(browser, context)
+        self.spare = Surface(page, self._token, self._host)
         await self.spare.attach()
         target = await self.spare.activity.cdp.send("Target.getTargetInfo")
         await self._downloads.attach(browser, target["targetInfo"]["browserContextId"])
+
+    async def _new_page(self, browser: Browser, context: BrowserContext) -> Page:
+        """Make a page; a Chromium that answers all else and makes none is given up.
+
+        It is so when the process from which it starts its renderers has died.
+        """
+        for _ in range(2):
+            try:
+                return await asyncio.wait_for(context.new_page(), NEW_PAGE_SECONDS)
+            except asyncio.TimeoutError:
+                log.warning("chromium made no page within %g s", NEW_PAGE_SECONDS)
+        self._engine.give_up(browser)
+        raise Error("Chromium makes no pages any more")
 
     async def new_surface(self) -> Surface:
         """A page that shows nothing yet."""
@@ -131,8 +151,9 @@ class SessionContext:
             return await self._make_surface()
 
     async def _make_surface(self) -> Surface:
-        assert self.context is not None
-        surface = Surface(await self.context.new_page(), self._token, self._host)
+        assert self.context is not None and self.browser is not None
+        page = await self._new_page(self.browser, self.context)
+        surface = Surface(page, self._token, self._host)
         await surface.attach()
         return surface
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from playwright.async_api import BrowserContext, Page
 from server_client import Client
-from server_process import Process
+from server_process import Process, serving
 from server_site import PAGES, Site
 
 pytestmark = pytest.mark.browser
@@ -40,6 +43,34 @@ def test_what_a_page_downloads_by_itself_is_not_downloaded_again(
         client.act("click", "link 'Get'")
         client.act("click", "button 'Make'")
         assert len(client.view["downloaded_file_path"]) == 4
+
+
+def test_a_chromium_that_makes_no_pages_any_more_is_replaced(
+    server_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(server_site, max_browsers=2) as server, _client(server, server_site) as client:
+        client.open("/storage")
+        client.act("click", "button 'Save'")
+        client.tree()  # what a crash would lose is noted after the reply before
+        stuck = server._pool.engine._browser
+        make = BrowserContext.new_page
+
+        async def new_page(context: BrowserContext) -> Page:
+            if context.browser is stuck:
+                raise asyncio.TimeoutError
+            return await make(context)
+
+        monkeypatch.setattr(BrowserContext, "new_page", new_page)
+        assert "Second page" in client.open("/two")
+        assert server._pool.engine._browser is not stuck and server._pool.engine.crashes == 1
+        client.page = "0"
+        assert "local kept session too c=1" in client.act("wait", timeout=50)
+        with _client(server, server_site) as other:
+            assert "Home" in other.open("/")
+
+
+def _client(server: Any, site: Site) -> Client:
+    return Client(server.url, site.url)
 
 
 def _content(client: Client, path: str) -> bytes:
