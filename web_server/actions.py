@@ -68,6 +68,8 @@ def action_of(request: PerformAction) -> tuple[str, Action]:
     name = request.actionName.strip().lower().replace("-", "_")
     if name not in ACTIONS:
         known = ", ".join(ACTION_NAMES)
+        if not name:
+            raise BadRequest(f"actionName is missing: use one of {known}")
         asked = one_line(request.actionName)[:40]
         raise BadRequest(f"unknown actionName '{asked}'; known: {known}")
     return name, ACTIONS[name]

@@ -42,7 +42,7 @@ async def drag(doing: Doing) -> str:
     source = await hands.reach(doing.surface, request.targetId)
     start = (source.x, source.y)
     if request.toId.strip():
-        goal = await hands.find(doing.surface, request.toId)
+        goal = await hands.find(doing.surface, request.toId, "toId")
         if not goal.in_viewport:
             raise Conflict(f"[{goal.id}] {hands.describe(goal)} is out of view: scroll first")
         end, where = await _beyond_middle(source, goal), f"to {hands.describe(goal)}"
@@ -51,6 +51,8 @@ async def drag(doing: Doing) -> str:
         start = await _grip(source)
         end, where = (start[0] + dx, start[1] + dy), f"by ({dx:g}, {dy:g})"
         doing.within_view(*end)
+    elif request.x is None and request.y is None:
+        raise BadRequest("drag needs toId, or x and y, or deltaX and deltaY")
     else:
         end = doing.point()
         where = f"to ({end[0]:g}, {end[1]:g})"

@@ -29,7 +29,8 @@ async def scroll(doing: Doing) -> str:
     direction = doing.request.actionValue.strip().lower() or "down"
     if direction not in _DIRECTIONS and direction not in _ENDS:
         known = ", ".join([*_DIRECTIONS, *_ENDS])
-        raise BadRequest(f"scroll goes {known}; not '{one_line(direction)[:40]}'")
+        asked = one_line(direction)[:40]
+        raise BadRequest(f"actionValue of scroll must be one of {known}; not '{asked}'")
     if doing.request.targetId.strip():
         return await scroll_in(doing)
     if direction in _ENDS:
@@ -183,7 +184,7 @@ async def find(doing: Doing) -> str:
     """List the lines of the page that hold a text."""
     text = doing.request.text or doing.request.actionValue
     if not text.strip():
-        raise BadRequest("find needs a text")
+        raise BadRequest("find needs the words to look for, as text")
     found = await find_lines(doing.surface, text, 30)
     if not found:
         return f"'{one_line(text)[:80]}' is not on the page"
@@ -195,6 +196,9 @@ async def answer_dialog(doing: Doing) -> str:
     """Say how the next dialog is to be answered."""
     value = doing.request.actionValue.strip().lower() or "accept"
     if value not in ("accept", "dismiss"):
-        raise BadRequest("answer_dialog takes accept or dismiss as actionValue, and text")
+        raise BadRequest(
+            "actionValue of answer_dialog must be accept or dismiss (text is for a prompt), not "
+            f"'{one_line(value)[:40]}'"
+        )
     doing.session.news.next_answer = (value == "accept", doing.request.text or None)
     return f"the next dialog will be {value}ed"

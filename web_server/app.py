@@ -16,6 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from web_server import metrics
 from web_server.errors import (
+    BadRequest,
     Forbidden,
     ServerError,
     Unauthorized,
@@ -107,7 +108,9 @@ def _handle_errors(app: Flask) -> None:
     @app.errorhandler(ServerError)
     def expected(error: ServerError) -> Response:
         more = {"observation": error.observation} if error.observation is not None else {}
-        response = answer(error.status, error.message, more)
+        hint = g.hint() if isinstance(error, BadRequest) and "hint" in g else ""
+        message = f"{error.message} ({hint})" if hint else error.message
+        response = answer(error.status, message, more)
         if error.retry_after is not None:
             response.headers["Retry-After"] = str(error.retry_after)
         return response

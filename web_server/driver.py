@@ -55,7 +55,7 @@ class Driver:
     async def open_page(self, browser_id: str, url: str, options: ObserveOptions | None) -> Any:
         """A new page at `url`: its id, and what it looks like if `options` are given."""
         if not url.strip():
-            raise BadRequest("openPage needs url")
+            raise BadRequest("url is missing: openPage needs the address to open")
         async with self._keeper.session(browser_id) as session:
             try:
                 tab = await session.open_tab(url)
@@ -70,7 +70,7 @@ class Driver:
     ) -> Any:
         """Navigate a page: what happened, and what it looks like if `options` are given."""
         if not url.strip():
-            raise BadRequest("gotoUrl needs targetUrl")
+            raise BadRequest("targetUrl is missing: gotoUrl needs the address to go to")
         async with self._keeper.session(browser_id) as session:
             tab = session.tab(page_id)
             await self._keeper.ensure(session, tab)

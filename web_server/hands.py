@@ -25,18 +25,26 @@ def element_number(element_id: str) -> str:
     return element_id.strip().strip("[]").removesuffix(".0")
 
 
-async def find(surface: Surface, element_id: str) -> Target:
+async def find(surface: Surface, element_id: str, field: str = "targetId") -> Target:
     """The element of that id.
+
+    Args:
+        surface: the page that it is on.
+        element_id: as the client wrote it.
+        field: where the client wrote it.
 
     Raises:
         BadRequest: it is not a number.
         NotFound: no such element was shown, or it is gone.
     """
     text = element_number(element_id)
+    if not text:
+        raise BadRequest(f"{field} is missing: give the number that stands before the element")
     if not text.isdecimal():
-        raise BadRequest(f"targetId must be an element's number, not '{one_line(element_id)[:40]}'")
+        asked = one_line(element_id)[:40]
+        raise BadRequest(f"{field} must be the number that stands before an element, not '{asked}'")
     if len(text) > 15:
-        raise NotFound(f"no element [{text[:15]}...] on this page")
+        raise NotFound(f"{field}: there is no element [{text[:15]}...] on the page")
     try:
         return await surface.observer.resolve(int(text))
     except ElementGone as gone:

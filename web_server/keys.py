@@ -66,7 +66,7 @@ def modifiers(keys: list[str]) -> list[str]:
     for name in names:
         if name not in ("Control", "Shift", "Alt", "Meta"):
             raise BadRequest(
-                f"'{one_line(name)[:40]}' is no modifier: use Control, Shift, Alt, Meta"
+                f"keys: '{one_line(name)[:40]}' is no modifier: use Control, Shift, Alt, Meta"
             )
     return names
 
@@ -86,7 +86,9 @@ def chord(text: str) -> str:
     parts = text.strip().split("+")
     if parts[-1] == "" and len(parts) > 1:
         if parts[-2] != "":
-            raise BadRequest(f"'{one_line(text)[:40]}' ends where a key should follow")
+            raise BadRequest(
+                f"keys: '{one_line(text)[:40]}' ends where a key should follow, as in Control+a"
+            )
         parts = [*parts[:-2], "+"]
     return "+".join(key_name(part) for part in parts)
 
@@ -101,5 +103,8 @@ async def press(surface: Surface, keys: str) -> None:
         await surface.page.keyboard.press(chord(keys))
     except Error as error:
         if "Unknown key" in error.message:
-            raise BadRequest(f"there is no key '{one_line(keys)[:40]}'") from None
+            asked = one_line(keys)[:40]
+            raise BadRequest(
+                f"keys: there is no key '{asked}': use names such as Enter, ArrowDown, Control+a"
+            ) from None
         raise

@@ -34,11 +34,15 @@ async def read_page(surface: Surface, part: str) -> str:
     """
     number = part.strip() or "1"
     if not number.isdecimal() or len(number) > 9:
-        raise BadRequest(f"read takes the number of a part, not '{one_line(part)[:40]}'")
+        raise BadRequest(
+            f"actionValue of read must be the number of a part, not '{one_line(part)[:40]}'"
+        )
     html = await surface.observer.readable()
     parts = split_parts(await asyncio.to_thread(to_markdown, html))
     if not 1 <= int(number) <= len(parts):
-        raise BadRequest(f"the page has {len(parts)} parts; there is no part {number}")
+        raise BadRequest(
+            f"actionValue of read must be the number of a part, 1 to {len(parts)}, not {number}"
+        )
     return f"Part {number} of {len(parts)}\n\n{parts[int(number) - 1]}"
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import base64
-import json
 import logging
 import os
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from flask import Flask, Response, g, jsonify, request
 from playwright.async_api import Error
-from pydantic import ValidationError
 
 from web_server import contract, metrics
 from web_server.driver import Driver
 from web_server.errors import BadRequest, NotFound, ServerError, Unavailable
 from web_server.loop import LoopThread
 from web_server.memory import TreeMemory
+from web_server.parsing import ignored, parse
 from web_server.pool import Pool
 from web_server.surface import PageHung, PageLost
 
@@ -36,29 +36,12 @@ W = TypeVar("W", bound=contract.Wire)
 Route = Callable[[], Response]
 
 
-def parse(model: type[W]) -> W:
-    """The request's body as a wire type.
-
-    Raises:
-        BadRequest: it is not JSON, not an object, or a field has the wrong type.
-    """
+def _parse(model: type[W]) -> W:
+    """The request's body; what it holds beside that is kept for a hint, should it fail."""
     raw = request.get_data()
-    try:
-        body = json.loads(raw) if raw.strip() else {}
-    except (ValueError, RecursionError):
-        raise BadRequest("the body is not JSON") from None
-    if body is None:
-        body = {}
-    if not isinstance(body, dict):
-        raise BadRequest("the body must be a JSON object")
-    try:
-        return model.model_validate(body)
-    except RecursionError:
-        raise BadRequest("the body is nested too deeply") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise BadRequest(f"{where}: {first['msg']}") from None
+    wanted = parse(model, raw)
+    g.hint = partial(ignored, model, raw)
+    return wanted
 
 
 class Routes:
@@ -101,7 +84,7 @@ class Routes:
             raise Unavailable(f"the browser was lost meanwhile: {_LOST}", retry_after=1) from error
 
     def get_browser(self) -> Response:
-        wanted = parse(contract.GetBrowser)
+        wanted = _parse(contract.GetBrowser)
         hung_up = request.environ.get("waitress.client_disconnected", lambda: False)
         seconds = self._pool.options.queue_seconds + _QUEUE_EXTRA_SECONDS
         lease = self._run(self._pool.lease(wanted, hung_up), seconds)
@@ -114,12 +97,12 @@ class Routes:
         )
 
     def close_browser(self) -> Response:
-        wanted = parse(contract.BrowserRequest)
+        wanted = _parse(contract.BrowserRequest)
         self._run(self._pool.release(_browser_id(wanted)))
         return jsonify({"message": "browser closed"})
 
     def renew_browser(self) -> Response:
-        wanted = parse(contract.RenewBrowser)
+        wanted = _parse(contract.RenewBrowser)
 
         async def renew() -> float:
             return self._pool.renew(_browser_id(wanted), wanted.leaseSeconds).expires_at
@@ -127,50 +110,50 @@ class Routes:
         return jsonify({"browserId": wanted.browserId, "expiresAt": self._run(renew())})
 
     def open_page(self) -> Response:
-        wanted = parse(contract.OpenPage)
+        wanted = _parse(contract.OpenPage)
         options = wanted if wanted.observe else None
         work = self._driver.open_page(_browser_id(wanted), wanted.url, options)
         page_id, view = self._run(work)
         return _reply({"browserId": wanted.browserId, "pageId": page_id}, view)
 
     def goto_url(self) -> Response:
-        wanted = parse(contract.GotoUrl)
+        wanted = _parse(contract.GotoUrl)
         options = wanted if wanted.observe else None
         work = self._driver.goto(_browser_id(wanted), wanted.pageId, wanted.targetUrl, options)
         message, view = self._run(work)
         return _reply({"message": message}, view)
 
     def observe(self) -> Response:
-        wanted = parse(contract.GetAccessibilityTree)
+        wanted = _parse(contract.GetAccessibilityTree)
         return jsonify(self._run(self._driver.observe(_browser_id(wanted), wanted.pageId, wanted)))
 
     def perform(self) -> Response:
-        wanted = parse(contract.PerformAction)
+        wanted = _parse(contract.PerformAction)
         _browser_id(wanted)
         g.action = wanted.actionName[:40]
         message, view = self._run(self._driver.act(wanted), 2 * REQUEST_SECONDS)
         return _reply({"message": message}, view)
 
     def take_screenshot(self) -> Response:
-        wanted = parse(contract.PageRequest)
+        wanted = _parse(contract.PageRequest)
         image = self._run(self._driver.full_page(_browser_id(wanted), wanted.pageId))
         return Response(image, mimetype="image/png")
 
     def load_screenshot(self) -> Response:
-        wanted = parse(contract.RoundRequest)
+        wanted = _parse(contract.RoundRequest)
         work = self._driver.stored_image(_browser_id(wanted), wanted.pageId, wanted.currentRound)
         image = self._run(work)
         kind = "image/png" if image.startswith(b"\x89PNG") else "image/jpeg"
         return Response(image, mimetype=kind)
 
     def html_content(self) -> Response:
-        wanted = parse(contract.RoundRequest)
+        wanted = _parse(contract.RoundRequest)
         work = self._driver.html(_browser_id(wanted), wanted.pageId, wanted.currentRound)
         html, url = self._run(work)
         return jsonify({"html": html, "url": url})
 
     def get_file(self) -> Response:
-        wanted = parse(contract.GetFile)
+        wanted = _parse(contract.GetFile)
 
         async def find() -> Path:
             return self._driver.file(wanted.filename)

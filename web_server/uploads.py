@@ -14,6 +14,7 @@ from pathlib import Path
 from web_server.contract import UploadFile
 from web_server.downloads import Downloads
 from web_server.errors import BadRequest, NotFound, TooLarge
+from web_server.view import one_line
 
 MAX_BYTES = 500_000_000
 """So much may all uploads of one session take: a page may read its files at any later time."""
@@ -58,9 +59,10 @@ class Uploads:
     def _download(self, wire_path: str) -> Path:
         path = self._downloads.find(wire_path)
         if path is None:
+            asked = one_line(wire_path)[:60]
             raise NotFound(
-                "files are sent as {name, mimeType, buffer (base64)}, or named by a path of "
-                "downloaded_file_path; no other path is read"
+                f"files: '{asked}' is none of downloaded_file_path, and no other path is read: "
+                "send {name, buffer} with the content as base64"
             )
         return path
 
@@ -68,7 +70,7 @@ class Uploads:
         size = len(file.buffer) * 3 // 4
         if self._taken + size > self._max_bytes:
             raise TooLarge(
-                f"the uploads of one browser may take {self._max_bytes:,} bytes together: "
+                f"files: the uploads of one browser may take {self._max_bytes:,} bytes together: "
                 f"'{file.name[:80]}' is one too many"
             )
         # A folder for each file: several may have the same name.
@@ -84,7 +86,9 @@ class Uploads:
         except ValueError:  # binascii's own, and characters beyond ASCII
             self._taken -= size
             path.unlink()
-            raise BadRequest(f"the buffer of file '{file.name[:80]}' is not base64") from None
+            raise BadRequest(
+                f"files: the buffer of '{one_line(file.name)[:60]}' is not base64"
+            ) from None
         return path
 
 

@@ -43,9 +43,9 @@ def mapping(value: Any) -> Any:
         try:
             return json.loads(value)
         except ValueError as error:
-            raise ValueError(f"a JSON object is wanted, this is not JSON: {error}") from error
+            raise ValueError(f"a JSON object is wanted ({error})") from error
         except RecursionError:
-            raise ValueError("a JSON object is wanted, this is nested too deeply") from None
+            raise ValueError("a JSON object is wanted that is not nested so deeply") from None
     return value or None
 
 
