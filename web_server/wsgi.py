@@ -16,8 +16,8 @@ MAX_BODY = 100_000_000
 """Bytes that a request may have; what is more is told by 413 before it is read."""
 _READ_BYTES = 256 * 1024
 _UNSENT_BYTES = 1_000_000_000
-"""Of an answer that its caller does not read so much may be kept (on disk) without keeping the
-thread that made it, too. Larger ones than the largest download does not exist."""
+"""So much of an answer that its caller does not read is kept, on disk, instead of the thread that
+made it: more than any answer has."""
 _SPARE_CONNECTIONS = 200
 _HINTS = {
     413: f"the request is too large: {MAX_BODY:,} bytes at most",

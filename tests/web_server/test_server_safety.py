@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from server_client import Client
 from server_site import until
 
+from web_server import driver, keeper
 from web_server.contract import ACTION_NAMES, PerformAction
 
 pytestmark = pytest.mark.browser
@@ -36,9 +37,14 @@ def test_alerts_for_ever_end(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_a_script_that_never_ends_is_stopped(client: Client) -> None:
+def test_a_script_that_never_ends_is_stopped(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client.open("/busy")
-    assert "ran too long" in client.act("click", "button 'Loop'")
+    with monkeypatch.context() as shorter:
+        shorter.setattr(driver, "ACTION_SECONDS", 3.0)
+        shorter.setattr(keeper, "SETTLE_SECONDS", 3.0)
+        assert "ran too long" in client.act("click", "button 'Loop'")
     assert "Second page" in client.go("/two")
 
 
