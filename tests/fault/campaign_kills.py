@@ -83,6 +83,8 @@ _IS: dict[str, Callable[[str], bool]] = {
     "janitor": lambda command: "ck-web-janitor" in command,
     "chromium": lambda command: "--user-data-dir" in command and "--type=" not in command,
     "renderer": lambda command: "--type=renderer" in command,
+    # what Chromium forks its renderers from: without it no page can be made (with `--only`)
+    "nursery": lambda command: "--type=zygote" in command and "--no-zygote" not in command,
     "helper": lambda command: "--type=" in command and "--type=renderer" not in command,
 }
 
