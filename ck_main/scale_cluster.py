@@ -111,7 +111,7 @@ def _await_listener(address: str, note: Callable[[str], None], stop: threading.E
     told = False
     while not stop.is_set():
         try:
-            socket.create_connection((host, int(port)), _JOIN_SECONDS).close()
+            socket.create_connection((host.strip("[]"), int(port)), _JOIN_SECONDS).close()
             return
         except (OSError, OverflowError) as e:
             if time.monotonic() > deadline:
