@@ -37,6 +37,8 @@ if PROFILE == "quick" and hasattr(providers, "_get_local_constants"):
 
 
 if PROFILE == "quick":
+    # there is little garbage in some seconds, and the end of the session collects it
+    gc.set_threshold(100_000, 50, 100)
     NUMBERS = itertools.count()
 
     @pytest.fixture
