@@ -22,9 +22,9 @@ from ck_main.checks import check_services, model_settings, probe_services
 from ck_main.command import run_command, split_ids
 from ck_main.demo_site import DemoSite
 from ck_main.job import Job, run_job, survey
-from ck_main.rows import OutputError, check_output, folder_of, what_to_do
+from ck_main.rows import check_output, folder_of, what_to_do
 from ck_main.runner import ExitCode, RunOptions
-from ck_pro.exceptions import InputError
+from ck_pro.exceptions import InputError, OutputError
 from ck_pro.settings import merge_settings, read_config
 
 DEMO = Path(__file__).resolve().parent.parent / "data" / "demo"

@@ -28,7 +28,7 @@ from ck_main.display import (
 from ck_main.logs import LOG_NAME, logging_to
 from ck_main.metrics import MetricsServer
 from ck_main.rerun import Rerun, supersede
-from ck_main.rows import TASK_EVENT, Outcome, OutputError, RowFile
+from ck_main.rows import TASK_EVENT, Outcome, RowFile
 from ck_main.runner import ExitCode, RunOptions, TaskRunner
 from ck_main.scale import RayRunner
 from ck_main.signals import StopSignals
@@ -40,6 +40,7 @@ from ck_pro.exceptions import (
     EnvironmentFailure,
     JournalError,
     ModelError,
+    OutputError,
     TaskFileError,
 )
 from ck_pro.journal import Journal

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ck_main.output_files import (
-    OutputError,
     check_output,
     folder_of,
     superseded_path,
@@ -32,13 +31,13 @@ from ck_main.row import (
     task_facts,
     tokens_of,
 )
+from ck_pro.exceptions import OutputError
 
 __all__ = [
     "EVAL_EVENT",
     "TASK_EVENT",
     "WRITTEN_EVENT",
     "Outcome",
-    "OutputError",
     "RowFile",
     "build_row",
     "check_output",

@@ -22,11 +22,11 @@ from ck_main.dataset import Task
 from ck_main.earlier import Earlier
 from ck_main.faults import may_be_outage, passing_fault, person_gone
 from ck_main.limits import RunBudget, TaskBudget
-from ck_main.rows import Outcome, OutputError, RowFile, tries_path, what_to_do
+from ck_main.rows import Outcome, RowFile, tries_path, what_to_do
 from ck_main.run_options import ExitCode, RunOptions
 from ck_main.task_folder import attempts_in, claimed
 from ck_main.tries import TaskTries
-from ck_pro.exceptions import CKError, JournalError
+from ck_pro.exceptions import CKError, JournalError, OutputError
 from ck_pro.model import Budget
 from ck_pro.session import Status
 

@@ -18,11 +18,11 @@ from ck_main.checks import is_idle, probe_services
 from ck_main.dataset import Task
 from ck_main.limits import RunLimits
 from ck_main.logs import LOG_NAME, logging_to
-from ck_main.rows import Outcome, OutputError, RowFile, folder_of, tries_path
+from ck_main.rows import Outcome, RowFile, folder_of, tries_path
 from ck_main.run_options import RunOptions
 from ck_main.runner import TaskRunner
 from ck_pro.config import KwargsInitializable, parts_of
-from ck_pro.exceptions import BrowserServerError, CKError
+from ck_pro.exceptions import BrowserServerError, CKError, OutputError
 from ck_web.config import WebEnvConfig
 from ck_web.sandbox import BrowserServer, ServerOptions, acquire_server
 

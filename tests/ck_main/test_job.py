@@ -16,7 +16,6 @@ from rich.console import Console
 from ck_main.checks import asks_a_person, check_services, model_settings, service_url
 from ck_main.job import Job, exit_code_of, run_job
 from ck_main.logs import LOG_NAME, logging_to, write_crash
-from ck_main.rows import OutputError
 from ck_main.runner import ExitCode
 from ck_main.signals import StopSignals
 from ck_pro.agent_settings import ExecutorSettings
@@ -26,6 +25,7 @@ from ck_pro.exceptions import (
     ConfigError,
     JournalError,
     ModelUnavailable,
+    OutputError,
     ReplayError,
     TaskFileError,
 )

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_main.rows import (
-    OutputError,
     RowFile,
     build_row,
     count_steps,
@@ -23,6 +22,7 @@ from ck_main.rows import (
     superseded_path,
     task_facts,
 )
+from ck_pro.exceptions import OutputError
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Budget
 from ck_pro.session import AgentSession
@@ -94,7 +94,8 @@ import resource, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from test_rows import make_row
-from ck_main.rows import OutputError, RowFile
+from ck_main.rows import RowFile
+from ck_pro.exceptions import OutputError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 rows = RowFile(Path(sys.argv[1]))
 rows.append(make_row("a"))

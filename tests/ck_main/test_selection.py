@@ -14,9 +14,10 @@ from test_main import run
 
 from ck_main.job import Job
 from ck_main.limits import RunLimits
-from ck_main.rows import OutputError, RowFile
+from ck_main.rows import RowFile
 from ck_main.run_options import ExitCode, RunOptions
 from ck_main.task_folder import claimed
+from ck_pro.exceptions import OutputError
 from ck_pro.session import StopReason
 
 pytestmark = pytest.mark.integration

@@ -14,7 +14,7 @@ import pytest
 from ck_main import scale, scale_cluster, scale_node
 from ck_main.dataset import Task
 from ck_main.limits import RunLimits
-from ck_main.rows import OutputError, RowFile, tries_path
+from ck_main.rows import RowFile, tries_path
 from ck_main.run_options import RunOptions
 from ck_main.scale import RayRunner
 from ck_main.scale_cluster import check_ray
@@ -34,6 +34,7 @@ from ck_pro.exceptions import (
     ConfigError,
     EnvironmentFailure,
     LimitReached,
+    OutputError,
 )
 
 
