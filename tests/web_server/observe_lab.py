@@ -18,6 +18,11 @@ from web_server.observe import Observed, Observer
 T = TypeVar("T")
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # a page that is left does not wait for what it asked for
+
+
 class Site:
     """Pages by path, on two loopback ports: two origins of one site, and other sites by name."""
 
@@ -37,7 +42,7 @@ class Site:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        self._servers = [ThreadingHTTPServer(("127.0.0.1", 0), Handler) for _ in range(2)]
+        self._servers = [_Server(("127.0.0.1", 0), Handler) for _ in range(2)]
         self._threads = [threading.Thread(target=s.serve_forever) for s in self._servers]
         for thread in self._threads:
             thread.start()

@@ -120,12 +120,6 @@ def test_callers_queue_in_order_and_closing_does_not_wait(
     assert got == [0, 1, 2, 3]
 
 
-def test_a_caller_who_hung_up_takes_no_slot(process: Process, server_site: Site) -> None:
-    with Client(process.url, server_site.url), pytest.raises(requests.Timeout):
-        requests.post(f"{process.url}/getBrowser", json={}, timeout=1)
-    assert until(lambda: requests.get(f"{process.url}/status", timeout=60).json()["free"] == 1)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_running(number: signal.Signals, server_site: Site) -> None:
     with Process(site=server_site) as running:
