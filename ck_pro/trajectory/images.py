@@ -21,7 +21,6 @@ class ImageFolder:
         self._prefix = "../" if inside else ""
         self.written = 0
         """Images that this export put there; equal ones and those of earlier exports are not."""
-        self._known: set[str] = set()
 
     def put(self, image: Image) -> str:
         """Store an image; returns its path relative to the file that names it.
@@ -32,17 +31,14 @@ class ImageFolder:
         """
         check_image(image)
         name = image.name
-        if name not in self._known:
-            self._write(name, image.data)
-            self._known.add(name)
+        self._write(self.path / name, image.data)
         return f"{self._prefix}{self.path.name}/{name}"
 
-    def _write(self, name: str, data: bytes) -> None:
-        target = self.path / name
-        partial = self.path / f".{name}.partial"
+    def _write(self, target: Path, data: bytes) -> None:
+        partial = target.with_name(f".{target.name}.partial")
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            if not target.exists():
+            if not target.exists():  # asked of the disk: there may be too many to remember
+                self.path.mkdir(parents=True, exist_ok=True)
                 partial.write_bytes(data)
                 partial.replace(target)
                 self.written += 1
