@@ -63,7 +63,7 @@ def test_a_big_run(
         import pyarrow.parquet
 
         assert pyarrow.parquet.read_metadata(out).num_rows == calls
-    elif format_ not in ("dpo", "kto"):
+    elif format_ not in ("dpo", "kto", "sharegpt"):  # those take some of the calls
         assert lines_of(out) == (TASKS if format_ in RUN_FORMATS else calls)
     if format_ == "ckpro":
         assert out.stat().st_size == big_rows.stat().st_size
