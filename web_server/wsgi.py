@@ -80,7 +80,10 @@ class Listener:
         self._server.run()
 
     def close(self) -> None:
-        """Stop listening, and end the threads that answer."""
+        """Stop listening, and end the connections and the threads that answer."""
+        for each in self.connections:
+            # `run` goes on for as long as there are any, even idle ones that callers keep open.
+            each.close_when_flushed = True
         self._server.close()
         self._server.task_dispatcher.shutdown(cancel_pending=True, timeout=5)
 

@@ -176,13 +176,14 @@ def test_what_takes_too_long_at_the_end_is_told_so(
         client.__enter__()
         client.open("/")
         body = {"browserId": client.browser, "actionName": "wait_for", "timeout": 60_000}
-        urls = [f"{ending.url}/{route}" for route in ("performAction", "performAction")]
-        working = [callers.submit(requests.post, url, json=body, timeout=120) for url in urls]
+        url = f"{ending.url}/performAction"
+        working = [callers.submit(requests.post, url, json=body, timeout=120) for _ in range(2)]
         assert until(ending._pool.leases[client.browser].session.lock.locked)
+        assert until(lambda: ending._requests.at_work == 2)
         ending.finish()
+        assert not ending._wsgi.sending
         late = client.post("openPage", browserId=client.browser, url="http://x.example/")
         for reply in [*(each.result(60) for each in working), late]:
             assert reply.status_code == 503 and "is stopping" in reply.json()["error"]
             assert int(reply.headers["Retry-After"]) > 0
-        assert not ending._wsgi.sending
         client.http.close()

@@ -107,7 +107,7 @@ async def _crash(session: Session) -> None:
     page = session._context.spare
     assert page is not None
     crashing = asyncio.ensure_future(page.activity.cdp.send("Page.crash"))
-    await asyncio.wait({crashing, asyncio.ensure_future(page._lost.wait())}, timeout=30)
+    await asyncio.wait_for(page._lost.wait(), 30)  # what crashes gives no answer
     crashing.cancel()
     await asyncio.gather(crashing, return_exceptions=True)
 
