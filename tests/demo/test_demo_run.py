@@ -132,6 +132,7 @@ class Faulty:
         return self._answer(call)
 
 
+@pytest.mark.long
 def test_the_same_answers_from_a_real_endpoint_with_faults(tmp_path: Path) -> None:
     script = Faulty(DEMO / "replies.jsonl")
     with FakeChatServer(script) as server, DemoSite() as site:

@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 
 from ck_pro.trajectory.export import main
+from ck_pro.trajectory.job import FORMATS
 
+LIGHT_AND_LONG = [
+    format_
+    if format_ in ("atif", "ckpro", "dpo", "parquet")
+    else pytest.param(format_, marks=pytest.mark.long)
+    for format_ in FORMATS
+]
+"""Parameters for tests of what is in the exports; that each loads at all is a test of its own."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 
 

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 from computer_runs import FORMS, write_runs
-from loaders import ending, export, loaded
+from loaders import LIGHT_AND_LONG, ending, export, loaded
 from sample_runs import png, read_lines
-
-from ck_pro.trajectory.job import FORMATS
 
 pytestmark = pytest.mark.integration
 SCREENS = {png(101), png(102), png(103)}
@@ -27,7 +25,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", LIGHT_AND_LONG)
 def test_every_format_is_loaded_by_its_own_library(
     runs: dict[str, list[Path]], tmp_path: Path, format_: str
 ) -> None:

@@ -9,14 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from loaders import ending, export, loaded
+from loaders import LIGHT_AND_LONG, ending, export, loaded
 from sample_runs import make_tried_agent, read_lines, run_tasks
 
 from ck_main.choosing import TryOptions
 from ck_main.runner import RunOptions
 from ck_pro.journal import journal_folders
 from ck_pro.trajectory import diff
-from ck_pro.trajectory.job import FORMATS
 
 pytestmark = pytest.mark.integration
 MAIN = ["--agent", "ck_agent"]
@@ -116,7 +115,7 @@ def test_attempts_that_were_moved_aside_are_told_of(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", LIGHT_AND_LONG)
 def test_every_format_is_loaded_by_its_own_library(
     until_right: Path, tmp_path: Path, format_: str
 ) -> None:

@@ -244,7 +244,7 @@ def test_frames_that_leave_while_they_are_walked(lab: Lab) -> None:
         d.innerHTML = n++ % 2 ? '' : '<iframe src="http://127.0.0.1:{lab.site.other_port}/f">'
         + '</iframe><iframe srcdoc="<b>x</b>"></iframe>' }}, 5)</script>""",
     )
-    for _ in range(15):
+    for _ in range(6):
         assert "button 'stays'" in bare(lab.look().yaml_body)
 
 

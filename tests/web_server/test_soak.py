@@ -65,7 +65,7 @@ def _at_rest(server: Any, before: Counter[str]) -> bool:
     return server._pool.spare.session is not None and not _alive(server) - before
 
 
-_NOISE = 20_000  # bytes a session: less than the source of any script that goes with one
+_NOISE = 40_000  # bytes a session: half of the sources of the scripts that go with one
 
 
 async def _tasks() -> int:
