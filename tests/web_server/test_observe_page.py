@@ -143,13 +143,15 @@ def test_a_long_text_is_shown_in_the_pieces_that_are_in_view(lab: Lab) -> None:
 
 def test_focus_title_url_scroll_and_viewport(lab: Lab) -> None:
     lab.show("<title>A\ttitle</title><input aria-label=A><p style='height: 3000px'>x")
-    lab.run(lab.page.evaluate("document.querySelector('input').focus(); scrollTo(0, 100)"))
+    lab.run(lab.page.evaluate("document.querySelector('input').focus()"))
+    assert re.fullmatch(r"\[\d+\] textbox 'A'", lab.look().focused)
+    lab.run(lab.page.evaluate("scrollTo(0, 100)"))
     seen = lab.look()
     assert seen.title == "A title" and seen.url == lab.page.url
     assert seen.viewport == {"width": 1280, "height": 720}
     assert seen.scroll["above"] == 100 and seen.scroll["below"] > 2000
     assert f"'{100} px above, {seen.scroll['below']} px below'" in seen.yaml_body
-    assert re.fullmatch(r"\[\d+\] textbox 'A'", seen.focused)
+    assert seen.focused == ""  # it is out of view
 
 
 # -- views ---------------------------------------------------------------------------------------
