@@ -14,7 +14,6 @@ os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.internal.conjecture import providers
 
 # `quick` is for the unit tests, run at every save; the whole suite (`make test`) takes `full`
 settings.register_profile(
@@ -29,12 +28,6 @@ settings.register_profile("full", parent=settings.get_profile("quick"), max_exam
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
 PROFILE = os.environ.get("CK_TEST_PROFILE", "quick")
 settings.load_profile(PROFILE)
-if PROFILE == "quick" and hasattr(providers, "_get_local_constants"):
-    # The constants of all our sources take a tenth of the time, and make what a test draws depend
-    # on the modules that are loaded; with few examples they find nothing.
-    NO_CONSTANTS = providers.Constants()
-    providers._get_local_constants = lambda: NO_CONSTANTS
-
 
 if PROFILE == "quick":
     # there is little garbage in some seconds, and the end of the session collects it

@@ -147,6 +147,7 @@ class Downloads:
         self._last_begun = time.monotonic()
         self._begun.set()
         if self.restoring and self._sources[guid] in self._complete:
+            self._forget(guid)
             self._cancel_soon(guid)
             return
         self._active[guid] = name
@@ -196,7 +197,6 @@ class Downloads:
         self._cancel_soon(guid)
 
     def _cancel_soon(self, guid: str) -> None:
-        self._sources.pop(guid, None)
         task = asyncio.ensure_future(self._cancel_in_browser(guid))
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)

@@ -104,9 +104,7 @@ class Engine:
             asked: which Chromium; the present one by default. One that was replaced is not alive.
         """
         browser = self._browser
-        if browser is None or self._probe is None or asked not in (None, browser):
-            return False
-        if self._broken:
+        if browser is None or self._probe is None or self._broken or asked not in (None, browser):
             return False
         try:
             await asyncio.wait_for(self._probe.send("Browser.getVersion"), 10)

@@ -71,9 +71,7 @@ class Keeper:
             browser: Browser | None = None
             try:
                 browser = await self.pool.engine.browser()
-                if session.browser is not browser:
-                    await session.rebuild(browser)
-                    await self._settle_restored(session)
+                await self._bring_over(session, browser)
                 return
             except Error:
                 # This one may have died too, which shows only when it is asked.
@@ -87,10 +85,7 @@ class Keeper:
                 raise PageLost
             try:
                 browser = await self.pool.engine.browser()
-                if session.browser is not browser:
-                    await session.rebuild(browser)
-                    await self._settle_restored(session)
-                elif tab.surface.lost:
+                if not await self._bring_over(session, browser) and tab.surface.lost:
                     await session.revive(tab, "the page crashed")
                     await self.settle(session, tab)
                 return
@@ -99,15 +94,21 @@ class Keeper:
                 if attempt == 2 or await self.pool.engine.alive(session.browser):
                     raise
 
-    async def _settle_restored(self, session: Session) -> None:
-        """Let the page that is shown come back to rest before anything is done to it."""
+    async def _bring_over(self, session: Session, browser: Browser) -> bool:
+        """Rebuild a session in this Chromium, if it lives in another; whether it did.
+
+        The page that is shown comes back to rest before anything is done to it.
+        """
+        if session.browser is browser:
+            return False
+        await session.rebuild(browser)
         tab = session.tabs.get(session.current)
-        if tab is None:
-            return
-        try:
-            await self.settle(session, tab)
-        except (PageLost, PageHung):
-            pass  # whoever needs the page finds that out, and recovers it
+        if tab is not None:
+            try:
+                await self.settle(session, tab)
+            except (PageLost, PageHung):
+                pass  # whoever needs the page finds that out, and recovers it
+        return True
 
     async def recover(self, session: Session, tab: Tab, problem: Exception) -> None:
         """After a crash or a hang: make the tab usable again, and tell of it."""
