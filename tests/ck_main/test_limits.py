@@ -80,9 +80,9 @@ def test_time_that_is_over_leaves_the_task_in_progress(tmp_path: Path) -> None:
         return StopReason.CANCELLED
 
     bench, clock = Bench(tmp_path, behaviour), Clock()
-    bench.runner.budget = RunBudget(RunLimits(max_seconds=0.5), clock)
+    bench.runner.budget = RunBudget(RunLimits(max_seconds=0.05), clock)
     assert bench.run(*ABC) == [] and bench.watching.begun == ["a"]
-    assert "--run-max-seconds is 0.5" in (bench.runner.limit or "")
+    assert "--run-max-seconds is 0.05" in (bench.runner.limit or "")
 
 
 def test_a_real_agent_stays_in_progress(tmp_path: Path) -> None:
