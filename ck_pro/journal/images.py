@@ -62,9 +62,9 @@ class ImageWriter:
             found = _DATA_URL.fullmatch(value) if value.startswith("data:image/") else None
             if found is None:
                 return value
-            content = base64.b64decode(found[2])
-            if base64.b64encode(content).decode() != found[2]:
-                return value  # would not read back as the same text
+            content = _decoded(found[2])
+            if content is None:
+                return value
             return f"{BLOB}{self.put(content, found[1])}"
         if isinstance(value, dict):
             return {k: self.taken_out(v) for k, v in value.items()}
@@ -94,6 +94,16 @@ class ImageWriter:
             raise
         if self._sync:
             sync_folder(path.parent)
+
+
+def _decoded(text: str) -> bytes | None:
+    """The bytes that a text stands for; None if they would not read back as the same text, as
+    those of a data URL that somebody cut off."""
+    try:
+        content = base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return content if base64.b64encode(content).decode() == text else None
 
 
 class ImageReader:

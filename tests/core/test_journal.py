@@ -176,6 +176,16 @@ def test_text_that_looks_like_an_image(tmp_path: Path) -> None:
     assert _read(tmp_path) == [event, call]
 
 
+@pytest.mark.parametrize("rest", ["abcde", "abc", "é", "iVBORw0K...", "iVBORw0KGgo=\n", "=="])
+def test_an_image_that_was_cut_off_is_a_text(tmp_path: Path, rest: str) -> None:
+    text = f"data:image/png;base64,{rest}"
+    with Journal(tmp_path) as journal:
+        event = journal.append("observation", sid="s", data={"observation": text})
+        call = journal.append("model_call", sid="s", data={"messages": [{"content": text}]})
+    assert _read(tmp_path) == [event, call]
+    assert not (tmp_path / "blobs").exists()
+
+
 def test_a_listener_is_told_what_was_stored(tmp_path: Path) -> None:
     heard: list[dict[str, Any]] = []
     with Journal(tmp_path, secrets=["hush"], listener=heard.append) as journal:
