@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 from ck_pro.exceptions import TaskFileError
 
@@ -36,6 +36,11 @@ def read_items(path: Path) -> Iterator[tuple[int, Any]]:
         TaskFileError: the file cannot be opened or read.
     """
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # opening a pipe would wait
+            raise TaskFileError(
+                f"cannot read the task file {path}: it is a pipe or a device, and a task file is "
+                "read more than once; write the tasks into a file"
+            )
         with path.open("rb") as file:
             if file.read(len(_BOM)) != _BOM:
                 file.seek(0)
@@ -47,7 +52,11 @@ def read_items(path: Path) -> Iterator[tuple[int, Any]]:
             if spread:
                 yield 1, UnusableItem("", "is one object over several lines; write one per line")
                 return
-            yield from _list_items(file.read()) if listed else _line_items(file)
+            if listed:
+                yield from _list_items(file.read())
+                return
+        with path.open(encoding="latin-1") as lines:  # a character a byte; any line ends
+            yield from _line_items(lines)
     except OSError as e:
         raise TaskFileError(f"cannot read the task file {path}: {e.strerror}") from None
 
@@ -76,13 +85,13 @@ def _is_spread_out(file: BinaryIO) -> bool:
     return not file.read(1) and isinstance(_decoded(line + rest), dict)
 
 
-def _line_items(file: BinaryIO) -> Iterator[tuple[int, Any]]:
+def _line_items(lines: TextIO) -> Iterator[tuple[int, Any]]:
     number = 0
-    while line := file.readline(MAX_LINE_BYTES + 2):
+    while line := lines.readline(MAX_LINE_BYTES + 2):
         number += 1
-        if len(line.rstrip(b"\r\n")) > MAX_LINE_BYTES:
-            while line and not line.endswith(b"\n"):
-                line = file.readline(MAX_LINE_BYTES)
+        if len(line.rstrip("\n")) > MAX_LINE_BYTES:
+            while line and not line.endswith("\n"):
+                line = lines.readline(MAX_LINE_BYTES)
             yield (
                 number,
                 UnusableItem(
@@ -91,8 +100,8 @@ def _line_items(file: BinaryIO) -> Iterator[tuple[int, Any]]:
                     "and name that in 'file_name'",
                 ),
             )
-        elif line.strip():
-            yield number, _decoded(line.rstrip())
+        elif content := line.encode("latin-1").removeprefix(_BOM).rstrip():
+            yield number, _decoded(content)  # files that were joined have such marks inside
 
 
 def _decoded(line: bytes) -> Any:

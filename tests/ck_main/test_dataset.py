@@ -1,6 +1,7 @@
 """Task files: what is read, and the one line that each fault gives."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,15 @@ def test_a_list_of_answers_is_written_as_text(tmp_path: Path) -> None:
 def test_bom_crlf_and_blank_lines_do_not_matter(tmp_path: Path) -> None:
     content = b'\xef\xbb\xbf{"question": "a"}\r\n\r\n  \n{"question": "b"}'
     assert [t.id for t in read(tmp_path, content)] == ["task0000", "task0001"]
+
+
+def test_old_line_ends_and_marks_inside_a_file_that_was_joined_do_not_matter(
+    tmp_path: Path,
+) -> None:
+    content = b'{"question": "a"}\r\r{"question": "\xc3\xa0"}\r\xef\xbb\xbf{"question": "c"}\r'
+    assert [t.question for t in read(tmp_path, content)] == ["a", "\xe0", "c"]
+    *_, bad = read(tmp_path, content + b"  x\r")
+    assert str(bad).endswith(", line 5: is not JSON: Expecting value at column 3; correct the line")
 
 
 @pytest.mark.parametrize(
@@ -180,6 +190,12 @@ def test_a_file_that_cannot_be_read_is_one_error(tmp_path: Path) -> None:
     for path in (tmp_path / "none.jsonl", tmp_path):
         with pytest.raises(TaskFileError, match="cannot read the task file"):
             list(read_tasks(path))
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TaskFileError, match="write the tasks into a file"):
+        list(read_tasks(tmp_path / "pipe"))
 
 
 def test_ids_make_folder_names_that_never_meet(tmp_path: Path) -> None:
