@@ -16,7 +16,9 @@ from ck_pro.trajectory.calls import Call
 from ck_pro.trajectory.chat import text_of
 from ck_pro.trajectory.tries import Try, session_key, value_at
 
-_CONDITION = re.compile(r"\s*([\w.\-]+)\s*(==|!=|>=|<=|>|<|!~|~)\s*(.*?)\s*", re.DOTALL)
+_CONDITION = re.compile(
+    r"\s*([\w.\-]+(?: [\w.\-]+)*)\s*(==|!=|>=|<=|>|<|!~|~)\s*(.*?)\s*", re.DOTALL
+)
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": lambda a, b: bool(a == b),
     "!=": lambda a, b: bool(a != b),
@@ -124,7 +126,7 @@ class Labels:
             InputError: it cannot be read, or a line of it is no label.
         """
         try:
-            lines = path.read_text("utf-8-sig").splitlines()
+            lines = path.read_text("utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as e:
             said = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
             raise InputError(f"cannot read the labels {path}: {said}") from None

@@ -17,8 +17,10 @@ from ck_pro.journal import journal_folders, read_events
 from ck_pro.trajectory.commands import ExitCode, require_folder, run_command
 from ck_pro.trajectory.otlp import JsonEmitter, traces_data
 from ck_pro.trajectory.span_maker import SpanMaker
+from ck_pro.trajectory.writers import require_no_device
 
 _BATCH = 2000
+_SPANS = b'{"resourceSpans"'
 _SECONDS = 30
 EPILOG = """
 \b
@@ -86,7 +88,7 @@ def cli(
                 _send(endpoint, traces_data(spans[start : start + _BATCH], service), pairs)
     else:
         _write(output, (json.dumps(traces_data(spans, service)) for spans in traces))
-    if output is not None or endpoint is not None:
+    if str(output or "-") != "-" or endpoint is not None:
         click.echo(f"{traces.count} spans: {output or endpoint}")
     return ExitCode.LINES if traces.problems else ExitCode.DONE
 
@@ -147,10 +149,12 @@ def _send(endpoint: str, data: dict[str, Any], headers: dict[str, str]) -> None:
 
 
 def _write(output: Path | None, lines: Iterable[str]) -> None:
-    if output is None:
+    if output is None or str(output) == "-":
         for line in lines:
             click.echo(line)
         return
+    require_no_device(output)
+    _require_spans(output)
     partial = output.with_name(f".{output.name}.partial")
     try:
         with partial.open("w", encoding="utf-8") as file:
@@ -161,6 +165,23 @@ def _write(output: Path | None, lines: Iterable[str]) -> None:
     finally:
         with suppress(OSError):
             partial.unlink()
+
+
+def _require_spans(path: Path) -> None:
+    """Return if nothing is there, or spans: the same runs give the same again.
+
+    Raises:
+        OutputError: it is something else, which is not to be lost.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_SPANS))
+    except FileNotFoundError:
+        return
+    except OSError as e:
+        raise OutputError(f"cannot write {path}: {e.strerror}") from None
+    if head not in (b"", _SPANS):
+        raise OutputError(f"{path} is there already, and holds no spans; name another file")
 
 
 def main(args: Sequence[str] | None = None) -> int:

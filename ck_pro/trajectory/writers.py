@@ -49,6 +49,7 @@ class Writer(ABC):
         self._in_file = 0
         if path.is_dir() and not self.makes_folder:
             raise OutputError(f"{path} is a folder; name a file in it")
+        require_no_device(path)
         self._stale = _present(path, sharded=shard_rows is not None)
         if self._stale and not force:
             raise OutputError(f"{self._stale[0]} is there already; give --force to replace it")
@@ -123,6 +124,19 @@ class Writer(ABC):
     @abstractmethod
     def _close(self) -> None:
         """Complete the open file, if there is one."""
+
+
+def require_no_device(path: Path) -> None:
+    """Return if an output can get its name when it is complete.
+
+    Raises:
+        OutputError: it is standard output, a pipe or a device, whose place a file would take.
+    """
+    if str(path) == "-" or (path.exists() and not (path.is_file() or path.is_dir())):
+        raise OutputError(
+            f"{path}: the output gets its name when it is complete, so it cannot be standard "
+            "output, a pipe or a device; name a file"
+        )
 
 
 def _discard(path: Path) -> None:
@@ -236,7 +250,7 @@ class JsonFolderWriter(Writer):
 
     def _write(self, row: Any, task_id: str) -> None:
         assert self._folder is not None
-        task = re.sub(r"[^\w.-]+", "_", task_id)[:80]
+        task = re.sub(r"[^\w.-]+", "_", task_id)[:60]  # of 4 bytes each, at most
         name = f"{self._count:05d}-{task or 'task'}.json"
         try:
             with (self._folder / name).open("wb") as file:

@@ -105,6 +105,7 @@ def test_conditions_hold_or_not_for_any_row(text: str, value: Any) -> None:
         ('a~"k": 1', {"a": {"k": 1}}, True),
         ("a!~x", {"a": "xyz"}, False),
         ("a ~ b c", {"a": "ab cd"}, True),
+        ("a.Final answer >= 3", {"a": {"Final answer": "4"}}, True),
     ],
 )
 def test_conditions(condition: str, row: dict[str, Any], holds: bool) -> None:

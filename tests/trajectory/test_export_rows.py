@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -270,6 +271,7 @@ def test_labels_of_steps(samples: Samples, tmp_path: Path) -> None:
         tmp_path / "labels.jsonl",
         {"label": "exclude", "id": "capital"},
         {"label": "include", "id": "capital", "agent_path": "ck_agent", "step": 1},
+        {"label": "exclude", "id": "another\u2028line"},
     )
     args = ("-i", samples.plain, "--labels", labels)
     rows = sft(tmp_path / "o.jsonl", *args)
@@ -428,6 +430,23 @@ def test_what_is_there_stays_unless_forced(samples: Samples, tmp_path: Path) -> 
         export("-f", format_, "-i", samples.plain, "-o", folder, "--force", code=4)
     assert (folder / "letter.txt").read_text() == "mine"
     export("-f", "sft", "-i", samples.plain, "-o", out / "x.jsonl", code=4)
+
+
+def test_no_pipe_or_device_is_replaced_by_a_file(
+    samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    for output in ("pipe", "-"):
+        for format_ in ("sft", "atif"):
+            export("-f", format_, "-i", samples.plain, "-o", output, "--force", code=4)
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"] and Path("pipe").is_fifo()
+
+
+def test_a_long_id_names_a_file_of_its_own(samples: Samples, tmp_path: Path) -> None:
+    row = {**read_lines(samples.plain)[0], "id": "\U00020000" * 200}
+    export("-f", "atif", "-i", write(tmp_path / "r.jsonl", row), "-o", tmp_path / "o")
+    assert len(list((tmp_path / "o").iterdir())) == 1
 
 
 def test_a_full_disk_for_what_waits_is_no_fault_of_the_journal(

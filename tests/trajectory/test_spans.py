@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -199,7 +200,9 @@ def test_a_file_of_traces(
     scopes = [t["resourceSpans"][0]["scopeSpans"][0] for t in traces]
     assert [len(s["spans"]) for s in scopes] == [14, 4]
     assert capsys.readouterr().out == f"18 spans: {out}\n"
-    assert spans.main([run]) == 0
+    assert spans.main([run, "-o", str(out)]) == 0  # spans may take the place of spans
+    capsys.readouterr()
+    assert spans.main([run, "-o", "-"]) == 0
     assert capsys.readouterr().out == out.read_text()
     assert {p.name for p in tmp_path.iterdir()} == {"spans.jsonl"}
 
@@ -214,6 +217,8 @@ def test_a_file_of_traces(
         (["run", "--endpoint", "nonsense"], 4),
         (["run", "-o", "no/such/folder"], 4),
         (["run", "broken", "-o", "out"], 3),
+        (["run", "-o", "rows.jsonl"], 4),
+        (["run", "-o", "pipe"], 4),
     ],
 )
 def test_what_cannot_be_done(
@@ -229,10 +234,13 @@ def test_what_cannot_be_done(
     Path("broken").mkdir()
     (Path("broken") / EVENTS_FILE).write_text('{"kind": "session", "data": {}}\n')
     (tmp_path / "empty").mkdir()
+    os.mkfifo("pipe")
+    Path("rows.jsonl").write_text('{"id": "sum"}\n')
     if args == ["."]:
         args = ["empty"]
     assert spans.main(args) == code
     assert len(capsys.readouterr().err.splitlines()) == 1
+    assert Path("pipe").is_fifo() and Path("rows.jsonl").read_text() == '{"id": "sum"}\n'
 
 
 # --- with OpenTelemetry itself ---------------------------------------------------------------
