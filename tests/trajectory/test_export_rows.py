@@ -271,8 +271,9 @@ def test_labels_of_steps(samples: Samples, tmp_path: Path) -> None:
         tmp_path / "labels.jsonl",
         {"label": "exclude", "id": "capital"},
         {"label": "include", "id": "capital", "agent_path": "ck_agent", "step": 1},
-        {"label": "exclude", "id": "another\u2028line"},
     )
+    with labels.open("a", encoding="utf-8") as file:
+        file.write('{"label": "exclude", "id": "no\u2028line ends here"}\n')
     args = ("-i", samples.plain, "--labels", labels)
     rows = sft(tmp_path / "o.jsonl", *args)
     assert set(facts(rows, "task_id", "step")) == {("sum", 0), ("capital", 1), ("sum", 1)}
