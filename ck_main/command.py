@@ -28,6 +28,7 @@ from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.journal import is_journal
 from ck_pro.person import TerminalPerson
+from ck_pro.trajectory.streams import steady_streams
 
 __all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
 _OF_FILES = (
@@ -169,8 +170,15 @@ def refuse(options: Mapping[str, Any]) -> None:
 
 
 def split_ids(text: str | None) -> tuple[str, ...]:
-    """Comma-separated ids as a tuple."""
-    return tuple(i.strip() for i in (text or "").split(",") if i.strip())
+    """Comma-separated ids as a tuple; empty for None, which means all.
+
+    Raises:
+        click.UsageError: the text names none, as that of an empty shell variable.
+    """
+    ids = tuple(i.strip() for i in (text or "").split(",") if i.strip())
+    if text is not None and not ids:
+        raise click.UsageError("--ids names no task; leave it out to have all")
+    return ids
 
 
 def run_command(command: click.Command, args: Sequence[str] | None = None) -> int:
@@ -179,6 +187,16 @@ def run_command(command: click.Command, args: Sequence[str] | None = None) -> in
     Returns:
         The exit code, see `ExitCode`.
     """
+    with steady_streams() as out:
+        code = _run(command, args)
+        out.flush()
+        if out.failure is not None:
+            click.echo(f"error: cannot write to standard output: {out.failure}", err=True)
+            return code or ExitCode.OUTPUT
+        return code
+
+
+def _run(command: click.Command, args: Sequence[str] | None) -> int:
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # of an entry point, see there
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -20,6 +20,8 @@ def check_output(path: Path) -> None:
     Raises:
         OutputError: it cannot; the message says why, and what to do.
     """
+    if str(path) == "-":
+        raise OutputError("--output -: rows go into a file, with folders beside it; name one")
     blocked = next((p for p in path.parents if p.exists() and not p.is_dir()), None)
     if blocked is not None:
         raise OutputError(f"--output {path}: {blocked} is a file, not a folder; name another")

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from ck_pro.exceptions import CKError, InputError, OutputError
+from ck_pro.trajectory.streams import steady_streams
 
 WORK_FOLDER = "work"
 """Where, in a task's folder, its agents' code works."""
@@ -56,6 +57,16 @@ def run_command(command: click.Command, args: Sequence[str] | None, name: str) -
         args: of the command line; None takes those of the process.
         name: for the file that gets the traceback of an error of ours.
     """
+    with steady_streams() as out:
+        code = _run(command, args, name)
+        out.flush()
+        if out.failure is not None:
+            _failed(f"cannot write to standard output: {out.failure}", ExitCode.OUTPUT)
+            return code or ExitCode.OUTPUT
+        return code
+
+
+def _run(command: click.Command, args: Sequence[str] | None, name: str) -> int:
     try:
         code = command.main(args, standalone_mode=False)
         return int(code) if isinstance(code, int) else 0
@@ -69,8 +80,6 @@ def run_command(command: click.Command, args: Sequence[str] | None, name: str) -
         return _failed(str(e), ExitCode.INTERNAL)
     except (KeyboardInterrupt, click.Abort):
         return _failed("stopped; nothing was written", ExitCode.STOPPED)
-    except BrokenPipeError:  # who reads our output has seen enough
-        return ExitCode.OUTPUT
     except Exception as e:  # noqa: BLE001 - the process's outermost boundary
         with tempfile.NamedTemporaryFile(
             "w", prefix=f"ck-{name}-", suffix=".log", delete=False

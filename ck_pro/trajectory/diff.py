@@ -194,6 +194,8 @@ def _tries(
 def cli(a: Path, b: Path, ids: str | None, exact: bool, lines: int, as_json: bool) -> ExitCode:
     """Show where the runs A and B part: agent, step, phase, and the first difference there."""
     wanted = [i.strip() for i in (ids or "").split(",") if i.strip()]
+    if ids is not None and not wanted:
+        raise InputError("--ids names no task; leave it out to compare all")
     out = Console(highlight=False, soft_wrap=True)
 
     def tell(task_id: str, number: int, difference: Difference | None) -> None:

@@ -152,6 +152,8 @@ def _write(output: Path | None, lines: Iterable[str]) -> None:
     if output is None or str(output) == "-":
         for line in lines:
             click.echo(line)
+            if getattr(sys.stdout, "lost", None) is not None:
+                return  # nobody reads the rest
         return
     require_no_device(output)
     _require_spans(output)

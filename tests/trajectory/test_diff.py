@@ -151,6 +151,7 @@ def test_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (parted["task_id"], parted["step"], parted["what"]) == ("y", 1, "reply")
     assert diff.main([*args, "--ids", "x"]) == 0
     assert diff.main([*args, "--ids", "v"]) == 2
+    assert diff.main([*args, "--ids", ""]) == 2
 
 
 def test_earlier_tries_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

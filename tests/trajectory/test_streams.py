@@ -1,0 +1,74 @@
+"""Commands whose output nobody reads, or nothing takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sample_runs import Samples
+
+from ck_pro.trajectory import diff
+from ck_pro.trajectory.streams import SteadyStream
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")
+
+
+@pytest.fixture
+def broken() -> Iterator[SteadyStream]:
+    """A pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as file:
+        yield SteadyStream(file)
+
+
+def test_a_reader_that_has_gone_is_no_failure(broken: SteadyStream) -> None:
+    for _ in range(3):
+        assert broken.write("x" * 100_000) == 100_000
+        broken.flush()
+    assert isinstance(broken.lost, BrokenPipeError) and broken.failure is None
+    assert broken.writable()  # and all else that a stream has
+
+
+@needs_full
+def test_a_full_disk_is_one() -> None:
+    with FULL.open("w") as file:
+        stream = SteadyStream(file)
+        stream.write("x")
+        assert stream.failure is None  # as yet
+        stream.flush()
+        stream.write("y")
+        assert stream.failure == "No space left on device"
+
+
+def test_a_command_does_not_mind_who_reads(
+    samples: Samples, monkeypatch: pytest.MonkeyPatch, broken: SteadyStream
+) -> None:
+    same = [str(samples.plain), str(samples.plain)]
+    monkeypatch.setattr(sys, "stdout", broken._stream)
+    assert diff.main(same) == 0
+    assert diff.main([str(samples.plain), str(samples.good)]) == 1
+
+
+@needs_full
+def test_a_command_whose_output_finds_no_room_says_so(
+    samples: Samples, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FULL.open("w") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        assert diff.main([str(samples.plain), str(samples.plain)]) == 4
+        monkeypatch.undo()
+    said = capsys.readouterr().err
+    assert said == "error: cannot write to standard output: No space left on device\n"
+
+
+@pytest.mark.integration
+def test_streams_that_were_closed(samples: Samples) -> None:
+    command = f"{sys.executable} -m ck_pro.trajectory.diff {samples.plain} {samples.plain}"
+    done = subprocess.run(["sh", "-c", f"{command} <&- >&- 2>&-"], check=False, timeout=60)
+    assert done.returncode == 0
