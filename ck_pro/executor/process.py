@@ -42,6 +42,10 @@ class WorkerGone(Exception):
         self.why = why
 
 
+def _too_slow() -> ExecutorError:
+    return ExecutorError(f"a worker for code did not start in {_START_SECONDS:g} s")
+
+
 class LostAtStart(ExecutorError):
     """A worker was killed from outside before it was ready: another may live."""
 
@@ -112,12 +116,14 @@ class WorkerProcess:
             while message is None:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise ExecutorError(f"a worker for code did not start in {_START_SECONDS:g} s")
+                    raise _too_slow()
                 messages, output = self.receive(left)
                 said += output
                 message = messages[0] if messages else None
-            while self._why is None and not self._lines:
-                self._read_control(block=True)
+            while self._why is None and not self._lines:  # it first looks what the workdir holds
+                self._read_control(max(0.001, deadline - time.monotonic()))
+                if time.monotonic() > deadline:
+                    raise _too_slow()
         except (WorkerGone, wire.WireError) as error:
             said += self.kill()
             words = said.decode("utf-8", "replace").strip()
@@ -210,7 +216,7 @@ class WorkerProcess:
             elif descriptor == self._wakee.fileno():
                 self._wakee.recv(4096)
             elif not messages:
-                self._read_control(block=False)
+                self._read_control(0.0)
         if self._why is not None and not messages and not printed:
             raise WorkerGone(self._why)
         return messages, printed
@@ -224,7 +230,8 @@ class WorkerProcess:
             data = b""
         if not data:
             self._forget(self._sock.fileno())
-            self._read_control(block=True)
+            self._read_control(_LAST_WORD_SECONDS)
+            self._why = self._why or {"why": "gone"}
             return []
         self._reader.feed(data)
         return self._take_messages()
@@ -264,12 +271,12 @@ class WorkerProcess:
                 break
         return b"".join(pieces)
 
-    def _read_control(self, block: bool) -> None:
-        """Read lines of the supervisor's; its end is the worker's end."""
+    def _read_control(self, seconds: float) -> None:
+        """Read lines of the supervisor's that come in that time; its end is the worker's end."""
         try:
-            self._control.settimeout(_LAST_WORD_SECONDS if block else 0.0)
+            self._control.settimeout(seconds)
             data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
-        except BlockingIOError:
+        except (BlockingIOError, TimeoutError):
             return
         except OSError:
             data, descriptors = b"", []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -131,6 +132,7 @@ print(attempt(socket.create_connection, server.getsockname(), 5))
 
 
 FILES = """
+import contextlib
 import os
 print(attempt(open, SECRET), attempt(open, OUTSIDE, 'w'), attempt(open, '/etc/new', 'w'))
 print(attempt(open, 'inside', 'w'), attempt(os.listdir, '.'), attempt(open, '/dev/null', 'w'))
@@ -591,6 +593,36 @@ def test_the_number_of_files_is_limited(tmp_path, monkeypatch):
     os.link(tmp_path / "folder" / "1", tmp_path / "another name")
     (tmp_path / "a link").symlink_to("/")
     assert later.look() == {"why": "files", "limit": 5}
+
+
+def test_files_that_vanish_while_they_are_counted_hide_no_others(tmp_path, monkeypatch):
+    from ck_pro.executor.worker import disk
+
+    class Vanished:
+        path = "gone"
+
+        def is_dir(self, follow_symlinks):
+            return False
+
+        def stat(self, follow_symlinks):
+            raise FileNotFoundError
+
+    @contextlib.contextmanager
+    def scan(path):
+        with scandir(path) as entries:
+            yield [Vanished(), *entries]
+
+    scandir = os.scandir
+    monkeypatch.setattr(disk.os, "scandir", scan)
+    (tmp_path / "file").write_bytes(bytes(100_000))
+    assert disk.Disk(str(tmp_path), 10, None, False).held[0] >= 100_000
+
+
+def test_a_working_directory_that_takes_long_to_count(tmp_path, monkeypatch):
+    # the worker is up before its supervisor has told what the directory holds
+    monkeypatch.setattr("ck_pro.executor.process._LAST_WORD_SECONDS", 0.000001)
+    with CodeExecutor(workdir=tmp_path) as executor:
+        assert executor.run("1").value == "1"
 
 
 def test_nothing_hides_deep_down_in_the_working_directory(tmp_path, isolation):

@@ -155,3 +155,47 @@ def test_what_is_to_be_done_at_exit_is_done(tmp_path):
     assert (tmp_path / "left").read_text() == "bye"
     with CodeExecutor(workdir=tmp_path) as executor:  # but nobody waits for long
         executor.run("import atexit, time\natexit.register(time.sleep, 600)")
+
+
+def test_a_process_that_the_code_forked_ends_as_a_script(run):
+    code = """
+import os, sys
+def ends(how):
+    if os.fork() == 0:
+        exec(how)
+        sys.exit({})
+    return os.waitstatus_to_exitcode(os.wait()[1])
+"""
+    for end, status in (("4", 4), ("None", 0), ("'a reason'", 1)):
+        seen = run(code.format(end) + "ends('')")
+        assert seen.value == str(status), seen
+        assert seen.output == ("a reason\n" if status == 1 else "")
+    seen = run(code.format("0") + "ends('1 / 0')")
+    assert seen.value == "1" and seen.output.endswith("ZeroDivisionError: division by zero\n")
+
+
+@pytest.mark.parametrize("name", ["str", "isinstance", "list", "set", "enumerate", "bytearray"])
+def test_replaced_builtins_are_the_codes_own_affair(run, name):
+    code = f"""
+import builtins
+kept, builtins.{name} = builtins.{name}, lambda *_: 7
+try:
+    print({name}(), "shown")
+    got = give("range")
+finally:
+    builtins.{name} = kept
+got
+"""
+    seen = run(code)
+    assert (seen.value, seen.printed) == ("[0, 1, 2]", ["7", "shown"]), seen
+
+
+def test_a_function_that_the_code_deleted_is_there_again(run):
+    run("give = 3")
+    assert run("give").value == "3"
+    run("del give")
+    assert run("give('range')").value == "[0, 1, 2]"
+
+
+def test_the_streams_tell_their_mode(run):
+    assert run("import sys\nsys.stdout.mode + sys.stderr.mode").value == "'ww'"

@@ -70,13 +70,16 @@ class Disk:
                         if entry.is_dir(follow_symlinks=False):
                             folders.append(entry.path)
                             continue
-                        facts = entry.stat(follow_symlinks=False)
+                        try:
+                            facts = entry.stat(follow_symlinks=False)
+                        except FileNotFoundError:  # it went away; the others are still there
+                            continue
                         if facts.st_nlink > 1:
                             if facts.st_ino in seen:
                                 continue
                             seen.add(facts.st_ino)
                         size += facts.st_blocks * _BLOCK
-            except OSError as error:  # it went away while we looked
+            except OSError as error:  # the folder went away while we looked
                 if error.errno == errno.ENAMETOOLONG:  # or so deep that we cannot look
                     files += MAX_NEW_FILES
         return size, files

@@ -19,6 +19,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+__builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
+
 LENGTHS = struct.Struct(">II")
 MARK_SIZE = 18
 
@@ -131,7 +133,9 @@ def _open(descriptor: int) -> io.TextIOWrapper:
     raw.name = "<stdout>" if descriptor == 1 else "<stderr>"
     errors = "strict" if descriptor == 1 else "backslashreplace"
     # as `python -u` does it: raw below, nothing is held back
-    return io.TextIOWrapper(raw, encoding="utf-8", errors=errors, write_through=True)
+    stream = io.TextIOWrapper(raw, encoding="utf-8", errors=errors, write_through=True)
+    stream.mode = "w"  # type: ignore[misc]
+    return stream
 
 
 def no_input(prompt: object = "", /) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import io
 import linecache
@@ -10,6 +11,8 @@ import os
 import traceback
 from types import CodeType, TracebackType
 from typing import Any
+
+__builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _LONGEST_MESSAGE = 10_000

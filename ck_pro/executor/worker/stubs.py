@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+__builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
+
 
 class Result(dict[str, Any]):
     """What a sub-agent gave back: a mapping here, the very object again when it goes back."""

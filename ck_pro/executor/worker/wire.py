@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import builtins
 import collections
 import collections.abc
 import datetime
@@ -22,6 +23,8 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+__builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
 MAX_FRAME = 32 * 1024 * 1024
 """Bytes of a frame at most, in either direction."""

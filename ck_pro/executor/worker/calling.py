@@ -1,0 +1,168 @@
+"""The worker's end of the socket: frames, and calls of the parent's functions from any thread.
+
+A thread that waits for the answer to its call reads the socket itself, and hands to others what is
+theirs; so a call from a single thread costs no switch between threads.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from . import stubs, wire
+from .workspace import Workspace
+
+__builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
+
+_READ = 65_536  # more would have to be mapped and unmapped for every read
+_SPIN_SECONDS = 0.0001
+
+
+class _Call:
+    """A call that waits for its answer."""
+
+    __slots__ = ("reply", "turn")
+
+    def __init__(self) -> None:
+        self.reply: list[Any] | None = None
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+    def wake(self) -> None:
+        try:
+            self.turn.release()
+        except RuntimeError:  # it has been woken already
+            pass
+
+
+class Calls:
+    """Frames to and from the parent, and the calls that wait for one.
+
+    Args:
+        end: ends the step, when the parent says that a call was a terminal one; does not return.
+    """
+
+    sock: socket.socket
+    workspace: Workspace
+
+    def __init__(self, end: Callable[[], None]):
+        self.step: int | None = None
+        """The step whose code runs; None: none does, and calls are refused."""
+        self._end = end
+        self._pid = 0
+        self._reader = wire.FrameReader(stubs.Result.make, limit=2 * wire.MAX_FRAME)
+        self._poll = select.poll()
+        self._spin = wire.Spin(self._poll, _SPIN_SECONDS)
+        self._ids = itertools.count(1)
+        self._renew()
+
+    def _renew(self) -> None:
+        self._read_lock = threading.Lock()
+        self._send_lock = threading.Lock()
+        self._state = threading.Condition()
+        self._pending: dict[int, _Call] = {}
+
+    def begin(self, sock: socket.socket, workspace: Workspace) -> None:
+        """Begin a session.
+
+        Args:
+            sock: the socket to the parent.
+            workspace: does what the parent asks to be done here.
+        """
+        self.sock, self.workspace = sock, workspace
+        self._pid = os.getpid()
+        self._poll.register(sock.fileno(), select.POLLIN)
+
+    def send(self, message: list[Any]) -> None:
+        """Send a frame to the parent."""
+        data = wire.pack(message)
+        with self._send_lock:
+            self.sock.sendall(data)
+
+    def read(self) -> list[Any]:
+        """Wait for the next frame; with the parent gone, this process ends."""
+        while (message := self._reader.take()) is None:
+            data = self.sock.recv(_READ)
+            if not data:
+                os._exit(0)
+            self._reader.feed(data)
+        return message
+
+    def close_step(self) -> None:
+        """Wait until no call is under way, then refuse further ones."""
+        with self._state:
+            while self._pending:
+                self._state.wait()
+            self.step = None
+
+    def drop(self) -> None:
+        """Forget all calls. Their frames never go on, and may hold any of the locks."""
+        self._renew()
+
+    def call(self, name: str, args: Any, kwargs: Any) -> Any:
+        """Call a function of the parent's, from any thread.
+
+        Raises:
+            RuntimeError: not while a step runs, or not in the process of the code.
+            Exception: what the function raised.
+        """
+        if os.getpid() != self._pid:
+            raise RuntimeError(f"{name}() can be called by the process of the code only")
+        given = [
+            [wire.encode(one, stubs.tag_result) for one in args],
+            {key: wire.encode(one, stubs.tag_result) for key, one in kwargs.items()},
+        ]
+        waiting = _Call()
+        with self._state:
+            if self.step is None:
+                raise RuntimeError(f"{name}() was called after its step had ended")
+            step = self.step
+            number = next(self._ids)
+            self._pending[number] = waiting
+        try:
+            self.send(["call", step, number, name, *given])
+            reply = self._await(waiting)
+            if reply[0] == "do":  # inside of the `try`: the end of the step waits for it
+                return self.workspace.do(reply[2], reply[3])
+        finally:
+            with self._state:
+                self._pending.pop(number, None)
+                self._state.notify_all()
+        if reply[0] == "ret":
+            return reply[2]
+        if reply[0] == "end":
+            self._end()
+        raise stubs.make_error(reply[2])
+
+    def _await(self, waiting: _Call) -> list[Any]:
+        while waiting.reply is None:
+            if self._read_lock.acquire(blocking=False):
+                try:
+                    self._spin.wait()
+                    while waiting.reply is None:
+                        self._route(self.read())
+                finally:
+                    self._read_lock.release()
+                    self._pass_the_lead(waiting)
+            else:
+                waiting.turn.acquire()
+        return waiting.reply
+
+    def _route(self, message: list[Any]) -> None:
+        other = self._pending.get(message[1])
+        if other is not None:  # else: its caller has given up, by an exception of a signal handler
+            other.reply = message
+            other.wake()
+
+    def _pass_the_lead(self, mine: _Call) -> None:
+        with self._state:
+            for other in self._pending.values():
+                if other is not mine and other.reply is None:
+                    other.wake()
+                    return
