@@ -101,4 +101,4 @@ def end_result(reply: str) -> dict[str, str]:
     value = parse_literal(reply)
     if not isinstance(value, Mapping) or value.get("output") is None:
         raise ParseError("the end result must be a dict with 'output' and 'log'")
-    return {"output": str(value["output"]), "log": str(value.get("log", ""))}
+    return {"output": str(value["output"]), "log": str(value.get("log") or "")}

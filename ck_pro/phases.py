@@ -10,7 +10,7 @@ from typing import Any
 from ck_pro.approval import describe
 from ck_pro.callable_agent import CallableAgent
 from ck_pro.endings import end_result
-from ck_pro.events import Action, ComputerAction, ToolCall
+from ck_pro.events import Action, CodeAction, ComputerAction, ToolCall
 from ck_pro.exceptions import (
     AnswerNeeded,
     ContentFiltered,
@@ -44,7 +44,13 @@ class AskingAgent(CallableAgent):
 
     def _read(self, session: AgentSession, reply: Reply) -> list[Action]:
         """The actions of a reply, noted in the step."""
-        session.run.record("action", self._parse_output(reply), phase="action")
+        parsed = self._parse_output(reply)
+        session.run.record("action", parsed, phase="action")
+        code = parsed.get("code", "")
+        if code != parse_thought_code(reply)["code"]:  # a subclass reads replies in its own way
+            if not code.strip():
+                raise ParseError("The reply holds no code in the form that was agreed.")
+            return [CodeAction(code=code, thought=parsed.get("thought", ""))]
         actions: list[Action] = self.language.parse(reply)
         calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
         if calls:
@@ -119,7 +125,8 @@ class AskingAgent(CallableAgent):
         return model or self.model
 
     def _parse_output(self, reply: str) -> dict[str, str]:
-        """`thought` and `code` of a reply."""
+        """`thought` and `code` of a reply. A subclass whose model writes them in another form
+        overrides this: the code that it finds is what is run."""
         return parse_thought_code(reply)
 
     def _plan_due(self, session: AgentSession) -> bool:

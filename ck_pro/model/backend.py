@@ -140,7 +140,7 @@ def _choice(target: str, choice: dict[str, Any], data: dict[str, Any]) -> RawRep
     return RawReply(
         text=_text(message.get("content")),
         reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
-        tool_calls=list(message.get("tool_calls") or []),
+        tool_calls=calls if isinstance(calls := message.get("tool_calls"), list) else [],
         usage=_usage(data),
         finish_reason=finish,
         model=str(data.get("model") or ""),
@@ -171,7 +171,10 @@ def _text(content: Any) -> str:
 
 
 def _usage(data: dict[str, Any]) -> Usage | None:
-    """The `usage` object, also with DeepSeek's name for cached tokens; None when there is none."""
+    """The `usage` object, also with DeepSeek's name for cached tokens; None when there is none.
+
+    One that lacks one of the two counts is marked as estimated: `LLM` fills that in.
+    """
     raw = data.get("usage")
     if not isinstance(raw, dict):
         return None
@@ -181,9 +184,10 @@ def _usage(data: dict[str, Any]) -> Usage | None:
     cached = _count(prompt, "cached_tokens") or _count(raw, "prompt_cache_hit_tokens")
     return Usage(
         prompt_tokens=_count(raw, "prompt_tokens"),
-        cached_tokens=cached,
+        cached_tokens=min(cached, _count(raw, "prompt_tokens")),
         completion_tokens=_count(raw, "completion_tokens"),
         reasoning_tokens=_count(completion, "reasoning_tokens"),
+        estimated=raw.get("prompt_tokens") is None or raw.get("completion_tokens") is None,
     )
 
 

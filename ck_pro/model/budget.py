@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ck_pro.exceptions import LimitReached
+from ck_pro.exceptions import ConfigError, LimitReached
 from ck_pro.model.types import Usage
 
 
@@ -24,6 +24,9 @@ class Budget:
         max_money: USD.
         parent: the budget around this one.
         clock: seconds, monotonic.
+
+    Raises:
+        ConfigError: a limit is no number, or below zero.
     """
 
     def __init__(
@@ -35,6 +38,11 @@ class Budget:
         parent: Budget | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
+        limits = {"max_steps": max_steps, "max_seconds": max_seconds}
+        limits |= {"max_tokens": max_tokens, "max_money": max_money}
+        for name, limit in limits.items():
+            if limit is not None and not (_is_number(limit) and limit >= 0):  # NaN is neither
+                raise ConfigError(f"Budget: {name} must be a number from 0 on, not {limit!r}")
         self.max_steps, self.max_seconds = max_steps, max_seconds
         self.max_tokens, self.max_money = max_tokens, max_money
         self.parent = parent
@@ -148,6 +156,10 @@ class Budget:
                 "max_tokens": self.max_tokens,
                 "max_money": self.max_money,
             }
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _reached(reason: str, limit: str, used: str, setting: str) -> LimitReached:

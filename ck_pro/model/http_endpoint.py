@@ -155,7 +155,10 @@ def _cause(error: BaseException) -> str:
         return one_line(reason.strerror)
     # urllib3 puts its own object in front: "HTTPConnection(host=...): Failed ...: [Errno 111] ..."
     text = re.sub(r"^\S*Connection(Pool)?[(<].*?[)>]: ", "", str(reason))
-    return one_line(re.split(r"\[Errno -?\d+\] ", text)[-1], 160)
+    _, number, last = text.rpartition("[Errno ")
+    if number:  # "(... [Errno -2] Name or service not known)" comes in parentheses
+        text = last.partition("] ")[2].rstrip(")")
+    return one_line(text, 160)
 
 
 def check_key(key: str, target: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -99,7 +100,7 @@ class LLM(KwargsInitializable):
             wait=self.wait,
         )
         text, inline = split_reasoning(raw.text)
-        usage = raw.usage or _estimated(sent, raw)
+        usage = _counted(sent, raw)
         cost = self._charge(backend, raw.model or model, model, usage, context)
         return Reply(
             text,
@@ -171,6 +172,21 @@ class LLM(KwargsInitializable):
         if context.budget is not None:
             context.budget.charge(usage, cost)
         return cost
+
+
+def _counted(sent: Sequence[Message], raw: RawReply) -> Usage:
+    """What the service counted, and an estimate of what it did not: some leave one of them out."""
+    told = raw.usage
+    if told is None:
+        return _estimated(sent, raw)
+    if not told.estimated:
+        return told
+    guessed = _estimated(sent, raw)
+    return replace(
+        told,
+        prompt_tokens=told.prompt_tokens or guessed.prompt_tokens,
+        completion_tokens=told.completion_tokens or guessed.completion_tokens,
+    )
 
 
 def _estimated(sent: Sequence[Message], raw: RawReply | None = None) -> Usage:

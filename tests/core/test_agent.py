@@ -183,6 +183,20 @@ def test_calls_of_tools_are_in_the_row_and_counted() -> None:
 # --- faults of the model ---------------------------------------------------------------------
 
 
+def test_a_subclass_reads_replies_in_its_own_way() -> None:
+    class Tagged(MultiStepAgent):
+        def _parse_output(self, reply: str) -> dict[str, str]:
+            thought, _, rest = reply.partition("<run>")
+            return {"thought": thought, "code": rest.partition("</run>")[0]}
+
+    replies = ["sum<run>print(1 + 1)</run>", code("print('not agreed')"), "<run>stop('2')</run>"]
+    session = Tagged(name="main", model=ScriptedLLM(replies), tools=[StopTool()]).run("t")
+    seen = [step["action"]["observation"] for step in session.steps[:2]]
+    assert session.final_results == {"output": "2", "log": ""}
+    assert session.steps[0]["action"]["thought"] == "sum"
+    assert seen[0] == "2" and "no code" in seen[1]
+
+
 def test_bad_form_bad_code_and_refusals_become_observations() -> None:
     a = agent(
         "I would rather talk.",
@@ -257,6 +271,8 @@ def test_the_end_template_writes_the_result() -> None:
     session = a.run("t")
     assert session.final_results == {"output": "formatted", "log": "l"}
     assert session.to_dict()["steps"][-1]["end"]["llm_output"] == reply
+    a = agent(code("stop('raw')"), '{"output": "x", "log": null}', templates={"end": "agent_end"})
+    assert a.run("t").final_results == {"output": "x", "log": ""}
 
 
 def test_a_refused_end_phase_and_an_empty_one_do_not_cost_the_answer() -> None:

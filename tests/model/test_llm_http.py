@@ -18,7 +18,7 @@ from ck_pro.exceptions import (
     ModelRefused,
     ModelUnavailable,
 )
-from ck_pro.model import LLM, Budget, CallContext, Reply
+from ck_pro.model import LLM, Budget, CallContext, Reply, Usage
 from ck_pro.testing import FakeChatServer, Fault
 
 pytestmark = pytest.mark.integration
@@ -154,6 +154,15 @@ def test_nobody_listens():
             model(url, max_retry_times=1, call_kwargs={"model": "m"})(HELLO)
 
 
+def test_a_host_that_is_not_known(monkeypatch):
+    def unknown(*_, **__):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(ModelUnavailable, match="http://host:1: Name or service not known; gave up"):
+        model("http://host:1", max_retry_times=0, call_kwargs={"model": "m"})(HELLO)
+
+
 @pytest.mark.parametrize("fault", [Fault(delay=60), Fault(drip=0.05)])
 def test_a_slow_answer_is_left_after_the_timeout(fault):
     with FakeChatServer([fault, "fine"]) as server:
@@ -216,6 +225,15 @@ def test_usage_is_estimated_when_the_service_gives_none():
     with FakeChatServer([body]) as server:
         usage = model(server.url, call_kwargs={"model": "m"})(HELLO).usage
     assert usage.estimated and usage.prompt_tokens > 0 and usage.completion_tokens == 100
+
+
+def test_a_count_that_the_service_leaves_out_is_estimated():
+    usage = {"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 99}}
+    choice = {"message": {"content": "word " * 70, "tool_calls": 5}}
+    with FakeChatServer([{"choices": [choice], "usage": usage}]) as server:
+        reply = model(server.url, call_kwargs={"model": "m"})(HELLO)
+    assert reply.usage == Usage(7, 7, 100, estimated=True)
+    assert reply.tool_calls == []
 
 
 def test_an_unknown_price_under_a_money_limit():

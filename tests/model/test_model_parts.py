@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import threading
 from email.utils import formatdate
@@ -54,6 +55,12 @@ def test_each_limit_has_its_reason():
             budget.check()
         assert e.value.reason == reason
     cases["steps"][0].check(steps=False)
+
+
+@pytest.mark.parametrize("limit", ["10", -1, math.nan, True])
+def test_a_limit_is_a_number_from_zero_on(limit):
+    with pytest.raises(ConfigError, match="Budget: max_seconds must be a number"):
+        Budget(max_seconds=limit)
 
 
 def test_a_free_model_works_under_a_limit_of_no_money():
