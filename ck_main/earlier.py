@@ -21,7 +21,8 @@ from ck_pro.session import AgentSession
 
 _log = logging.getLogger(__name__)
 # a journal of another version, or one that somebody wrote in
-_UNUSABLE = (JournalError, KeyError, TypeError, ValueError, AttributeError)
+UNUSABLE = (JournalError, KeyError, TypeError, ValueError, AttributeError)
+"""What reading a journal raises that cannot be gone on with."""
 
 
 class Earlier:
@@ -44,7 +45,7 @@ class Earlier:
             return []
         try:
             return list(read_events(self.folder))
-        except _UNUSABLE as e:
+        except UNUSABLE as e:
             self._refuse(e)
             return []
 
@@ -52,7 +53,7 @@ class Earlier:
     def _found(self) -> tuple[CutOff | None, Used]:
         try:
             return cut_off(self._events)
-        except _UNUSABLE as e:
+        except UNUSABLE as e:
             self._refuse(e)
             return None, Used()
 
@@ -86,7 +87,7 @@ class Earlier:
         """
         try:
             row = row_of(self._events)
-        except _UNUSABLE as e:
+        except UNUSABLE as e:
             self._refuse(e)
             return None
         if row is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ck_main.attempt import Assignment
 from ck_main.dataset import Task
+from ck_main.earlier import UNUSABLE
 from ck_main.output_files import folder_of
 from ck_main.row import TASK_EVENT, task_facts
 from ck_main.runner import TaskRunner
@@ -70,9 +71,10 @@ def resuming(
         )
     try:
         events = list(read_events(folder))
-    except JournalError as e:
-        raise ConfigError(f"--resume {folder}: {e}") from None
-    found, _ = cut_off(events)
+        found, _ = cut_off(events)
+    except UNUSABLE as e:
+        said = e if isinstance(e, JournalError) else f"not a journal of ours: {e!r}"
+        raise ConfigError(f"--resume {folder}: {said}") from None
     facts = next((e["data"] for e in events if e["kind"] == TASK_EVENT), None)
     if found is None or facts is None or "start_time" not in found.session.info:
         raise ConfigError(f"--resume {folder}: its journal does not say what its task was")

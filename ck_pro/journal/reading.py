@@ -81,7 +81,7 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[st
                 entries = data.pop("message_hashes")
                 try:
                     hashes = names.of_call(event["sid"], event.get("phase"), entries)
-                except ValueError as e:
+                except (ValueError, TypeError) as e:
                     raise JournalError(f"{folder / EVENTS_FILE}, line {number}: {e}") from None
                 data["messages"] = store.messages(hashes)
             elif b'"blob:' in line:
@@ -141,16 +141,27 @@ def parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     """
     try:
         event = json.loads(line)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise JournalError(f"{path}, line {number}: not JSON: {e}") from None
     if not isinstance(event, dict) or not isinstance(event.get("data"), dict):
         raise JournalError(f"{path}, line {number}: not an event")
+    for name in ("kind", "sid"):
+        if not isinstance(event.get(name), str):
+            raise JournalError(f"{path}, line {number}: not an event: it has no {name!r}")
     return event
+
+
+def _message(path: Path, number: int, line: bytes) -> tuple[str, Any]:
+    """A line of kind `message`: the hash, and the message."""
+    data = parsed(path, number, line)["data"]
+    if not isinstance(data.get("hash"), str) or "message" not in data:
+        raise JournalError(f"{path}, line {number}: not a message")
+    return data["hash"], data["message"]
 
 
 def _hash_of(line: bytes, path: Path, number: int) -> str:
     found = _MESSAGE.match(line)
-    return found[1].decode() if found else str(parsed(path, number, line)["data"]["hash"])
+    return found[1].decode() if found else _message(path, number, line)[0]
 
 
 class _Kept:
@@ -163,11 +174,10 @@ class _Kept:
 
     def add(self, line: bytes, at: int, number: int) -> None:
         """Take a line of kind `message` in."""
-        data = parsed(self._folder / EVENTS_FILE, number, line)["data"]
-        message = data["message"]
+        name, message = _message(self._folder / EVENTS_FILE, number, line)
         if b'"blob:' in line:
             message = self.images.put_back(message)
-        self._messages[data["hash"]] = message
+        self._messages[name] = message
 
     def messages(self, hashes: Sequence[str]) -> list[Any]:
         """The messages of those hashes."""

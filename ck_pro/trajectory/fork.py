@@ -114,6 +114,8 @@ def fork_run(
         raise OutputError(f"cannot write {to}: {e.strerror or e}") from None
     except JournalError as e:
         raise OutputError(str(e)) from None
+    except (KeyError, TypeError, AttributeError) as e:
+        raise InputError(f"{origin}: not a journal of ours: {e!r}") from None
     finally:
         _discard(partial)
     return replace(made, folder=to, files=files)
@@ -130,15 +132,12 @@ def _check_origin(origin: Path) -> None:
 
 def _write(origin: Path, at: int, to: Path, reply: str | None) -> Fork:
     """Copy the events through a journal of their own, so that it is like any other."""
-    try:
-        whole = [(e["kind"], e["sid"], e["parent"]) for e in read_events(origin, stored=True)]
-    except JournalError as e:
-        raise InputError(str(e)) from None
+    whole = [(e["kind"], e["sid"], e["parent"]) for e in _recorded(origin, stored=True)]
     main = next((sid for kind, sid, above in whole if kind == "session" and above is None), "")
     steps = sum(kind == "step" and sid == main for kind, sid, _ in whole)
     now, count, task_id = 0.0, 0, ""
     with Journal(to, fsync="step", clock=lambda: now) as journal:
-        for event in events_before(read_events(origin), at):
+        for event in events_before(_recorded(origin), at):
             now = event["time"]
             facts = {k: event[k] for k in ("sid", "parent", "i", "phase", "data")}
             journal.append(event["kind"], **facts, duration=event.get("duration"))
@@ -150,6 +149,14 @@ def _write(origin: Path, at: int, to: Path, reply: str | None) -> Fork:
             data["reply"] = reply
         journal.append(FORKED, sid=main, i=at, data=data)
     return Fork(to, task_id, steps, count, 0, task_folder_of(origin))
+
+
+def _recorded(origin: Path, *, stored: bool = False) -> Iterator[dict[str, Any]]:
+    """The events of the old run; that it cannot be read is no fault of the new one."""
+    try:
+        yield from read_events(origin, stored=stored)
+    except JournalError as e:
+        raise InputError(str(e)) from None
 
 
 def task_folder_of(origin: Path) -> str:

@@ -75,6 +75,7 @@ def test_a_fork_goes_on_with_another_reply(
     [
         (["--resume", "none"], "no run is there"),
         (["--resume", "empty"], "does not say what its task was"),
+        (["--resume", "odd"], "odd: not a journal of ours: KeyError"),
         (["--resume", "none", "-t", "x"], "give no --input and no --task"),
         (["--answer", "x"], "--answer needs --resume"),
         (["--fork", "none", "--at", "1"], "none"),
@@ -94,5 +95,7 @@ def test_what_cannot_be_gone_on_with_is_one_line(
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("empty/events.jsonl").write_text("")
+    Path("odd").mkdir()
+    Path("odd/events.jsonl").write_text('{"kind":"session","sid":"s","data":{}}\n')
     code, _, err = run(capsys, *args, "-m", "manual")
     assert code == ExitCode.USAGE and said in err and len(err.strip().splitlines()) == 1

@@ -74,6 +74,24 @@ def test_a_broken_line_in_the_middle_is_an_error_with_its_place(tmp_path: Path) 
         _read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"khnd":"a","sid":"s","data":{}}',
+        '{"kind":"a","sad":"s","data":{}}',
+        '{"kind":"a","sid":3,"data":{}}',
+        '{"kind":"message","sid":"s","data":{"hash":"00000000000000000000000000000000","mess":1}}',
+        '{"kind":"message","sid":"s","data":{"has":"00000000000000000000000000000000"}}',
+        '{"kind":"a","sid":"s","data":{"message_hashes":[1]}}',
+        '{"kind":"a","sid":"s","data":' + "[" * 100_000,
+    ],
+)
+def test_a_line_in_which_a_byte_went_wrong_is_one_too(tmp_path: Path, line: str) -> None:
+    (tmp_path / EVENTS_FILE).write_text(f"{line}\n")
+    with pytest.raises(JournalError, match="line 1"):
+        _read(tmp_path)
+
+
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     with Journal(tmp_path), pytest.raises(JournalError, match="in use by another"):
         Journal(tmp_path)

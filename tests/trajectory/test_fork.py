@@ -10,7 +10,7 @@ import pytest
 from sample_runs import Samples, make_agent, read_lines, run_tasks
 
 from ck_pro.exceptions import InputError, OutputError
-from ck_pro.journal import FORKED, compress_journal, read_events
+from ck_pro.journal import FORKED, Journal, compress_journal, read_events
 from ck_pro.trajectory import fork
 from ck_pro.trajectory.fork import events_before, fork_run
 
@@ -111,6 +111,8 @@ def test_the_runner_looks_for_a_fork_by_its_name(
         ({"-m": "gtp:x"}, "call_target 'gtp:x' is not known"),
         ({"--at": "-1"}, "--at"),
         ({"": "old"}, "old: no journal in it; name one of its journals, such as old/capital"),
+        ({"": "odd", "--at": "0"}, "odd: not a journal of ours: KeyError('parent')"),
+        ({"": "lost", "--at": "0"}, "cannot read lost/blobs/"),
         ({"": "missing"}, "cannot read missing: No such file or directory"),
         ({"": "empty.txt"}, "empty.txt is a file: name the folder of a run or of a task"),
     ],
@@ -125,6 +127,13 @@ def test_what_cannot_be_forked(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty.txt").write_text(" \n")
+    for name in ("odd", "lost"):
+        Path(name).mkdir()
+    Path("odd/events.jsonl").write_text('{"kind":"session","sid":"s","data":{}}\n')
+    with Journal("lost") as journal:
+        journal.append("session", sid="s", data={"shown": "data:image/png;base64,AAAA"})
+        journal.append("step", sid="s", i=0)
+    shutil.rmtree("lost/blobs")
     given = {"": "old/capital", "--at": "1", "--to": "new", **change}
     args = [a for k, v in given.items() for a in ((k, v) if k else (v,))]
     assert fork.main(args) == 2
