@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +115,35 @@ async def press(doing: Doing) -> str:
         await target.evaluate("(element) => element.focus()")
     activity = doing.surface.activity
     commits = activity.commits
+    copied: str | None = None
     for number, chord in enumerate(chords):
         if activity.commits != commits:
             done = ", ".join(one_line(each) or "Space" for each in chords[:number])
             return f"pressed {done}; not the rest, as the page went elsewhere"
-        await keys.press(doing.surface, chord)
-    return f"pressed {', '.join(one_line(chord) or 'Space' for chord in chords)}"
+        copied = await _press_one(doing, chord)
+    said = f"pressed {', '.join(one_line(chord) or 'Space' for chord in chords)}"
+    return said if copied is None else f"{said}, which copied {_quoted(copied)}"
+
+
+async def _press_one(doing: Doing, chord: str) -> str | None:
+    """Press a chord; what it copied if it is one that copies, else None."""
+    session = doing.session
+
+    def press() -> Awaitable[None]:
+        return keys.press(doing.surface, chord)
+
+    match keys.clipboard_use(chord):
+        case "copy":
+            return await session.clipboard.copy(session, press)
+        case "paste":
+            await session.clipboard.paste(session, press)
+        case _:
+            await press()
+    return None
+
+
+def _quoted(text: str) -> str:
+    return f"'{one_line(text)[:80]}'" if text else "nothing"
 
 
 async def type_text(doing: Doing) -> str:

@@ -110,6 +110,7 @@ class Driver:
             before = Before(session, name)
             surface = tab.surface
             surface.begin_action()
+            session.clipboard.begins(session)
             if name not in WATCHING:
                 session.downloads.restoring = False
             settled: dict[str, Any] = {}

@@ -11,6 +11,7 @@ from pathlib import Path
 from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
 
 from web_server.chromium import DROPPED_DEFAULTS, launch_flags
+from web_server.clipboard import Clipboard
 from web_server.errors import Unavailable, stopping
 
 log = logging.getLogger("web_server")
@@ -23,10 +24,15 @@ class Engine:
         executable: path of Chromium.
         folder: where it keeps profiles and caches; removed by whoever made it.
         on_lost: called with a Chromium that is gone.
+
+    Attributes:
+        crashes: how often Chromium had to be started anew.
+        clipboard: of the Chromium that runs now; None before the first one.
     """
 
     def __init__(self, executable: str, folder: Path, on_lost: Callable[[Browser], None]) -> None:
         self.crashes = 0
+        self.clipboard: Clipboard | None = None
         self._executable = executable
         self._folder = folder
         self._on_lost = on_lost
@@ -68,6 +74,7 @@ class Engine:
                     raise Unavailable(f"Chromium does not start: {reason}") from None
             browser.on("disconnected", self._on_lost)
             self._probe = await browser.new_browser_cdp_session()
+            self.clipboard = Clipboard(browser)
             self._browser = browser
             return browser
 

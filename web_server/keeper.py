@@ -143,6 +143,10 @@ class Keeper:
         if options is not None:
             surface.observer.look_when(surface.settler.still, options.scope, options.fulltree)
         settled = await surface.guard(surface.settler.settle(), SETTLE_SECONDS)
+        if settled["copied"]:
+            copied = await surface.guard(session.clipboard.keep(session), SETTLE_SECONDS)
+            if copied:
+                session.news.note(f"the page copied '{one_line(copied)[:80]}'")
         if session.arriving:
             settled["seen"] = False
             await session.settle_arrivals()

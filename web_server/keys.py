@@ -93,6 +93,23 @@ def chord(text: str) -> str:
     return "+".join(key_name(part) for part in parts)
 
 
+_CLIPBOARD_KEYS = {
+    ("Control", "c"): "copy",
+    ("Control", "x"): "copy",
+    ("Control", "v"): "paste",
+    ("Control", "Insert"): "copy",
+    ("Shift", "Insert"): "paste",
+    ("Shift", "Delete"): "copy",
+}
+
+
+def clipboard_use(text: str) -> str:
+    """What a chord does with the clipboard: `copy` (or cut), `paste`, or nothing (empty)."""
+    *held, key = chord(text).replace("Meta", "Control").split("+")
+    key = key.removeprefix("Key").lower() if len(key.removeprefix("Key")) == 1 else key
+    return next((_CLIPBOARD_KEYS[h, key] for h in held if (h, key) in _CLIPBOARD_KEYS), "")
+
+
 async def press(surface: Surface, keys: str) -> None:
     """Press a chord.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, Error, Page
 
+from web_server.clipboard import Clipboard, Copied
 from web_server.contract import GetBrowser
 from web_server.downloads import Downloads
 from web_server.engine import Engine
@@ -56,6 +57,7 @@ class Session:
         self.current = ""
         self.folder = folder / self.id
         self.news = News()
+        self.copied: Copied = {}
         self.used = time.time()
         self._policy = policy
         self._next_id = 0
@@ -84,6 +86,11 @@ class Session:
     def browser(self) -> Browser | None:
         """The Chromium that it lives in; None before the first one."""
         return self._context.browser
+
+    @property
+    def clipboard(self) -> Clipboard:
+        """The clipboard that its pages share with those of other sessions, one at a time."""
+        return self._context.clipboard
 
     @property
     def closed(self) -> bool:

@@ -7,6 +7,7 @@ import logging
 
 from playwright.async_api import Browser, BrowserContext, Error, Page
 
+from web_server.clipboard import Clipboard
 from web_server.contract import GetBrowser, Viewport
 from web_server.downloads import Downloads
 from web_server.engine import Engine
@@ -69,6 +70,12 @@ class SessionContext:
         self.browser: Browser | None = None
         self.spare: Surface | None = None
         self.closed = False
+
+    @property
+    def clipboard(self) -> Clipboard:
+        """The clipboard of the Chromium that it lives in."""
+        assert self._engine.clipboard is not None
+        return self._engine.clipboard
 
     async def alive(self) -> bool:
         """Whether the Chromium that it lives in answers."""

@@ -76,6 +76,8 @@
   // Of a link with `download` the browser tells nothing until the server has answered. Whether
   // the page kept the click for itself shows only after its own listeners.
   let linkClicks = [];
+  let copied = false;               // since it was last told
+  const copies = () => { copied = true; };
   const heard = new WeakSet();
   const clicked = (event) => {
     const link = event.composedPath().find((node) => node.localName === 'a' && node.href);
@@ -90,8 +92,10 @@
     const options = {subtree: true, childList: true, attributes: true, characterData: true};
     for (const inner of documents()) {
       observer.observe(inner, options);
-      if (!heard.has(inner)) inner.addEventListener('click', clicked, true);
+      if (heard.has(inner)) continue;
       heard.add(inner);
+      inner.addEventListener('click', clicked, true);
+      for (const kind of ['copy', 'cut']) inner.addEventListener(kind, copies, true);
     }
     frames = new Map();
     changes = 0;
@@ -119,7 +123,9 @@
         late = busy && performance.now() > end;
         if (late) break;
       }
-      return {changes, late, restless: restlessSeen, seen: ask('still'), downloads: downloads()};
+      const answer = {changes, late, copied, downloads: downloads()};
+      copied = false;
+      return {...answer, restless: restlessSeen, seen: ask('still')};
     },
     // Resolves at the first change of the document, or after so many milliseconds.
     changed(milliseconds) {

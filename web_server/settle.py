@@ -78,12 +78,13 @@ class Settler:
 
         Returns:
             `navigated`: a new document came since `arm`; `changed`: the document changed;
-            `late`: a cap ended the wait; `failure`: why a navigation came to nothing, or empty;
+            `late`: a cap ended the wait; `copied`: the page copied something; `failure`: why a
+            navigation came to nothing, or empty;
             `seen`: what listens for `still` heard of the very end, after which nothing came.
         """
         activity = self._activity
         changes = 0
-        late = False
+        late = copied = False
         deadline = time.monotonic() + REQUEST_SECONDS
         while True:
             quiet = await self.call("quiet", QUIET_SECONDS * 1000)
@@ -91,6 +92,7 @@ class Settler:
             if quiet is not None:
                 changes += quiet["changes"]
                 late = late or quiet["late"]
+                copied = copied or quiet["copied"]
                 self.linked_download = next(iter(quiet["downloads"]), self.linked_download)
             if activity.navigating:
                 if not await self._until_committed():
@@ -121,6 +123,7 @@ class Settler:
             "navigated": self._navigated,
             "changed": changes > 0,
             "late": late,
+            "copied": copied,
             "failure": activity.failure,
             "seen": seen,
         }

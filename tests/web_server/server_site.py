@@ -31,6 +31,12 @@ PAGES: dict[str, str] = {
         ondragover="event.preventDefault()" ondrop="event.preventDefault();
         event.dataTransfer.files[0].text().then(t => { out.textContent = 'dropped ' + t })">Drop
         files here</div><p id="out"></p>""",
+    "/copy": """<title>Copy</title><label>From <input value="old"></label>
+        <div id="rich" contenteditable role="textbox" aria-label="Rich">plain <b>bold</b></div>
+        <label>To <textarea oninput="said.textContent = 'got ' + this.value"></textarea></label>
+        <button onclick="document.querySelector('input').select(); document.execCommand('copy')">
+        Copy it</button><button onclick="said.textContent = rich.innerHTML">Tell</button>
+        <p id="said"></p>""",
     "/label-cover": """<title>Cover</title><h1>C</h1><button>Below</button><div role="dialog"
         aria-label="Letter" style="position:fixed;inset:0;background:#fff"><label>Mail <input>
         </label></div>""",
