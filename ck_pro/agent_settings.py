@@ -115,10 +115,11 @@ class AgentSettings(KwargsInitializable):
         `super().__init__`; a run begins with it.
 
         Raises:
-            ConfigError: two functions of one name, or an active function or a template that does
-                not exist.
+            ConfigError: two functions of one name, an active function or a template that does not
+                exist, or an agent that is below itself.
         """
         self._check_templates()
+        self._check_circles()
         functions = self._all_functions()
         known = [f.name for f in functions]
         twice = {n for n in known if known.count(n) > 1}
@@ -146,6 +147,15 @@ class AgentSettings(KwargsInitializable):
                 near = difflib.get_close_matches(named, known, n=1, cutoff=0.5)
                 hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
                 raise ConfigError(f"{self.name}.templates.{phase}: no template '{named}'; {hint}")
+
+    def _check_circles(self, above: tuple[AgentSettings, ...] = ()) -> None:
+        below = (*above, self)
+        if any(one is self for one in above):
+            path = " > ".join(one.name for one in below)
+            raise ConfigError(f"{self.name}: an agent cannot be below itself ({path})")
+        for function in self._all_functions():
+            if isinstance(function, AgentSettings):
+                function._check_circles(below)
 
     def functions(self) -> list[Any]:
         """The active sub-agents and tools, in order."""

@@ -80,7 +80,7 @@ class KwargsInitializable:
         known = self.setting_names()
         for name, value in kwargs.items():
             if name not in known:
-                raise SettingError(type(self).__name__, "", unknown_name(name, known))
+                raise SettingError(type(self).__name__, "", self._unknown(name, known))
             setattr(self, name, self._converted(name, value))
         for name in known:
             if not hasattr(self, name):
@@ -89,6 +89,13 @@ class KwargsInitializable:
     def setting_names(self) -> tuple[str, ...]:
         """The names that keyword arguments may set, in order of declaration."""
         return (*setting_types(type(self)), *self._preset_names)
+
+    def _unknown(self, name: str, known: tuple[str, ...]) -> str:
+        default = inspect.getattr_static(type(self), name, None)
+        if name.startswith("_") or default is None or callable(default):
+            return unknown_name(name, known)
+        kind = type(default).__name__
+        return f"'{name}' is no setting, as it has no type: write `{name}: {kind} = ...`"
 
     def updated(self: _T, updates: Mapping[str, Any]) -> _T:
         """A new object of the same class with `updates` merged into these settings."""
@@ -104,9 +111,12 @@ class KwargsInitializable:
         types_ = setting_types(type(self))
         out: dict[str, Any] = {}
         for name in self.setting_names():
-            if _is_secret(types_.get(name)):
+            value = getattr(self, name)
+            if _is_secret(types_.get(name)) or (
+                isinstance(value, str) and _SECRET_KEY.search(name)
+            ):
                 continue
-            value = _plain(getattr(self, name))
+            value = _plain(value)
             if value is not _MISSING:
                 out[name] = value
         return out

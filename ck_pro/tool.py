@@ -48,7 +48,7 @@ class Tool(KwargsInitializable):
                 f"tool '{self.name}' is a coroutine or generator function: nothing would run it; "
                 "make it a plain function that returns its result"
             )
-        self.description = self.description or inspect.getdoc(self._implementation) or ""
+        self.description = self.description or self._doc()
         self.parameters = self.parameters or parameters_schema(self._implementation)
 
     @property
@@ -58,6 +58,13 @@ class Tool(KwargsInitializable):
         if own.execute is Tool.execute and own.__call__ is not Tool.__call__:
             return self.__call__
         return self.execute
+
+    def _doc(self) -> str:
+        """The docstring of the implementation, else of the class; none that `Tool` itself has."""
+        name = "__call__" if type(self).execute is Tool.execute else "execute"
+        own = [c for c in type(self).__mro__ if issubclass(c, Tool) and c.__module__ != __name__]
+        things = [self._implementation, *(vars(c)[name] for c in own if name in vars(c)), *own]
+        return next(filter(None, map(own_doc, things)), "")
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
         """What the tool does. Raises `ToolError` for what the model should read."""
@@ -237,6 +244,14 @@ def _schema(annotation: Any) -> dict[str, Any]:
         return {}
 
 
+def own_doc(thing: Any) -> str:
+    """The docstring of a function or class itself: an inherited one tells of something else."""
+    while isinstance(thing, functools.partial):
+        thing = thing.func
+    doc = getattr(thing, "__doc__", None)
+    return inspect.cleandoc(doc) if isinstance(doc, str) else ""
+
+
 def _is_lazy(function: Callable[..., Any]) -> bool:
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
     return any(is_kind(function) for is_kind in kinds)
@@ -266,6 +281,8 @@ def definition_text(head: str, description: str, short: bool) -> str:
         description: what it does; its first line must say it alone.
         short: one line only, else the form of a Python function with its docstring.
     """
+    if not description.strip():
+        return f"- {head}" if short else f"def {head}: ..."
     lines = description.strip().split("\n")
     if short:
         return f"- {head}: {lines[0]}"

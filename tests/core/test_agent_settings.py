@@ -28,3 +28,11 @@ def test_what_cannot_be_right(settings: dict[str, Any], told: str) -> None:
 
 def test_a_phase_of_ones_own() -> None:
     MultiStepAgent(templates={"summary": "agent_end"}).check()
+
+
+def test_an_agent_below_itself_is_refused() -> None:
+    inner = MultiStepAgent(name="inner")
+    outer = MultiStepAgent(name="outer", sub_agents=[inner])
+    inner.sub_agents = [outer]
+    with pytest.raises(ConfigError, match=r"below itself \(outer > inner > outer\)"):
+        outer.check()

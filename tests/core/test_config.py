@@ -173,6 +173,11 @@ def test_a_preset_number_takes_any_number(given: Any, value: float) -> None:
 
 
 def test_secrets_in_plain_settings_are_not_written() -> None:
+    class Service(KwargsInitializable):
+        api_key: str = "hush"
+        key: int = 3
+
+    assert Service().to_dict() == {"key": 3}
     kwargs = {"api_key": "hush1", "url": "http://bob:hush2@host/x", "Authorization": "hush3"}
     assert Agent(model={"call_kwargs": kwargs}).to_dict()["model"]["call_kwargs"] == {
         "temperature": 0,
@@ -188,3 +193,11 @@ def test_classes_made_inside_functions_may_name_each_other() -> None:
         inner: Inner = Inner(n=2)
 
     assert Outer(inner={"n": "5"}).inner.n == 5
+
+
+def test_an_attribute_without_a_type_is_no_setting() -> None:
+    class Plain(KwargsInitializable):
+        speed = 3
+
+    with pytest.raises(ConfigError, match="'speed' is no setting.*`speed: int = ...`"):
+        Plain(speed=4)

@@ -78,3 +78,32 @@ def test_functions_without_name_or_signature() -> None:
         tool_from_function(3)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="not a Python name"):
         Tool(name="two words")
+
+
+def test_a_docstring_of_tool_itself_is_no_description() -> None:
+    class Plain(Tool):
+        def execute(self, a: int) -> int:
+            return a
+
+    class Documented(Plain):
+        """Doubles a number."""
+
+    class Called(Tool):
+        def __call__(self, a: int) -> int:
+            return a
+
+    class Told(Plain):
+        def execute(self, a: int) -> int:
+            """Halves a number."""
+            return a
+
+    class Below(Told):
+        """Not this one."""
+
+        def execute(self, a: int) -> int:
+            return a
+
+    given = [tool().description for tool in (Plain, Documented, Called, Told, Below)]
+    assert given == ["", "Doubles a number.", "", "Halves a number.", "Halves a number."]
+    assert Plain().get_function_definition(short=True) == "- plain(a: int) -> int"
+    assert Plain().get_function_definition(short=False) == "def plain(a: int) -> int: ..."
