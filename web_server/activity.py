@@ -15,6 +15,7 @@ from typing import Any
 
 from playwright.async_api import CDPSession, Error, Page, Request
 
+from web_server.outside import leads_outside
 from web_server.view import one_line
 
 ANSWER_SECONDS = 12.0
@@ -48,6 +49,7 @@ class Activity:
         unreachable: its URL if an error page stands in its place, else empty.
         failure: why a navigation since `begin` came to nothing, or empty.
         unanswered: what is to be told of a navigation that was given up, or empty.
+        outside: a link that was for another program, if it is not told yet, or empty.
         download_hinted: whether something since `begin` seems to have become a download.
         windows_due: how many windows have been opened that are no pages yet.
         requests: how many requests the page has ever made.
@@ -74,6 +76,7 @@ class Activity:
         self.unreachable = ""
         self.failure = ""
         self.unanswered = ""
+        self.outside = ""
         self.download_hinted = False
         self.windows_due = 0
         self.requests = 0
@@ -181,6 +184,8 @@ class Activity:
     # --- requests ---
 
     def _on_request(self, request: Request) -> None:
+        if leads_outside(request.url):
+            return  # nothing comes of it, and it was announced
         if request.is_navigation_request() and request.frame == self._page.main_frame:
             self._navigation = request
             self._failed = None
@@ -228,7 +233,9 @@ class Activity:
     # --- documents, frames, windows ---
 
     def _on_announced(self, event: dict[str, Any]) -> None:
-        if event["frameId"] == self.frame_id and event["disposition"] == "currentTab":
+        if leads_outside(event["url"]):
+            self.outside = event["url"]
+        elif event["frameId"] == self.frame_id and event["disposition"] == "currentTab":
             self._announced = time.monotonic()
             self._changed.set()
         elif event["disposition"] == "download":
@@ -236,7 +243,9 @@ class Activity:
 
     def _on_window_open(self, event: dict[str, Any]) -> None:
         # Without a gesture of the user Chromium's own blocker keeps the window from opening.
-        if event.get("userGesture"):
+        if leads_outside(event["url"]):
+            self.outside = event["url"]
+        elif event.get("userGesture"):
             self.windows_due += 1
             self._changed.set()
 

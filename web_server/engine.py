@@ -13,6 +13,7 @@ from playwright.async_api import Browser, CDPSession, Error, Playwright, async_p
 from web_server.chromium import DROPPED_DEFAULTS, launch_flags
 from web_server.clipboard import Clipboard
 from web_server.errors import Unavailable, stopping
+from web_server.outside import path_without_desktop
 
 log = logging.getLogger("web_server")
 
@@ -91,6 +92,7 @@ class Engine:
                     del os.environ["TMPDIR"]
                 else:
                     os.environ["TMPDIR"] = before
+        path = path_without_desktop(self._folder / "desktop")
         return await self._playwright.chromium.launch(
             executable_path=self._executable,
             headless=True,
@@ -99,7 +101,7 @@ class Engine:
             handle_sigint=False,
             handle_sigterm=False,
             handle_sighup=False,
-            env={**os.environ, "TMPDIR": str(self._folder)},
+            env={**os.environ, "TMPDIR": str(self._folder), "PATH": path},
             downloads_path=self._folder / "unclaimed",
             timeout=60_000,
         )

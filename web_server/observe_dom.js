@@ -177,11 +177,32 @@ function areaRect(area, picture) {
   return new DOMRect(left + x, top + y, Math.max(...across) - x, Math.max(...down) - y);
 }
 
+const hasArea = (rect) => rect.width > 0 && rect.height > 0;
+
+// What is seen of an element without a size of its own: what stands out of it.
+function boxesInside(element, found = []) {
+  const style = getComputedStyle(element);
+  if (style.overflowX !== 'visible' && style.display !== 'contents') return found;
+  for (const child of composedChildren(element)) {
+    if (found.length >= 3) break;
+    const rects = child.nodeType === 1 ? child.getClientRects()
+      : child.nodeType === 3 ? rangeOf(child).getClientRects() : [];
+    const shown = [...rects].filter(hasArea);
+    if (shown.length) found.push(...shown);
+    else if (child.nodeType === 1) boxesInside(child, found);
+  }
+  return found;
+}
+
 function rectsOf(node) {
   if (node.nodeType === 1) {
     const picture = pictureOfArea(node);
     if (picture) return [areaRect(node, picture)];
     const rects = node.getClientRects();
+    if (!rects.length || rects.length === 1 && !hasArea(rects[0])) {
+      const inside = boxesInside(node);
+      if (inside.length) return inside;
+    }
     if (rects.length) return rects;
   }
   const range = new Range();

@@ -154,6 +154,10 @@ class Tab:
         if activity.unanswered:
             line, activity.unanswered = activity.unanswered, ""
             self._host.news.note(f"{line}: the page stayed; goto that URL waits longer", loud=True)
+        if activity.outside:
+            url, activity.outside = one_line(activity.outside)[:300], ""
+            line = f"{url} is for another program: nothing was opened"
+            self._host.news.note(line, loud=True)
         document = activity.document
         if (document is None and not activity.unreachable) or (
             self._told == (self.surface, activity.commits)

@@ -27,7 +27,7 @@ from web_server.view import one_line
 log = logging.getLogger("web_server")
 
 QUEUE_SECONDS = 300.0
-_SWEEP_SECONDS = 5.0
+_SWEEP_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Pool:
             NotFound: there is none (any more).
         """
         lease = self.leases.get(browser_id.strip())
-        if lease is None or lease.closing:
+        if lease is None or lease.closing or self._over(lease, time.time()):
             if self._ending:
                 raise stopping()
             asked = one_line(browser_id)[:8]
@@ -240,12 +240,15 @@ class Pool:
             except Exception:  # whatever it was, the next lease must end in time too
                 log.exception("ending leases failed")
 
+    def _over(self, lease: Lease, now: float) -> bool:
+        """Whether a lease is over at `now`, though it may not have been ended yet."""
+        idle = now - lease.session.used > self.options.idle_seconds
+        return now > lease.expires_at or (idle and not lease.session.lock.locked())
+
     async def end_expired(self, now: float) -> None:
         """End the leases that are over at `now`, in seconds since the epoch."""
         for lease in list(self.leases.values()):
-            idle = now - lease.session.used > self.options.idle_seconds
-            busy = lease.session.lock.locked()
-            if lease.closing or not (now > lease.expires_at or (idle and not busy)):
+            if lease.closing or not self._over(lease, now):
                 continue
             log.info("lease of %s is over", lease.session.id[:8])
             self.expired += 1

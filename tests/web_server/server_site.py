@@ -101,6 +101,15 @@ PAGES: dict[str, str] = {
 
 PICTURE = b"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'></svg>"
 
+ANSWERS: dict[str, tuple[str, bytes, dict[str, str]]] = {
+    "/sandboxed": (
+        "text/html",
+        b"<title>Boxed</title><p>no scripts</p><a href=/two>To two</a>",
+        {"Content_Security_Policy": "default-src 'none'; sandbox"},
+    ),
+}
+"""Answers that are no HTML, or come with a header: type, body, headers (`_` stands for `-`)."""
+
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -143,6 +152,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Location", "http://127.0.0.1:1/secret")
             self.send_header("Content-Length", "0")
             self.end_headers()
+        elif path in ANSWERS:
+            kind, body, headers = ANSWERS[path]
+            self._send(200, kind, body, **headers)
         elif path in PAGES:
             self._send(200, "text/html; charset=utf-8", PAGES[path].encode())
         elif path == "/poll":
@@ -150,12 +162,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._send(404, "text/html", b"<title>Gone</title><h1>Not here</h1>")
 
-    def _send(self, status: int, kind: str, body: bytes, disposition: str = "") -> None:
+    def _send(
+        self, status: int, kind: str, body: bytes, disposition: str = "", **headers: str
+    ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if disposition:
             self.send_header("Content-Disposition", disposition)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(body)
 

@@ -189,3 +189,27 @@ def test_an_error_without_a_page_is_told_by_its_status(client: Client) -> None:
         tree = client.go("/empty-error")
         assert "[0] alert 'HTTP status 500 at" in tree
         assert client.view["events"] == [f"HTTP status 500 at {client.site}/empty-error"]
+
+
+def test_links_for_other_programs_open_nothing_and_leave_the_page_usable(client: Client) -> None:
+    PAGES["/outside"] = """<title>O</title><a href="tel:1">Call</a><a href="mailto:a@b">Mail</a>
+        <a href="tel:2" target=_blank>Call out</a><button onclick="location = 'chat://x'">Chat
+        </button><button onclick="document.title += '!'">Hit</button>"""
+    client.open("/outside")
+    links = {"link 'Call'": "tel:1", "link 'Mail'": "mailto:a@b", "button 'Chat'": "chat://x"}
+    for line, url in {**links, "link 'Call out'": "tel:2"}.items():
+        tree = client.act("click", line)
+        assert f"[0] alert '{url} is for another program: nothing was opened'" in tree
+        client.act("click", "button 'Hit'")
+    assert client.view["title"] == "O!!!!"
+
+
+def test_a_document_that_may_run_no_scripts_is_used_like_any_other(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "SETTLE_SECONDS", 3.0)  # which the page would need in vain
+    assert "no scripts" in client.open("/sandboxed")
+    client.act("wait", timeout=50)
+    client.act("wait_for", status=409, text="never there", timeout=50)
+    assert "Second page" in client.act("click", "link 'To two'")
+    assert "ran too long" not in client.message

@@ -187,3 +187,16 @@ def test_pages_see_native_timers_and_nothing_else(client: Client) -> None:
       o.textContent = odd.join() || 'all native';</script>"""
     PAGES["/native"] = script
     assert "'all native'" in client.open("/native")
+
+
+def test_what_stands_out_of_an_element_without_size_is_clicked(client: Client) -> None:
+    PAGES["/no-size"] = """<title>Z</title><button onclick="document.title += 'b'" style="width:0;
+        height:0;padding:0;border:0"><span style="position:absolute;width:90px;height:20px">Out
+        </span></button><div style="height:40px"></div><div role=link tabindex=0 style="height:0"
+        onclick="document.title += 't'">Text</div><div style="height:40px"></div><a href="#a"
+        style="display:contents" onclick="document.title += 'a'"><p style="height:0"><b
+        style="float:left">Floated</b></p></a>"""
+    client.open("/no-size")
+    for line in ("button 'Out'", "link 'Text'", "link 'Floated'"):
+        client.act("click", line)
+    assert client.view["title"] == "Zbta"

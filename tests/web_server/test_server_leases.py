@@ -225,3 +225,11 @@ def _answered_at_the_end(running: Process, server_site: Site) -> None:
     assert [line["status"] for line in done] == [200] * 6
     assert {line["browser"] for line in done} == {each.browser[:8] for each in clients}
     assert not any(client.browser in log for client in clients)
+
+
+def test_a_lease_that_is_over_is_of_no_use_from_then_on(narrow: Any, server_site: Site) -> None:
+    with Client(narrow.url, server_site.url) as client:
+        narrow._pool.leases[client.browser].expires_at = time.time() - 0.001
+        for route in ("renewBrowser", "openPage"):
+            assert client.post(route, browserId=client.browser, url="x").status_code == 404
+    assert until(lambda: _status(narrow)["free"] == 1)
