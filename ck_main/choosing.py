@@ -143,8 +143,8 @@ def _summary(row: Mapping[str, Any]) -> dict[str, Any]:
     session, scored = row["session"], row["eval"]
     info = session["info"]
     out = {**info["try"], "session": session["id"], "output": scored["pred"]}
-    out.update(corr=scored["corr"], status=info["status"], stop_reason=info.get("stop_reason"))
-    out.update({k: scored[k] for k in ("judge",) if k in scored})
+    out.update(corr=scored["corr"], judge=scored.get("judge"), status=info["status"])
+    out.update(stop_reason=info.get("stop_reason"))
     seconds = float(info.get("duration", 0.0))
     out.update(steps=count_steps(session), tokens=tokens_of(session), seconds=seconds)
     return out

@@ -164,6 +164,11 @@ def refuse(options: Mapping[str, Any]) -> None:
     tries = options["tries"] or len(options["seeds"] or ()) or 1
     if several and tries < 2:
         raise click.UsageError("--until, --choose and --reflect need --tries K, at least 2")
+    asks = options["until"] == "llm_judge" or options["choose"] == "judge" or options["reflect"]
+    if options["judge_model"] is not None and not asks:
+        raise click.UsageError(
+            "--judge-model: nothing asks it; give --until llm_judge, --reflect or --choose judge"
+        )
     seeds = options["seeds"] or ()
     if seeds and (len(seeds) != tries or len(set(seeds)) < tries):
         raise click.UsageError(f"--seeds: give {tries} different ones, one for each try")

@@ -210,8 +210,12 @@ class TaskTries:
         llm = options.judge or getattr(attempt.agent, "model", None)
         if options.until == "llm_judge" and answered(session.status, answer):
             asked = judging.judge_messages(task.question, answer, log, task.answer)
-            right, reason = judging.parse_verdict(self._ask(attempt, llm, asked, judging.JUDGE))
-            judged.update(judge=int(right), judge_reason=reason)
+            said = self._ask(attempt, llm, asked, judging.JUDGE)
+            try:
+                right, reason = judging.parse_verdict(said)
+                judged.update(judge=int(right), judge_reason=reason)
+            except ParseError as e:  # there may be advice all the same
+                judged["judge_reason"] = f"not judged: ParseError: {e}"
         row = {
             "session": {"info": {"status": session.status.value, "final_results": results}},
             "eval": {**evaluate(answer, task.answer), **judged},

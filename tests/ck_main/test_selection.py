@@ -192,7 +192,12 @@ def test_two_runs_and_a_sort_lose_nothing(tmp_path: Path, agent: FakeAgent) -> N
         (["--tries", "2", "--until", "luck"], "'luck' is not one of"),
         (["--tries", "2", "--reflect"], "--reflect needs --until"),
         (["--tries", "2", "--until", "em", "--choose", "vote"], "there is nothing to --choose"),
-        (["--tries", "2", "--judge-model", "gtp:x"], "--judge-model: "),
+        (
+            ["--tries", "2", "--choose", "judge", "--judge-model", "gtp:x"],
+            "--judge-model: call_target 'gtp:x'",
+        ),
+        (["--judge-model", "gpt:x"], "--judge-model: nothing asks it; give --until llm_judge"),
+        (["--tries", "2", "--choose", "vote", "--judge-model", "gpt:x"], "nothing asks it"),
         (["--run-max-money", "nan"], "not a number of finite size"),
         (["--retries", "-1"], "--retries"),
         (["--metrics", "99999"], "--metrics"),

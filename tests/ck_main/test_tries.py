@@ -245,6 +245,14 @@ def test_a_judge_that_says_nothing_of_use_does_not_end_the_task(tmp_path: Path) 
     bench = Bench(tmp_path, ["a", "b", "c"], ["hm", "hm", "hm"], until="llm_judge")
     (row,) = bench.run(task())
     assert "judge" not in row["eval"] and row["eval"]["judge_reason"].startswith("not judged: ")
+    assert [c["judge"] for c in row["sel_cands"]] == [None] * 3
+
+
+def test_there_is_advice_where_the_judge_says_nothing_of_use(tmp_path: Path) -> None:
+    model = ["hm", "Look again.", "Yes. Verdict: right"]
+    bench = Bench(tmp_path, ["a", "b"], model, until="llm_judge", reflect=True)
+    (row,) = bench.run(task())
+    assert row["feedback"] == "Look again." and row["eval"]["judge"] == 1
 
 
 @given(st.text(), st.integers(1, 9))
