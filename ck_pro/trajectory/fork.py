@@ -104,6 +104,7 @@ def fork_run(
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise OutputError(f"{to} is there already; name another folder")
     partial = to.with_name(f".{to.name}.partial")
+    parent = None if to.parent.exists() else to.parent
     try:
         _discard(partial)  # of a fork that was killed
         partial.mkdir(parents=True)
@@ -118,6 +119,9 @@ def fork_run(
         raise InputError(f"{origin}: not a journal of ours: {e!r}") from None
     finally:
         _discard(partial)
+        if parent is not None:
+            with suppress(OSError):  # what was written is in it
+                parent.rmdir()
     return replace(made, folder=to, files=files)
 
 

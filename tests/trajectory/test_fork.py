@@ -134,7 +134,7 @@ def test_what_cannot_be_forked(
         journal.append("session", sid="s", data={"shown": "data:image/png;base64,AAAA"})
         journal.append("step", sid="s", i=0)
     shutil.rmtree("lost/blobs")
-    given = {"": "old/capital", "--at": "1", "--to": "new", **change}
+    given = {"": "old/capital", "--at": "1", "--to": "new/capital", **change}
     args = [a for k, v in given.items() for a in ((k, v) if k else (v,))]
     assert fork.main(args) == 2
     assert says in capsys.readouterr().err
