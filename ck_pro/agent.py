@@ -46,7 +46,7 @@ class MultiStepAgent(ActingAgent):
         """Work on a task to its end.
 
         Args:
-            task: the instruction.
+            task: the instruction; what is no text is taken as its `str()`.
             session: a fresh session to write into; made when None.
             stream: return an iterator over the steps instead, which runs as it is consumed.
             max_steps: overrides the setting.
@@ -65,7 +65,11 @@ class MultiStepAgent(ActingAgent):
         Raises:
             KeyboardInterrupt: Ctrl-C, after everything was released and recorded.
             JournalError: the journal cannot be written.
+            InputError: there is no task, or the session has been run.
         """
+        if task is None:
+            raise InputError("there is no task: give an instruction as text")
+        task = str(task)
         self.check()
         cut = parent.calls.adopt() if parent is not None and session is None else None
         session = cut.session if cut is not None else session or AgentSession(task)

@@ -25,7 +25,7 @@ class TemplatedString:
 
     Args:
         template: a function of keyword arguments that returns the prompt (text, or a list of chat
-            messages), or text in the form of an f-string.
+            messages) and gets those values that it names, or text in the form of an f-string.
         name: shown in errors; defaults to the function's name.
 
     Raises:
@@ -49,8 +49,11 @@ class TemplatedString:
         """
         if isinstance(self.template, str):
             return _Formatter(self.name).vformat(self.template, (), kwargs)
+        signature = inspect.signature(self.template)
+        if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+            kwargs = {k: v for k, v in kwargs.items() if k in signature.parameters}
         try:
-            bound = inspect.signature(self.template).bind(**kwargs)
+            bound = signature.bind(**kwargs)
         except TypeError as e:
             raise TemplateError(f"template '{self.name}': {e}") from None
         return self.template(*bound.args, **bound.kwargs)

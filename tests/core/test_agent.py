@@ -183,6 +183,12 @@ def test_calls_of_tools_are_in_the_row_and_counted() -> None:
 # --- faults of the model ---------------------------------------------------------------------
 
 
+def test_a_task_is_text() -> None:
+    assert agent(code("stop('x')")).run(42).task == "42"  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no task"):
+        agent().run(None)  # type: ignore[arg-type]
+
+
 def test_a_subclass_reads_replies_in_its_own_way() -> None:
     class Tagged(MultiStepAgent):
         def _parse_output(self, reply: str) -> dict[str, str]:

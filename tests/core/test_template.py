@@ -75,3 +75,10 @@ def test_any_text_is_a_template_or_refused_clearly(text: str) -> None:
 @given(st.text())
 def test_values_are_never_templates(text: str) -> None:
     assert TemplatedString("<{x}>").format(x=text) == f"<{text}>"
+
+
+def test_a_function_gets_the_values_that_it_names() -> None:
+    def greet(who: str, mark: str = "!") -> str:
+        return f"Hello {who}{mark}"
+
+    assert TemplatedString(greet).format(who="Ann", step_idx=3) == "Hello Ann!"

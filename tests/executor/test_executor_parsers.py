@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import struct
 import sys
@@ -267,3 +268,11 @@ def test_a_result_in_the_worker_is_a_mapping():
     assert stubs.handle_of(result) is None and str(result) == "{'output': 1, 'more': 2}"
     with pytest.raises(ValueError, match="none"):
         stubs.Result.make({"$": "result", "h": 1})
+
+
+def test_copies_of_a_result_are_results():
+    result = stubs.Result.make({"d": {"output": [1], "log": ""}, "h": "r1", "s": "shown"})
+    for made in (copy.copy(result), copy.deepcopy(result)):
+        assert (made.output, str(made), stubs.handle_of(made)) == ([1], "shown", "r1")
+    made.output.append(2)
+    assert result.output == [1] and stubs.handle_of(made) is None

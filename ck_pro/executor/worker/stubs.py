@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -43,6 +44,16 @@ class Result(dict[str, Any]):
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
+
+    def __copy__(self) -> Result:
+        made = type(self)(self)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Result:
+        made = self.__copy__()
+        made.update(copy.deepcopy(dict(self), memo))
+        return made
 
     def _unchanged(self) -> bool:
         return dict(self) == self._as_sent
