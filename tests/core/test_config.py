@@ -199,5 +199,5 @@ def test_an_attribute_without_a_type_is_no_setting() -> None:
     class Plain(KwargsInitializable):
         speed = 3
 
-    with pytest.raises(ConfigError, match="'speed' is no setting.*`speed: int = "):
+    with pytest.raises(ConfigError, match=r"'speed' is no setting.*`speed: int = "):
         Plain(speed=4)
