@@ -118,7 +118,10 @@ def check_settings(settings: ExportSettings) -> None:
             s.images != "folder" or not (s.parquet or s.format == "ckpro")
         ),
         f"--images embed: --format {s.format} in JSON cannot; name an output ....parquet": (
-            s.images != "embed" or s.parquet or s.format in ("axolotl", "ckpro")
+            s.images != "embed" or s.parquet or s.format not in ("sft", *PREFERENCES)
+        ),
+        f"--images embed: --format {s.format} names its images by their paths": (
+            s.images != "embed" or s.format not in ("sharegpt", "atif")
         ),
         "--images drop: ckpro's rows are whole": s.images != "drop" or s.format != "ckpro",
         f"--columns messages: --format {s.format} has its own columns": (

@@ -376,6 +376,7 @@ def test_unfinished_and_broken_journals(
         (["-f", "verl", "-i", "r.jsonl", "-o", "o.jsonl"], "name a file ....parquet"),
         (["-f", "axolotl", "-i", "r.jsonl", "-o", "o.parquet"], "name a file ....jsonl"),
         (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "embed"], "....parquet"),
+        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--images", "embed"], "by their paths"),
         (["-f", "parquet", "-i", "r.jsonl", "-o", "o.parquet", "--images", "folder"], "themselves"),
         (["-f", "ckpro", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "drop"], "whole"),
         (["-f", "dpo", "-i", "r.jsonl", "-o", "o.jsonl", "--columns", "messages"], "own columns"),
