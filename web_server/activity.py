@@ -45,6 +45,7 @@ class Activity:
         frame_id: DevTools id of the main frame; another process may take it over under a new one.
         commits: how many documents have come into the main frame.
         dom_ready: whether the document that came last has been read to its end.
+        loaded: whether it has had its event `load`.
         document: the request that brought it, if there was one.
         unreachable: its URL if an error page stands in its place, else empty.
         failure: why a navigation since `begin` came to nothing, or empty.
@@ -72,6 +73,7 @@ class Activity:
         self.frame_id = ""
         self.commits = 0
         self.dom_ready = True
+        self.loaded = True
         self.document: Request | None = None
         self.unreachable = ""
         self.failure = ""
@@ -103,7 +105,7 @@ class Activity:
         cdp.on("Page.frameDetached", self._on_detached)
         cdp.on("Page.navigatedWithinDocument", self._on_same_document)
         cdp.on("Page.domContentEventFired", self._on_read)
-        cdp.on("Page.loadEventFired", self._on_read)
+        cdp.on("Page.loadEventFired", self._on_loaded)
         await cdp.send("Page.enable")
         tree = await cdp.send("Page.getFrameTree")
         self.frame_id = tree["frameTree"]["frame"]["id"]
@@ -259,7 +261,7 @@ class Activity:
         self._navigation = self._failed = None
         self.unreachable = frame.get("unreachableUrl", "")
         self.frame_id = frame["id"]
-        self.dom_ready = False
+        self.dom_ready = self.loaded = False
         self.commits += 1
         self._restless.clear()
         self._changed.set()
@@ -275,6 +277,10 @@ class Activity:
 
     def _on_read(self, _event: dict[str, Any]) -> None:
         self.dom_ready = True
+        self._changed.set()
+
+    def _on_loaded(self, _event: dict[str, Any]) -> None:
+        self.dom_ready = self.loaded = True
         self._changed.set()
 
 

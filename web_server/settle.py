@@ -21,6 +21,8 @@ NAVIGATION_SECONDS = 30.0
 """How long a navigation may take until its document is there."""
 LOAD_SECONDS = 8.0
 """How long, after the document came, scripts, styles and data of a new page are waited for."""
+LOAD_EVENT_SECONDS = 1.5
+"""How long, after all that, the event `load` of a new page is waited for: pictures hold it up."""
 REQUEST_SECONDS = 4.0
 """How long the requests that an action started are waited for."""
 QUIET_SECONDS = 1.5
@@ -46,6 +48,7 @@ class Settler:
         self._world = SettleWorld(activity, token)
         self._armed_at = 0.0
         self._commits_before = 0
+        self._load_awaited = -1
         self._restless_document = -1
         self._untold = False
         self.linked_download = ""
@@ -107,6 +110,8 @@ class Settler:
                 continue
             waiting = activity.awaited
             if not waiting and (quiet is not None or time.monotonic() > deadline):
+                if await self._loaded_meanwhile():
+                    continue  # to see what the page does then
                 break
             if time.monotonic() > deadline:
                 late = True
@@ -137,6 +142,15 @@ class Settler:
         activity = self._activity
         end = time.monotonic() + NAVIGATION_SECONDS
         return await activity.until(lambda: not activity.navigating, end)
+
+    async def _loaded_meanwhile(self) -> bool:
+        """Wait for the event `load` of a new document, once; whether it came."""
+        activity = self._activity
+        if not self._navigated or activity.loaded or self._load_awaited == activity.commits:
+            return False
+        self._load_awaited = activity.commits
+        end = time.monotonic() + LOAD_EVENT_SECONDS
+        return await activity.until(lambda: activity.loaded or activity.navigating, end)
 
     async def _until_more_is_known(self, waiting: bool, deadline: float) -> None:
         """Wait for the requests in flight; for anything if the document went away meanwhile."""

@@ -31,6 +31,8 @@ PAGES: dict[str, str] = {
         ondragover="event.preventDefault()" ondrop="event.preventDefault();
         event.dataTransfer.files[0].text().then(t => { out.textContent = 'dropped ' + t })">Drop
         files here</div><p id="out"></p>""",
+    "/onload": """<title>Onload</title><h1>Soon</h1><img src="/pixel?late" alt=""><script>
+        onload = () => { document.body.innerHTML = '<button>START</button>' }</script>""",
     "/copy": """<title>Copy</title><label>From <input value="old"></label>
         <div id="rich" contenteditable role="textbox" aria-label="Rich">plain <b>bold</b></div>
         <label>To <textarea oninput="said.textContent = 'got ' + this.value"></textarea></label>

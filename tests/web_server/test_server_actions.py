@@ -16,6 +16,11 @@ def test_settling_waits_for_timers_and_requests_of_the_action(client: Client) ->
     assert "'got slow answer'" in client.act("click", "button 'Fetch'")
 
 
+def test_a_page_that_is_made_once_its_pictures_are_there(client: Client) -> None:
+    assert "button 'START'" in client.open("/onload")
+    assert "button 'START'" in client.go("/onload")
+
+
 def test_a_page_that_never_rests_does_not_hold_up_an_action(client: Client) -> None:
     client.open("/restless")
     assert "'pressed'" in client.act("click", "button 'Press'")
