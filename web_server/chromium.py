@@ -103,6 +103,10 @@ def launch_flags() -> list[str]:
         "--webrtc-ip-handling-policy=disable_non_proxied_udp",
         # One process for all frames of a page: half the memory, and one walk reaches them all.
         "--disable-site-isolation-trials",
+        # The middle button would paste what another session has selected. The other settings are
+        # the browser library's own, a mouse, of which this flag takes the place.
+        "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,"
+        "availablePointerTypes=4,middleClickPasteAllowed=false",
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         flags.append("--no-sandbox")

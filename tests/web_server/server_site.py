@@ -38,6 +38,8 @@ PAGES: dict[str, str] = {
         <label>To <textarea oninput="said.textContent = 'got ' + this.value"></textarea></label>
         <button onclick="document.querySelector('input').select(); document.execCommand('copy')">
         Copy it</button><button onclick="said.textContent = rich.innerHTML">Tell</button>
+        <button onclick="said.textContent = 'mouse: ' + matchMedia('(hover: hover)').matches">
+        Pointer</button>
         <p id="said"></p>""",
     "/label-cover": """<title>Cover</title><h1>C</h1><button>Below</button><div role="dialog"
         aria-label="Letter" style="position:fixed;inset:0;background:#fff"><label>Mail <input>
@@ -124,6 +126,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/never":
             self.connection.recv(1)  # until the other side gives up
             self.close_connection = True
+        elif path == "/nothing":
+            self.send_response(204)
+            self.end_headers()
         elif path == "/empty-error":
             self._send(500, "text/html", b"")
         elif path in ("/file", "/slow-file"):

@@ -80,6 +80,15 @@ def test_a_button_that_copies_is_noticed(pair: tuple[Client, Client]) -> None:
 
 
 @pytest.mark.browser
+def test_the_middle_button_pastes_nothing(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    one.act("type", "textbox 'From'", actionValue="selected")
+    one.act("press", "textbox 'From'", keys="Control+a")
+    assert "selected" not in two.act("click", "textbox 'To'", button="middle")
+    assert "mouse: true" in two.act("click", "button 'Pointer'")
+
+
+@pytest.mark.browser
 def test_formats_survive_another_sessions_copying(pair: tuple[Client, Client]) -> None:
     one, two = pair
     one.act("press", "textbox 'Rich'", keys=["Control+a", "Control+c"])
