@@ -11,7 +11,7 @@ from web_server import fields, hands, keys
 from web_server.doing import Doing
 from web_server.errors import BadRequest, Conflict
 from web_server.observe import ElementGone, Target
-from web_server.surface import Surface
+from web_server.surface import NOT_BY_FIELD, Surface
 from web_server.view import one_line
 
 
@@ -197,6 +197,8 @@ async def _give_to_chooser(surface: Surface, target: Target, files: list[Path]) 
     finally:
         chooser.cancel()
     opened = chooser.result()
+    if not opened.node_id:
+        raise Conflict(f"[{target.id}] {hands.describe(target)} asks for a file {NOT_BY_FIELD}")
     if len(files) > 1 and not opened.several:
         raise Conflict(
             f"[{target.id}] {hands.describe(target)} takes one file, not {len(files)}: upload one"

@@ -15,31 +15,29 @@ WAIT_SECONDS = 5.0
 FIND_SECONDS = 10.0
 """How long `wait_for` waits for its text, unless it is told."""
 
-_DIRECTIONS: dict[str, tuple[float, float]] = {
-    "down": (0, 1),
-    "up": (0, -1),
-    "right": (1, 0),
-    "left": (-1, 0),
-}
 _ENDS: dict[str, tuple[float, float]] = {"top": (0, -1e6), "bottom": (0, 1e6)}
+_SHARES: dict[str, tuple[float, float]] = {
+    "down": (0, 0.9),
+    "up": (0, -0.9),
+    "right": (0.9, 0),
+    "left": (-0.9, 0),
+    **_ENDS,
+}
+"""How far to scroll, as shares of what is seen at once."""
 
 
 async def scroll(doing: Doing) -> str:
     """Scroll the page, or what scrolls most of it."""
     direction = doing.request.actionValue.strip().lower() or "down"
-    if direction not in _DIRECTIONS and direction not in _ENDS:
-        known = ", ".join([*_DIRECTIONS, *_ENDS])
+    if direction not in _SHARES:
+        known = ", ".join(_SHARES)
         asked = one_line(direction)[:40]
         raise BadRequest(f"actionValue of scroll must be one of {known}; not '{asked}'")
     if doing.request.targetId.strip():
         return await scroll_in(doing)
-    if direction in _ENDS:
-        dx, dy = _ENDS[direction]
-    else:
-        x, y = _DIRECTIONS[direction]
-        dx, dy = 0.9 * x, 0.9 * y
+    dx, dy = _SHARES[direction]
     moved = await doing.surface.settler.call("scroll", dx, dy)
-    if moved == "none" and direction in _DIRECTIONS:
+    if moved == "none" and direction not in _ENDS:
         # Nothing scrolls by itself: a map or a canvas may listen to the wheel.
         width, height = doing.session.viewport
         await doing.surface.move_mouse(width / 2, height / 2)
@@ -57,10 +55,10 @@ async def scroll_in(doing: Doing) -> str:
     dx, dy = request.x or 0.0, request.y or 0.0
     if not dx and not dy:
         direction = request.actionValue.strip().lower() or "down"
-        if direction not in _DIRECTIONS:
-            raise BadRequest("scroll_in needs x and y in pixels, or a direction as actionValue")
-        x, y = _DIRECTIONS[direction]
-        dx, dy = x * 0.9, y * 0.9
+        if direction not in _SHARES:
+            known = ", ".join(_SHARES)
+            raise BadRequest(f"scroll_in needs x and y in pixels, or one of {known} as actionValue")
+        dx, dy = _SHARES[direction]
     moved = await target.evaluate(
         """(element, [dx, dy]) => {
           for (let box = element; box; box = box.parentElement || box.getRootNode().host) {

@@ -25,6 +25,7 @@ REQUESTED_SECONDS = 0.5
 RESTLESS_AFTER = 4
 """So often a URL may be asked for while one action settles, until it counts as polling."""
 
+_ABORTED = "ERR_ABORTED"
 _AWAITED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
 
 
@@ -48,6 +49,7 @@ class Activity:
         loaded: whether it has had its event `load`.
         document: the request that brought it, if there was one.
         unreachable: its URL if an error page stands in its place, else empty.
+        broken: why the document came in part only, or empty.
         failure: why a navigation since `begin` came to nothing, or empty.
         unanswered: what is to be told of a navigation that was given up, or empty.
         outside: a link that was for another program, if it is not told yet, or empty.
@@ -76,6 +78,7 @@ class Activity:
         self.loaded = True
         self.document: Request | None = None
         self.unreachable = ""
+        self.broken = ""
         self.failure = ""
         self.unanswered = ""
         self.outside = ""
@@ -108,7 +111,9 @@ class Activity:
         cdp.on("Page.loadEventFired", self._on_loaded)
         await cdp.send("Page.enable")
         tree = await cdp.send("Page.getFrameTree")
-        self.frame_id = tree["frameTree"]["frame"]["id"]
+        frame = tree["frameTree"]["frame"]
+        self.frame_id = frame["id"]
+        self.unreachable = frame.get("unreachableUrl", "")  # of a window that began with it
         self.frames.add(self.frame_id)
 
     def begin(self) -> None:
@@ -229,8 +234,16 @@ class Activity:
             self._navigation, self._failed = None, request
             self.failure = request.failure or "failed"
             # what becomes a download ends so as a navigation, before the download is told
-            self.download_hinted = "ERR_ABORTED" in self.failure
+            self.download_hinted = _ABORTED in self.failure
+        elif request is self.document and not self.unreachable:
+            self._break_off(request)
         self._on_request_end(request)
+
+    def _break_off(self, document: Request) -> None:
+        """What came of the document is all: no event tells of its end."""
+        self.dom_ready = True
+        if _ABORTED not in (document.failure or ""):
+            self.broken = document.failure or "failed"
 
     # --- documents, frames, windows ---
 
@@ -257,11 +270,15 @@ class Activity:
         if frame.get("parentId"):
             return
         self._announced = 0.0
-        self.document = self._navigation or self._failed
+        failed = self._failed
+        self.document = self._navigation or failed
         self._navigation = self._failed = None
         self.unreachable = frame.get("unreachableUrl", "")
         self.frame_id = frame["id"]
         self.dom_ready = self.loaded = False
+        self.broken = ""
+        if failed is not None and not self.unreachable:
+            self._break_off(failed)
         self.commits += 1
         self._restless.clear()
         self._changed.set()

@@ -103,6 +103,10 @@ class Downloads:
         """Whether a download is under way."""
         return bool(self._active)
 
+    def has(self, url: str) -> bool:
+        """Whether what is at that URL has been downloaded."""
+        return url.partition("#")[0] in self._complete
+
     async def wait_for_begin(self, since: float, seconds: float) -> bool:
         """Wait until a download has begun after `since` (monotonic), at most so long.
 

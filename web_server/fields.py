@@ -15,9 +15,16 @@ from web_server.view import one_line
 TYPED_BY_KEY = 100
 """Texts up to this many characters are typed key by key, longer ones come in one piece."""
 
-_SET_TYPES = frozenset(
-    {"date", "time", "datetime-local", "month", "week", "color", "range"},
-)
+_SET_TYPES = {
+    "date": "2024-12-31",
+    "time": "13:45",
+    "datetime-local": "2024-12-31T13:45",
+    "month": "2024-12",
+    "week": "2024-W52",
+    "color": "#aabbcc",
+    "range": "50",
+}
+"""Inputs whose value is set, with an example of one."""
 _NO_TEXT_TYPES = frozenset(
     {"checkbox", "radio", "button", "submit", "reset", "image", "file", "hidden"}
 )
@@ -150,7 +157,7 @@ async def fill(surface: Surface, target: Target, text: str) -> str:
         if value is None:
             raise Conflict(
                 f"[{target.id}] {describe(target)} takes a {target.input_type} value "
-                f"(as 2024-12-31, 13:45 or #aabbcc), not '{one_line(text)[:60]}'"
+                f"such as {_SET_TYPES[target.input_type]}, not '{one_line(text)[:60]}'"
             )
         return "" if value == text.strip() else _holds(value)
     if target.tag == "input" and target.input_type in _NO_TEXT_TYPES:

@@ -26,6 +26,12 @@ DOWNLOAD_BEGIN_SECONDS = 2.0
 DOWNLOAD_LINK_SECONDS = 4.0
 """How long the server of a link with `download` may take to answer."""
 
+_SAVE = """() => {
+  const link = document.createElement('a');
+  Object.assign(link, {href: location.href, download: ''});
+  link.click();
+}"""
+
 
 class Keeper:
     """Holds the sessions of a pool for those who work on them.
@@ -167,8 +173,25 @@ class Keeper:
         if session.downloads.active:
             settled["seen"] = False
             await session.downloads.wait(DOWNLOAD_SECONDS)
-        await tab.tell_document()
+        await self._tell_document(session, tab)
+        opened = session.tabs.get(session.current)
+        if opened is not None and opened is not tab:
+            await self._tell_document(session, opened)
         return settled
+
+    async def _tell_document(self, session: Session, tab: Tab) -> None:
+        """Tell what came of a tab's document; one that can only be read as a file is downloaded."""
+        await tab.tell_document()
+        if not tab.pdf_due:
+            return
+        tab.pdf_due = False
+        session.news.note("this page is a PDF document: read the downloaded file", loud=True)
+        if session.downloads.has(tab.url()):
+            return
+        asked = time.monotonic()
+        await tab.surface.guard(tab.surface.page.evaluate(_SAVE), SETTLE_SECONDS)
+        if await session.downloads.wait_for_begin(asked, DOWNLOAD_LINK_SECONDS):
+            await session.downloads.wait(DOWNLOAD_SECONDS)
 
     def remember(self, session: Session, tab: Tab) -> None:
         """Note what a crash would lose, without keeping the caller waiting."""

@@ -262,6 +262,12 @@ function namedByAttribute(element) {
   return element.localName === 'img' || element.localName === 'svg' || element.hasAttribute('aria-label');
 }
 
+// What a label says, without its control: that may be rendered though it takes no room, and would
+// be asked for its name, which is the label's.
+function labelText(label) {
+  return textOf(label, 'LabelText', { seen: new Set([label, label.control]), hidden: false });
+}
+
 function labelsText(element) {
   const parts = [];
   if (element.labels) {

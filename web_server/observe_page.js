@@ -95,7 +95,7 @@ function observe(options) {
   const result = {
     records: walk.out.join('\x1e'), next: nextId, frames: walk.frames,
     suspects: walk.suspects, faults: walk.faults,
-    title: clean(titleOf(document)), url: location.href,
+    title: clean(titleOf(document)).slice(0, LONG_NAME), url: location.href,
     scroll: scrollOf(scroller),
     viewport: { width: innerWidth, height: innerHeight },
   };

@@ -145,7 +145,7 @@ function visitLabel(element, inner, rect, c) {
     visitChildren(element, { ...inner, mute: named, interactive: true });
     return true;
   }
-  const name = textOf(element, 'LabelText');
+  const name = labelText(element);
   const role = roleOf(control);
   const pairs = statesOf(control, role, name, control === walk.focus);
   if (!(inner.on || walk.full)) return true;

@@ -77,6 +77,7 @@ function throughFrames(view, x, y) {
 }
 
 function shownName(element, role) {
+  if (role === 'LabelText') return labelText(element);
   const name = nameOf(element, role);
   return name || !takesText(element, role) || isEditableRoot(element) ? name : phraseName(element, role);
 }

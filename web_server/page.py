@@ -12,18 +12,21 @@ import asyncio
 import re
 from typing import Any
 
-from playwright.async_api import Error, Request
+from playwright.async_api import Error, Page, Request
 
 from web_server.contract import TabInfo
 from web_server.delta import History
 from web_server.policy import Policy, normalise_url
 from web_server.settle import NAVIGATION_SECONDS
 from web_server.surface import Host, PageHung, Surface
-from web_server.view import one_line
+from web_server.view import one_line, shown_url
 
 MAX_DEPTH = 6
 """How many surfaces a page may be stacked of."""
 _ERROR_PAGE = "chrome-error://"
+_ASK_ANSWER = """() => [
+  performance.getEntriesByType('navigation')[0]?.responseStatus || 0, document.contentType,
+]"""
 
 
 class Tab:
@@ -35,6 +38,9 @@ class Tab:
         surface: the Playwright page it begins with.
         policy: which URLs it may be sent to.
         host: the session.
+
+    Attributes:
+        pdf_due: whether a document came that shows as an empty page, and is to be downloaded.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class Tab:
         self.discarded: list[Surface] = []
         self.history = History()
         self.remembered_requests = -1
+        self.pdf_due = False
         self._policy = policy
         self._host = host
         self._told: tuple[Surface, int] | None = None
@@ -81,7 +88,7 @@ class Tab:
         self.failure = ""
         refusal = self._policy.refuse_url(url)
         if refusal:
-            self.failure = f"{one_line(url)[:300]} was not opened: {refusal}"
+            self.failure = f"{shown_url(url)} was not opened: {refusal}"
             self._host.news.note("blocked: " + self.failure)
             return self.failure
         self.last_url = url
@@ -94,18 +101,23 @@ class Tab:
             )
         except asyncio.TimeoutError:
             await self._stop_loading()
-            self.failure = f"{url} did not answer within {NAVIGATION_SECONDS:g} s"
+            self.failure = f"{shown_url(url)} did not answer within {NAVIGATION_SECONDS:g} s"
             self._host.news.note(self.failure)
             return self.failure
         except Error as error:
-            self.failure = f"{url} was not opened: {protocol_reason(error)}"
+            self.failure = f"{shown_url(url)} was not opened: {protocol_reason(error)}"
             self._host.news.note(self.failure)
             return self.failure
         if reply.get("isDownload"):
-            return f"{url} is a download"
+            return f"{shown_url(url)} is a download"
         if reply.get("errorText"):
             activity.failure = reply["errorText"]
-        return f"went to {url}"
+        if activity.failure == "net::ERR_ABORTED":
+            activity.download_hinted = False
+            self.failure = f"{shown_url(url)} led to no page"
+            self._host.news.note(self.failure)
+            return self.failure
+        return f"went to {shown_url(url)}"
 
     async def _stop_loading(self) -> None:
         try:
@@ -155,33 +167,47 @@ class Tab:
             line, activity.unanswered = activity.unanswered, ""
             self._host.news.note(f"{line}: the page stayed; goto that URL waits longer", loud=True)
         if activity.outside:
-            url, activity.outside = one_line(activity.outside)[:300], ""
+            url, activity.outside = shown_url(activity.outside), ""
             line = f"{url} is for another program: nothing was opened"
             self._host.news.note(line, loud=True)
-        document = activity.document
-        if (document is None and not activity.unreachable) or (
-            self._told == (self.surface, activity.commits)
-        ):
+        if self._told == (self.surface, activity.commits):
             return
         self._told = (self.surface, activity.commits)
-        self.failure = ""
-        status = 0 if document is None else await _status(document)
-        if status >= 400 and document is not None:
-            self.failure = f"HTTP status {status} at {one_line(document.url)[:300]}"
+        document = activity.document
+        if document is not None or activity.unreachable:
+            self.failure = ""
+        status, kind = await _answer(self.surface.page, document)
+        self.pdf_due = status < 400 and kind.lower().startswith("application/pdf")
+        if status >= 400:
+            url = self.url() if document is None else document.url
+            self.failure = f"HTTP status {status} at {shown_url(url)}"
         elif activity.unreachable:
-            reason = activity.failure or "it could not be reached"
-            self.failure = f"{activity.unreachable} could not be opened: {reason}"
-        if self.failure:
-            self._host.news.note(self.failure)
+            url = activity.unreachable
+            reason = self._host.unreached(url) or activity.failure
+            self.failure = f"{shown_url(url)} could not be opened" + (reason and f": {reason}")
+        elif activity.broken:
+            self.failure = f"{shown_url(self.url())} broke off before its end: {activity.broken}"
+        else:
+            return
+        self._host.news.note(self.failure)
 
 
-async def _status(document: Request) -> int:
-    """The HTTP status of a document; 0 if none came."""
+async def _answer(page: Page, document: Request | None) -> tuple[int, str]:
+    """HTTP status and content type of a document; 0 and empty if none came.
+
+    Of what a new window began with no request is known: then the page itself is asked.
+    """
     try:
-        response = await asyncio.wait_for(document.response(), 2)
+        if document is not None:
+            response = await asyncio.wait_for(document.response(), 2)
+            if response is not None:
+                return response.status, response.headers.get("content-type", "")
+        elif page.url.startswith("http"):
+            status, kind = await asyncio.wait_for(page.evaluate(_ASK_ANSWER), 2)
+            return status, kind
     except (Error, asyncio.TimeoutError):
-        return 0
-    return 0 if response is None else response.status
+        pass  # it went away, or does not answer, which whoever looks at it will find
+    return 0, ""
 
 
 def protocol_reason(error: Error) -> str:

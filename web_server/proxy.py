@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import os
 import re
 import socket
 from collections.abc import Callable
@@ -25,6 +26,7 @@ _HEAD_LIMIT = 256 * 1024
 _CHUNK = 64 * 1024
 _RESOLVE_SECONDS = 10.0
 _CONNECT_SECONDS = 10.0
+_FAILURES = 200
 _HOP_BY_HOP = (b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive", b"te")
 _STATUS = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}
 
@@ -43,11 +45,16 @@ class FilterProxy:
     Args:
         policy: what may be reached.
         on_refused: called with (`host:port`, reason) for each connection that was refused.
+
+    Attributes:
+        failures: why the last connection to a `host:port` was not made, for those of which the
+            browser tells no more than that.
     """
 
     def __init__(self, policy: Policy, on_refused: Callable[[str, str], None]) -> None:
         self._policy = policy
         self._on_refused = on_refused
+        self.failures: dict[str, str] = {}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -110,14 +117,15 @@ class FilterProxy:
     async def _connect(
         self, host: str, port: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Resolve, check and connect.
+        """Resolve, check and connect, and take note of why that failed.
 
         Raises:
             _Refused: the policy says no (403), or nothing answers there (502).
         """
+        place = f"{host}:{port}"
+        self.failures.pop(place, None)
         if reason := self._policy.refuse_host(host, port):
-            self._on_refused(f"{host}:{port}", reason)
-            raise _Refused(403, f"{host}:{port}: {reason}")
+            raise self._refused(place, reason)
         failure = "the name does not resolve"
         refusal = ""
         for text in await _resolve(host, port):
@@ -133,9 +141,19 @@ class FilterProxy:
             except (OSError, asyncio.TimeoutError) as error:
                 failure = _describe(error)
         if refusal:
-            self._on_refused(f"{host}:{port}", refusal)
-            raise _Refused(403, f"{host}:{port}: {refusal}")
-        raise _Refused(502, f"cannot reach {host}:{port}: {failure}")
+            raise self._refused(place, refusal)
+        self._note_failure(place, failure)
+        raise _Refused(502, f"cannot reach {place}: {failure}")
+
+    def _refused(self, place: str, reason: str) -> _Refused:
+        self._on_refused(place, reason)
+        self._note_failure(place, reason)
+        return _Refused(403, f"{place}: {reason}")
+
+    def _note_failure(self, place: str, reason: str) -> None:
+        if len(self.failures) >= _FAILURES:
+            self.failures.clear()
+        self.failures[place] = reason
 
 
 async def _resolve(host: str, port: int) -> list[str]:
@@ -155,7 +173,9 @@ async def _resolve(host: str, port: int) -> list[str]:
 def _describe(error: BaseException) -> str:
     if isinstance(error, asyncio.TimeoutError):
         return "no answer"
-    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno).lower()
+    return (str(error) or type(error).__name__).lower()
 
 
 def _split_authority(text: str, default_port: int) -> tuple[str, int]:

@@ -23,7 +23,7 @@ from web_server.session_context import PAGE_SECONDS, SessionContext
 from web_server.storage import Storage, session_storage_script
 from web_server.surface import Surface
 from web_server.uploads import Uploads
-from web_server.view import one_line
+from web_server.view import one_line, shown_url
 
 MAX_TABS = 20
 
@@ -103,6 +103,10 @@ class Session:
         """Whether the Chromium that the session lives in answers."""
         return await self._context.alive()
 
+    def unreached(self, url: str) -> str:
+        """Why no connection to the host of a URL was made; empty if one was."""
+        return self._context.unreached(url)
+
     def popup(self, surface: Surface, page: Page) -> None:
         """A page opened another one: take it in once it can be observed."""
         task = asyncio.ensure_future(self._take_in(surface, page))
@@ -119,10 +123,10 @@ class Session:
                 return
             await asyncio.wait_for(surface.attach(), PAGE_SECONDS)
             if self.follows_tabs:
-                self._add_tab(surface, page.url)
-                self.news.note(f"opened tab {self.current}: {page.url}")
+                opened = self._add_tab(surface, page.url)
+                self.news.note(f"opened tab {self.current}: {shown_url(opened.url())}")
             elif tab.push(surface):
-                self.news.note(f"opened in place: {page.url}")
+                self.news.note(f"opened in place: {shown_url(tab.url())}")
             else:
                 self.news.note("closed a pop-up: too many are open", loud=True)
                 await page.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, Error, Page
 
@@ -76,6 +77,12 @@ class SessionContext:
         """The clipboard of the Chromium that it lives in."""
         assert self._engine.clipboard is not None
         return self._engine.clipboard
+
+    def unreached(self, url: str) -> str:
+        """Why no connection to the host of a URL was made; empty if one was."""
+        parts = urlsplit(url)
+        port = parts.port or (80 if parts.scheme == "http" else 443)
+        return self._proxy.failures.get(f"{parts.hostname}:{port}", "")
 
     async def alive(self) -> bool:
         """Whether the Chromium that it lives in answers."""

@@ -36,6 +36,9 @@ class Host(Protocol):
     async def alive(self) -> bool:
         """Whether the Chromium behind the page answers."""
 
+    def unreached(self, url: str) -> str:
+        """Why no connection to the host of a URL was made; empty if one was."""
+
     def popup(self, surface: Surface, page: Page) -> None:
         """A page opened another one."""
 
@@ -43,12 +46,15 @@ class Host(Protocol):
         """The page closed, by itself or by us."""
 
 
+NOT_BY_FIELD = "by a picker without a field, which Chromium lets nobody answer"
+
+
 @dataclass(frozen=True)
 class Chooser:
     """A file chooser that a page opened.
 
     Attributes:
-        node_id: DevTools id (`backendNodeId`) of the file field that it belongs to.
+        node_id: DevTools id (`backendNodeId`) of the file field that it belongs to; 0: to none.
         several: whether the field takes several files.
     """
 
@@ -170,8 +176,8 @@ class Surface:
     async def _on_dialog(self, dialog: Dialog) -> None:
         self._dialogs += 1
         accept, text = self._host.news.dialog_answer()
-        if dialog.type == "beforeunload":
-            accept, text = True, None
+        if dialog.type == "prompt" and text is None:
+            text = dialog.default_value
         try:
             if self._dialogs >= MAX_DIALOGS:
                 # Answering would only bring the next one: the page is given up and loaded anew.
@@ -189,7 +195,8 @@ class Surface:
         if accept and dialog.type == "prompt":
             answer += f" with '{text or ''}'"
         if dialog.type == "beforeunload":
-            self._host.news.tell_dialog("the page asked whether to leave it: yes")
+            said = "yes" if accept else "no"
+            self._host.news.tell_dialog(f"the page asked whether to leave it: {said}")
             return
         message = " ".join(dialog.message.split())[:500]
         self._host.news.tell_dialog(f"{dialog.type} '{message}' was {answer}")
@@ -206,5 +213,7 @@ class Surface:
         if self._chooser is not None and not self._chooser.done():
             several = event["mode"] == "selectMultiple"
             self._chooser.set_result(Chooser(event.get("backendNodeId", 0), several))
-            return
-        self._host.news.note("the page asks for a file: use the action upload", loud=True)
+        elif event.get("backendNodeId"):
+            self._host.news.note("the page asks for a file: use the action upload", loud=True)
+        else:
+            self._host.news.note(f"the page asks for a file {NOT_BY_FIELD}", loud=True)

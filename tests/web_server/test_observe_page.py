@@ -51,6 +51,8 @@ LINES = [
     ("<input type=checkbox aria-label=A id=m><script>m.indeterminate = true</script>",
      ["checkbox 'A' checked: mixed"]),
     ("<input type=radio aria-label=A>", ["radio 'A' checked: false"]),
+    ("<label><input type=checkbox style='position: absolute; width: 0; height: 0'> Yes</label>",
+     ["LabelText 'Yes' checked: false"]),
     ("<input type=range aria-label=A min=1 max=9 value=4>", ["slider 'A' value: 4 min: 1 max: 9"]),
     ("<input type=date aria-label=A value=2024-05-06>", ["Date 'A' value: 2024-05-06"]),
     ("<input aria-label=A readonly value=x>", ["textbox 'A' value: x readonly: true"]),
