@@ -40,10 +40,11 @@ ID_NAMES = ("id", "task_id")
 MAX_ID_CHARS = 200
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-# names that Windows keeps for devices (a run folder may be copied there), and those of files that
-# stand beside the folders of the tasks
+# names that Windows keeps for devices (a run folder may be copied there), those of files that stand
+# beside the folders of the tasks, and those by which readers know what is inside one
 _RESERVED = re.compile(
-    r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?|run\.log(?:\.jsonl)?|status(?:-\d+)?\.json",
+    r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?|run\.log(?:\.jsonl)?|status(?:-\d+)?\.json"
+    r"|(?:try|attempt)-\d+|work|blobs|lock|events\.jsonl(?:\.zst)?",
     re.IGNORECASE,
 )
 

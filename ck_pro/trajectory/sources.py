@@ -112,7 +112,8 @@ def journals_aside(path: Path) -> int:
     """How many journals of a run `read_records` passes over: attempts that the runner moved aside,
     to begin a task anew, in `attempt-N` (each can be read by its own name)."""
     levels = ("attempt-*", "*/attempt-*", "*/*/attempt-*")
-    return sum(is_journal(p) for level in levels for p in path.glob(level))
+    found = (p for level in levels for p in path.glob(level) if p.name[8:].isdecimal())
+    return sum(map(is_journal, found))
 
 
 def read_records(paths: Sequence[Path], *, light: bool = False) -> Iterator[Record | Problem]:

@@ -206,8 +206,14 @@ def test_ids_make_folder_names_that_never_meet(tmp_path: Path) -> None:
     assert tasks[0].folder == "a" and tasks[3].folder == "a_b"
 
 
-@pytest.mark.parametrize("name", ["status.json", "Status-17.json", "run.log", "run.log.jsonl"])
-def test_no_task_has_a_folder_where_a_file_of_the_run_belongs(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("status.json", "Status-17.json", "run.log", "run.log.jsonl"),
+        *("try-1", "attempt-12", "work", "blobs", "lock", "events.jsonl", "events.jsonl.zst"),
+    ],
+)
+def test_no_task_has_a_folder_where_something_else_of_the_run_belongs(name: str) -> None:
     assert safe_name(name).startswith(f"{name}-") and safe_name(f"a{name}") == f"a{name}"
 
 
