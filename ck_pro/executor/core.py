@@ -266,7 +266,7 @@ class CodeExecutor:
                 if message[0] == "done":
                     threads_left = self._take_done(message, result)
                     output.feed(worker.drain())
-                    return not threads_left
+                    return not (threads_left or worker.hung_up)
                 calls.begin(message, may_lead=message is messages[-1])
             timeout = clock.next_check()
             if lead.is_out:

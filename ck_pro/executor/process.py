@@ -77,6 +77,8 @@ class WorkerProcess:
         self._lines = b""
         self._pidfd = -1
         self._closed = False
+        self.hung_up = False
+        """It read nothing for so long that nothing more can be sent."""
         self._sock, worker_end = socket.socketpair()
         self._control, supervisor_end = socket.socketpair()
         self._waker, self._wakee = socket.socketpair()
@@ -314,6 +316,7 @@ class WorkerProcess:
         return output
 
     def _hang_up(self) -> None:
+        self.hung_up = True
         for sock in (self._control, self._sock):
             try:
                 sock.shutdown(socket.SHUT_WR)

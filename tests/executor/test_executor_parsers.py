@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import decimal
 import struct
 import sys
 
@@ -276,3 +277,13 @@ def test_copies_of_a_result_are_results():
         assert (made.output, str(made), stubs.handle_of(made)) == ([1], "shown", "r1")
     made.output.append(2)
     assert result.output == [1] and stubs.handle_of(made) is None
+
+
+def test_decimals_that_would_take_minutes_cross_as_text():
+    for text, kept in (("1E+9999", True), ("-Infinity", True), ("NaN", True), ("0E+20000", False)):
+        sent = wire.encode(decimal.Decimal(text), lambda _: None)
+        assert sent == ({"$": "decimal", "v": text} if kept else text)
+    reader = wire.FrameReader(lambda _: None)
+    reader.feed(wire.pack(["call", {"$": "decimal", "v": "1E+999999"}]))
+    with pytest.raises(wire.WireError, match="too many digits"):
+        reader.take()

@@ -199,3 +199,12 @@ def test_a_function_that_the_code_deleted_is_there_again(run):
 
 def test_the_streams_tell_their_mode(run):
     assert run("import sys\nsys.stdout.mode + sys.stderr.mode").value == "'ww'"
+
+
+def test_a_worker_that_reads_nothing_is_not_asked_again(tmp_path):
+    def hang_up():
+        executor._worker.hung_up = True  # as after seconds of a send that nobody takes
+
+    with CodeExecutor(functions={"hang_up": hang_up}, workdir=tmp_path) as executor:
+        assert executor.run("hang_up()").state_lost
+        assert executor.run("1").value == "1"

@@ -3,9 +3,10 @@
 A frame is four bytes of length (big-endian) and that many bytes of JSON; never pickle. Values that
 JSON lacks are tagged: an object `{"$": tag, "v": value}`. Tags are `bytes` (base64), `int` (beyond
 64 bits, in hexadecimal), `complex`, `tuple`, `set`, `frozenset`, `map` (keys that are no text, or
-the text "$"), `date`, `time`, `datetime` (ISO 8601), `timedelta`, `decimal`, and `result` (an
-object of the parent's, by a handle). Subclasses cross as what they derive from; ranges, queues and
-views of dictionaries as lists. What is none of all this crosses as its `str()`.
+the text "$"), `date`, `time`, `datetime` (ISO 8601), `timedelta`, `decimal` (of some thousand
+digits), and `result` (an object of the parent's, by a handle). Subclasses cross as what they derive
+from; ranges, queues and views of dictionaries as lists. What is none of all this crosses as its
+`str()`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _DEEPEST = 100
 _CROWDED_SECONDS = 0.00005
 _SKIPPED = 8
 _MOST_ITEMS = 1 << 20
+_MOST_DIGITS = 10_000
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 _ITERATE: Callable[[Any, int], Iterable[str]] = _ENCODER.iterencode  # type: ignore[assignment]
 _make: Any = getattr(json.encoder, "c_make_encoder", None)
@@ -201,7 +203,7 @@ def _other(value: Any, special: Special, inside: set[int]) -> Any:
     if isinstance(value, datetime.timedelta):
         return {"$": "timedelta", "v": [value.days, value.seconds, value.microseconds]}
     if type(value).__module__ == "decimal" and type(value).__name__ == "Decimal":
-        return {"$": "decimal", "v": str(value)}
+        return {"$": "decimal", "v": str(value)} if _is_handy(value) else str(value)
     if isinstance(value, complex):
         return {"$": "complex", "v": [value.real, value.imag]}
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
@@ -249,7 +251,16 @@ def _items(value: Any) -> Any:
 def _decimal(value: Any) -> Any:
     import decimal
 
-    return decimal.Decimal(value)
+    made = decimal.Decimal(value)
+    if not _is_handy(made):
+        raise ValueError("a decimal number with too many digits")
+    return made
+
+
+def _is_handy(number: Any) -> bool:
+    """Whether a decimal can be used without care: `int()` of 1E+999999 takes minutes."""
+    _, digits, exponent = number.as_tuple()
+    return isinstance(exponent, str) or max(len(digits), abs(exponent)) <= _MOST_DIGITS
 
 
 _TAGS: dict[str, Callable[[Any], Any]] = {
