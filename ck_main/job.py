@@ -258,12 +258,12 @@ def run_tasks(
         code = _run_to_end(runner, tasks, stop, display)
         with suppress(OutputError):  # told below
             rows.refresh()
+        lost = sorted(runner.outcomes.keys() - rows.done.keys())
+        code = ExitCode.OUTPUT if lost else code
         watcher.over(code.name.lower(), runner.limit)
     rows.refresh()
-    lost = sorted(runner.outcomes.keys() - rows.done.keys())
     if lost:
         _say_lost(screen, rows.path, lost)
-        code = ExitCode.OUTPUT
     return code, {name: runner.outcomes.get(name, rows.done[name]) for name in rows.done}
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from ck_main.dataset import Task
 from ck_main.logs import EVENTS_LOGGER
 from ck_main.rows import Outcome
+from ck_main.run_options import ExitCode
 from ck_main.runner import Watcher
 from ck_pro.model import Budget
 
@@ -132,7 +133,9 @@ class RunStatus:
                 for task in self._running.values()
             ]
         ours = self._earlier + counts["done"]
-        known = max(ours, self._with_row())
+        known = self._with_row()
+        if state != ExitCode.OUTPUT.name.lower():  # else rows of ours may be gone
+            known = max(ours, known)
         rate = counts["done"] / max(self._timer() - self._begun, 1e-9)
         left = None if self._total is None else max(0, self._total - known)
         going = state == "running" and rate > 0 and left is not None
@@ -146,7 +149,7 @@ class RunStatus:
             "updated": now,
             "total": self._total,
             "earlier": self._earlier,
-            "elsewhere": known - ours,
+            "elsewhere": max(0, known - ours),
             **counts,
             "left": left,
             "running": running,

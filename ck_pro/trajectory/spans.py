@@ -142,10 +142,20 @@ def _send(endpoint: str, data: dict[str, Any], headers: dict[str, str]) -> None:
     try:
         reply = requests.post(endpoint, json=data, headers=headers, timeout=_SECONDS)
     except (requests.RequestException, ValueError) as e:
-        raise OutputError(f"cannot send the spans to {endpoint}: {e}") from None
+        raise OutputError(f"cannot send the spans to {endpoint}: {_reason(e)}") from None
     if not reply.ok:
         said = " ".join(reply.text.split())[:200]
         raise OutputError(f"{endpoint} refused the spans: {reply.status_code} {said}")
+
+
+def _reason(error: BaseException) -> str:
+    """What the system said, which libraries wrap in long lines of their own."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return str(error)
 
 
 def _write(output: Path | None, lines: Iterable[str]) -> None:

@@ -101,6 +101,8 @@ def test_an_output_that_is_removed_meanwhile_is_told(tmp_path: Path, agent: Fake
     assert desk.run(agent) is ExitCode.OUTPUT
     assert desk.ids() == ["task0001", "task0002"] and "2 of 3 tasks" in desk.table()
     assert "rows are gone: 1 (task0000); the same command runs these again" in desk.said()
+    status = json.loads((desk.output.with_suffix("") / "status.json").read_text())
+    assert (status["state"], status["done"], status["left"]) == ("output", 3, 1)
     agent.behaviour = None
     assert desk.run(agent) is ExitCode.DONE and desk.ids()[2:] == ["task0000"]
 
