@@ -208,3 +208,23 @@ def test_a_worker_that_reads_nothing_is_not_asked_again(tmp_path):
     with CodeExecutor(functions={"hang_up": hang_up}, workdir=tmp_path) as executor:
         assert executor.run("hang_up()").state_lost
         assert executor.run("1").value == "1"
+
+
+@pytest.mark.parametrize("kind", ["AS", "CPU"])
+def test_the_code_may_narrow_its_own_limits(tmp_path, kind):
+    code = f"""
+import resource
+hard = resource.getrlimit(resource.RLIMIT_AS)[1] - 1 if "{kind}" == "AS" else 1000
+resource.setrlimit(resource.RLIMIT_{kind}, (hard, hard))
+"""
+    with CodeExecutor(workdir=tmp_path) as executor:
+        assert executor.run(code).error is None
+        assert executor.run("resource.__name__").value == "'resource'"
+
+
+def test_a_replaced_exit_is_no_way_out(tmp_path):
+    with CodeExecutor(workdir=tmp_path) as executor:
+        executor.run("import os\nos._exit = lambda *_: 5\nos.dup2 = None")
+        lost = executor.run("1")
+        assert lost.state_lost and "Traceback" not in lost.output
+        assert executor.run("1").value == "1"

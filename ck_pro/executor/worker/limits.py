@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -59,7 +60,8 @@ def grant_memory(share: float) -> None:
     hard = _hard_memory()
     if hard != resource.RLIM_INFINITY:
         soft = hard - int((1 - share) * _HEADROOM)
-        resource.setrlimit(resource.RLIMIT_AS, (max(soft, _HEADROOM), hard))
+        with contextlib.suppress(ValueError):  # the code gave itself a narrower limit, for good
+            resource.setrlimit(resource.RLIMIT_AS, (max(soft, _HEADROOM), hard))
 
 
 def _address_space() -> int:
@@ -79,7 +81,8 @@ def grant_cpu(timeout: float | None) -> None:
     else:
         used = resource.getrusage(resource.RUSAGE_SELF)
         soft = math.ceil(used.ru_utime + used.ru_stime + timeout * _CORES) + _CPU_SLACK
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+    with contextlib.suppress(ValueError):  # as above
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 
 
 def limit_pids() -> None:
