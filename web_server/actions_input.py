@@ -99,6 +99,10 @@ async def _set_checked(doing: Doing, wanted: bool) -> str:
     await hands.click(doing.surface, target)
     try:
         now = await fields.checked(target)
+        if now == state:
+            # Pages that ask their own state first switch it a moment later.
+            await doing.surface.settler.settle()
+            now = await fields.checked(target)
     except ElementGone:
         return f"clicked {hands.describe(target)}, which vanished then"
     if now == state:

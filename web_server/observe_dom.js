@@ -250,12 +250,23 @@ function labelled(label, control, hit) {
   return true;
 }
 
-// A point of `node` inside `clip` where the pointer reaches it. Tries the middle of its first
-// visible box, then points around it. Result: {x, y, hit} with hit null when it is reached.
+// Would a click that lands on `hit`, inside `element`, do what a control in between is for?
+const CONTROLS = 'a[href],button,input,select,textarea,summary,[role=button],[role=link],[role=checkbox]';
+function isOfControlInside(element, hit) {
+  for (let e = hit; e && e !== element; e = composedParent(e)) {
+    if (e.nodeType === 1 && e.matches(CONTROLS)) return true;
+  }
+  return false;
+}
+
+// A point of `node` inside `clip` where the pointer reaches it, if there is one beside the controls
+// inside. Tries the middle of its first visible box, then points around it. Result: {x, y, hit}
+// with hit null when it is reached.
 function pointOf(node, clip) {
   const element = node.nodeType === 1 ? node : node.parentElement;
   const doc = element.ownerDocument;
   let first = null;
+  let onControl = null;
   let tried = 0;
   for (const rect of rectsOf(node)) {
     const box = clip && intersect(rect, clip);
@@ -264,11 +275,13 @@ function pointOf(node, clip) {
       const x = box.x1 + (box.x2 - box.x1) * fx;
       const y = box.y1 + (box.y2 - box.y1) * fy;
       const hit = deepElementFromPoint(doc, x, y);
-      if (reaches(element, hit)) return { x, y, hit: null };
-      first = first || { x, y, hit };
+      if (!reaches(element, hit)) first = first || { x, y, hit };
+      else if (!isOfControlInside(element, hit)) return { x, y, hit: null };
+      else onControl = onControl || { x, y, hit: null };
     }
     if (++tried === 3) break;
   }
+  if (onControl) return onControl;
   // A control that is cut away or too small is worked by its label.
   if (first && element.labels) {
     for (const label of element.labels) {

@@ -200,3 +200,21 @@ def test_what_stands_out_of_an_element_without_size_is_clicked(client: Client) -
     for line in ("button 'Out'", "link 'Text'", "link 'Floated'"):
         client.act("click", line)
     assert client.view["title"] == "Zbta"
+
+
+def test_a_click_on_what_holds_controls_goes_beside_them(client: Client) -> None:
+    PAGES["/card"] = """<title>K</title><a href="#k" onclick="document.title += 'c'" style="display:
+        block;width:300px;text-align:center;padding:40px 0"><button aria-label="Like" onclick="
+        event.preventDefault(); event.stopPropagation(); document.title += 'l'">L</button></a>"""
+    client.open("/card")
+    client.act("click", "link 'Like'")
+    client.act("click", "button 'Like'")
+    assert client.view["title"] == "Kcl"
+
+
+def test_a_box_that_its_page_switches_a_moment_later_is_switched(client: Client) -> None:
+    PAGES["/asks-first"] = """<title>A</title><input type=checkbox aria-label=Later onclick="
+        event.preventDefault(); setTimeout(() => { this.checked = !this.checked }, 150)">"""
+    client.open("/asks-first")
+    assert "checked: true" in client.act("check", "checkbox 'Later'")
+    assert "switched checkbox 'Later' on" in client.message
