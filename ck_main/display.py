@@ -19,6 +19,8 @@ from ck_main.dataset import Task
 from ck_main.rows import Outcome
 
 _SHOWN_RUNNING = 20
+_NARROW = 60
+"""Columns of a terminal from which on numbers have room beside answers."""
 _SCORES = {1: "right", 0: "WRONG", None: "not scored"}
 _STEERING = (*range(0x20), *range(0x7F, 0xA0))
 
@@ -197,7 +199,7 @@ def try_line(scored: Mapping[str, Any]) -> str:
 def outcome_line(outcome: Outcome) -> str:
     """One line for a task that ended."""
     score = _SCORES[outcome.corr]
-    used = f"{outcome.steps} steps, {outcome.seconds:.1f} s, {outcome.tokens:,} tokens"
+    used = f"{_counted(outcome.steps, 'step')}, {outcome.seconds:.1f} s, {outcome.tokens:,} tokens"
     if outcome.tries > 1:
         used = f"{outcome.tries} tries, {used}"
     said = f": {_cut(outcome.message, 160)}" if outcome.message and not is_done(outcome) else ""
@@ -205,25 +207,26 @@ def outcome_line(outcome: Outcome) -> str:
     return f"{printable(outcome.id)}: {answer!r} ({score}; {used}; {_status(outcome)}{said})"
 
 
-def summary_table(outcomes: Sequence[Outcome]) -> Table:
-    """All tasks: answer, score, steps, seconds, tokens, status."""
+def summary_table(outcomes: Sequence[Outcome], *, width: int = 80) -> Table:
+    """All tasks: answer, score, steps, seconds, tokens, status; without numbers if it is narrow."""
+    numbers = ("steps", "seconds", "tokens") if width >= _NARROW else ()
     table = Table(title=None, header_style="bold")
     table.add_column("task", overflow="fold")
     table.add_column("answer", overflow="fold", max_width=44)
     table.add_column("score", justify="center")
-    for name in ("steps", "seconds", "tokens"):
+    for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("status", overflow="fold")
     for outcome in outcomes:
         style = {1: "green", 0: "red", None: ""}[outcome.corr]
         shown = {1: "1", 0: "0", None: "-"}[outcome.corr]
+        used = {"steps": str(outcome.steps), "seconds": f"{outcome.seconds:.1f}"}
+        used["tokens"] = f"{outcome.tokens:,}"
         table.add_row(
             escape(printable(outcome.id)),
             escape(_cut(outcome.answer, 120)),
             Text(shown, style=style),
-            str(outcome.steps),
-            f"{outcome.seconds:.1f}",
-            f"{outcome.tokens:,}",
+            *(used[name] for name in numbers),
             escape(_status(outcome)),
         )
     return table
@@ -244,7 +247,7 @@ def totals_line(outcomes: Sequence[Outcome], total: int | None = None) -> str:
     parts = [
         f"{len(outcomes)} of {total} tasks, {missing} not run"
         if missing > 0
-        else f"{len(outcomes)} tasks",
+        else _counted(len(outcomes), "task"),
         f"{earlier} of them from before" if earlier else "",
         f"{sum(o.corr == 1 for o in scored)} of {len(scored)} scored ones right" if scored else "",
         f"{bad} did not end well" if bad else "",
@@ -252,6 +255,10 @@ def totals_line(outcomes: Sequence[Outcome], total: int | None = None) -> str:
         f"{money:.4f} USD" if money else "",
     ]
     return ", ".join(p for p in parts if p)
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def is_done(outcome: Outcome) -> bool:

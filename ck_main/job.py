@@ -299,7 +299,7 @@ def _say_lost(screen: Console, path: Path, lost: Sequence[str]) -> None:
 def show_summary(outcomes: Sequence[Outcome], job: Job, out: Console, *, total: int) -> None:
     """The table, the totals (of `total` selected tasks) and where everything is."""
     if outcomes:
-        out.print(summary_table(outcomes[:_SHOWN_ROWS]))
+        out.print(summary_table(outcomes[:_SHOWN_ROWS], width=out.width))
     if len(outcomes) > _SHOWN_ROWS:
         out.print(f"... and {len(outcomes) - _SHOWN_ROWS} more rows")
     said = totals_line(outcomes, total)

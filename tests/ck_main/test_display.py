@@ -125,6 +125,13 @@ def test_the_summary_has_every_column() -> None:
     assert "[red]42[/red]" in text and "problem (steps)" in text
 
 
+def test_a_narrow_summary_has_no_numbers() -> None:
+    console = screen()
+    console.print(summary_table([make_outcome(answer="forty-two")], width=30))
+    text = shown(console)
+    assert "forty-two" in text and "status" in text and "tokens" not in text
+
+
 def test_the_totals() -> None:
     rows = [
         make_outcome(),
