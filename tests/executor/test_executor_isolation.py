@@ -269,6 +269,22 @@ print('shared memory counts once')
         assert executor.run(shared).output == "shared memory counts once\n"
 
 
+def test_what_waits_in_sockets_is_memory_too(tmp_path, isolation):
+    needs(isolation, "namespaces", "mounts", "network")
+    code = """
+import os, socket, time
+for _ in range(6):
+    if os.fork() == 0:
+        kept = [socket.socketpair() for _ in range(240)]
+        time.sleep(600)
+time.sleep(600)
+"""
+    with CodeExecutor(workdir=tmp_path, memory_mb=128) as executor:
+        assert executor.run(code, timeout=60).error.type == "MemoryError"
+        some = "import socket\nlen([socket.socketpair() for _ in range(100)])"
+        assert executor.run(some).value == "100"
+
+
 def test_after_memory_is_full_the_next_step_can_free_it(tmp_path):
     with CodeExecutor(workdir=tmp_path, memory_mb=200) as executor:
         result = executor.run("x = []\nwhile True: x.append('y' * 100_000)")
@@ -515,6 +531,9 @@ ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
         (257, (0, 0, 0o101, 0o2755), EPERM),
         (16, (0, 0x5412), EPERM),
         (16, (0, 0x5401), ALLOW),
+        (54, (0, 1, 7), 0x50000),  # a bigger socket: done, it says
+        (54, (0, 1, 9), ALLOW),
+        (54, (0, 0, 32), ALLOW),  # the same number means something else for IP
         (62, (-1, 9), ALLOW),
         (0x40000000 + 1, (), ENOSYS),
     ],

@@ -15,6 +15,7 @@ MAX_TASKS = 256
 MAX_FILE_BYTES = 1 << 30
 _RESERVED_PIDS = 300  # of the kernel's: numbers below are not used a second time
 _CPU_SLACK = 2
+_FREE_SOCKETS = 300
 _HEADROOM = 64 << 20
 _CORES = os.cpu_count() or 1
 _PAGE = resource.getpagesize()
@@ -99,16 +100,21 @@ def limit_pids() -> None:
 class Watchdog:
     """Sums up the memory of all processes but this one, by `/proc`.
 
+    What waits in sockets is no process's memory. So each of them counts as full, but for the first
+    few hundred.
+
     Args:
         memory_mb: megabytes for all of them together.
         private: `/proc` shows the worker's processes only; else nothing can be summed up.
+        own_net: so it does for sockets.
     """
 
-    def __init__(self, memory_mb: int, private: bool):
+    def __init__(self, memory_mb: int, private: bool, own_net: bool):
         # beyond what a worker has from the zygote; a single process meets its own limit before
         self._limit = memory_mb * _MEGABYTE + _own_pages("self") * _PAGE + _HEADROOM
         self._megabytes = memory_mb
         self._private = private
+        self._own_net = own_net
         self.interval = 0.2
 
     def look(self) -> dict[str, object] | None:
@@ -118,8 +124,9 @@ class Watchdog:
         pids = [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]  # noqa: PTH208
         if len(pids) > MAX_TASKS:
             return {"why": "tasks", "limit": MAX_TASKS}
-        used = sum(_own_pages(pid) for pid in pids) * _PAGE
-        if used > self._limit and sum(_share(pid) for pid in pids) > self._limit:
+        waiting = _in_sockets() if self._own_net else 0
+        used = waiting + sum(_own_pages(pid) for pid in pids) * _PAGE
+        if used > self._limit and waiting + sum(_share(pid) for pid in pids) > self._limit:
             return {"why": "memory", "limit": self._megabytes}
         self.interval = 0.05 if len(pids) > 1 or used > self._limit // 2 else 0.2
         return None
@@ -141,3 +148,20 @@ def _share(pid: str) -> int:
     except OSError:
         return _own_pages(pid) * _PAGE
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon:"))
+
+
+@functools.lru_cache(maxsize=1)
+def bytes_of_a_socket() -> int:
+    """Give what one can hold. The file is there in the host's network only."""
+    try:
+        return int(kernel.read("/proc/sys/net/core/wmem_default"))
+    except (OSError, ValueError):
+        return 212_992
+
+
+def _in_sockets() -> int:
+    try:
+        number = int(kernel.read("/proc/self/net/sockstat").split()[2])  # "sockets: used 15"
+    except (OSError, ValueError, IndexError):
+        return 0
+    return max(0, number - _FREE_SOCKETS) * bytes_of_a_socket()

@@ -105,8 +105,10 @@ class Worker:
             self._book.forget_futures()
         if functions is not None:
             self._take_functions(functions)
+        names = self._module.__dict__
+        names["__builtins__"] = builtins
         for name, stub in self._stubs.items():  # one that the code deleted is there again
-            self._module.__dict__.setdefault(name, stub)
+            names.setdefault(name, stub)
         before: set[threading.Thread] = set()
         if threading.active_count() > 1:  # they went on in the meantime
             self._prepare()

@@ -50,7 +50,7 @@ class Sandbox:
         self.private_proc = False
         self.group: str | None = None
         self._own_user = False
-        self._own_net = False
+        self.own_net = False
 
     def report(self) -> dict[str, Any]:
         """Give what is active, and what is missing and why."""
@@ -170,6 +170,7 @@ class Sandbox:
                 pass
         if self._try("mounts", lambda: joined.append(("mounts", self._leave_and_open("mnt")))):
             self._arrange_mounts()
+        self.own_net = "network" in dict(joined)
         told = {"join": [layer for layer, _ in joined], "missing": self.missing}
         return told, [descriptor for _, descriptor in joined]
 
@@ -207,7 +208,7 @@ class Sandbox:
             if self._try(layer, partial(kernel.join, descriptor)) and layer not in self.missing:
                 self.active.add(layer)
             os.close(descriptor)
-        self._own_net = "network" in self.active
+        self.own_net = "network" in self.active
 
     def confine(self) -> None:
         """Give up everything that code does not need."""
@@ -223,7 +224,7 @@ class Sandbox:
         if self._try("landlock", self._landlock):
             self.active.add("landlock")
         network = bool(self._config["network"])
-        inet = network or self._own_net
+        inet = network or self.own_net
         if self._try("seccomp", lambda: seccomp.install(inet, self.own_pids)):
             self.active.add("seccomp")
             if "network" in self._wanted and not network:
@@ -254,7 +255,7 @@ class Sandbox:
             readable,
             writable,
             ["/"] if with_mounts else [],
-            deny_tcp=not config["network"] and not self._own_net,
+            deny_tcp=not config["network"] and not self.own_net,
         )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from . import cgroup, kernel, mounts
 from .disk import Disk
-from .limits import Watchdog
+from .limits import Watchdog, bytes_of_a_socket
 from .runtime import Worker
 from .sandbox import Sandbox
 
@@ -47,6 +47,7 @@ def supervise(worker: Worker, config: dict[str, Any], main: int, control: int, p
     try:
         sandbox = Sandbox(config)
         sandbox.enter_group()
+        bytes_of_a_socket()  # looked up while this is the host's network
         sandbox.enter_namespaces()
         if kernel.LINUX:  # a change of user namespace forgets it
             kernel.die_with_parent()
@@ -101,7 +102,8 @@ def _inside(
         private = sandbox.private_proc  # no code runs before the parent hears what is held now
         disk = Disk(config["workdir"], config["disk_mb"], config["held_first"], private)
         _say_up(sock, sandbox, disk)
-        why = _watch(sock, pid, Watchdog(config["memory_mb"], private), disk)
+        watchdog = Watchdog(config["memory_mb"], private, sandbox.own_net)
+        why = _watch(sock, pid, watchdog, disk)
         if why is not None:
             if sandbox.group is not None and cgroup.ran_out(sandbox.group):
                 why = {"why": "memory", "limit": config["memory_mb"]}
