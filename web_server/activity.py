@@ -109,7 +109,9 @@ class Activity:
         cdp.on("Page.navigatedWithinDocument", self._on_same_document)
         cdp.on("Page.domContentEventFired", self._on_read)
         cdp.on("Page.loadEventFired", self._on_loaded)
-        await cdp.send("Page.enable")
+        # With keys kept by us, of which there are none, Chromium does not ask a person for one: by
+        # a window that nobody sees and that takes all clicks.
+        await asyncio.gather(cdp.send("Page.enable"), cdp.send("WebAuthn.enable"))
         tree = await cdp.send("Page.getFrameTree")
         frame = tree["frameTree"]["frame"]
         self.frame_id = frame["id"]

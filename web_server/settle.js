@@ -102,6 +102,17 @@
   };
   const downloads = () => linkClicks.filter(([event]) => !event.defaultPrevented).map(([, url]) => url);
 
+  // A page that has locked the pointer gets all clicks itself, wherever they go.
+  function released() {
+    const holder = documents().find((inner) => inner.pointerLockElement);
+    if (!holder) return null;
+    return new Promise((resolve) => {
+      holder.addEventListener('pointerlockchange', () => resolve(null), {once: true});
+      setTimeout(resolve, 500, null);
+      holder.exitPointerLock();
+    });
+  }
+
   function watch() {
     observer.disconnect();
     const options = {subtree: true, childList: true, attributes: true, characterData: true};
@@ -122,6 +133,7 @@
       watch();
       linkClicks = [];
       ask('arm');
+      return released();
     },
     async quiet(milliseconds) {
       const end = performance.now() + milliseconds;
