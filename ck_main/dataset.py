@@ -16,6 +16,7 @@ A line that cannot be used becomes a `LineProblem`; the lines after it are read 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -229,6 +230,8 @@ def _file(item: dict[str, Any], root: Path) -> tuple[str | None, Path | None]:
         raise UnusableItem(
             "file_name", f"there is no file {file}; put it there or give --files-dir"
         )
+    if not os.access(file, os.R_OK):
+        raise UnusableItem("file_name", f"{file} may not be read; correct its permissions")
     return name, file
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,20 +13,13 @@ from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
 from ck_main.checks import asks_a_person, check_services
 from ck_main.dataset import LineProblem, Task, read_tasks
-from ck_main.display import (
-    PlainDisplay,
-    is_done,
-    make_display,
-    printable,
-    summary_table,
-    totals_line,
-)
+from ck_main.display import PlainDisplay, is_done, make_display
 from ck_main.logs import LOG_NAME, logging_to
 from ck_main.metrics import MetricsServer
+from ck_main.reports import say_changed, say_error, say_gone, say_lost, show_problems, show_summary
 from ck_main.rerun import Rerun, supersede
 from ck_main.rows import TASK_EVENT, Outcome, RowFile
 from ck_main.runner import ExitCode, RunOptions, TaskRunner
@@ -44,9 +37,6 @@ from ck_pro.exceptions import (
     TaskFileError,
 )
 from ck_pro.journal import Journal
-
-_SHOWN_PROBLEMS = 20
-_SHOWN_ROWS = 60
 
 
 @dataclass(frozen=True)
@@ -88,12 +78,6 @@ class Job:
     metrics: int | None = None
     ray: str | None = None
 
-    def tasks(self) -> Iterator[Task]:
-        """The selected tasks, read as they are wanted."""
-        assert self.input is not None
-        found = read_tasks(self.input, self.files_dir)
-        return self.selected(t for t in found if isinstance(t, Task))
-
     def selected(self, tasks: Iterable[Task]) -> Iterator[Task]:
         """Those of all tasks that are meant."""
         chosen = set(self.ids)
@@ -128,40 +112,63 @@ def run_job(
     Raises:
         CKError: before the first task: nothing was run. `exit_code_of` has its exit code.
     """
+    source = job.input
+    assert source is not None
     ids, problems = survey(job)
-    _show_problems(problems, screen)
+    show_problems(problems, screen)
     if not ids and not problems:
         raise TaskFileError(f'{job.input}: holds no task; write {{"question": ...}}, one per line')
     if not ids:
-        _say_error(screen, f"{job.input}: no usable task; nothing to do")
+        say_error(screen, f"{job.input}: no usable task; nothing to do")
         return ExitCode.LINES, []
     with RowFile(job.output) as rows:
         changed = {i for i in ids if i in rows.done and fingerprint(rows.done[i]) != ids[i]}
         for name in sorted(changed):
-            _say_error(
-                screen,
-                f"{job.input}, task {name!r}: its question is not the one that the row in "
-                f"{job.output} answers; give it another id, remove that row, or name another "
-                "--output",
-            )
-
-        def wanted() -> Iterator[Task]:
-            return (t for t in job.tasks() if t.id not in changed)
-
-        again = (lambda: supersede(rows, wanted(), job.rerun)) if job.rerun else None
+            say_changed(screen, source, name, job.output)
+        wanted = _Wanted(job, ids, changed)
+        again = (lambda: supersede(rows, wanted, job.rerun)) if job.rerun else None
         make = TaskRunner if job.ray is None else partial(RayRunner, address=job.ray)
         code, outcomes = run_tasks(
-            agent, wanted(), job, rows, screen, ids=ids, prepare=again, make=make
+            agent, wanted, job, rows, screen, ids=ids, prepare=again, make=make
         )
         if job.in_order:
             rows.sort(list(ids))
     shown = [outcomes[i] for i in ids if i in outcomes and i not in changed]
-    show_summary(shown, job, out, total=len(ids))
+    show_summary(shown, job.output, out, total=len(ids))
     if code is ExitCode.LIMIT and len(shown) + len(changed) == len(ids):
         code = ExitCode.DONE  # the last task reached it
     if code is ExitCode.DONE:
-        code = ExitCode.LINES if problems or changed else _verdict(shown)
+        gone = [i for i in ids if i not in wanted.found]
+        if gone:
+            say_gone(screen, source, gone)
+        code = ExitCode.LINES if problems or changed or gone else _verdict(shown)
     return code, shown
+
+
+class _Wanted:
+    """The tasks of a file as the survey found them, read when they are wanted.
+
+    Args:
+        job: with an `input`.
+        ids: ids and fingerprints of the tasks.
+        but: ids of those that are not to be run.
+
+    Attributes:
+        found: ids of those that were as before, at the last reading.
+    """
+
+    def __init__(self, job: Job, ids: Mapping[str, str], but: Collection[str]):
+        self._job, self._ids, self._but = job, ids, but
+        self.found: set[str] = set()
+
+    def __iter__(self) -> Iterator[Task]:
+        assert self._job.input is not None
+        self.found.clear()
+        for task in read_tasks(self._job.input, self._job.files_dir):
+            if isinstance(task, Task) and self._ids.get(task.id) == fingerprint(task):
+                self.found.add(task.id)
+                if task.id not in self._but:
+                    yield task
 
 
 def fingerprint(task: Task | Outcome) -> str:
@@ -263,7 +270,7 @@ def run_tasks(
         watcher.over(code.name.lower(), runner.limit)
     rows.refresh()
     if lost:
-        _say_lost(screen, rows.path, lost)
+        say_lost(screen, rows.path, lost)
     return code, {name: runner.outcomes.get(name, rows.done[name]) for name in rows.done}
 
 
@@ -286,38 +293,6 @@ def _run_to_end(
         code = ExitCode.LIMIT
         display.note(f"{runner.limit}; the same command continues")
     return code
-
-
-def _say_lost(screen: Console, path: Path, lost: Sequence[str]) -> None:
-    _say_error(
-        screen,
-        f"{path} was removed, moved or cut while this run wrote to it: rows are gone: "
-        f"{len(lost)} ({', '.join(lost[:5])}); the same command runs these again",
-    )
-
-
-def show_summary(outcomes: Sequence[Outcome], job: Job, out: Console, *, total: int) -> None:
-    """The table, the totals (of `total` selected tasks) and where everything is."""
-    if outcomes:
-        out.print(summary_table(outcomes[:_SHOWN_ROWS], width=out.width))
-    if len(outcomes) > _SHOWN_ROWS:
-        out.print(f"... and {len(outcomes) - _SHOWN_ROWS} more rows")
-    said = totals_line(outcomes, total)
-    out.print(said, markup=False, highlight=False, soft_wrap=True)
-    out.print(f"rows: {job.output}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _show_problems(problems: Sequence[LineProblem], screen: Console) -> None:
-    for problem in problems[:_SHOWN_PROBLEMS]:
-        _say_error(screen, str(problem))
-    if len(problems) > _SHOWN_PROBLEMS:
-        more = len(problems) - _SHOWN_PROBLEMS
-        _say_error(screen, f"... and {more} more unusable lines")
-
-
-def _say_error(screen: Console, text: str) -> None:
-    line = Text(f"error: {printable(text)}", style="yellow")
-    screen.print(line, soft_wrap=True)
 
 
 def _verdict(outcomes: Sequence[Outcome]) -> ExitCode:

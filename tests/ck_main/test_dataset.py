@@ -149,6 +149,14 @@ def test_files_are_found_beside_the_task_file_or_where_told(tmp_path: Path) -> N
     assert "leads out of" in str(out)
 
 
+def test_a_file_that_may_not_be_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f.txt").write_text("")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # who is root may read all
+    assert "f.txt may not be read" in one_problem(tmp_path, {"question": "q", "file_name": "f.txt"})
+
+
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     tasks = tmp_path / "in"
     tasks.mkdir()

@@ -16,7 +16,7 @@ from rich.console import Console
 from ck_main.checks import asks_a_person, check_services, model_settings, service_url
 from ck_main.job import Job, exit_code_of, run_job
 from ck_main.logs import LOG_NAME, logging_to, write_crash
-from ck_main.runner import ExitCode
+from ck_main.runner import ExitCode, RunOptions
 from ck_main.signals import StopSignals
 from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.config import KwargsInitializable
@@ -105,6 +105,27 @@ def test_an_output_that_is_removed_meanwhile_is_told(tmp_path: Path, agent: Fake
     assert (status["state"], status["done"], status["left"]) == ("output", 3, 1)
     agent.behaviour = None
     assert desk.run(agent) is ExitCode.DONE and desk.ids()[2:] == ["task0000"]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_task_file_that_is_changed_meanwhile_is_told(
+    tmp_path: Path, agent: FakeAgent, workers: int
+) -> None:
+    lines = [{"question": q, "file_name": f"{q}.txt"} for q in "abcdef"]
+    for line in lines:
+        (tmp_path / line["file_name"]).write_text("")
+    desk = Desk(tmp_path, lines)
+
+    def behaviour(call: Call) -> str:
+        (tmp_path / "f.txt").unlink(missing_ok=True)
+        return call.task
+
+    agent.behaviour = behaviour
+    assert desk.run(agent, options=RunOptions(workers=workers)) is ExitCode.LINES
+    assert sorted(desk.ids()) == [f"task000{n}" for n in range(5)]
+    assert "was changed while its tasks were run: not run: 1 (task0005)" in desk.said()
+    (tmp_path / "f.txt").write_text("")
+    assert desk.run(agent) is ExitCode.DONE
 
 
 def test_unusable_lines_are_said_and_the_others_run(tmp_path: Path, agent: FakeAgent) -> None:
