@@ -22,7 +22,8 @@ from ck_main.dataset import Task
 from ck_main.limits import RunLimits
 from ck_main.runner import TaskRunner
 from ck_main.scale_cluster import check_ray, joined, last_line
-from ck_main.scale_node import Desk, Ended, Order, answer, only_on, work_on
+from ck_main.scale_node import Desk, Ended, Order, work_on
+from ck_main.scale_process import answer, only_on
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import EnvironmentFailure
 from ck_pro.model import Budget, Usage

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,14 +19,13 @@ from ck_main.logs import LOG_NAME, logging_to
 from ck_main.rows import Outcome, RowFile, folder_of, tries_path
 from ck_main.run_options import RunOptions
 from ck_main.runner import TaskRunner
+from ck_main.scale_process import answer, end_with_parent, only_on, sendable
 from ck_pro.config import KwargsInitializable, parts_of
 from ck_pro.exceptions import BrowserServerError, CKError, OutputError
 from ck_web.config import WebEnvConfig
 from ck_web.sandbox import BrowserServer, ServerOptions, acquire_server
 
 _BROWSER_ATTEMPTS = 2
-_LOOK_SECONDS = 1.0
-_WATCH = "ck-parent-watch"
 _log = logging.getLogger(__name__)
 
 
@@ -268,52 +265,6 @@ class NodeBrowsers:
             raise BrowserServerError(f"this node's browser server is not told: {said}") from None
 
 
-def end_with_parent() -> None:
-    """From now on this process ends soon after the one that started it: its node's Ray.
-
-    Ray's own look for that (its driver was killed) may take minutes where much else runs, in which
-    the next run would find tasks locked and a browser server too many.
-    """
-    if not any(thread.name == _WATCH for thread in threading.enumerate()):
-        watch = threading.Thread(target=_end_with, args=(os.getppid(),), name=_WATCH, daemon=True)
-        watch.start()
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_LOOK_SECONDS)
-    os._exit(1)
-
-
 def _append_once(rows: RowFile, row: dict[str, Any]) -> None:
     if not rows.has(row["id"]):
         rows.append(row)
-
-
-def answer(reference: Any) -> Any:
-    """The value of a Ray reference; an error of ours is raised as it was there."""
-    import ray
-    from ray.exceptions import RayTaskError
-
-    try:
-        return ray.get(reference)
-    except RayTaskError as e:
-        if isinstance(e.cause, CKError):
-            raise e.cause from None
-        raise
-
-
-def sendable(error: CKError) -> CKError:
-    """An error that can be sent between processes, whatever it carries."""
-    for kind in type(error).__mro__:
-        try:
-            return cast(CKError, kind(str(error)))
-        except TypeError:
-            continue
-    return CKError(str(error))
-
-
-def only_on(node: str) -> Any:
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return NodeAffinitySchedulingStrategy(node_id=node, soft=False)

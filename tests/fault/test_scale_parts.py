@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ck_main import scale, scale_cluster, scale_node
+from ck_main import scale, scale_cluster, scale_node, scale_process
 from ck_main.dataset import Task
 from ck_main.limits import RunLimits
 from ck_main.rows import RowFile, tries_path
@@ -23,10 +23,9 @@ from ck_main.scale_node import (
     Ended,
     NodeWatcher,
     Order,
-    end_with_parent,
-    sendable,
     work_on,
 )
+from ck_main.scale_process import end_with_parent, sendable
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import (
     BrowserServerError,
@@ -190,7 +189,7 @@ def test_a_task_that_somebody_else_holds_is_asked_for_again(
 
 def test_one_thread_watches_whether_ray_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
-    monkeypatch.setattr(scale_node, "_end_with", lambda parent: over.wait())
+    monkeypatch.setattr(scale_process, "_end_with", lambda parent: over.wait())
     end_with_parent()
     end_with_parent()
     watches = [t for t in threading.enumerate() if t.name == "ck-parent-watch"]
