@@ -48,8 +48,31 @@ def error_type(error: Any) -> str:
     return str(error or "").partition(":")[0]
 
 
-def is_number(value: Any) -> bool:
-    """Whether a parameter is a number that a span can hold."""
+def of_model_call(data: Mapping[str, Any], *, texts: bool) -> Attributes:
+    """What a recorded model call tells: models, parameters, use, cost; its texts where wanted."""
+    params, usage = data.get("params") or {}, data.get("usage") or {}
+    answered = str(data.get("model") or "")
+    attributes = {
+        "gen_ai.request.model": str(params.get("model") or answered or "unknown"),
+        "gen_ai.response.model": answered,
+        "gen_ai.response.finish_reasons": [str(data.get("finish_reason") or "stop")],
+        **{name: params[k] for k, name in PARAMS.items() if _is_number(params.get(k))},
+        **{name: usage[k] for k, name in USAGE.items() if k in usage},
+        "ck.cost_usd": data.get("cost"),
+        "ck.attempts": data.get("attempts"),
+    }
+    if isinstance(params.get("stop"), list):
+        attributes["gen_ai.request.stop_sequences"] = [str(s) for s in params["stop"]]
+    if texts:
+        reply = {"role": "assistant", "content": data.get("output", "")}
+        if data.get("tool_calls"):
+            reply["tool_calls"] = data["tool_calls"]
+        attributes["gen_ai.input.messages"] = messages_text(data.get("messages") or [])
+        attributes["gen_ai.output.messages"] = messages_text([reply])
+    return attributes
+
+
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -23,15 +23,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ck_pro.trajectory.span_attributes import (
-    PARAMS,
     USAGE,
     Attributes,
     error_type,
     given,
-    is_number,
     json_text,
     messages_text,
     nanoseconds,
+    of_model_call,
     provider_of,
 )
 from ck_pro.trajectory.tries import value_at
@@ -172,36 +171,21 @@ class SpanMaker:
     def _on_model_call(
         self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
     ) -> None:
-        params, usage = data.get("params") or {}, data.get("usage") or {}
-        answered = str(data.get("model") or "")
-        asked = str(params.get("model") or answered or "unknown")
         attributes = {
             **self._common("chat", session),
             **self._place(event),
             "gen_ai.provider.name": session.provider,
-            "gen_ai.request.model": asked,
-            "gen_ai.response.model": answered,
-            "gen_ai.response.finish_reasons": [str(data.get("finish_reason") or "stop")],
-            **{name: params[k] for k, name in PARAMS.items() if is_number(params.get(k))},
-            **{name: usage[k] for k, name in USAGE.items() if k in usage},
-            "ck.cost_usd": data.get("cost"),
-            "ck.attempts": data.get("attempts"),
+            **of_model_call(data, texts=self.texts),
         }
-        if isinstance(params.get("stop"), list):
-            attributes["gen_ai.request.stop_sequences"] = [str(s) for s in params["stop"]]
-        if self.texts:
-            reply = {"role": "assistant", "content": data.get("output", "")}
-            if data.get("tool_calls"):
-                reply["tool_calls"] = data["tool_calls"]
-            attributes["gen_ai.input.messages"] = messages_text(data.get("messages") or [])
-            attributes["gen_ai.output.messages"] = messages_text([reply])
         for key in _TOTALS:
-            session.tokens[key] += int(usage.get(key, 0))
+            session.tokens[key] += int((data.get("usage") or {}).get(key, 0))
         if event["phase"] == "action":
             session.by_call = bool(data.get("tool_calls"))
         start = at - nanoseconds(event.get("duration") or 0.0)
         parent = self._parent_of_call(session, str(event["phase"]))
-        span = self.emitter.start(f"chat {asked}", "client", parent, start, given(attributes))
+        span = self.emitter.start(
+            f"chat {attributes['gen_ai.request.model']}", "client", parent, start, given(attributes)
+        )
         self.emitter.end(span, at, {}, "")
 
     def _on_model_failed(
