@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ck_main.attempt import Agent, Assignment, Attempt
 from ck_main.dataset import Task
@@ -26,6 +26,7 @@ from ck_main.rows import Outcome, RowFile, tries_path, what_to_do
 from ck_main.run_options import ExitCode, RunOptions
 from ck_main.task_folder import attempts_in, claimed
 from ck_main.tries import TaskTries
+from ck_main.watcher import Watcher
 from ck_pro.exceptions import CKError, JournalError, OutputError
 from ck_pro.model import Budget
 from ck_pro.session import Status
@@ -38,22 +39,6 @@ _GRACE_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
 
 _T = TypeVar("_T")
-
-
-class Watcher(Protocol):
-    """What the runner tells, from several threads; `ck_main.display` has those for people."""
-
-    def started(self, task: Task) -> None:
-        """A task begins."""
-
-    def event(self, task_id: str, event: dict[str, Any]) -> None:
-        """Something happened in a task; the dicts of `MultiStepAgent.run`'s `on_event`."""
-
-    def ended(self, outcome: Outcome) -> None:
-        """A task ended and its row is in the output."""
-
-    def note(self, text: str) -> None:
-        """One line that a person should see."""
 
 
 class TaskRunner:

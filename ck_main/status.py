@@ -22,7 +22,7 @@ from ck_main.dataset import Task
 from ck_main.logs import EVENTS_LOGGER
 from ck_main.rows import Outcome
 from ck_main.run_options import ExitCode
-from ck_main.runner import Watcher
+from ck_main.watcher import Watcher
 from ck_pro.model import Budget
 
 STATUS_NAME = "status.json"
