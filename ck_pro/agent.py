@@ -182,7 +182,7 @@ class MultiStepAgent(ActingAgent):
                 if session.run is not run:
                     return  # suspended meanwhile
             reason, message = reason_without_error(session, self.name, limit)
-            self.finalize(session)
+            self._finalized(session)
         except LimitReached as e:
             reason, message = StopReason(e.reason), str(e)
             self._finalize_after_limit(session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -46,13 +47,36 @@ class CallableAgent(AgentSettings, ABC):
         return sampled(self.sampling, task, parent, try_)
 
     def bind(self, run: Run | None) -> Callable[..., AgentResult]:
-        """This agent as a function for the code of `run`; subclasses may add arguments."""
+        """This agent as a function for the code of `run`, with the arguments of its `__call__`."""
+        if type(self).__call__ is not CallableAgent.__call__:
+            return self._bind_own(run)
 
         def function(task: str) -> AgentResult:
             return self(task, parent=run)
 
         function.__name__ = self.name
         function.__doc__ = self.description
+        return function
+
+    def _bind_own(self, run: Run | None) -> Callable[..., AgentResult]:
+        """`bind` for a subclass that has a `__call__` of its own."""
+        call: Callable[..., AgentResult] = self
+        try:
+            given = inspect.signature(call, eval_str=True).parameters
+        except (NameError, AttributeError):  # annotations that only type checkers can resolve
+            given = inspect.signature(call).parameters
+        shown = [p for p in given.values() if p.kind is not p.VAR_KEYWORD and p.name != "parent"]
+        passed: dict[str, Any] = {"parent": run} if len(shown) < len(given) else {}
+
+        def function(*args: Any, **kwargs: Any) -> AgentResult:
+            return call(*args, **kwargs, **passed)
+
+        function.__name__ = self.name
+        function.__doc__ = self.description
+        function.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        function.__annotations__ = {
+            p.name: p.annotation for p in shown if p.annotation is not p.empty
+        }
         return function
 
     @property

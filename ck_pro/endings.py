@@ -66,7 +66,10 @@ def account_of(error: BaseException, run: Run) -> tuple[StopReason, str]:
 
 
 def reason_without_error(session: AgentSession, name: str, limit: int) -> tuple[StopReason, str]:
-    """Why a loop that no error ended has ended: a terminal action, or the number of steps."""
+    """Why a loop that no error ended has ended: a terminal action, the number of steps, or else a
+    subclass's `step_check_end`."""
+    if session.finish is None and len(session.steps) < limit:
+        return StopReason.FINISHED, ""
     if session.finish is None:
         return StopReason.STEPS, f"{name} did not finish within {limit} steps"
     if session.finish.get("rejected"):

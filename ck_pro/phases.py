@@ -71,7 +71,15 @@ class AskingAgent(CallableAgent):
             except (ParseError, ContentFiltered) as e:
                 _log.warning("%s: the end phase's reply is not used: %s", self.name, e)
         run.record("end", data, phase="end")
-        return data["final_results"]  # type: ignore[no-any-return]
+        return dict(data["final_results"])
+
+    def _finalized(self, session: AgentSession) -> None:
+        """Call `finalize`; what a subclass's own one returns is the result."""
+        given = self.finalize(session)
+        if isinstance(given, Mapping) and given.get("output") is not None:
+            results = {"output": str(given["output"]), "log": str(given.get("log") or "")}
+            if results != session.final_results:
+                session.run.record("end", {"final_results": results}, phase="end")
 
     def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
         """The values for this step's templates; subclasses add what their environment shows."""
@@ -172,7 +180,7 @@ class AskingAgent(CallableAgent):
         if not session.steps or not self.templates.get("end"):
             return
         try:
-            self.finalize(session)
+            self._finalized(session)
         except (LimitReached, ModelError, EnvironmentFailure) as e:
             _log.info("%s: no end phase: %s", self.name, e)
 

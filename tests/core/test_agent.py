@@ -189,6 +189,44 @@ def test_a_task_is_text() -> None:
         agent().run(None)  # type: ignore[arg-type]
 
 
+def test_a_sub_agent_with_a_call_of_its_own() -> None:
+    class Reader(MultiStepAgent):
+        def __call__(self, task: str, page: int = 1, **kwargs: Any) -> AgentResult:
+            return super().__call__(f"{task}, page {page}", **kwargs)
+
+    class Still(MultiStepAgent):
+        def __call__(self, task: str) -> AgentResult:  # type: ignore[override]
+            return AgentResult(output="still", log="")
+
+    reader = Reader(name="reader", model=ScriptedLLM([code("stop('read')")]), tools=[StopTool()])
+    assert reader.get_function_definition(short=True).startswith(
+        "- reader(task: str, page: int = 1):"
+    )
+    assert reader.parameters["properties"]["page"] == {"type": "integer", "default": 1}
+    subs = [reader, Still(name="still")]
+    a = agent(code("stop(reader('x', page=2).output + still('y').output)"), sub_agents=subs)
+    session = a.run("t")
+    assert session.final_results["output"] == "readstill"
+    assert [child.task for child in session.children.values()] == ["x, page 2"]
+
+
+def test_results_and_ends_of_a_subclass_count(tmp_path: Path) -> None:
+    class Loud(MultiStepAgent):
+        def step_check_end(self, session: AgentSession) -> bool:
+            return len(session.steps) == 2
+
+        def finalize(self, session: AgentSession) -> dict[str, Any]:
+            return {**super().finalize(session), "output": "loud"}
+
+    a = Loud(name="main", model=ScriptedLLM([code("1"), code("2")]), tools=[StopTool()])
+    with Journal(tmp_path) as journal:
+        session = a.run("t", journal=journal)
+    assert (session.stop_reason, session.message) == (StopReason.FINISHED, "")
+    assert session.final_results["output"] == "loud"
+    rebuilt = sessions_from_events(read_events(tmp_path))
+    assert rebuilt[session.id].to_dict() == session.to_dict()
+
+
 def test_a_subclass_reads_replies_in_its_own_way() -> None:
     class Tagged(MultiStepAgent):
         def _parse_output(self, reply: str) -> dict[str, str]:
