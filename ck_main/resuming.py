@@ -15,7 +15,7 @@ from ck_main.row import TASK_EVENT, task_facts
 from ck_main.runner import TaskRunner
 from ck_main.task_folder import claimed
 from ck_pro.exceptions import ConfigError, JournalError
-from ck_pro.journal import is_journal, read_events
+from ck_pro.journal import is_journal, journal_folders, read_events
 from ck_pro.resume import cut_off
 from ck_pro.session import Status
 from ck_pro.trajectory.fork import fork_run, read_reply, task_folder_of
@@ -65,9 +65,11 @@ def resuming(
         ConfigError: there is nothing to go on with.
     """
     if not is_journal(folder):
+        tries = journal_folders(folder) if folder.is_dir() else []
+        such = f", such as {tries[0]}" if tries else ""
         raise ConfigError(
             f"--resume {folder}: no run is there; name the folder of one task, which has its "
-            "events.jsonl"
+            f"events.jsonl{such}"
         )
     try:
         events = list(read_events(folder))

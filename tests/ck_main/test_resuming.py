@@ -76,6 +76,7 @@ def test_a_fork_goes_on_with_another_reply(
         (["--resume", "none"], "no run is there"),
         (["--resume", "empty"], "does not say what its task was"),
         (["--resume", "odd"], "odd: not a journal of ours: KeyError"),
+        (["--resume", "."], "which has its events.jsonl, such as empty"),
         (["--resume", "none", "-t", "x"], "give no --input and no --task"),
         (["--answer", "x"], "--answer needs --resume"),
         (["--fork", "none", "--at", "1"], "none"),
