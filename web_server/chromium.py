@@ -97,8 +97,7 @@ def launch_flags() -> list[str]:
         "--no-pings",
         # Questions that would take all clicks, and are seen by nobody: what of the screen to share,
         # which wallet to open. (For passkeys see `Activity.attach`.)
-        "--auto-reject-capture",
-        "--disable-blink-features=WebIdentityDigitalCredentials",
+        "--disable-blink-features=GetDisplayMedia,WebIdentityDigitalCredentials",
         "--dns-prefetch-disable",
         # Every connection goes through our proxy: nothing may resolve names or send UDP itself.
         "--proxy-server=http://127.0.0.1:9",

@@ -73,7 +73,7 @@ class Before:
             results.append(f"the page is now {shown_url(tab.url())}")
         elif settled.get("changed"):
             results.append("the page changed")
-        elif self._telling and not results:
+        elif self._telling and not results and not settled.get("unseen"):
             results.append("nothing changed")
         results = [line for line in results if said not in line]
         return "; ".join(part for part in [said, *results] if part)

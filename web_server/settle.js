@@ -50,6 +50,11 @@
     return found;
   }
 
+  // What is in a frame of another origin changes without our seeing it.
+  function isForeign(element) {
+    return !!element && /^(iframe|frame)$/.test(element.localName) && !element.contentDocument;
+  }
+
   function animating() {
     for (const animation of document.getAnimations()) {
       if (animation.playState !== 'running' || !animation.effect) continue;
@@ -102,17 +107,6 @@
   };
   const downloads = () => linkClicks.filter(([event]) => !event.defaultPrevented).map(([, url]) => url);
 
-  // A page that has locked the pointer gets all clicks itself, wherever they go.
-  function released() {
-    const holder = documents().find((inner) => inner.pointerLockElement);
-    if (!holder) return null;
-    return new Promise((resolve) => {
-      holder.addEventListener('pointerlockchange', () => resolve(null), {once: true});
-      setTimeout(resolve, 500, null);
-      holder.exitPointerLock();
-    });
-  }
-
   function watch() {
     observer.disconnect();
     const options = {subtree: true, childList: true, attributes: true, characterData: true};
@@ -133,7 +127,6 @@
       watch();
       linkClicks = [];
       ask('arm');
-      return released();
     },
     async quiet(milliseconds) {
       const end = performance.now() + milliseconds;
@@ -152,7 +145,8 @@
       }
       const answer = {changes, late, copied, downloads: downloads()};
       copied = false;
-      return {...answer, restless: restlessSeen, seen: ask('still')};
+      const unseen = documents().some((inner) => isForeign(inner.activeElement));
+      return {...answer, unseen, restless: restlessSeen, seen: ask('still')};
     },
     // Resolves at the first change of the document, or after so many milliseconds.
     changed(milliseconds) {

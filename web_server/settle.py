@@ -83,11 +83,12 @@ class Settler:
             `navigated`: a new document came since `arm`; `changed`: the document changed;
             `late`: a cap ended the wait; `copied`: the page copied something; `failure`: why a
             navigation came to nothing, or empty;
+            `unseen`: the focus is in a frame whose changes cannot be told;
             `seen`: what listens for `still` heard of the very end, after which nothing came.
         """
         activity = self._activity
         changes = 0
-        late = copied = False
+        late = copied = unseen = False
         deadline = time.monotonic() + REQUEST_SECONDS
         while True:
             quiet = await self.call("quiet", QUIET_SECONDS * 1000)
@@ -95,6 +96,7 @@ class Settler:
             if quiet is not None:
                 changes += quiet["changes"]
                 late = late or quiet["late"]
+                unseen = bool(quiet["unseen"])
                 copied = copied or quiet["copied"]
                 self.linked_download = next(iter(quiet["downloads"]), self.linked_download)
             if activity.navigating:
@@ -130,6 +132,7 @@ class Settler:
             "late": late,
             "copied": copied,
             "failure": activity.failure,
+            "unseen": unseen,
             "seen": seen,
         }
 

@@ -83,6 +83,14 @@
   Function.prototype.toString = disguise(Function.prototype.toString, (target, self, args) =>
     applyFunction(target, applyFunction(weakGet, natives, [self]) || self, args));
 
+  // Who holds the pointer gets all clicks, also those that go to other frames: nobody gets it.
+  const refusal = Promise.reject.bind(Promise);
+  const tell = EventTarget.prototype.dispatchEvent;
+  Element.prototype.requestPointerLock = disguise(Element.prototype.requestPointerLock, () => {
+    queueMicrotask(() => applyFunction(tell, document, [new Event('pointerlockerror')]));
+    return refusal(new DOMException('The user has refused the request.', 'NotAllowedError'));
+  });
+
   document.addEventListener(token + 'arm', () => {
     armed = acting = true;
     applyFunction(mapClear, pending, []);

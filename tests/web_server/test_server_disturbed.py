@@ -217,15 +217,18 @@ def test_a_document_that_may_run_no_scripts_is_used_like_any_other(
 
 def test_no_window_that_nobody_sees_takes_the_clicks(client: Client) -> None:
     key = "challenge: new Uint8Array(16)"
+    PAGES["/frame-holds"] = "<button onclick='document.body.requestPointerLock()'>Grab</button>"
     PAGES["/windows"] = f"""<title>W</title><button onclick="document.title += '!'">Hit</button>
         <button onclick="document.body.requestPointerLock()">Hold</button><button
         onclick="navigator.mediaDevices.getDisplayMedia()">Share</button><button
         onclick="navigator.credentials.get({{publicKey: {{{key}}}}})">Passkey</button><button
         onclick="navigator.credentials.get({{digital: {{requests: [{{protocol: 'openid4vp',
-        data: {{}}}}]}}, mediation: 'required'}})">Wallet</button>"""
+        data: {{}}}}]}}, mediation: 'required'}})">Wallet</button>
+        <iframe src="{client.site}/frame-holds"></iframe>"""
     client.open("/windows")
     client.go(client.site.replace("127.0.0.1", "localhost") + "/windows")  # keys need a name
-    for count, line in enumerate(("Hold", "Share", "Passkey", "Wallet"), 1):
+    for count, line in enumerate(("Hold", "Grab", "Share", "Passkey", "Wallet"), 1):
         client.act("click", f"button '{line}'")
+        assert line != "Grab" or client.message == "clicked button 'Grab'"  # who knows what came
         client.act("click", "button 'Hit'")
         assert client.view["title"] == "W" + "!" * count, line
