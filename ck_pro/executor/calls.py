@@ -5,23 +5,19 @@ from __future__ import annotations
 import contextvars
 import inspect
 import itertools
-import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from queue import Empty, SimpleQueue
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ck_pro.exceptions import RunEnding
 
+from . import threads
+from .describing import Function, describe_error
 from .lead import Lead
 from .results import LocalCall
 from .worker import wire
 from .worker.limits import MAX_TASKS
-
-Function = Callable[..., Any]
-_IDLE_SECONDS = 5.0
-_LONGEST = 100_000  # characters of an error's text
 
 
 class Line(Protocol):
@@ -35,51 +31,6 @@ class Line(Protocol):
 
     def wake(self) -> None:
         """Wake the thread in `run`."""
-
-
-class _Threads:
-    """Threads that wait for work, so that a call need not start one. There is no upper limit: a
-    sub-agent may call sub-agents."""
-
-    def __init__(self) -> None:
-        self._idle: list[SimpleQueue[Callable[[], None]]] = []
-        self._lock = threading.Lock()
-
-    def submit(self, work: Callable[[], None]) -> None:
-        with self._lock:
-            queue = self._idle.pop() if self._idle else None
-        if queue is None:
-            queue = SimpleQueue()
-            name = "ck-executor-call"
-            threading.Thread(target=self._serve, args=(queue,), name=name, daemon=True).start()
-        queue.put(work)
-
-    def _serve(self, queue: SimpleQueue[Callable[[], None]]) -> None:
-        while True:
-            try:
-                work = queue.get(timeout=_IDLE_SECONDS)
-            except Empty:
-                with self._lock:
-                    if queue in self._idle:
-                        self._idle.remove(queue)
-                        return
-                work = queue.get()  # it was taken from the idle ones at this very moment
-            work()
-            del work
-            with self._lock:
-                self._idle.append(queue)
-
-
-_threads = _Threads()
-
-
-def _after_fork() -> None:
-    global _threads
-    _threads = _Threads()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Handles:
@@ -161,7 +112,7 @@ class StepCalls:
         if not self._register(message):
             return
         token = self.lead.give() if may_lead and not self.lead.is_out else None
-        _threads.submit(lambda: self._serve(message, token))
+        threads.submit(lambda: self._serve(message, token))
 
     def _register(self, message: list[Any]) -> bool:
         """Check a call, and note its beginning. False: it comes too late.
@@ -294,63 +245,3 @@ def _check_call(message: list[Any]) -> None:
     types = [type(one) for one in rest]
     if kind != "call" or types != [int, int, str, list, dict]:
         raise wire.WireError(f"a malformed message {kind[:100]!r}")
-
-
-def describe_error(error: BaseException) -> dict[str, Any]:
-    """Describe an exception for the worker, which makes it again by its type."""
-    name = type(error).__name__
-    bases = list(wire.ancestors(error))
-    if not isinstance(error, Exception):  # a SystemExit of a function is not the code's
-        bases = []
-    try:
-        text = _text_of(error)
-    except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
-        text = name
-    args = _plain_args(error) if len(text) <= _LONGEST else None
-    return {"type": name, "bases": bases, "args": args, "text": text[:_LONGEST]}
-
-
-def _text_of(error: BaseException) -> str:
-    """`str` of an error; of a group, with the errors that are in it (Python 3.11)."""
-    inner = getattr(error, "exceptions", None)
-    if not hasattr(error, "split") or not isinstance(inner, tuple):
-        return str(error)
-    told = "; ".join(f"{type(one).__name__}: {_text_of(one)}" for one in inner)
-    return f"{error}: {told}"
-
-
-def _plain_args(error: BaseException) -> list[Any] | None:
-    args = list(error.args)
-    if isinstance(error, OSError) and error.filename is not None:
-        args = [error.errno, error.strerror, error.filename]
-    if not all(arg is None or type(arg) in (str, int, float, bool) for arg in args):
-        return None
-    if sum(len(arg) for arg in args if type(arg) is str) > _LONGEST:
-        return None
-    return [wire.encode(arg, lambda _: None) for arg in args]
-
-
-def describe_function(function: Function) -> dict[str, Any]:
-    """Describe a function for the worker: `doc`, `params` and `returns`, all of it as text."""
-    described: dict[str, Any] = {"doc": inspect.getdoc(function), "params": None, "returns": None}
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some built-in functions have none
-        return described
-    empty = inspect.Parameter.empty
-    described["params"] = [
-        [
-            one.name,
-            int(one.kind),
-            None if one.default is empty else repr(one.default),
-            None if one.annotation is empty else _annotation(one.annotation),
-        ]
-        for one in signature.parameters.values()
-    ]
-    if signature.return_annotation is not empty:
-        described["returns"] = _annotation(signature.return_annotation)
-    return described
-
-
-def _annotation(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)

@@ -17,13 +17,15 @@ from typing import Any
 
 from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
 
-from .calls import Function, Handles, StepCalls, describe_function
+from .calls import Handles, StepCalls
+from .channel import WorkerGone
+from .describing import Function, describe_function
 from .extract import extract_code
 from .isolation import LAYERS, check_isolation, required_layers
 from .lead import GLANCE_SECONDS
 from .output import OutputCollector
 from .places import session_places
-from .process import LostAtStart, WorkerGone, WorkerProcess
+from .process import LostAtStart, WorkerProcess
 from .results import CodeError, CodeResult, read_error
 from .step import StepClock, Stop, died, stopped
 from .worker import wire

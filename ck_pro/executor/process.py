@@ -1,16 +1,12 @@
-"""The parent's end of one worker: its sockets, its start and its death."""
+"""The parent's end of one worker: its start and its death."""
 
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import secrets
 import select
 import signal
-import socket
-import struct
-import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -18,28 +14,15 @@ from typing import Any
 
 from ck_pro.exceptions import ExecutorError
 
+from .channel import Channel, WorkerGone
 from .worker import wire
 from .worker.printing import make_mark
 from .zygotes import fork_worker
 
 _START_SECONDS = 30.0
-_SEND_SECONDS = 5
 _DEATH_SECONDS = 5.0
-_LAST_WORD_SECONDS = 0.5
-_SOON_MICROSECONDS = 5000
-_READ = 65_536  # more would have to be mapped and unmapped for every read
-_LONGEST_DRAIN = 32
-_SPIN_SECONDS = 0.0002
 
 _living: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
-
-
-class WorkerGone(Exception):
-    """The worker ended. `why` says how: a line of the supervisor's, or empty."""
-
-    def __init__(self, why: dict[str, Any]):
-        super().__init__(str(why.get("error") or "it was killed from outside"))
-        self.why = why
 
 
 def _too_slow() -> ExecutorError:
@@ -50,7 +33,7 @@ class LostAtStart(ExecutorError):
     """A worker was killed from outside before it was ready: another may live."""
 
 
-class WorkerProcess:
+class WorkerProcess(Channel):
     """A worker and its supervisor.
 
     Args:
@@ -70,44 +53,19 @@ class WorkerProcess:
     ):
         self.owner = os.getpid()
         self.mark = make_mark(nonce := secrets.token_hex(8))
-        self._reader = wire.FrameReader(restore)
-        self._send_lock = threading.Lock()
-        self.held: list[int] | None = None  # what was in the working directory at its start
-        self._why: dict[str, Any] | None = None
-        self._lines = b""
-        self._pidfd = -1
+        try:
+            super().__init__(restore)
+        except OSError as error:
+            raise ExecutorError(f"a worker for code cannot start: {error.strerror}") from error
         self._closed = False
-        self.hung_up = False
-        """It read nothing for so long that nothing more can be sent."""
-        self._sock, worker_end = socket.socketpair()
-        self._control, supervisor_end = socket.socketpair()
-        self._waker, self._wakee = socket.socketpair()
-        self._pipe, worker_pipe = os.pipe()
-        os.set_blocking(self._pipe, False)
-        limit = struct.pack("@ll", _SEND_SECONDS, 0)
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        limit = struct.pack("@ll", 0, _SOON_MICROSECONDS)
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-        self._polls = {
-            (frames, output): self._make_poll(frames, output)
-            for frames in (True, False)
-            for output in (True, False)
-        }
-        frames_only = select.poll()
-        frames_only.register(self._sock.fileno(), select.POLLIN)
-        self._spin_frames = wire.Spin(frames_only, _SPIN_SECONDS)
-        self._spin_quick = wire.Spin(self._polls[True, False], _SPIN_SECONDS)
         _living.add(self)
         try:
-            ends = [worker_end.fileno(), supervisor_end.fileno(), worker_pipe]
-            self.pid = fork_worker(preload, {**config, "nonce": nonce}, ends)
+            self.pid = fork_worker(preload, {**config, "nonce": nonce}, self.far_ends())
         except BaseException:
             self._close()
             raise
         finally:
-            worker_end.close()
-            supervisor_end.close()
-            os.close(worker_pipe)
+            self.close_far_ends()
         self.isolation = self._wait_until_ready()
 
     def _wait_until_ready(self) -> dict[str, Any]:
@@ -140,160 +98,6 @@ class WorkerProcess:
             raise ExecutorError("a worker for code did not start: it said something else")
         return message[1]
 
-    # -- talking
-
-    def send(self, message: list[Any]) -> None:
-        """Send a frame. A worker that is gone is no error here: `receive` tells.
-
-        Raises:
-            wire.TooLarge: the frame is too long.
-        """
-        data = wire.pack(message)
-        with self._send_lock:
-            try:
-                self._sock.sendall(data)
-            except OSError:  # gone; or it reads nothing, and half a frame is of no use to it
-                self._hang_up()
-
-    def wake(self) -> None:
-        """Make `receive` return. Any thread may call it."""
-        try:
-            self._waker.send(b"w")
-        except OSError:
-            pass
-
-    def _make_poll(self, frames: bool, output: bool) -> select.poll:
-        poll = select.poll()
-        poll.register(self._control.fileno(), select.POLLIN)
-        poll.register(self._wakee.fileno(), select.POLLIN)
-        if frames:
-            poll.register(self._sock.fileno(), select.POLLIN)
-        if output:
-            poll.register(self._pipe, select.POLLIN)
-        return poll
-
-    def receive_soon(self) -> list[list[Any]]:
-        """Receive messages, if some come within milliseconds. For the thread that has the lead.
-
-        Raises:
-            wire.WireError: it sent something else than frames.
-        """
-        self._spin_frames.wait()
-        try:
-            data = self._sock.recv(_READ)
-        except OSError:
-            return []
-        self._reader.feed(data)
-        return self._take_messages()
-
-    def receive(
-        self,
-        timeout: float | None,
-        frames: bool = True,
-        output: bool = True,
-        quick: bool = False,
-    ) -> tuple[list[list[Any]], bytes]:
-        """Wait for messages, output, or a wake-up.
-
-        Args:
-            timeout: seconds, or None for ever.
-            frames: read messages; else another thread does.
-            output: read the pipe; else it is left for later.
-            quick: frames may come in microseconds; output is left for later.
-
-        Raises:
-            WorkerGone: it ended, and all it said has been given.
-            wire.WireError: it sent something else than frames.
-        """
-        messages: list[list[Any]] = []
-        printed = b""
-        milliseconds = None if timeout is None else max(0, int(timeout * 1000) + 1)
-        ready = self._spin_quick.wait() if quick else None
-        poll = self._polls[frames, output and not quick]
-        for descriptor, _ in ready or poll.poll(milliseconds):
-            if descriptor == self._sock.fileno():
-                messages = self._read_messages()
-            elif descriptor == self._pipe:
-                printed = self._read_pipe()
-            elif descriptor == self._wakee.fileno():
-                self._wakee.recv(4096)
-            elif not messages:
-                self._read_control(0.0)
-        if self._why is not None and not messages and not printed:
-            raise WorkerGone(self._why)
-        return messages, printed
-
-    def _read_messages(self) -> list[list[Any]]:
-        try:
-            data = self._sock.recv(_READ, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return []
-        except OSError:
-            data = b""
-        if not data:
-            self._forget(self._sock.fileno())
-            self._read_control(_LAST_WORD_SECONDS)
-            self._why = self._why or {"why": "gone"}
-            return []
-        self._reader.feed(data)
-        return self._take_messages()
-
-    def _take_messages(self) -> list[list[Any]]:
-        messages = []
-        while (message := self._reader.take()) is not None:
-            messages.append(message)
-        return messages
-
-    def _read_pipe(self) -> bytes:
-        try:
-            data = os.read(self._pipe, _READ)
-        except BlockingIOError:
-            return b""
-        if not data:
-            self._forget(self._pipe)
-        return data
-
-    def _forget(self, descriptor: int) -> None:
-        for poll in self._polls.values():
-            try:
-                poll.unregister(descriptor)
-            except KeyError:
-                pass
-
-    def drain(self) -> bytes:
-        """Read what is in the pipe now (a flood in the background never ends: not all of it)."""
-        pieces = []
-        for _ in range(_LONGEST_DRAIN):
-            try:
-                data = os.read(self._pipe, _READ)
-            except OSError:
-                break
-            pieces.append(data)
-            if len(data) < _READ:
-                break
-        return b"".join(pieces)
-
-    def _read_control(self, seconds: float) -> None:
-        """Read lines of the supervisor's that come in that time; its end is the worker's end."""
-        try:
-            self._control.settimeout(seconds)
-            data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
-        except (BlockingIOError, TimeoutError):
-            return
-        except OSError:
-            data, descriptors = b"", []
-        if descriptors:
-            self._pidfd = descriptors[0]
-            os.set_inheritable(self._pidfd, False)
-        self._lines += data
-        for line in self._lines.split(b"\n")[:-1]:
-            said = json.loads(line)
-            self.held = said.get("held", self.held)
-            if "why" in said:
-                self._why = said
-        if not data and self._why is None:
-            self._why = {"why": "gone"}
-
     # -- dying
 
     def kill(self) -> bytes:
@@ -314,14 +118,6 @@ class WorkerProcess:
         output = self.drain()
         self._close()
         return output
-
-    def _hang_up(self) -> None:
-        self.hung_up = True
-        for sock in (self._control, self._sock):
-            try:
-                sock.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
 
     def _kill_by_pidfd(self) -> None:
         try:
@@ -356,12 +152,7 @@ class WorkerProcess:
 
     def _close(self) -> None:
         self._closed = True
-        for sock in (self._sock, self._control, self._waker, self._wakee):
-            sock.close()
-        for descriptor in (self._pipe, self._pidfd):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._pipe = self._pidfd = -1
+        super()._close()
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from .calls import StepCalls
-from .process import WorkerGone
+from .channel import WorkerGone
 from .results import CodeError
 
 _CANCEL_SECONDS = 0.05

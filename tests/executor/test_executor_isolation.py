@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ck_pro.exceptions import ConfigError, IsolationError
+from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
 from ck_pro.executor import CodeExecutor
 from ck_pro.executor import core as executor_core
 from ck_pro.executor.process import LostAtStart, WorkerProcess
@@ -133,6 +134,7 @@ print(attempt(socket.create_connection, server.getsockname(), 5))
 
 FILES = """
 import contextlib
+import errno
 import os
 print(attempt(open, SECRET), attempt(open, OUTSIDE, 'w'), attempt(open, '/etc/new', 'w'))
 print(attempt(open, 'inside', 'w'), attempt(os.listdir, '.'), attempt(open, '/dev/null', 'w'))
@@ -639,7 +641,7 @@ def test_files_that_vanish_while_they_are_counted_hide_no_others(tmp_path, monke
 
 def test_a_working_directory_that_takes_long_to_count(tmp_path, monkeypatch):
     # the worker is up before its supervisor has told what the directory holds
-    monkeypatch.setattr("ck_pro.executor.process._LAST_WORD_SECONDS", 0.000001)
+    monkeypatch.setattr("ck_pro.executor.channel._LAST_WORD_SECONDS", 0.000001)
     with CodeExecutor(workdir=tmp_path) as executor:
         assert executor.run("1").value == "1"
 
@@ -708,3 +710,15 @@ def test_a_worker_killed_while_it_starts_is_started_again(monkeypatch, tmp_path)
     with CodeExecutor(workdir=tmp_path) as executor:
         assert executor.run("print(1)").output == "1\n"
     assert len(killed) == 2
+
+
+def test_no_descriptors_are_left(monkeypatch, tmp_path):
+    def none_left(*_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with CodeExecutor(workdir=tmp_path) as executor:
+        with monkeypatch.context() as patch:
+            patch.setattr("ck_pro.executor.channel.socket.socketpair", none_left)
+            with pytest.raises(ExecutorError, match="cannot start: Too many open files"):
+                executor.run("1")
+        assert executor.run("1").value == "1"

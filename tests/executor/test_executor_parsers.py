@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.executor import CodeExecutor
-from ck_pro.executor.calls import describe_error, describe_function
+from ck_pro.executor.describing import describe_error, describe_function
 from ck_pro.executor.output import OutputCollector
 from ck_pro.executor.worker import stubs, wire
 from ck_pro.executor.worker.printing import LENGTHS, make_mark
