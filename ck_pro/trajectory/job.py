@@ -107,7 +107,11 @@ def check_settings(settings: ExportSettings) -> None:
     """
     s, f = settings, settings.filters
     whole = s.format in RUN_FORMATS
+    scores = (f.min_score, f.max_score, s.good_score)
     allowed: dict[str, bool] = {
+        "--min-score, --max-score, --good-score: nan is no score": (
+            all(x is None or x == x for x in scores)
+        ),
         f"--output {s.output}: --format {s.format} writes Parquet, name a file ....parquet": (
             s.parquet or s.format not in PARQUET_ONLY
         ),

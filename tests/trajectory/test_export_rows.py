@@ -384,6 +384,7 @@ def test_unfinished_and_broken_journals(
         (["-f", "sharegpt", "-i", "r.jsonl", "-o", "o.jsonl", "--reasoning", "field"], "inline"),
         (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--phase", "plan"], "do not apply"),
         (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--where", "x"], "no condition"),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--min-score", "nan"], "nan is no score"),
         (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--where", "x~("], "regular expression"),
         (
             ["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--labels", "l"],
