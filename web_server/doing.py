@@ -10,7 +10,7 @@ from web_server.errors import BadRequest
 from web_server.page import Tab
 from web_server.session import Session
 from web_server.surface import Surface
-from web_server.view import shown_url
+from web_server.view import shortened
 
 _MEANT_TO_CHANGE = frozenset({"click", "click_at", "double_click_at", "press", "drag", "drag_path"})
 """Actions that tell when nothing came of them."""
@@ -70,7 +70,7 @@ class Before:
         """One line: what was done, and what came of it."""
         results = [*session.news.dialogs[self._dialogs :], *session.news.events[self._events :]]
         if settled.get("navigated"):
-            results.append(f"the page is now {shown_url(tab.url())}")
+            results.append(f"the page is now {shortened(tab.url())}")
         elif settled.get("changed"):
             results.append("the page changed")
         elif self._telling and not results and not settled.get("unseen"):

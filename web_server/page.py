@@ -19,7 +19,7 @@ from web_server.delta import History
 from web_server.policy import Policy, normalise_url
 from web_server.settle import NAVIGATION_SECONDS
 from web_server.surface import Host, PageHung, Surface
-from web_server.view import one_line, shown_url
+from web_server.view import one_line, shortened
 
 MAX_DEPTH = 6
 """How many surfaces a page may be stacked of."""
@@ -88,7 +88,7 @@ class Tab:
         self.failure = ""
         refusal = self._policy.refuse_url(url)
         if refusal:
-            self.failure = f"{shown_url(url)} was not opened: {refusal}"
+            self.failure = f"{shortened(url)} was not opened: {refusal}"
             self._host.news.note("blocked: " + self.failure)
             return self.failure
         self.last_url = url
@@ -101,23 +101,23 @@ class Tab:
             )
         except asyncio.TimeoutError:
             await self._stop_loading()
-            self.failure = f"{shown_url(url)} did not answer within {NAVIGATION_SECONDS:g} s"
+            self.failure = f"{shortened(url)} did not answer within {NAVIGATION_SECONDS:g} s"
             self._host.news.note(self.failure)
             return self.failure
         except Error as error:
-            self.failure = f"{shown_url(url)} was not opened: {protocol_reason(error)}"
+            self.failure = f"{shortened(url)} was not opened: {protocol_reason(error)}"
             self._host.news.note(self.failure)
             return self.failure
         if reply.get("isDownload"):
-            return f"{shown_url(url)} is a download"
+            return f"{shortened(url)} is a download"
         if reply.get("errorText"):
             activity.failure = reply["errorText"]
         if activity.failure == "net::ERR_ABORTED":
             activity.download_hinted = False
-            self.failure = f"{shown_url(url)} led to no page"
+            self.failure = f"{shortened(url)} led to no page"
             self._host.news.note(self.failure)
             return self.failure
-        return f"went to {shown_url(url)}"
+        return f"went to {shortened(url)}"
 
     async def _stop_loading(self) -> None:
         try:
@@ -167,7 +167,7 @@ class Tab:
             line, activity.unanswered = activity.unanswered, ""
             self._host.news.note(f"{line}: the page stayed; goto that URL waits longer", loud=True)
         if activity.outside:
-            url, activity.outside = shown_url(activity.outside), ""
+            url, activity.outside = shortened(activity.outside), ""
             line = f"{url} is for another program: nothing was opened"
             self._host.news.note(line, loud=True)
         if self._told == (self.surface, activity.commits):
@@ -180,13 +180,13 @@ class Tab:
         self.pdf_due = status < 400 and kind.lower().startswith("application/pdf")
         if status >= 400:
             url = self.url() if document is None else document.url
-            self.failure = f"HTTP status {status} at {shown_url(url)}"
+            self.failure = f"HTTP status {status} at {shortened(url)}"
         elif activity.unreachable:
             url = activity.unreachable
             reason = self._host.unreached(url) or activity.failure
-            self.failure = f"{shown_url(url)} could not be opened" + (reason and f": {reason}")
+            self.failure = f"{shortened(url)} could not be opened" + (reason and f": {reason}")
         elif activity.broken:
-            self.failure = f"{shown_url(self.url())} broke off before its end: {activity.broken}"
+            self.failure = f"{shortened(self.url())} broke off before its end: {activity.broken}"
         else:
             return
         self._host.news.note(self.failure)

@@ -23,7 +23,7 @@ from web_server.session_context import PAGE_SECONDS, SessionContext
 from web_server.storage import Storage, session_storage_script
 from web_server.surface import Surface
 from web_server.uploads import Uploads
-from web_server.view import one_line, shown_url
+from web_server.view import one_line, shortened
 
 MAX_TABS = 20
 
@@ -124,9 +124,9 @@ class Session:
             await asyncio.wait_for(surface.attach(), PAGE_SECONDS)
             if self.follows_tabs:
                 opened = self._add_tab(surface, page.url)
-                self.news.note(f"opened tab {self.current}: {shown_url(opened.url())}")
+                self.news.note(f"opened tab {self.current}: {shortened(opened.url())}")
             elif tab.push(surface):
-                self.news.note(f"opened in place: {shown_url(tab.url())}")
+                self.news.note(f"opened in place: {shortened(tab.url())}")
             else:
                 self.news.note("closed a pop-up: too many are open", loud=True)
                 await page.close()

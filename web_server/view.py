@@ -8,7 +8,7 @@ from typing import Any
 
 from web_server.contract import Observation, TabInfo
 
-_LONG_URL = 300
+_LONGEST = 300
 NOTICE_ID = 0
 """Element id of the lines by which the server itself speaks in the tree."""
 
@@ -18,16 +18,16 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def shown_url(url: str) -> str:
-    """A URL as messages and trees show it: one line of bearable length."""
-    line = one_line(url)
-    return line if len(line) <= _LONG_URL else line[:_LONG_URL] + "\u2026"
+def shortened(text: str) -> str:
+    """A URL or title as messages and trees show it: one line of bearable length."""
+    line = one_line(text)
+    return line if len(line) <= _LONGEST else line[:_LONGEST] + "\u2026"
 
 
 def tab_lines(tabs: Sequence[TabInfo]) -> list[str]:
     """The head of the tree: one line per tab."""
     return [
-        f"Tab {tab.pageId}{' (current)' if tab.current else ''}: {shown_url(tab.title)}"
+        f"Tab {tab.pageId}{' (current)' if tab.current else ''}: {shortened(tab.title)}"
         for tab in tabs
     ]
 
