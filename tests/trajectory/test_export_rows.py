@@ -363,7 +363,7 @@ def test_unfinished_and_broken_journals(
     said = capsys.readouterr()
     assert "unfinished runs, left out" in said.out
     assert f"{tmp_path}/run/odd: events.jsonl, line 1: not an event (left out)" in said.err
-    assert f"{tmp_path}/run/other: not a journal of ours" in said.err
+    assert f"{tmp_path}/run/other: events.jsonl, line 1: not an event: it has no" in said.err
 
 
 @pytest.mark.parametrize(
