@@ -28,7 +28,7 @@ from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.journal import is_journal
 from ck_pro.person import TerminalPerson
-from ck_pro.trajectory.streams import steady_streams
+from ck_pro.trajectory.streams import run_steadily
 
 __all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
 _OF_FILES = (
@@ -192,13 +192,7 @@ def run_command(command: click.Command, args: Sequence[str] | None = None) -> in
     Returns:
         The exit code, see `ExitCode`.
     """
-    with steady_streams() as out:
-        code = _run(command, args)
-        out.flush()
-        if out.failure is not None:
-            click.echo(f"error: cannot write to standard output: {out.failure}", err=True)
-            return code or ExitCode.OUTPUT
-        return code
+    return run_steadily(lambda: _run(command, args), ExitCode.OUTPUT)
 
 
 def _run(command: click.Command, args: Sequence[str] | None) -> int:

@@ -298,9 +298,9 @@ class Activity:
         self.dom_ready = True
         self._changed.set()
 
-    def _on_loaded(self, _event: dict[str, Any]) -> None:
-        self.dom_ready = self.loaded = True
-        self._changed.set()
+    def _on_loaded(self, event: dict[str, Any]) -> None:
+        self.loaded = True
+        self._on_read(event)
 
 
 def _key(request: Request) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from ck_pro.exceptions import CKError, InputError, OutputError
-from ck_pro.trajectory.streams import steady_streams
+from ck_pro.trajectory.streams import run_steadily
 
 WORK_FOLDER = "work"
 """Where, in a task's folder, its agents' code works."""
@@ -57,13 +57,7 @@ def run_command(command: click.Command, args: Sequence[str] | None, name: str) -
         args: of the command line; None takes those of the process.
         name: for the file that gets the traceback of an error of ours.
     """
-    with steady_streams() as out:
-        code = _run(command, args, name)
-        out.flush()
-        if out.failure is not None:
-            _failed(f"cannot write to standard output: {out.failure}", ExitCode.OUTPUT)
-            return code or ExitCode.OUTPUT
-        return code
+    return run_steadily(lambda: _run(command, args, name), ExitCode.OUTPUT)
 
 
 def _run(command: click.Command, args: Sequence[str] | None, name: str) -> int:

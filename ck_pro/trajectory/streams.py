@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
+
+import click
 
 
 class SteadyStream:
@@ -56,6 +58,25 @@ class SteadyStream:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
+
+
+def run_steadily(run: Callable[[], int], lost: int) -> int:
+    """Run a command within `steady_streams`.
+
+    Args:
+        run: the command; returns its exit code.
+        lost: the exit code if all was well, but standard output found no room for what was printed.
+
+    Returns:
+        The exit code.
+    """
+    with steady_streams() as out:
+        code = run()
+        out.flush()
+        if out.failure is None:
+            return code
+        click.echo(f"error: cannot write to standard output: {out.failure}", err=True)
+        return code or lost
 
 
 @contextmanager
