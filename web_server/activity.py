@@ -26,6 +26,8 @@ RESTLESS_AFTER = 4
 """So often a URL may be asked for while one action settles, until it counts as polling."""
 
 _ABORTED = "ERR_ABORTED"
+_NO_CONTENT = (204, 205)
+_ANSWER_KNOWN_SECONDS = 1.0
 _AWAITED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
 
 
@@ -240,6 +242,19 @@ class Activity:
         elif request is self.document and not self.unreachable:
             self._break_off(request)
         self._on_request_end(request)
+
+    async def answered_empty(self) -> str:
+        """What is to be told if the navigation that failed last was answered, but with no page."""
+        failed = self._failed
+        if failed is None:
+            return ""
+        try:
+            response = await asyncio.wait_for(failed.response(), _ANSWER_KNOWN_SECONDS)
+        except (Error, asyncio.TimeoutError):
+            return ""
+        if response is None or response.status not in _NO_CONTENT:
+            return ""
+        return f"{one_line(failed.url)[:300]} led to no page (HTTP status {response.status})"
 
     def _break_off(self, document: Request) -> None:
         """What came of the document is all: no event tells of its end."""

@@ -73,7 +73,7 @@ async def reach(surface: Surface, element_id: str) -> Target:
     if not target.in_viewport:
         raise Conflict(
             f"[{target.id}] {describe(target)} is hidden or has no size: it cannot be brought "
-            "into view"
+            "into view; if it takes keys, press one on it instead"
         )
     if target.passes:
         raise Conflict(

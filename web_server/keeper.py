@@ -15,7 +15,7 @@ from web_server.errors import Busy
 from web_server.page import Tab
 from web_server.pool import Pool
 from web_server.session import Session
-from web_server.surface import PageHung, PageLost
+from web_server.surface import PageHung, PageLost, Surface
 from web_server.view import one_line
 
 LOCK_SECONDS = 60.0
@@ -163,13 +163,9 @@ class Keeper:
             other = session.tabs[session.current].surface
             await other.guard(other.settler.settle(), SETTLE_SECONDS)
             settled["seen"] = False
-        due = surface.settler.download_due
-        if due is not None:
+        if surface.settler.download_due is not None:
             settled["seen"] = False
-            link = surface.settler.linked_download
-            seconds = DOWNLOAD_LINK_SECONDS if link else DOWNLOAD_BEGIN_SECONDS
-            if not await session.downloads.wait_for_begin(due, seconds) and link:
-                session.news.note(f"the download of {one_line(link)[:300]} has not begun yet")
+            await self._wait_for_download(session, surface)
         if session.downloads.active:
             settled["seen"] = False
             await session.downloads.wait(DOWNLOAD_SECONDS)
@@ -178,6 +174,17 @@ class Keeper:
         if opened is not None and opened is not tab:
             await self._tell_document(session, opened)
         return settled
+
+    async def _wait_for_download(self, session: Session, surface: Surface) -> None:
+        """Wait for the beginning of a download that an action seems to have started."""
+        due, link = surface.settler.download_due, surface.settler.linked_download
+        empty = "" if link else await surface.activity.answered_empty()
+        if empty:
+            session.news.note(empty)
+            return
+        seconds = DOWNLOAD_LINK_SECONDS if link else DOWNLOAD_BEGIN_SECONDS
+        if not await session.downloads.wait_for_begin(due or 0.0, seconds) and link:
+            session.news.note(f"the download of {one_line(link)[:300]} has not begun yet")
 
     async def _tell_document(self, session: Session, tab: Tab) -> None:
         """Tell what came of a tab's document; one that can only be read as a file is downloaded."""

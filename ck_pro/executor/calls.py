@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from ck_pro import threads
 from ck_pro.exceptions import RunEnding
 
-from . import threads
 from .describing import Function, describe_error
 from .lead import Lead
 from .results import LocalCall

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from ck_pro import threads
 from ck_pro.exceptions import ContentFiltered, ModelRefused
 from ck_pro.model.retry import Transient, one_line, service_error, told_error
 from ck_pro.model.types import CallContext, Message, RawReply, Usage
@@ -228,12 +229,9 @@ def call_bounded(call: Callable[[], _T], request: ChatRequest, target: str) -> _
         Cancelled: the context says so.
     """
     outcome: _Outcome[_T] = _Outcome()
-    worker = threading.Thread(
-        target=outcome.fill, args=(call,), name=f"model call {target}", daemon=True
-    )
     cancel = request.context.cancel
     deadline = time.monotonic() + request.seconds
-    worker.start()
+    threads.submit(lambda: outcome.fill(call))
     try:
         while not outcome.done.wait(min(_POLL, max(0.0, deadline - time.monotonic()))):
             if cancel is not None and cancel.is_set():

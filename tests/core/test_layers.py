@@ -25,6 +25,7 @@ ENTRY_POINTS = {"ck_web/main.py": {"ck_main"}}
 # Inside ck_pro a module imports only those before it.
 ORDER = [
     "exceptions",
+    "threads",
     "config",
     "settings",
     "template",

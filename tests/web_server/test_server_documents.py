@@ -11,7 +11,8 @@ pytestmark = pytest.mark.browser
 ANSWERS["/paper.pdf"] = ("application/pdf", b"%PDF-1.1\n%%EOF", {})
 ANSWERS["/garbled"] = ("text/html", b"<p>not packed", {"Content_Encoding": "gzip"})
 PAGES["/ways"] = """<title>Ways</title><a href="/paper.pdf" target=_blank>Paper</a>
-    <a href="https://10.0.0.1/" target=_blank>Inside</a><a href="/missing" target=_blank>Lost</a>"""
+    <a href="https://10.0.0.1/" target=_blank>Inside</a><a href="/missing" target=_blank>Lost</a>
+    <a href="/nothing">Nowhere</a>"""
 
 
 def test_a_pdf_is_downloaded_once(client: Client) -> None:
@@ -31,6 +32,9 @@ def test_an_answer_without_a_page_is_told(client: Client) -> None:
     client.open("/two")
     tree = client.act("goto", actionValue=client.site + "/nothing")
     assert "/nothing led to no page'" in tree and "Second page" in tree
+    client.open("/ways")
+    client.act("click", "link 'Nowhere'")
+    assert client.message.endswith("/nothing led to no page (HTTP status 204)")
 
 
 def test_what_came_of_a_new_window_is_told(client: Client, tabs_client: Client) -> None:

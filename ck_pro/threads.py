@@ -1,4 +1,4 @@
-"""Threads that call the parent's functions, kept for a while so that a call need not start one."""
+"""Threads for what somebody waits for: kept a while, so that a call need not start one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ class _Threads:
             queue = self._idle.pop() if self._idle else None
         if queue is None:
             queue = SimpleQueue()
-            name = "ck-executor-call"
-            threading.Thread(target=self._serve, args=(queue,), name=name, daemon=True).start()
+            threading.Thread(target=self._serve, args=(queue,), name="ck-call", daemon=True).start()
         queue.put(work)
 
     def _serve(self, queue: SimpleQueue[Callable[[], None]]) -> None:
