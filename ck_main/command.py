@@ -56,7 +56,7 @@ Exit codes:
   5    a model or the browser server cannot be reached or refuses
   6    an error of ours; the message says where the full log is
   7    a limit of the whole run was reached; the same command continues
-  130  stopped by Ctrl-C or SIGTERM; the same command continues
+  130  stopped by Ctrl-C, SIGTERM or SIGHUP; the same command continues
 
 \b
 Environment:
@@ -98,7 +98,7 @@ def run_agent(
         output=options["output"] or default_output,
         input=input_,
         files_dir=options["files_dir"],
-        ids=split_ids(options["ids"]),
+        ids=options["ids"],
         limit=options["limit"],
         shard=options["shard"],
         rerun=frozenset(options["rerun"]),
@@ -172,18 +172,6 @@ def refuse(options: Mapping[str, Any]) -> None:
     seeds = options["seeds"] or ()
     if seeds and (len(seeds) != tries or len(set(seeds)) < tries):
         raise click.UsageError(f"--seeds: give {tries} different ones, one for each try")
-
-
-def split_ids(text: str | None) -> tuple[str, ...]:
-    """Comma-separated ids as a tuple; empty for None, which means all.
-
-    Raises:
-        click.UsageError: the text names none, as that of an empty shell variable.
-    """
-    ids = tuple(i.strip() for i in (text or "").split(",") if i.strip())
-    if text is not None and not ids:
-        raise click.UsageError("--ids names no task; leave it out to have all")
-    return ids
 
 
 def run_command(command: click.Command, args: Sequence[str] | None = None) -> int:

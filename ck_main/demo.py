@@ -19,13 +19,14 @@ from rich.panel import Panel
 
 from ck_main.agent import CKAgent
 from ck_main.checks import check_services, model_settings, probe_services
-from ck_main.command import run_command, split_ids
+from ck_main.command import run_command
 from ck_main.demo_site import DemoSite
 from ck_main.job import Job, run_job, survey
 from ck_main.rows import check_output, folder_of, what_to_do
 from ck_main.runner import ExitCode, RunOptions
 from ck_pro.exceptions import InputError, OutputError
 from ck_pro.settings import merge_settings, read_config
+from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
 DEMO = Path(__file__).resolve().parent.parent / "data" / "demo"
 RECORDING, TASKS = "replies.jsonl", "tasks.jsonl"
@@ -42,7 +43,7 @@ _FILE = click.Path(path_type=Path)
     "[the recording in data/demo]",
 )
 @click.option("--record", type=_FILE, help="Record the model's replies in this file.")
-@click.option("--ids", metavar="ID,...", help="Only these tasks.")
+@click.option("--ids", callback=ids_of, metavar=METAVAR, help=HELP)
 @click.option("-o", "--output", type=_FILE, default=DEFAULT_OUTPUT, show_default=True)
 @click.option("-w", "--workers", type=click.IntRange(1, 16), default=1, show_default=True)
 @click.option("--steps", is_flag=True, help="Show what the agents do, step by step.")
@@ -51,7 +52,7 @@ _FILE = click.Path(path_type=Path)
 def cli(
     model: str | None,
     record: Path | None,
-    ids: str | None,
+    ids: tuple[str, ...],
     output: Path,
     workers: int,
     steps: bool,
@@ -73,7 +74,7 @@ def cli(
             output=output,
             input=tasks,
             files_dir=data,
-            ids=split_ids(ids),
+            ids=ids,
             options=RunOptions(workers=workers, probe=lambda: probe_services(agent)),
             plain=plain,
             steps=steps,

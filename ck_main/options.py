@@ -12,6 +12,7 @@ import click
 
 from ck_main.choosing import Choose, Until
 from ck_pro.journal import Fsync
+from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path)
@@ -90,7 +91,7 @@ _OPTIONS = (
     _option(
         _TASKS, "-t", "--task", help="One task on the command line; its answer goes to stdout."
     ),
-    _option(_TASKS, "--ids", metavar="ID,...", help="Only these tasks of the file."),
+    _option(_TASKS, "--ids", callback=ids_of, metavar=METAVAR, help=HELP),
     _option(_TASKS, "--limit", **_NUMBER, help="Only the first N of them."),
     _option(
         _TASKS,

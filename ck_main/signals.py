@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: once means stop in good order, twice means now."""
+"""Ctrl-C, SIGTERM and a closed terminal: once means stop in good order, twice means now."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _write_error(text: str) -> None:
     # past Python's buffers: those refuse a write from within a write
-    os.write(2, f"\n{text}\n".encode())
+    with suppress(OSError):  # the terminal is gone, and nobody reads it
+        os.write(2, f"\n{text}\n".encode())
 
 
 class StopSignals:
-    """While it is entered, the first Ctrl-C or SIGTERM sets `stop`; the second interrupts.
+    """While it is entered, the first Ctrl-C, SIGTERM or SIGHUP sets `stop`; the second interrupts.
+
+    Of a terminal that closes a shell and the kernel may both tell, so SIGHUP is never the second;
+    one that is ignored (`nohup`) stays so.
 
     Args:
         stop: the event that running tasks look at.
@@ -44,6 +49,8 @@ class StopSignals:
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
             for number in _STOPPING:
+                if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                    continue
                 self._previous[number] = signal.signal(number, self._handle)
         return self
 
@@ -58,6 +65,7 @@ class StopSignals:
         again, self._seen = self._seen, True
         if not again:  # a second signal may come in the middle of this, which holds a lock
             self.stop.set()
-        if again or self.at_once:
+        if (again and number != signal.SIGHUP) or self.at_once:
             raise KeyboardInterrupt
-        self._say("Stopping: unfinished tasks keep what they have. Once more stops at once.")
+        if not again:
+            self._say("Stopping: unfinished tasks keep what they have. Once more stops at once.")

@@ -73,26 +73,30 @@ class Server:
             self.stop()
 
     def stop_on_signals(self) -> None:
-        """End `run` in good order on SIGINT and SIGTERM. For the main thread.
+        """End `run` in good order on SIGINT, SIGTERM and SIGHUP. For the main thread.
 
         The first signal lets requests at work finish, as `finish` does; the second one ends at
-        once.
+        once, but for SIGHUP: of a terminal that closes a shell and the kernel may both tell. One
+        that is ignored (`nohup`) stays so.
         """
 
         def end(number: int, _frame: FrameType | None) -> None:
-            if self._signalled:
+            if not self._signalled:
+                self._signalled = True
+                threading.Thread(target=self._drain, daemon=True).start()
+            elif number != signal.SIGHUP:
                 raise SystemExit(0)
-            self._signalled = True
-            threading.Thread(target=self._drain, args=(number,), daemon=True).start()
 
         signal.signal(signal.SIGINT, end)
         signal.signal(signal.SIGTERM, end)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, end)
 
-    def _drain(self, number: int) -> None:
-        """Finish; then the signal comes a second time, from us."""
+    def _drain(self) -> None:
+        """Finish; then a second signal comes, from us."""
         log.info("stopping: requests at work may finish")
         self.finish()
-        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def finish(self) -> None:
         """Answer all who are there, from another thread than the one that runs `run`.

@@ -16,6 +16,7 @@ from rich.text import Text
 from ck_pro.exceptions import CKError, InputError
 from ck_pro.trajectory.commands import ExitCode, run_command, without_controls
 from ck_pro.trajectory.compare import Difference, first_difference
+from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 from ck_pro.trajectory.sources import Problem, Record, check_inputs, record_index, unreadable
 from ck_pro.trajectory.tries import Try, status_of, tries_of
 
@@ -181,7 +182,7 @@ def _tries(
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("a", type=click.Path(path_type=Path))
 @click.argument("b", type=click.Path(path_type=Path))
-@click.option("--ids", metavar="ID,...", help="Only these tasks.")
+@click.option("--ids", callback=ids_of, metavar=METAVAR, help=HELP)
 @click.option("--exact", is_flag=True, help="Compare every byte, screenshots too.")
 @click.option(
     "--lines",
@@ -191,11 +192,8 @@ def _tries(
     help="Of the difference, at most.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, with whole texts.")
-def cli(a: Path, b: Path, ids: str | None, exact: bool, lines: int, as_json: bool) -> ExitCode:
+def cli(a: Path, b: Path, ids: tuple[str, ...], exact: bool, lines: int, as_json: bool) -> ExitCode:
     """Show where the runs A and B part: agent, step, phase, and the first difference there."""
-    wanted = [i.strip() for i in (ids or "").split(",") if i.strip()]
-    if ids is not None and not wanted:
-        raise InputError("--ids names no task; leave it out to compare all")
     out = Console(highlight=False, soft_wrap=True)
 
     def tell(task_id: str, number: int, difference: Difference | None) -> None:
@@ -203,7 +201,7 @@ def cli(a: Path, b: Path, ids: str | None, exact: bool, lines: int, as_json: boo
             for line in report_lines(task_id, number, difference, lines, exact):
                 out.print(line)
 
-    found = compare_runs(a, b, ids=wanted, exact=exact, tell=tell)
+    found = compare_runs(a, b, ids=ids, exact=exact, tell=tell)
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
     else:

@@ -19,6 +19,7 @@ from ck_pro.exceptions import ConfigError, InputError, JournalError, OutputError
 from ck_pro.journal import FORKED, Journal, is_journal, journal_folders, read_events
 from ck_pro.model.targets import check_target
 from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, require_folder, run_command
+from ck_pro.trajectory.id_list import id_text
 
 EPILOG = """
 \b
@@ -234,7 +235,7 @@ def report_lines(made: Fork, at: int, model: str | None, *, edited: bool) -> lis
     if not made.folder.is_absolute():
         output = Path(os.path.relpath(output))
     command = ["python", "-m", "ck_main.main", "-i", "TASKS"]
-    command += ["--ids", made.task_id or made.folder.name, "-o", str(output)]
+    command += ["--ids", id_text(made.task_id or made.folder.name), "-o", str(output)]
     command += ["-m", model or "MODEL"]
     lines = [
         f"{made.folder}: {made.events} events{files}; step {at} of {made.steps} comes next, "

@@ -248,7 +248,7 @@ def test_exit_codes_of_errors() -> None:
     assert exit_code_of(ModelUnavailable("")) == exit_code_of(BrowserServerError("")) == 5
 
 
-def test_the_second_signal_interrupts_and_a_person_is_interrupted_at_once() -> None:
+def test_signals_stop_once_and_interrupt_twice_and_a_person_at_once() -> None:
     stop, said = threading.Event(), []
     with StopSignals(stop, say=said.append):
         os.kill(os.getpid(), signal.SIGINT)
@@ -256,6 +256,16 @@ def test_the_second_signal_interrupts_and_a_person_is_interrupted_at_once() -> N
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
             threading.Event().wait(60)
+    hung_up = StopSignals(threading.Event(), say=said.append)
+    with hung_up:
+        for _ in range(2):  # the shell and the kernel tell of a terminal that closes
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert hung_up.stop.wait(60)
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    with StopSignals(threading.Event(), say=said.append):
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    signal.signal(signal.SIGHUP, ignored)
+    assert len(said) == 2
     person = StopSignals(threading.Event(), at_once=True, say=said.append)
     with person, pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)

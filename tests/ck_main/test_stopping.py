@@ -48,7 +48,7 @@ def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
 
 @pytest.mark.parametrize(
     ("number", "workers"),
-    [(signal.SIGINT, "1"), (signal.SIGTERM, "2"), (signal.SIGKILL, "1"), (signal.SIGINT, "2")],
+    [(signal.SIGINT, "1"), (signal.SIGTERM, "2"), (signal.SIGKILL, "1"), (signal.SIGHUP, "2")],
 )
 def test_the_same_command_continues(tmp_path: Path, number: signal.Signals, workers: str) -> None:
     first = [*command(tmp_path, hangs="b"), "--workers", workers]
