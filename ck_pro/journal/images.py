@@ -47,7 +47,7 @@ class ImageWriter:
         if self._folder is None:
             return name
         path = self._folder / BLOBS_FOLDER / name
-        if not path.exists():
+        if _size(path) != len(content):  # without power, a file may have lost what was in it
             try:
                 self._write(path, content)
             except OSError as e:
@@ -96,6 +96,13 @@ class ImageWriter:
             sync_folder(path.parent)
 
 
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
+
+
 def _decoded(text: str) -> bytes | None:
     """The bytes that a text stands for; None if they would not read back as the same text, as
     those of a data URL that somebody cut off."""
@@ -123,7 +130,7 @@ class ImageReader:
         """`value` with each reference to an image replaced by it.
 
         Raises:
-            JournalError: its file cannot be read.
+            JournalError: its file cannot be read, or holds something else by now.
         """
         if isinstance(value, str):
             if value.startswith(ESCAPED):
@@ -144,7 +151,9 @@ class ImageReader:
             content = (self._blobs / name).read_bytes()
         except OSError as e:
             raise JournalError(f"cannot read {self._blobs / name}: {e.strerror}") from None
-        kind = name.split(".", 1)[1]
+        digest, kind = name.split(".", 1)
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise JournalError(f"{self._blobs / name} is damaged: its bytes are not those it had")
         url = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
         if self._keep:
             self._urls[name] = url

@@ -54,6 +54,20 @@ def test_messages_and_images_are_stored_once(tmp_path: Path) -> None:
         assert (tmp_path / EVENTS_FILE).stat().st_size - before < 1500
 
 
+def test_an_image_that_was_damaged_is_told_and_mended_by_its_next_writer(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        kept = journal.append("x", sid="s", data={"seen": IMAGE})
+    blob = next((tmp_path / "blobs").iterdir())
+    for damaged in (b"", b"\x89PNG\r\n\x1a\x00"):  # as without power, or by a bad disk
+        blob.write_bytes(damaged)
+        with pytest.raises(JournalError, match=r"\.png is damaged"):
+            _read(tmp_path)
+    blob.write_bytes(b"")
+    with Journal(tmp_path) as journal:
+        again = journal.append("x", sid="s", data={"seen": IMAGE})
+    assert _read(tmp_path) == [kept, again]
+
+
 @pytest.mark.parametrize("torn", ['{"kind": "x", "sid"', '{"kind": "', "\x00\x00", "é"])
 def test_a_torn_tail_is_cut_off_and_said(tmp_path: Path, torn: str) -> None:
     with Journal(tmp_path) as journal:
