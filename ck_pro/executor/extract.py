@@ -12,6 +12,11 @@ _LABEL = re.compile(r"[ \t]*\{?\.?(?P<label>[A-Za-z0-9_+.#-]*)\}?[^\n]*(?:\n|\Z)
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _PYTHON_TAG = "<|python_tag|>"
 _END_TAG = re.compile(r"<\|(?:eom_id|eot_id|end|im_end|endoftext)\|>")
+TAGGED = re.compile(
+    r"^[ \t]*<(?P<tag>code|execute)>[ \t]*\n?(?P<code>.*?)(?:</(?P=tag)>|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""Code as models that were trained on other agents' forms write it."""
 _TOKEN = re.compile(
     r"#[^\n]*"
     r"|\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''"
@@ -38,9 +43,10 @@ def extract_code(reply: str) -> str:
 
     Blocks in fences labelled as Python are taken, all of them, in order, joined by an empty line;
     if there are none, those without a label. A fence inside a string of the code ends nothing. A
-    block that is not closed runs to the end. After `<|python_tag|>` comes code without a fence. A
-    reply with neither is code only if it reads like code from its first line on. What a reply
-    thinks aloud first, between `<think>` and `</think>`, is no code.
+    block that is not closed runs to the end. After `<|python_tag|>` comes code without a fence, and
+    where there is no fence, between `<code>` or `<execute>` at the beginning of a line and its end
+    tag. A reply with none of these is code only if it reads like code from its first line on. What
+    a reply thinks aloud first, between `<think>` and `</think>`, is no code.
 
     Returns:
         The code, or "" if there is none.
@@ -50,6 +56,8 @@ def extract_code(reply: str) -> str:
     if tag:
         text = _END_TAG.split(after, maxsplit=1)[0]
     blocks = _find_blocks(text)
+    if not blocks and not tag:
+        blocks = [_Block("", textwrap.dedent(t["code"]).strip()) for t in TAGGED.finditer(text)]
     if not blocks:
         bare = text.strip("\n").rstrip()
         return bare if tag or _reads_like_code(bare) else ""

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from ck_pro.exceptions import ParseError
-from ck_pro.executor.extract import extract_code
+from ck_pro.executor.extract import TAGGED, extract_code
 
 _THOUGHT = re.compile(
     r"\A\s*(?:#{1,6}[ \t]*|\*\*)?thoughts?(?:\*\*)?(?:[ \t]*:(?:\*\*)?|[ \t]*(?=\n))", re.I
@@ -45,6 +45,9 @@ def _before_code(reply: str, code: str) -> str:
         head = _FENCE_HEAD.match(reply, fence.end())
         if head is not None and reply.startswith(first_line, head.end()):
             return reply[: fence.start()]
+    tagged = None if "```" in reply else TAGGED.search(reply)
+    if tagged is not None:
+        return reply[: tagged.start()]
     return reply.partition("```")[0] if "```" in reply else ""
 
 

@@ -33,6 +33,8 @@ from ck_pro.model import Reply
         ("t\n  ```python\n  if x:\n      y\n  ```", "t", "if x:\n    y"),
         ("t\n```json\n{}\n```\nso\n```python\nx\n```", "t\n```json\n{}\n```\nso", "x"),
         ("t\n````python\ns = '```'\n````", "t", "s = '```'"),
+        ("Thought: t\n<code>\nx = 1\n", "t", "x = 1"),
+        ("t\n<execute>\nx\n</execute>\nmore", "t", "x"),
         ("no code at all", "no code at all", ""),
     ],
 )

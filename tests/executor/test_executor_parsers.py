@@ -47,6 +47,12 @@ extract = CodeExecutor.extract_code
         ("```python\r\nx = 1\r\ny = 2\r\n```", "x = 1\ny = 2"),
         ("<|python_tag|>x = 1\nprint(x)<|eom_id|>", "x = 1\nprint(x)"),
         ("<|python_tag|>```python\nx = 1\n```<|eot_id|>", "x = 1"),
+        (
+            "go\n<code>\n  if x:\n      y()\n</code> <code>\nno()\n</code>\n<code>z()",
+            "if x:\n    y()\n\nz()",
+        ),
+        ("<code>\n```py\nx\n```\n</code>", "x"),
+        ("Use the <code>x</code> element", ""),
         ("print('no fence')", "print('no fence')"),
         ("import os\nos.getcwd()", "import os\nos.getcwd()"),
         ("x['a b'], y.z = 1, 2", "x['a b'], y.z = 1, 2"),
