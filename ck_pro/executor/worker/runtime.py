@@ -151,11 +151,23 @@ class Worker:
             self._end_child(raised, name)
             limits.grant_memory(1.0)
             self._out_of_memory = isinstance(raised, MemoryError)
-            return value, describe(raised, name)
+            return value, self._explained(raised, describe(raised, name))
         self._end_child(None, name)
         limits.grant_memory(1.0)
         self._out_of_memory = False
         return _shorten(value, self._config["value_limit"]), None
+
+    def _explained(self, raised: BaseException, described: list[Any]) -> list[Any]:
+        """The error; with why, if the code's own variables hide functions that it may have meant."""
+        names = self._module.__dict__
+        hidden = [n for n, stub in self._stubs.items() if not callable(names.get(n, stub))]
+        if isinstance(raised, TypeError) and hidden:
+            one = hidden[0]
+            described[3] += (
+                f"(the function {one} is hidden by a variable of that name: `del {one}` brings it "
+                "back in the next step)\n"
+            )
+        return described
 
     def _end_child(self, error: BaseException | None, name: str) -> None:
         if os.getpid() != self._pid:  # a process that the code forked came to the end of the code
