@@ -44,6 +44,8 @@ def what_to_do(error: OSError) -> str:
     """What a person can do about a file that cannot be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "make room, the same command continues"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "allow more open files (ulimit -n) or fewer --workers, the same command continues"
     return "correct that (the same command continues), or name another --output"
 
 

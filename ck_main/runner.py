@@ -295,5 +295,5 @@ class TaskRunner:
 
 
 def _said(error: OSError) -> str:
-    name = f" {error.filename}" if error.filename else ""
-    return f"cannot write a task's folder:{name}: {error.strerror}; {what_to_do(error)}"
+    facts = ["cannot write a task's folder", error.filename, error.strerror]
+    return f"{': '.join(str(fact) for fact in facts if fact)}; {what_to_do(error)}"

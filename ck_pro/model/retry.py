@@ -127,7 +127,7 @@ def call_with_retries(
 def _next_wait(state: tenacity.RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome is not None else None
     asked = error.retry_after if isinstance(error, Transient) else None
-    if asked is not None:
+    if asked:  # "at once", as a clock that differs reads a date, would use all tries up in no time
         # jitter upwards only: all who were told the same second must not come back in it
         return asked + random.uniform(0, min(1.0, 0.1 * asked))
     longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (state.attempt_number - 1))

@@ -83,6 +83,8 @@ def run_steadily(run: Callable[[], int], lost: int) -> int:
 def steady_streams() -> Iterator[SteadyStream]:
     """Within it, standard output and error may be lost or closed; gives standard output."""
     _open_closed()
+    if not os.environ.get("COLUMNS", "").strip(" 0"):
+        os.environ.pop("COLUMNS", None)  # a terminal of no width: tables and lines would be empty
     before = sys.stdout, sys.stderr
     out, err = SteadyStream(sys.stdout), SteadyStream(sys.stderr)
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)

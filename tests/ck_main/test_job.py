@@ -1,5 +1,6 @@
 """A task file from its first line to the exit code, with an agent that needs no model."""
 
+import errno
 import io
 import json
 import logging
@@ -16,7 +17,7 @@ from rich.console import Console
 from ck_main.checks import asks_a_person, check_services, model_settings, service_url
 from ck_main.job import Job, exit_code_of, run_job
 from ck_main.logs import LOG_NAME, logging_to, write_crash
-from ck_main.runner import ExitCode, RunOptions
+from ck_main.runner import ExitCode, RunOptions, _said
 from ck_main.signals import StopSignals
 from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.config import KwargsInitializable
@@ -228,7 +229,13 @@ def test_a_lost_output_has_its_exit_code(tmp_path: Path, agent: FakeAgent) -> No
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "task0001").write_text("in the way")
     assert desk.run(agent) is ExitCode.OUTPUT
-    assert desk.ids() == ["task0000"] and "error: cannot write a task's folder" in desk.said()
+    assert desk.ids() == ["task0000"] and "error: cannot write a task's folder: " in desk.said()
+
+
+def test_what_to_do_about_files_that_cannot_be_opened() -> None:
+    said = _said(OSError(errno.EMFILE, "Too many open files"))
+    assert said.startswith("cannot write a task's folder: Too many open files; ")
+    assert "ulimit -n" in said
 
 
 def test_a_journal_that_cannot_be_written_says_what_to_do(tmp_path: Path, agent: FakeAgent) -> None:

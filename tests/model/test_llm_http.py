@@ -124,6 +124,13 @@ def test_retry_after_is_honoured():
     assert 7 <= waits[0] <= 8
 
 
+def test_a_service_that_asks_for_no_wait_is_not_asked_again_in_no_time():
+    waits = Waits()
+    with FakeChatServer([Fault(429, {"Retry-After": "0"})] * 3 + ["fine"]) as server:
+        model(server.url, waits=waits, call_kwargs={"model": "m"})(HELLO)
+    assert len(waits) == 3 and min(waits) >= 0.5 and waits[-1] >= 2
+
+
 def test_retry_after_beyond_the_bound_gives_up_at_once():
     waits = Waits()
     server = FakeChatServer([Fault(429, {"Retry-After": "4000"})])

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from sample_runs import Samples
 
 from ck_pro.trajectory import diff
-from ck_pro.trajectory.streams import SteadyStream
+from ck_pro.trajectory.streams import SteadyStream, steady_streams
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")
@@ -53,6 +54,15 @@ def test_a_command_does_not_mind_who_reads(
     monkeypatch.setattr(sys, "stdout", broken._stream)
     assert diff.main(same) == 0
     assert diff.main([str(samples.plain), str(samples.good)]) == 1
+
+
+@pytest.mark.parametrize("columns", ["0", ""])
+def test_a_terminal_of_no_width_is_shown_something(
+    monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with steady_streams():
+        assert Console().width > 0
 
 
 @needs_full
