@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ck_pro.executor import CodeExecutor
     from ck_pro.journal import Journal
     from ck_pro.model import LLM, Budget
+    from ck_pro.person import AskHumanTool
     from ck_pro.session import AgentSession, Status, StopReason
+    from ck_pro.stepper import Stepper
     from ck_pro.template import TemplatedString, get_template, register_template
     from ck_pro.tool import StopTool, Tool, ToolRegistry
     from ck_pro.tools import AskLLMTool, SimpleSearchTool

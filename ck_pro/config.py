@@ -251,7 +251,7 @@ def _class_defaults(cls: type) -> dict[str, Any]:
                 continue
             # by the type that holds at that base: a subclass may narrow it with its own default
             annotation = setting_types(base).get(name, types_[name])
-            value = copy.deepcopy(base.__dict__[name])
+            value = _fresh(base.__dict__[name])
             try:
                 out[name] = merge(annotation, out.get(name), value)
             except ConfigError as e:
@@ -261,6 +261,23 @@ def _class_defaults(cls: type) -> dict[str, Any]:
         if name not in out and nested is not None and annotation is nested:
             out[name] = nested()
     return out
+
+
+def _fresh(value: Any) -> Any:
+    """A copy of a default, down to what cannot be copied (it holds a lock, a connection): back
+    ends, approvers and the like, which are then shared."""
+    try:
+        return copy.deepcopy(value)
+    except (TypeError, copy.Error):
+        if isinstance(value, KwargsInitializable):
+            made = copy.copy(value)
+            vars(made).update({n: _fresh(v) for n, v in vars(value).items()})
+            return made
+        if type(value) is dict:
+            return {k: _fresh(v) for k, v in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(_fresh(v) for v in value)
+        return value
 
 
 def _nested_class(annotation: Any) -> type[KwargsInitializable] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Annotated, Any
 
 import pytest
@@ -111,6 +112,27 @@ def test_objects_share_no_mutable_defaults() -> None:
     one.names.append("x")
     one.model.call_kwargs["y"] = 1
     assert other.names == [] and other.model.call_kwargs == {"temperature": 0}
+
+
+def test_defaults_that_cannot_be_copied_are_shared() -> None:
+    lock = threading.Lock()
+
+    class Desk:
+        def __init__(self) -> None:
+            self.lock = lock
+
+    class Service(Model):
+        desk: Any = Desk()
+
+    class Shop(Agent):
+        service: Service = Service()
+        services: list[Any] = [Service()]
+
+    one, other = Shop(service={"retries": 1}), Shop()
+    assert one.service.desk is other.service.desk is Service.desk
+    assert other.service.retries == 3
+    one.service.call_kwargs["y"] = one.services[0].call_kwargs["y"] = 1
+    assert other.service.call_kwargs == other.services[0].call_kwargs == {"temperature": 0}
 
 
 def test_an_object_is_taken_as_it_is() -> None:
