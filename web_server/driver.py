@@ -130,7 +130,7 @@ class Driver:
                 if name not in UNSETTLED:
                     settled = await self._keeper.settle(session, doing.tab, options)
             except (PageLost, PageHung) as problem:
-                if surface in tab.surfaces:
+                if surface in tab.surfaces or not await session.alive():
                     await self._keeper.recover(session, tab, problem)
                     crashed = isinstance(problem, PageLost) and not surface.given_up
                     # Half done, or not done at all: the caller looks before it goes on.

@@ -93,7 +93,7 @@ class Keeper:
                 browser = await self.pool.engine.browser()
                 if not await self._bring_over(session, browser) and tab.surface.lost:
                     await session.revive(tab, "the page crashed")
-                    await self.settle(session, tab)
+                    await self._settle_anew(session, tab)
                 return
             except Error:
                 # Chromium may have died under it, which shows only when it is asked.
@@ -106,15 +106,23 @@ class Keeper:
         The page that is shown comes back to rest before anything is done to it.
         """
         if session.browser is browser:
+            session.lives_on()
             return False
         await session.rebuild(browser)
         tab = session.tabs.get(session.current)
         if tab is not None:
-            try:
-                await self.settle(session, tab)
-            except (PageLost, PageHung):
-                pass  # whoever needs the page finds that out, and recovers it
+            await self._settle_anew(session, tab)
         return True
+
+    async def _settle_anew(self, session: Session, tab: Tab) -> None:
+        """Have a page that was loaded anew come to rest; one that crashes again is left."""
+        try:
+            await self.settle(session, tab)
+        except PageHung:
+            pass  # whoever needs the page finds that out, and recovers it
+        except PageLost:
+            if not session.closed and await session.alive():
+                await session.leave(tab)
 
     async def recover(self, session: Session, tab: Tab, problem: Exception) -> None:
         """After a crash or a hang: make the tab usable again, and tell of it."""

@@ -29,6 +29,12 @@ class News:
             if len(lines) < MAX_LINES and line not in lines:
                 lines.append(line)
 
+    def withdraw(self, line: str) -> None:
+        """What was noted was not so."""
+        for lines in (self.events, self.notices):
+            if line in lines:
+                lines.remove(line)
+
     def tell_dialog(self, line: str) -> None:
         """A dialog was shown and answered; one that comes again and again is a single line."""
         count, last = self._same_dialog

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import shutil
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.async_api import Browser, Error, Page
@@ -26,6 +27,18 @@ from web_server.uploads import Uploads
 from web_server.view import one_line, shortened
 
 MAX_TABS = 20
+DYING_SECONDS = 5.0
+"""So long after a page closed it may come out that Chromium was dying."""
+
+
+@dataclass(frozen=True)
+class ClosedTab:
+    """A tab whose page closed: when, and which tab was the current one before."""
+
+    at: float
+    tab: Tab
+    current: str
+    told: str
 
 
 class Session:
@@ -62,6 +75,7 @@ class Session:
         self._policy = policy
         self._next_id = 0
         self._arrivals: set[asyncio.Task[None]] = set()
+        self._closed_tabs: list[ClosedTab] = []
         self._storage = Storage(request.storageState)
         self.downloads = Downloads(self.id, self.folder, max_download, self.news.note, self._owns)
         self.uploads = Uploads(self.folder / "uploads", self.downloads)
@@ -143,9 +157,26 @@ class Session:
         for tab in list(self.tabs.values()):
             if surface in tab.surfaces and (len(tab.surfaces) > 1 or len(self.tabs) > 1):
                 tab.surfaces.remove(surface)
-                self.news.note(f"a page of tab {tab.id} was closed")
+                told = f"a page of tab {tab.id} was closed"
+                self.news.note(told)
                 if not tab.surfaces:
+                    closed = ClosedTab(time.monotonic(), tab, self.current, told)
+                    self._closed_tabs.append(closed)
                     self._drop_tab(tab)
+
+    def lives_on(self) -> None:
+        """To be called when Chromium was found alive: tabs whose pages closed before are gone."""
+        since = time.monotonic() - DYING_SECONDS
+        self._closed_tabs = [each for each in self._closed_tabs if each.at > since]
+
+    def _take_back(self) -> None:
+        """Chromium died, and that was what closed pages: their tabs are there again."""
+        for closed in reversed(self._closed_tabs):
+            self.tabs[closed.tab.id] = closed.tab
+            self.current = closed.current
+            self.news.withdraw(closed.told)
+        self._closed_tabs.clear()
+        self.tabs = dict(sorted(self.tabs.items(), key=lambda item: int(item[0])))
 
     def _owns(self, frame_id: str) -> bool:
         surfaces = [surface for tab in self.tabs.values() for surface in tab.surfaces]
@@ -247,22 +278,32 @@ class Session:
     async def revive(self, tab: Tab, why: str) -> None:
         """Show a tab whose renderer is gone anew, at its URL."""
         self.downloads.restoring = True
-        for surface in tab.surfaces:
-            await surface.close()
-        surface = await self._context.new_surface()
-        tab.surfaces = [surface]
+        surface = await self._replace(tab)
         if tab.session_storage:
             await surface.page.add_init_script(session_storage_script(tab))
         await tab.goto(tab.last_url)
         self.news.note(f"{why}: restored at {tab.last_url}", loud=True)
 
+    async def leave(self, tab: Tab) -> None:
+        """Show an empty page in place of one that crashes whenever it is loaded."""
+        await self._replace(tab)
+        self.news.note(f"{shortened(tab.last_url)} crashed again: it was left", loud=True)
+        tab.last_url = "about:blank"
+
+    async def _replace(self, tab: Tab) -> Surface:
+        """Exchange all surfaces of a tab for a new one, which shows nothing yet."""
+        surface = await self._context.new_surface()
+        gone, tab.surfaces = tab.surfaces, [surface]  # before they close: the tab stays
+        for each in gone:
+            await each.close()
+        return surface
+
     async def rebuild(self, browser: Browser) -> None:
         """Make the context and all tabs anew in another Chromium."""
         await self.downloads.detach()
-        for tab in self.tabs.values():
-            for surface in tab.surfaces:
-                surface.mark_lost()
+        self.lose()
         await self._context.open(browser)
+        self._take_back()
         for tab in list(self.tabs.values()):
             await self.revive(tab, "the browser crashed")
 

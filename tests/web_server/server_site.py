@@ -105,6 +105,9 @@ PAGES: dict[str, str] = {
 
 PICTURE = b"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'></svg>"
 
+DEEDS: dict[str, Callable[[], object]] = {}
+"""What the site does before it answers, by path."""
+
 ANSWERS: dict[str, tuple[str, bytes, dict[str, str]]] = {
     "/sandboxed": (
         "text/html",
@@ -120,6 +123,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.split("?")[0]
+        DEEDS.get(path, bool)()
         if path == "/slow":
             time.sleep(0.7)
             self._send(200, "text/plain", b"slow answer")

@@ -16,7 +16,7 @@ import pytest
 import requests
 from server_client import Client
 from server_process import Process
-from server_site import Site, until
+from server_site import DEEDS, PAGES, Site, until
 
 from web_server.folder import folder_base, sweep
 
@@ -45,6 +45,42 @@ def test_a_crashed_renderer_is_restored(process: Process, server_site: Site) -> 
             os.kill(pid, signal.SIGKILL)
         tree = client.act("wait", timeout=50)
         assert "local kept session too c=1" in tree and "restored" in tree
+
+
+@pytest.mark.parametrize("part", ["chromium", "renderers"])
+def test_all_tabs_are_restored(process: Process, server_site: Site, part: str) -> None:
+    with Client(process.url, server_site.url, tabs=True) as client:
+        for path in ("/", "/two", "/storage"):
+            client.open(path)
+        client.page = "1"
+        client.tree()
+        client.tree()
+        renderers = process.processes("--type=renderer")
+        for pid in [process.chromium()] if part == "chromium" else renderers:
+            os.kill(pid, signal.SIGKILL)
+        tree = client.act("wait", timeout=50)
+        if "restored" not in tree:
+            tree = client.act("wait", timeout=50)
+        assert "Tab 0: Home\nTab 1 (current): Two\nTab 2: Storage\n" in tree
+        assert "restored" in tree and "was closed" not in str(client.view["events"])
+        for client.page, title in (("0", "Home"), ("2", "Storage")):
+            assert client.tree()["title"] == title
+
+
+def test_a_page_that_crashes_whenever_it_is_opened_is_left(
+    process: Process, server_site: Site
+) -> None:
+    def crash() -> None:
+        for pid in process.processes("--type=renderer"):
+            os.kill(pid, signal.SIGKILL)
+
+    PAGES["/deadly"] = "<title>Deadly</title><script src=/deadly.js></script>"
+    DEEDS["/deadly.js"] = crash
+    with Client(process.url, server_site.url) as client:
+        tree = client.open("/deadly")
+        assert "/deadly crashed again: it was left" in tree and client.view["url"] == "about:blank"
+        assert "Second page" in client.act("goto", actionValue=client.site + "/two")
+        assert "was left" in client.act("goto", actionValue=client.site + "/deadly")
 
 
 def test_an_action_on_a_page_that_had_crashed_is_not_told_as_done(
