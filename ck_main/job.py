@@ -96,15 +96,15 @@ def exit_code_of(error: CKError) -> ExitCode:
 
 
 def run_job(
-    agent: MultiStepAgent, job: Job, screen: Console, out: Console
+    agent: MultiStepAgent, job: Job, screen: Console | None = None, out: Console | None = None
 ) -> tuple[ExitCode, list[Outcome]]:
     """Check everything, run the tasks that have no row yet, show the summary.
 
     Args:
         agent: serves all tasks.
         job: with an `input`.
-        screen: for progress and problems (standard error).
-        out: for the summary (standard output).
+        screen: for progress and problems; standard error when None.
+        out: for the summary; standard output when None.
 
     Returns:
         The exit code, and the outcomes of the selected tasks that have a row.
@@ -112,6 +112,7 @@ def run_job(
     Raises:
         CKError: before the first task: nothing was run. `exit_code_of` has its exit code.
     """
+    screen, out = screen or Console(stderr=True), out or Console()
     source = job.input
     assert source is not None
     ids, problems = survey(job)
