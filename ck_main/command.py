@@ -28,6 +28,7 @@ from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.journal import is_journal
 from ck_pro.person import TerminalPerson
+from ck_pro.status import Status
 from ck_pro.trajectory.streams import run_steadily
 
 __all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
@@ -35,6 +36,7 @@ _OF_FILES = (
     *("ids", "limit", "shard", "rerun", "order", "files_dir", "ray"),
     *(f"run_{name}" for name in LIMITS),
 )
+_ASKING = (Status.HUMAN_INTERVENTION.value, Status.AMBIGUITY.value)
 RESUMED_OUTPUT = Path("runs/resumed.jsonl")
 HELP = """\
 \b
@@ -238,12 +240,15 @@ def _one_by_one(
             original = {"question": question}
             task = Task(name, question, safe_name(name), original=original)
             ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=TypedTaskRunner)
-            told = _told(outcomes.get(name), ended)
-            folder = rows.folder / task.folder
-            if name not in outcomes and is_journal(folder):
-                screen.print(
-                    f"no answer; go on with --resume {folder}", markup=False, soft_wrap=True
-                )
+            outcome, folder = outcomes.get(name), rows.folder / task.folder
+            told = _told(outcome, ended)
+            hint = ""
+            if outcome is None:
+                hint = f"no answer; go on with --resume {folder}" if is_journal(folder) else ""
+            elif outcome.status in _ASKING:
+                hint = f"answer it with --resume {folder} --answer TEXT"
+            if hint:
+                screen.print(hint, markup=False, soft_wrap=True)
             if ended is not ExitCode.DONE:
                 return ended
             code = max(code, told)

@@ -87,7 +87,13 @@ _OPTIONS = (
     _option(
         _TASKS, "-i", "--input", "input_", type=_FILE, help="Task file: JSON lines or a JSON list."
     ),
-    _option(_TASKS, "-o", "--output", type=_FILE, help="File that rows are appended to."),
+    _option(
+        _TASKS,
+        "-o",
+        "--output",
+        type=_FILE,
+        help="File that rows are appended to; needed with --input.",
+    ),
     _option(
         _TASKS, "-t", "--task", help="One task on the command line; its answer goes to stdout."
     ),

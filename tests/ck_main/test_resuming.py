@@ -36,6 +36,8 @@ def test_a_question_is_answered_later(
     assert code == ExitCode.USAGE and "is done" in err
     code, _, err = run(capsys, "--resume", "out/a", "-m", model)
     assert code == ExitCode.USAGE
+    code, _, err = run(capsys, "-t", "Open it.", "-m", model)  # the answer is asked for by name
+    assert code == ExitCode.PROBLEM and "answer it with --resume runs/main/task-" in err
 
 
 @pytest.mark.worker
