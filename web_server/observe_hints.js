@@ -7,6 +7,7 @@ function hintsOf(element, role, inner, c, attributes) {
   const known = INTERACTIVE_ROLES.has(role);
   if (!known && (noted.click.has(element) || attributes && element.hasAttribute('onclick')
       || inner.pointer && !c.pointer && !c.interactive
+      || attributes && element.hasAttribute('role') && INTERACTIVE_ROLES.has(nativeRole(element))
       || SHAPES.has(element.localName) && !c.interactive && isPartOfChart(element))) hints = ['clickable: true'];
   if (hints && (role === 'generic' || CONTAINERS.has(role)) && holdsThePage(element)) hints = null;
   if (attributes) {
@@ -102,11 +103,25 @@ function describe(element) {
     if (role !== 'generic' && role !== 'none' && role !== 'paragraph') {
       const name = plain(nameOf(e, role) || hintName(e), 40);
       const id = nodeIds.get(e);
-      return collapse(`${role} ${name}`) + (id ? ` (id ${id})` : '');
+      return collapse(`${role} ${name}`) + (id ? ` (id ${id})` : walk ? laterId(e) : '');
     }
   }
   const text = plain(textOf(element, 'generic'), 40);
-  return collapse(`${element.localName} ${hintName(element)} ${text}`);
+  return plain(`${element.localName} ${hintName(element)} ${text}`);
+}
+
+// A place for the id of an element that the walk may come to later; see withIds.
+function laterId(element) {
+  walk.later.push(element);
+  return `\x1b${walk.later.length - 1}\x1b`;
+}
+
+function withIds(records, later) {
+  // eslint-disable-next-line no-control-regex
+  return later.length === 0 ? records : records.replace(/\x1b(\d+)\x1b/g, (all, index) => {
+    const id = nodeIds.get(later[index]);
+    return id ? ` (id ${id})` : '';
+  });
 }
 
 // Something to tell nameless elements apart by.
@@ -143,10 +158,12 @@ function ownWords(element, classes) {
 
 function namelessPairs(element, role, style) {
   const pairs = [];
+  const titled = element.querySelector('[title]');
   const inside = element.querySelector('svg[class],i[class],img[src],use');
   const drawn = 'ownerSVGElement' in element && element.localName !== 'svg';
   const picture = role === 'image' && fileOf(pictureOf(element));
-  const hint = hintName(element) || inside && hintName(inside) || drawn && element.localName;
+  const told = titled && plain(attribute(titled, 'title'), LONG_HINT);
+  const hint = told || hintName(element) || inside && hintName(inside) || drawn && element.localName;
   if (hint || picture) pairs.push('hint: ' + collapse(`${hint || ''} ${plain(picture || '', LONG_HINT)}`));
   if (drawn) return pairs.concat(drawnPairs(element, style));
   const color = 'ownerSVGElement' in element ? style.fill : style.backgroundColor;

@@ -32,7 +32,7 @@ function visitInteractive(element, role, rect, inner, c, hints) {
     mute = false;
   }
   if (c.row) c.row.stub(name);
-  if (inner.on || walk.full) put(c, element, role, flagsFor(inner, true), rect, name, pairs);
+  if (inner.on || walk.full) put(c, element, shownRole(element, role), flagsFor(inner, true), rect, name, pairs);
   if (element.localName === 'textarea' || mute && !element.firstElementChild && !shadowOf(element)) {
     return name;
   }

@@ -86,6 +86,7 @@ function observe(options) {
   const scroller = scrollerOf(document) || root;
   walk = {
     out: [], run: null, full: options.full, every: options.every, frames: [], suspects: [], faults: [],
+    later: [],
     focus: options.focus ? focusedElement(document) : null, active: null,
   };
   // The item of a list that a field with the focus has under its own cursor.
@@ -93,7 +94,7 @@ function observe(options) {
   const clip = options.clip || { x1: 0, y1: 0, x2: innerWidth, y2: innerHeight };
   if (root) walkDocument(document, { x: 0, y: 0, clip, owner: null, parent: null }, 1);
   const result = {
-    records: walk.out.join('\x1e'), next: nextId, frames: walk.frames,
+    records: withIds(walk.out.join('\x1e'), walk.later), next: nextId, frames: walk.frames,
     suspects: walk.suspects, faults: walk.faults,
     title: clean(titleOf(document)).slice(0, LONG_NAME), url: location.href,
     scroll: scrollOf(scroller),

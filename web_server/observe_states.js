@@ -6,12 +6,13 @@ const MAX_SUGGESTIONS = 10;
 
 // Values stand after the name, where no quote may stand; one line each.
 function plain(text, limit = LONG_VALUE) {
-  const line = collapse(text).replace(/'/g, '\u2019');
+  // eslint-disable-next-line no-control-regex
+  const line = collapse(text.replace(/[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g, ' ')).replace(/'/g, '\u2019');
   return line.length > limit ? line.slice(0, limit) + `\u2026 (${line.length} characters)` : line;
 }
 
 function isDisabled(element) {
-  return element.matches(':disabled') || element.closest('[aria-disabled=true]') !== null;
+  return element.matches(':disabled') || element.closest('[aria-disabled=true i]') !== null;
 }
 
 function isEditable(element) {
@@ -47,7 +48,7 @@ function valueOf(element, role) {
 }
 
 function addState(pairs, element, name, key = name.slice(5)) {
-  const value = element.getAttribute(name);
+  const value = attribute(element, name).toLowerCase();
   if (value === 'true' || value === 'false' || value === 'mixed') pairs.push(`${key}: ${value}`);
 }
 
@@ -55,13 +56,13 @@ function statesOf(element, role, name, focused) {
   const pairs = [];
   const tag = element.localName;
   if (role === 'heading') {
-    pairs.push('level: ' + (parseInt(attribute(element, 'aria-level'), 10) || tag[1] || 2));
+    pairs.push('level: ' + (parseInt(attribute(element, 'aria-level'), 10) || /^h(\d)$/.exec(tag)?.[1] || 2));
   }
   if (TOGGLES.test(role)) {
     const native = tag === 'input';
-    const mixed = native ? element.indeterminate : attribute(element, 'aria-checked') === 'mixed';
-    const on = native ? element.checked : attribute(element, 'aria-checked') === 'true';
-    pairs.push('checked: ' + (mixed ? 'mixed' : on));
+    const told = attribute(element, 'aria-checked').toLowerCase();
+    const mixed = native ? element.indeterminate : told === 'mixed';
+    pairs.push('checked: ' + (mixed ? 'mixed' : native ? element.checked : told === 'true'));
   }
   const popup = element.getAttribute('aria-haspopup');
   if (popup && popup !== 'false') pairs.push('hasPopup: ' + (popup === 'true' ? 'menu' : plain(popup)));
@@ -106,15 +107,21 @@ function fieldStates(pairs, element, role, name, tag) {
   }
   if (tag === 'textarea' || role === 'textbox' && element.isContentEditable) pairs.push('multiline: true');
   if (tag === 'select' && element.multiple) pairs.push('multiple: true');
-  if (element.required || attribute(element, 'aria-required') === 'true') pairs.push('required: true');
-  const invalid = attribute(element, 'aria-invalid');
-  if (invalid && invalid !== 'false' || element.validity && element.matches(':user-invalid')) {
-    pairs.push('invalid: true');
+  if (element.matches(':required') || attribute(element, 'aria-required').toLowerCase() === 'true') {
+    pairs.push('required: true');
   }
+  const invalid = attribute(element, 'aria-invalid');
+  if (invalid && invalid !== 'false' || element.validity && isInvalid(element)) pairs.push('invalid: true');
   const field = tag === 'input' || tag === 'textarea';
   if (field && element.readOnly && isTextField(element) || attribute(element, 'aria-readonly') === 'true') {
     pairs.push('readonly: true');
   }
+}
+
+// Does a field hold what it does not take? That nothing was entered yet is told when it is at fault.
+function isInvalid(element) {
+  return element.willValidate && !element.validity.valid
+    && (!element.validity.valueMissing || element.matches(':user-invalid'));
 }
 
 function isTextField(element) {

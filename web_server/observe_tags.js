@@ -141,7 +141,8 @@ function visitLabel(element, inner, rect, c) {
   const control = element.control;
   if (!control || inner.mute || inner.invisible) return false;
   if (isRendered(control)) {
-    const named = !control.hasAttribute('aria-label') && !control.hasAttribute('aria-labelledby');
+    const named = !control.hasAttribute('aria-label') && !control.hasAttribute('aria-labelledby')
+      && !(TOGGLES.test(roleOf(control)) && element.textContent.length > LONG_NAME);
     visitChildren(element, { ...inner, mute: named, interactive: true });
     return true;
   }

@@ -89,7 +89,7 @@ function resolve(id) {
   if (!element) return null;
   const role = node === element ? roleOf(element) : 'StaticText';
   const facts = {
-    role: id === 1 ? 'RootWebArea' : role,
+    role: id === 1 ? 'RootWebArea' : shownRole(element, role),
     name: clean(node === element ? shownName(element, role) : node.data).slice(0, LONG_NAME),
     tag: element.localName, input_type: element.localName === 'input' ? element.type : '',
     disabled: isDisabled(element), editable: isEditable(element), framed: element.ownerDocument !== document,

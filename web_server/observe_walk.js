@@ -13,7 +13,8 @@ const CONTAINERS = new Set(('alert alertdialog article banner complementary cont
   + 'listbox').split(' '));
 const LONG_NAME = 300;
 const MAX_OPTIONS = 30;
-const BESIDE = -1; // where in its element a text of the style sheet starts
+// Where in its element a text of the style sheet starts.
+const BESIDE = { '::before': -1, '::after': -2 };
 const MAX_SUSPECTS = 10;
 
 let walk = null; // the state of the walk under way
@@ -64,9 +65,12 @@ function visitNode(node, c) {
   if (type === 3) {
     visitText(node, c);
   } else if (type === 1) {
+    const index = walk.out.length;
     try {
       visit(node, c);
     } catch (error) {
+      // What was kept a place for stays without a line.
+      walk.out = walk.out.filter((line, i) => i < index || line !== '');
       // Pages can make any property lie, or nest beyond the stack: one element that cannot be read
       // must not hide the others.
       if (walk.faults.length < 3) walk.faults.push(`${tagOf(node)}: ${error}`);
@@ -141,9 +145,11 @@ function contextInside(element, rect, sized, on, style, c) {
   if (position === 'fixed') inner.clip = c.frame.clip;
   else if (position === 'absolute') inner.clip = c.outer;
   const display = style.display;
-  if (sized && display !== 'inline') {
+  // Folded away: nothing of its height is left. What is tiny both ways holds the field of an editor.
+  const folded = !sized && (rect.width > 20 || rect.height > 20) && style.overflowX !== 'visible';
+  if (display !== 'inline' && (sized || folded)) {
     const clip = inner.clip;
-    inner.whole = rect.left >= clip.x1 && rect.right <= clip.x2 && rect.top >= clip.y1
+    inner.whole = sized && rect.left >= clip.x1 && rect.right <= clip.x2 && rect.top >= clip.y1
       && rect.bottom <= clip.y2;
     if (style.overflowX !== 'visible' && element !== rootElementOf(element.ownerDocument)
         && element.localName !== 'body') {
@@ -270,5 +276,5 @@ function addPseudo(element, c, which) {
   const text = pseudoText(element, which);
   if (!text) return;
   if (c.row) c.row.text(text);
-  else addText(c, element, BESIDE, text, true);
+  else addText(c, element, BESIDE[which], text, true);
 }

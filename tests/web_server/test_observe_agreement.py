@@ -22,7 +22,9 @@ WANTED = re.compile(
     "searchbox|slider|switch|tab|table|textbox|treeitem|Date|InputTime|DateTime|ColorWell"
 )
 # Roles without a name in Chromium's tree to which we give their text, so that it is told once.
-NAMED_BY_US = {"row", "generic", "group", "listitem", "LabelText"}
+NAMED_BY_US = {
+    "row", "generic", "group", "listitem", "LabelText", "separator", "paragraph", "strong", "code",
+}  # fmt: skip
 # Parts that Chromium builds into date fields, and headings and rows inside something named by them.
 BUILT_IN = re.compile(r"Show .* picker.*|Card title|In a row")
 

@@ -1,0 +1,121 @@
+"""What pages of others showed: each case is a small page of our own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from observe_lab import Lab, bare
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as made:
+        yield made
+
+
+def test_roles_that_need_a_parent_are_found_however_deep_they_are_nested(lab: Lab) -> None:
+    deep = "<div role=option>" * 60 + "Deep" + "</div>" * 60
+    lab.show(deep)
+    seen = lab.run(asyncio.wait_for(lab.observer.observe(), 60))
+    assert bare(seen.yaml_body) == ["StaticText 'Deep'"]
+
+
+def test_names_that_refer_to_each_other_end(lab: Lab) -> None:
+    html = """<fieldset id=f aria-labelledby=g><legend><b aria-labelledby=f>Legend</b></legend>
+        <button>Inside</button></fieldset><p id=g><b aria-labelledby=f>Other</b></p>
+        <label for=a>First <input id=b></label><label for=b>Second <input id=a></label>"""
+    lines = lab.lines(html)
+    assert "button 'Inside'" in lines
+    assert "textbox 'Second First'" in lines
+
+
+def test_lists_nested_beyond_the_stack_leave_what_is_around_them(lab: Lab) -> None:
+    html = """<p>before</p><div id=d></div><p>after</p><script>
+        let e = document.getElementById('d');
+        for (let i = 0; i < 1500; i++) {
+            const ul = document.createElement('ul');
+            ul.setAttribute('aria-label', i);
+            e.append(ul);
+            e = ul;
+        }
+        e.append('deepest');
+    </script>"""
+    lines = lab.lines(html)
+    assert lines[0] == "StaticText 'before'"
+    assert lines[-1] == "StaticText 'after'"
+
+
+def test_what_covers_an_element_is_told_with_its_id_at_once(lab: Lab) -> None:
+    html = """<div style="position: relative"><button>Under</button>
+        <a href="#" style="position: absolute; inset: 0; background: red">Over</a></div>"""
+    lab.fresh()
+    lab.show(html)
+    first = lab.look()
+    over = lab.id_of("Over'")
+    assert f"covered by: link Over (id {over})" in first.yaml_body
+    assert lab.look().yaml_body == first.yaml_body
+
+
+def test_texts_of_the_style_sheet_around_a_block_have_lines_of_their_own(lab: Lab) -> None:
+    html = """<style>p::before { content: "say" } p::after { content: "said" }</style>
+        <p><span style="display: block">words</span></p>"""
+    lab.show(html)
+    body = lab.look().yaml_body
+    assert bare(body) == ["StaticText 'say'", "StaticText 'words'", "StaticText 'said'"]
+    ids = [line.split("]")[0] for line in body.split("\n")]
+    assert len(set(ids)) == len(ids)
+
+
+def test_what_is_folded_away_is_off_screen(lab: Lab) -> None:
+    html = """<div style="max-height: 0; overflow: hidden"><a href="#">Folded</a>
+        <b style="position: fixed; top: 50px">Fixed</b></div><button>Next</button>"""
+    assert lab.lines(html) == ["StaticText 'Fixed'", "button 'Next'"]
+    assert "link 'Folded'" in bare(lab.look(scope="page").yaml_body)
+
+
+def test_the_field_that_an_editor_hides_is_there(lab: Lab) -> None:
+    html = """<div style="overflow: hidden; width: 3px; height: 0; position: absolute">
+        <textarea aria-label=Code style="width: 900px; height: 1em"></textarea></div><pre>text</pre>"""
+    assert lab.lines(html)[0].startswith("textbox 'Code' multiline: true")
+
+
+def test_control_characters_break_no_record(lab: Lab) -> None:
+    html = "<input placeholder='a&#x1e;b&#x1f;c&#x1d;d' value='1&#x1b;0&#x1b;'><h1>x&#x1e;y</h1>"
+    assert lab.lines(html) == ["textbox 'a b c d' value: 1 0", "heading 'x y' level: 1"]
+
+
+def test_titles_inside_a_button_are_hints(lab: Lab) -> None:
+    html = "<button><i class=icon title=Edit></i></button>"
+    assert lab.lines(html) == ["button '' hint: Edit"]
+
+
+def test_a_label_as_long_as_a_page_is_told_in_full(lab: Lab) -> None:
+    words = [f"word{i}" for i in range(80)]
+    html = f"<input type=checkbox id=c><label for=c>{' '.join(words)}</label>"
+    text = "\n".join(lab.lines(html))
+    assert all(word in text for word in words)
+
+
+def test_a_value_that_a_field_does_not_take_is_told(lab: Lab) -> None:
+    html = "<input type=email value=x aria-label=m><input required aria-label=r>"
+    assert lab.lines(html) == ["textbox 'm' value: x invalid: true", "textbox 'r' required: true"]
+
+
+def test_hidden_labels_name_their_fields(lab: Lab) -> None:
+    html = """<label for=a style="display: none">One</label><input id=a>
+        <label for=b style="visibility: hidden">Two</label><input id=b>"""
+    assert lab.lines(html) == ["textbox 'One'", "textbox 'Two'"]
+
+
+def test_controls_with_the_role_of_a_text_can_be_acted_on(lab: Lab) -> None:
+    html = """<button role=time><img width=9 height=9 src=cal.png></button>
+        <a href=# role=article>More</a>"""
+    assert lab.lines(html) == [
+        "time '' clickable: true",
+        "article '' clickable: true",
+        "StaticText 'More'",
+    ]
