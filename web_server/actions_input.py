@@ -17,9 +17,8 @@ from web_server.view import one_line
 
 async def type_text_into(doing: Doing) -> str:
     """Replace the content of a field; Enter follows if asked for."""
-    target = await hands.reach(doing.surface, doing.request.targetId)
     text = doing.request.actionValue or doing.request.text
-    came = await fields.fill(doing.surface, target, text)
+    target, came = await _fill(doing, text)
     said = f"typed '{one_line(text)[:80]}' into {hands.describe(target)}{came}"
     if doing.request.needEnter:
         await doing.surface.page.keyboard.press("Enter")
@@ -29,9 +28,17 @@ async def type_text_into(doing: Doing) -> str:
 
 async def clear(doing: Doing) -> str:
     """Empty a field."""
-    target = await hands.reach(doing.surface, doing.request.targetId)
-    came = await fields.fill(doing.surface, target, "")
+    target, came = await _fill(doing, "")
     return f"cleared {hands.describe(target)}{came}"
+
+
+async def _fill(doing: Doing, text: str) -> tuple[Target, str]:
+    """Replace what the request's field holds: the field, and what is to be said of it."""
+    target = await hands.find(doing.surface, doing.request.targetId)
+    if await fields.fill_editor(doing.surface, target, text):
+        return target, ""
+    target = await hands.reach(doing.surface, doing.request.targetId)
+    return target, await fields.fill(doing.surface, target, text)
 
 
 async def select(doing: Doing) -> str:
@@ -51,13 +58,15 @@ async def select(doing: Doing) -> str:
 async def _select_custom(doing: Doing, label: str) -> str:
     """Choose in a list made of other elements: open it, then click the item of that name."""
     surface = doing.surface
+    shown: set[str] = set()  # before it was opened
     for attempt in (1, 2):
         target = await hands.reach(surface, doing.request.targetId)
         if attempt == 2:
             await hands.click(surface, target)
             await surface.settler.settle()
         observed = await surface.observer.observe(scope="page", elements=True)
-        item = _item_named(observed.elements, label)
+        item = _item_named(observed.elements, label, shown)
+        shown = shown or {str(element_id) for element_id in observed.elements}
         if item is not None:
             found = await hands.reach(surface, item)
             await hands.click(surface, found)
@@ -68,14 +77,24 @@ async def _select_custom(doing: Doing, label: str) -> str:
     )
 
 
-def _item_named(elements: dict[Any, Any], label: str) -> str | None:
-    """Id of the item of a list or menu with that name."""
+def _item_named(elements: dict[Any, Any], label: str, shown: set[str]) -> str | None:
+    """Id of the item of a list or menu with that name, or of what came with that name.
+
+    Args:
+        elements: those of the page, by id.
+        label: the name, white space and case aside.
+        shown: ids of those that were there before the list was opened; empty if it was not.
+    """
     roles = ("option", "menuitem", "menuitemradio", "menuitemcheckbox", "treeitem", "listitem")
     wanted = one_line(label).lower()
-    for element_id, element in elements.items():
-        if element.get("role") in roles and one_line(element.get("name", "")).lower() == wanted:
-            return str(element_id)
-    return None
+    named = {
+        str(element_id): element.get("role")
+        for element_id, element in elements.items()
+        if one_line(element.get("name", "")).lower() == wanted
+    }
+    items = [element_id for element_id, role in named.items() if role in roles]
+    came = [element_id for element_id in named if shown and element_id not in shown]
+    return next(iter(items + came), None)
 
 
 async def check(doing: Doing) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable
 from typing import Any
@@ -14,12 +15,18 @@ from web_server.view import one_line
 
 Place = tuple[float, float]
 
+_STILL_SECONDS = 0.06
+"""How long a drag rests before it ends: by 50 ms libraries tell a drop from a throw."""
+_SHOVED_MS = 500
+"""How long what a drag shoves aside may move, before the drag ends."""
+
 
 async def click(doing: Doing) -> str:
     """Click an element; choose an `option`; focus a native select."""
+    found = await hands.find(doing.surface, doing.request.targetId)
+    if found.tag == "option" and (done := await fields.choose(found, [])):
+        return done  # like the action select: what stands in for a native list may lie over it
     target = await hands.reach(doing.surface, doing.request.targetId)
-    if target.tag == "option" and (done := await fields.choose(target, [])):
-        return done
     if target.tag == "select":
         # A native menu opens outside of the page, where nothing can be seen or clicked.
         await target.evaluate("(element) => element.focus()")
@@ -112,8 +119,20 @@ async def _drag(doing: Doing, points: list[Place]) -> None:
         for x, y in points[1:]:
             # Drag libraries want to see movement before they believe in a drag.
             await doing.surface.move_mouse(x, y, 6 if len(points) == 2 else 2)
+        await _come_to_rest(doing, points[-1])
     finally:
         await mouse.up(button=button)
+
+
+async def _come_to_rest(doing: Doing, place: Place) -> None:
+    """Hold still like a hand before it lets go, and have what moved out of the way see the mouse.
+
+    Without it maps and boxes fly on after the drag, and lists that are sorted by dragging miss
+    the place, as they are deaf while they make room for what is dragged.
+    """
+    resting = asyncio.sleep(_STILL_SECONDS)
+    await asyncio.gather(resting, doing.surface.settler.call("still", _SHOVED_MS))
+    await doing.surface.move_mouse(*place)
 
 
 async def select_text(doing: Doing) -> str:

@@ -14,6 +14,42 @@ _APPROACHES = 5
 _PICTURE_SECONDS = 3.0
 _COVER_MS = 300
 
+_MET_INSTEAD = """(element) => {
+  const box = element.getBoundingClientRect();
+  const hit = element.getRootNode().elementFromPoint(
+    box.left + box.width / 2, box.top + box.height / 2);
+  const around = (node) => node.assignedSlot || node.parentNode || node.host;
+  const lineage = [];
+  for (let node = element; node; node = around(node)) lineage.push(node);
+  if (!hit || hit === element) return '';
+  const area = hit.getBoundingClientRect();
+  if (lineage.includes(hit)) {
+    const snug = area.width <= box.width + 24 && area.height <= box.height + 24;
+    return snug && !hit.matches('body, html') ? 'part' : 'around';
+  }
+  const acts = (node) => node.nodeType === 1 && node.matches(
+    'a, button, input, select, textarea, summary, [role], [tabindex], [onclick], '
+    + '[contenteditable]');
+  const isField = (node) => node.matches('textarea, [contenteditable], [role=combobox], '
+    + '[role=textbox], input:not([type=button], [type=submit], [type=reset], [type=image])');
+  const covers = [];
+  let shared = hit;
+  for (; shared && !lineage.includes(shared); shared = around(shared)) covers.push(shared);
+  const acting = covers.filter(acts);
+  const alike = acts(element) ? isField(element) && !acting.length
+    : acting.length > 0 && acting.every(isField);
+  // What only positions its parts has no size itself.
+  while (shared && shared.nodeType === 1 && !shared.offsetHeight) shared = around(shared);
+  if (!alike || !shared || shared.nodeType !== 1 || shared.matches('body, html')) return '';
+  const whole = shared.getBoundingClientRect();
+  const inside = area.left >= whole.left - 2 && area.right <= whole.right + 2
+    && area.top >= whole.top - 2 && area.bottom <= whole.bottom + 2;
+  return inside && whole.height <= 80 ? 'part' : '';
+}"""
+"""What is met at the place of an element that is covered, or lets the mouse through: 'part' of the
+same small control, such as a picture of it, or of a field and the words in it one over the other;
+only what lies 'around' it; else something foreign."""
+
 
 def describe(target: Target) -> str:
     """An element as a person would name it: role and name."""
@@ -64,7 +100,7 @@ async def reach(surface: Surface, element_id: str) -> Target:
     if not target.in_viewport or target.covered_by:
         try:
             target = await target.scroll_into_view()
-            if target.covered_by and await surface.settler.call("changed", _COVER_MS):
+            if await _is_barred(target) and await surface.settler.call("changed", _COVER_MS):
                 # What covers it may be on its way out.
                 await surface.settler.settle()
                 target = await surface.observer.resolve(target.id)
@@ -75,17 +111,35 @@ async def reach(surface: Surface, element_id: str) -> Target:
             f"[{target.id}] {describe(target)} is hidden or has no size: it cannot be brought "
             "into view; if it takes keys, press one on it instead"
         )
-    if target.passes:
+    if target.passes and await _met_instead(target) != "part":
         raise Conflict(
             f"[{target.id}] {describe(target)} lets the mouse through (pointer-events: none): "
             "a click would not reach it; press a key on it instead"
         )
-    if target.covered_by:
+    met = await _met_instead(target) if target.covered_by else "part"
+    if met == "around":
+        raise Conflict(
+            f"[{target.id}] {describe(target)} is not shown where it stands: it is clipped or "
+            f"behind what it lies in, {target.covered_by}; something may have to be opened"
+        )
+    if met != "part":
         raise Conflict(
             f"[{target.id}] {describe(target)} is covered by {target.covered_by}: "
             "close or move that first"
         )
     return target
+
+
+async def _is_barred(target: Target) -> bool:
+    """Whether a click at the element's place would go to something else than its control."""
+    return target.covered_by is not None and await _met_instead(target) != "part"
+
+
+async def _met_instead(target: Target) -> str:
+    try:
+        return str(await target.evaluate(_MET_INSTEAD))
+    except ElementGone as gone:
+        raise NotFound(str(gone)) from None
 
 
 async def click_at(
@@ -112,7 +166,7 @@ async def click(surface: Surface, target: Target, button: Any = "left", count: i
         except ElementGone as gone:
             raise NotFound(str(gone)) from None
         near = abs(now.x - target.x) <= 1 and abs(now.y - target.y) <= 1
-        if near and now.in_viewport and not now.covered_by:
+        if near and now.in_viewport and not await _is_barred(now):
             break
         if attempt == _APPROACHES - 1:
             await _click_moving(surface, now, button, count)

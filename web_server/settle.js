@@ -19,11 +19,34 @@
   let changes = 0;
   let dirty = false;
   let told = null;                  // the storage as it was last told
+  let watched = new Set();          // documents, and the open shadow trees in them
   const observer = new MutationObserver((records) => take(records));
+  const MOST_TREES = 3000;
+
+  // Watches a tree, and the shadow trees in it: of their changes the one around them hears nothing.
+  function watchTree(root) {
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT);
+    for (let node = root; node && watched.size < MOST_TREES; node = walker.nextNode()) {
+      const inner = node.shadowRoot;
+      if (inner && !watched.has(inner)) {
+        observe(inner);
+        watchTree(inner);
+      }
+    }
+  }
+
+  function observe(tree) {
+    watched.add(tree);
+    observer.observe(
+      tree, {subtree: true, childList: true, attributes: true, characterData: true});
+  }
 
   function take(records) {
     const targets = new Set();
-    for (const record of records) targets.add(record.target);
+    for (const record of records) {
+      targets.add(record.target);
+      for (const added of record.addedNodes) if (added.nodeType === 1) watchTree(added);
+    }
     for (const node of targets) {
       if (restless.has(node)) continue;
       changes += 1;
@@ -55,8 +78,16 @@
     return !!element && /^(iframe|frame)$/.test(element.localName) && !element.contentDocument;
   }
 
+  // What is drawn on a canvas changes no node either.
+  function hasCanvas() {
+    return documents().some((inner) => [...inner.getElementsByTagName('canvas')].some((canvas) => {
+      const box = canvas.getBoundingClientRect();
+      return box.width * box.height > 400 && box.bottom > 0 && box.right > 0;
+    }));
+  }
+
   function animating() {
-    for (const animation of document.getAnimations()) {
+    for (const animation of [...watched].flatMap((tree) => tree.getAnimations())) {
       if (animation.playState !== 'running' || !animation.effect) continue;
       const timing = animation.effect.getComputedTiming();
       const left = timing.endTime - (animation.currentTime || 0);
@@ -89,9 +120,30 @@
     requestAnimationFrame(() => { clearTimeout(timer); soon(resolve); });
   });
 
+  // The innermost element in the middle of the view, and what is drawn around an element.
+  function inMiddle() {
+    const [x, y] = [innerWidth / 2, innerHeight / 2];
+    let hit = document.elementFromPoint(x, y);
+    for (let inner = hit; inner;) {
+      inner = hit.shadowRoot && hit.shadowRoot.elementFromPoint(x, y);
+      if (inner === hit) break;
+      hit = inner || hit;
+    }
+    return hit;
+  }
+  const around = (element) => element.assignedSlot || element.parentElement
+    || element.getRootNode().host || null;
+
   // What a person puts into a field changes no node of the document.
   const edited = () => { changes += 1; };
   for (const kind of ['input', 'change']) document.addEventListener(kind, edited, true);
+  // Nor does a selection; where the caret stands is none.
+  for (const kind of ['select', 'selectionchange']) document.addEventListener(kind, () => {
+    const field = document.activeElement;
+    const marked = field && typeof field.selectionStart === 'number'
+      ? field.selectionStart !== field.selectionEnd : !getSelection().isCollapsed;
+    if (marked) changes += 1;
+  }, true);
 
   // Of a link with `download` the browser tells nothing until the server has answered. Whether
   // the page kept the click for itself shows only after its own listeners.
@@ -109,9 +161,10 @@
 
   function watch() {
     observer.disconnect();
-    const options = {subtree: true, childList: true, attributes: true, characterData: true};
+    watched = new Set();
     for (const inner of documents()) {
-      observer.observe(inner, options);
+      observe(inner);
+      watchTree(inner);
       if (heard.has(inner)) continue;
       heard.add(inner);
       inner.addEventListener('click', clicked, true);
@@ -145,8 +198,17 @@
       }
       const answer = {changes, late, copied, downloads: downloads()};
       copied = false;
-      const unseen = documents().some((inner) => isForeign(inner.activeElement));
+      const unseen = documents().some((inner) => isForeign(inner.activeElement)) || hasCanvas();
       return {...answer, unseen, restless: restlessSeen, seen: ask('still')};
+    },
+    // Resolves when nothing on the page changes or moves for a frame, or after so many milliseconds.
+    async still(milliseconds) {
+      const end = performance.now() + milliseconds;
+      do {
+        dirty = false;
+        await frame();
+        take(observer.takeRecords());
+      } while ((dirty || animating()) && performance.now() < end);
     },
     // Resolves at the first change of the document, or after so many milliseconds.
     changed(milliseconds) {
@@ -166,8 +228,9 @@
       watch();
       const plain = (text) => text.replace(/\s+/g, ' ').toLowerCase();
       const needle = plain(wanted).trim();
-      const present = () => documents().some(
-        (inner) => inner.body && plain(inner.body.innerText).includes(needle));
+      const shown = (tree) => tree.body ? tree.body.innerText
+        : [...tree.children].map((child) => child.innerText || '').join('\n');
+      const present = () => [...watched].some((tree) => plain(shown(tree)).includes(needle));
       return new Promise((resolve) => {
         const end = performance.now() + milliseconds;
         let first = true;
@@ -195,10 +258,12 @@
       };
       const page = document.scrollingElement || document.documentElement;
       if (room(page)) return 'page';
-      let box = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
-      for (; box; box = box.parentElement) if (box !== page && scrolls(box) && room(box)) return 'box';
-      const boxes = [...document.querySelectorAll(
-        'div, main, section, ul, ol, article, nav, pre, aside, form, fieldset, dialog, textarea')]
+      for (let box = inMiddle(); box; box = around(box)) {
+        if (box !== page && scrolls(box) && room(box)) return 'box';
+      }
+      const trees = [...watched].filter((tree) => tree.ownerDocument === document);
+      const boxes = [document, ...trees].flatMap((tree) => [...tree.querySelectorAll(
+        'div, main, section, ul, ol, article, nav, pre, aside, form, fieldset, dialog, textarea')])
         .filter((each) => each !== page && scrolls(each))
         .sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight);
       for (const each of boxes.slice(0, 5)) if (room(each)) return 'box';

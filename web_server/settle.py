@@ -83,7 +83,8 @@ class Settler:
             `navigated`: a new document came since `arm`; `changed`: the document changed;
             `late`: a cap ended the wait; `copied`: the page copied something; `failure`: why a
             navigation came to nothing, or empty;
-            `unseen`: the focus is in a frame whose changes cannot be told;
+            `unseen`: what changed cannot be told: the focus is in a foreign frame, or there is a
+            canvas;
             `seen`: what listens for `still` heard of the very end, after which nothing came.
         """
         activity = self._activity

@@ -8,6 +8,8 @@
   const DEEPEST_LOADING = 8;
   const SHORT_INTERVAL_MS = 100;
   const ANIMATION_MS = 800;   // an interval that lives longer than that is a ticker
+  const REPEATS = 2;          // so often a long timer may set another of the same length
+  const TICKS = 6;            // after so many times that length is known to be a ticker's
   const mapGet = Map.prototype.get, mapSet = Map.prototype.set, mapDelete = Map.prototype.delete;
   const mapClear = Map.prototype.clear;
   const applyFunction = Reflect.apply;
@@ -19,7 +21,11 @@
   let acting = false; // an action was begun since
   let depth = 0;      // how many counted timers led to the code that runs now
   let foreign = false;  // the code that runs now was started by a timer that is not counted
+  let running = null;   // the timer that started the code that runs now
+  let era = 0;          // how many actions were begun: what one set is no doing of the next
   let count = 0;
+  const tickers = new Set();
+  const setAdd = Set.prototype.add, setHas = Set.prototype.has;
 
   const forget = (id) => {
     if (applyFunction(mapGet, pending, [id]) !== undefined) {
@@ -32,11 +38,13 @@
   const wrap = (callback, timer) => {
     const level = depth + 1;
     return function (...rest) {
-      const before = [depth, foreign];
+      const before = [depth, foreign, running];
+      if (timer.era !== era) timer.counted = false;
       if (timer.counted && !(timer.until > now())) {
         forget(timer.key);
         timer.counted = timer.until === 0;
       }
+      running = timer;
       depth = timer.counted ? level : 0;
       foreign = !timer.counted;
       try {
@@ -44,8 +52,22 @@
       } finally {
         depth = before[0];
         foreign = before[1];
+        running = before[2];
       }
     };
+  };
+
+  // How often a timer of this length was set by one of the same length, which was set by ...: what
+  // looks again and again whether something happened. Zero for frames and the like.
+  const repeated = (delay) => {
+    const times = delay && running && running.delay === delay ? running.times + 1 : 0;
+    if (times >= TICKS) applyFunction(setAdd, tickers, [delay]);
+    return times;
+  };
+  const ticks = (delay, times) => {
+    if (!times) return false;
+    if (applyFunction(setHas, tickers, [delay])) return true;
+    return delay < SHORT_INTERVAL_MS ? times * delay >= ANIMATION_MS : times >= REPEATS;
   };
   const disguise = (native, handler) => {
     const proxy = new Proxy(native, { apply: handler });
@@ -55,11 +77,12 @@
   // `lasting`: for how many milliseconds what is set may stay pending; 0: until it fires.
   const later = (native, mark, longest, lasting) => disguise(native, (target, self, args) => {
     if (typeof args[0] !== 'function') return applyFunction(target, self, args);
-    const short = mark === 'f' || (Number(args[1]) || 0) <= longest;
-    const near = depth < (acting ? DEEPEST : DEEPEST_LOADING);
+    const delay = mark === 'f' ? 0 : Number(args[1]) || 0;
+    const times = lasting ? 0 : repeated(delay);
+    const near = depth < (acting ? DEEPEST : DEEPEST_LOADING) && !ticks(delay, times);
     const timer = {
-      counted: armed && !foreign && near && short && (acting || !lasting), key: '',
-      until: lasting && now() + lasting,
+      counted: armed && !foreign && near && delay <= longest && (acting || !lasting), key: '',
+      until: lasting && now() + lasting, era, delay, times,
     };
     args[0] = wrap(args[0], timer);
     const id = applyFunction(target, self, args);
@@ -93,6 +116,7 @@
 
   document.addEventListener(token + 'arm', () => {
     armed = acting = true;
+    era += 1;
     applyFunction(mapClear, pending, []);
     count = 0;
   });
