@@ -126,8 +126,9 @@ function withIds(records, later) {
 
 // Something to tell nameless elements apart by.
 const LONG_HINT = 40;
-function hintName(element) {
-  for (const key of ['data-testid', 'id', 'name', 'class', 'href', 'src']) {
+const GIVEN = ['data-testid', 'id', 'name'];
+function hintName(element, keys = [...GIVEN, 'class', 'href', 'src']) {
+  for (const key of keys) {
     let value = element.getAttribute(key);
     if (!value) continue;
     if (key === 'href' || key === 'src') value = fileOf(value);
@@ -136,6 +137,13 @@ function hintName(element) {
     if (value) return value.length > LONG_HINT ? value.slice(0, LONG_HINT) + '\u2026' : value;
   }
   return '';
+}
+
+// Of a picture from a collection: which one.
+function symbolOf(element) {
+  const use = element.querySelector('use');
+  const url = use && (use.getAttribute('href') || use.getAttribute('xlink:href'));
+  return url && url.includes('#') ? plain(url.slice(url.indexOf('#') + 1), LONG_HINT) : '';
 }
 
 // The last part of the path of a URL.
@@ -159,11 +167,14 @@ function ownWords(element, classes) {
 function namelessPairs(element, role, style) {
   const pairs = [];
   const titled = element.querySelector('[title]');
-  const inside = element.querySelector('svg[class],i[class],img[src],use');
+  const inside = element.querySelector('svg[class],i[class],img[src]');
   const drawn = 'ownerSVGElement' in element && element.localName !== 'svg';
   const picture = role === 'image' && fileOf(pictureOf(element));
   const told = titled && plain(attribute(titled, 'title'), LONG_HINT);
-  const hint = told || hintName(element) || inside && hintName(inside) || drawn && element.localName;
+  // What is drawn in it says more than the class of a button, which it shares with others.
+  const hint = told || hintName(element, GIVEN) || symbolOf(element)
+    || inside && inside.localName !== 'img' && hintName(inside) || hintName(element)
+    || inside && hintName(inside) || drawn && element.localName;
   if (hint || picture) pairs.push('hint: ' + collapse(`${hint || ''} ${plain(picture || '', LONG_HINT)}`));
   if (drawn) return pairs.concat(drawnPairs(element, style));
   const color = 'ownerSVGElement' in element ? style.fill : style.backgroundColor;

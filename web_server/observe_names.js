@@ -98,7 +98,7 @@ function alternative(element, state) {
     if (joined) return ` ${joined} `;
   }
   if (label) return ` ${label} `;
-  const own = nativeName(element, role, tag, state);
+  const own = tag === 'figure' ? null : nativeName(element, role, tag, state);
   if (own !== null) return ` ${own} `;
   const text = rawText(element, role, state);
   if (text || role === 'generic' && element.tabIndex < 0 || role === 'none') return text;

@@ -5,7 +5,7 @@ function walkDocument(doc, frame, depth) {
   const clip = frame.clip;
   frame.escaping = ancestorsOfEscapes(doc);
   const context = {
-    depth, clip, outer: clip, frame, style, on: true, whole: false, mute: false, row: null,
+    depth, clip, outer: clip, frame, style, on: true, whole: false, phrase: false, mute: false, row: null,
     ariaHidden: false, invisible: false, pointer: false, inert: false, faded: false,
     interactive: false,
   };

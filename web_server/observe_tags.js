@@ -73,8 +73,12 @@ function visitGauge(element, role, rect, inner, c) {
   const labelled = element.labels && element.labels.length > 0;
   if (c.mute && !labelled || inner.ariaHidden || inner.invisible || !(inner.on || walk.full)) return;
   const name = nameOf(element, role);
-  if (c.row) c.row.text(` ${name} ${valueOf(element, role)} `);
+  const value = valueOf(element, role);
+  if (c.row) c.row.text(` ${name} ${value} `);
   else put(c, element, role, flagsFor(inner, false), rect, name, statesOf(element, role, name, false));
+  if (element.firstChild === null || element.localName === role || element.localName === 'progress') return;
+  const text = textOf(element, role); // of what is drawn by a style sheet
+  if (text && !`${name} ${value}%`.includes(text)) visitChildren(element, { ...inner, depth: c.depth + 1 });
 }
 
 // Pictures with a name; without one only when they are large enough to matter.
@@ -92,7 +96,7 @@ function visitImage(element, rect, inner, c) {
       put(c, element, 'image', flagsFor(inner, false), rect, '', hint ? ['hint: ' + hint] : []);
     }
   }
-  if (drawing) visitChildren(element, { ...inner, mute: c.mute || name !== '' });
+  if (element.firstChild) visitChildren(element, { ...inner, mute: c.mute || name !== '' });
   else if (!skip && element.useMap) visitAreas(element, inner, c);
 }
 

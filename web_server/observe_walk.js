@@ -100,7 +100,7 @@ function visit(element, c) {
       const position = getComputedStyle(element).position;
       on = position === 'fixed' || position === 'absolute' && overlaps(rect, c.outer);
     }
-    if (!on && !walk.full && !c.row && !(c.on && INLINE_TAGS.has(tag))) {
+    if (!on && !walk.full && !c.row && !((c.on || c.phrase) && INLINE_TAGS.has(tag))) {
       visitOffScreen(element, tag, c);
       return;
     }
@@ -167,6 +167,7 @@ function visitShown(element, tag, rect, sized, on, style, c) {
   const display = style.display;
   const inline = display === 'inline' || display === 'contents';
   const inner = contextInside(element, rect, sized, on, style, c);
+  inner.phrase = !on && (c.on || c.phrase) && INLINE_TAGS.has(tag);
   const blocky = !inline && display[0] !== 'i';
   if (blocky) flushText();
   else if (!inline) addSpace(c);

@@ -79,7 +79,7 @@ def test_what_is_folded_away_is_off_screen(lab: Lab) -> None:
 
 def test_the_field_that_an_editor_hides_is_there(lab: Lab) -> None:
     html = """<div style="overflow: hidden; width: 3px; height: 0; position: absolute">
-        <textarea aria-label=Code style="width: 900px; height: 1em"></textarea></div><pre>text</pre>"""
+        <textarea aria-label=Code style="width: 900px; height: 1em"></textarea></div>"""
     assert lab.lines(html)[0].startswith("textbox 'Code' multiline: true")
 
 
@@ -118,4 +118,35 @@ def test_controls_with_the_role_of_a_text_can_be_acted_on(lab: Lab) -> None:
         "time '' clickable: true",
         "article '' clickable: true",
         "StaticText 'More'",
+    ]
+
+
+def test_a_text_that_begins_in_view_is_told_with_all_its_parts(lab: Lab) -> None:
+    code = "".join(f"<span>a<span>=</span><span>{i}</span>;\n</span>" for i in range(60))
+    lab.show(f"<pre><code style='display: block'>{code}</code></pre>")
+    cut = lab.look()
+    assert "a=0; a=1; a=2;" in cut.yaml_body
+    assert "a=59;" in cut.yaml_body
+    assert lab.look(fulltree=True).yaml_body == cut.yaml_body
+
+
+def test_icons_tell_nameless_buttons_apart(lab: Lab) -> None:
+    html = """<button class=tool><svg class=icon width=9 height=9><use href="/s.svg#trash"></use>
+        </svg></button><button class=tool><i class="fa fa-bars"></i></button><button class=tool>
+        </button><button class=tool id=own><i class="fa fa-bars"></i></button>"""
+    hints = [line.split("hint: ")[1] for line in lab.lines(html)]
+    assert hints == ["trash", "fa fa-bars", "tool", "own"]
+
+
+def test_pictures_made_of_text_keep_what_they_show(lab: Lab) -> None:
+    html = """<div role=img>AB</div><div role=img aria-label=Chart>bars <a href=#>Zoom</a></div>
+        <div role=progressbar aria-valuenow=60>60%</div>
+        <div role=progressbar aria-valuenow=3>Step 3 of 9</div>"""
+    assert lab.lines(html) == [
+        "StaticText 'AB'",
+        "image 'Chart'",
+        "link 'Zoom'",
+        "progressbar '' value: 60",
+        "progressbar '' value: 3",
+        "StaticText 'Step 3 of 9'",
     ]
