@@ -57,11 +57,7 @@ class Driver:
         if not url.strip():
             raise BadRequest("url is missing: openPage needs the address to open")
         async with self._keeper.session(browser_id) as session:
-            try:
-                tab = await session.open_tab(url)
-            except Error:
-                await self._keeper.move(session)
-                tab = await session.open_tab(url)
+            tab = await self._keeper.open_tab(session, url)
             await self._travel(session, tab, url)
             return tab.id, await self._view(session, tab, options)
 

@@ -14,6 +14,7 @@ from web_server.chromium import DROPPED_DEFAULTS, launch_flags
 from web_server.clipboard import Clipboard
 from web_server.errors import Unavailable, stopping
 from web_server.outside import path_without_desktop
+from web_server.view import one_line
 
 log = logging.getLogger("web_server")
 
@@ -87,6 +88,8 @@ class Engine:
             os.environ["TMPDIR"] = str(self._folder)
             try:
                 self._playwright = await async_playwright().start()
+            except Exception as error:  # noqa: BLE001 - so it tells that its helper process died
+                raise Error(one_line(str(error))) from None
             finally:
                 if before is None:
                     del os.environ["TMPDIR"]

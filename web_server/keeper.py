@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from playwright.async_api import Browser, Error
 
 from web_server.contract import ObserveOptions
-from web_server.errors import Busy
+from web_server.errors import Busy, NotFound
 from web_server.page import Tab
 from web_server.pool import Pool
 from web_server.session import Session
 from web_server.surface import PageHung, PageLost, Surface
 from web_server.view import one_line
 
+T = TypeVar("T")
+
+ATTEMPTS = 3
+"""So often a session is brought to a Chromium that dies under it, or whose renderers do."""
 LOCK_SECONDS = 60.0
 SETTLE_SECONDS = 60.0
 DOWNLOAD_SECONDS = 10.0
@@ -73,32 +77,54 @@ class Keeper:
 
     async def move(self, session: Session) -> None:
         """Have a session go on in the Chromium that runs now, should its own have died."""
-        for attempt in (1, 2):
+        await self._in_chromium(session, lambda browser: self._bring_over(session, browser))
+
+    async def ensure(self, session: Session, tab: Tab) -> None:
+        """Bring back a tab whose page is gone.
+
+        Raises:
+            NotFound: it closed itself.
+        """
+        if session.closed:
+            raise PageLost
+        await self._in_chromium(session, lambda browser: self._bring_back(session, tab, browser))
+
+    async def open_tab(self, session: Session, url: str) -> Tab:
+        """Make a page that shows nothing yet; `url` becomes its home.
+
+        Raises:
+            BadRequest: too many pages are open.
+        """
+
+        async def opened(browser: Browser) -> Tab:
+            await self._bring_over(session, browser)
+            return await session.open_tab(url)
+
+        return await self._in_chromium(session, opened)
+
+    async def _in_chromium(self, session: Session, work: Callable[[Browser], Awaitable[T]]) -> T:
+        """Do something in the Chromium that runs now; again if that, or a renderer, dies."""
+        for attempt in range(1, ATTEMPTS + 1):
             browser: Browser | None = None
             try:
                 browser = await self.pool.engine.browser()
-                await self._bring_over(session, browser)
-                return
+                return await work(browser)
             except Error:
-                # This one may have died too, which shows only when it is asked.
-                if session.closed or attempt == 2 or await self.pool.engine.alive(browser):
+                # Whether it has died shows only when it is asked; then there will be another.
+                await self.pool.engine.alive(browser)
+                if session.closed or attempt == ATTEMPTS:
                     raise
+        raise AssertionError("the last attempt returns or raises")
 
-    async def ensure(self, session: Session, tab: Tab) -> None:
-        """Bring back a tab whose page is gone."""
-        for attempt in (1, 2):
-            if session.closed:
-                raise PageLost
-            try:
-                browser = await self.pool.engine.browser()
-                if not await self._bring_over(session, browser) and tab.surface.lost:
-                    await session.revive(tab, "the page crashed")
-                    await self._settle_anew(session, tab)
-                return
-            except Error:
-                # Chromium may have died under it, which shows only when it is asked.
-                if attempt == 2 or await self.pool.engine.alive(session.browser):
-                    raise
+    async def _bring_back(self, session: Session, tab: Tab, browser: Browser) -> None:
+        if await self._bring_over(session, browser):
+            return
+        if not tab.surfaces:
+            await self._find_alive(browser)
+            raise NotFound(f"pageId: page {tab.id} was closed meanwhile")
+        if tab.surface.lost:
+            await session.revive(tab, "the page crashed")
+            await self._settle_anew(session, tab)
 
     async def _bring_over(self, session: Session, browser: Browser) -> bool:
         """Rebuild a session in this Chromium, if it lives in another; whether it did.
@@ -106,13 +132,19 @@ class Keeper:
         The page that is shown comes back to rest before anything is done to it.
         """
         if session.browser is browser:
-            session.lives_on()
+            if session.closed_tabs:
+                await self._find_alive(browser)
+                session.closed_tabs.take()  # pages closed, but not because Chromium died
             return False
         await session.rebuild(browser)
         tab = session.tabs.get(session.current)
         if tab is not None:
             await self._settle_anew(session, tab)
         return True
+
+    async def _find_alive(self, browser: Browser) -> None:
+        if not await self.pool.engine.alive(browser):
+            raise Error("Chromium died, and its pages closed")
 
     async def _settle_anew(self, session: Session, tab: Tab) -> None:
         """Have a page that was loaded anew come to rest; one that crashes again is left."""

@@ -6,12 +6,12 @@ import asyncio
 import secrets
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.async_api import Browser, Error, Page
 
 from web_server.clipboard import Clipboard, Copied
+from web_server.closed_tabs import ClosedTabs
 from web_server.contract import GetBrowser
 from web_server.downloads import Downloads
 from web_server.engine import Engine
@@ -27,18 +27,6 @@ from web_server.uploads import Uploads
 from web_server.view import one_line, shortened
 
 MAX_TABS = 20
-DYING_SECONDS = 5.0
-"""So long after a page closed it may come out that Chromium was dying."""
-
-
-@dataclass(frozen=True)
-class ClosedTab:
-    """A tab whose page closed: when, and which tab was the current one before."""
-
-    at: float
-    tab: Tab
-    current: str
-    told: str
 
 
 class Session:
@@ -75,7 +63,7 @@ class Session:
         self._policy = policy
         self._next_id = 0
         self._arrivals: set[asyncio.Task[None]] = set()
-        self._closed_tabs: list[ClosedTab] = []
+        self.closed_tabs = ClosedTabs()
         self._storage = Storage(request.storageState)
         self.downloads = Downloads(self.id, self.folder, max_download, self.news.note, self._owns)
         self.uploads = Uploads(self.folder / "uploads", self.downloads)
@@ -160,22 +148,15 @@ class Session:
                 told = f"a page of tab {tab.id} was closed"
                 self.news.note(told)
                 if not tab.surfaces:
-                    closed = ClosedTab(time.monotonic(), tab, self.current, told)
-                    self._closed_tabs.append(closed)
+                    self.closed_tabs.add(tab, self.current, told)
                     self._drop_tab(tab)
-
-    def lives_on(self) -> None:
-        """To be called when Chromium was found alive: tabs whose pages closed before are gone."""
-        since = time.monotonic() - DYING_SECONDS
-        self._closed_tabs = [each for each in self._closed_tabs if each.at > since]
 
     def _take_back(self) -> None:
         """Chromium died, and that was what closed pages: their tabs are there again."""
-        for closed in reversed(self._closed_tabs):
+        for closed in self.closed_tabs.take():
             self.tabs[closed.tab.id] = closed.tab
             self.current = closed.current
             self.news.withdraw(closed.told)
-        self._closed_tabs.clear()
         self.tabs = dict(sorted(self.tabs.items(), key=lambda item: int(item[0])))
 
     def _owns(self, frame_id: str) -> bool:

@@ -51,4 +51,14 @@ def blank_observation(tabs: Sequence[TabInfo], notices: Sequence[str]) -> dict[s
     body = "[1] RootWebArea ''\n\t[2] StaticText 'The page cannot be observed.'"
     text = tree_text(tabs, notices, body)
     snapshot = {"role": "RootWebArea", "name": "", "children": []}
-    return Observation(yaml=text, fulltree=text, snapshot=snapshot).model_dump()
+    current = next((tab for tab in tabs if tab.current), None)
+    return Observation(
+        yaml=text,
+        fulltree=text,
+        snapshot=snapshot,
+        pageId=current.pageId if current else "",
+        title=current.title if current else "",
+        url=current.url if current else "",
+        tabs=list(tabs),
+        events=list(notices),
+    ).model_dump()
