@@ -2,7 +2,6 @@
 const nodeIds = new WeakMap();
 const nodesById = new Map();
 const closedRoots = new WeakMap();
-const noted = { click: new WeakSet(), hover: new WeakSet(), drag: new WeakSet() };
 let nextId = 3; // 1 is the page, 2 its scroll position
 let closedCount = 0;
 let prunedSize = 2000;
@@ -51,27 +50,6 @@ function prune() {
   if (nodesById.size < prunedSize * 2) return;
   for (const [id, node] of nodesById) if (!isLive(node)) nodesById.delete(id);
   prunedSize = Math.max(2000, nodesById.size);
-}
-
-// Ask the page's own world which elements got listeners, and for its closed shadow roots.
-function pullNotes(doc) {
-  const take = (event) => {
-    const kind = event.type.slice(SECRET.length);
-    const nodes = event.submitter ? [event.submitter]
-      : event.getTargetRanges().map((range) => range.startContainer);
-    for (const node of nodes) {
-      if (kind !== 'closed') {
-        noted[kind].add(node);
-        continue;
-      }
-      const root = node.getRootNode();
-      if (root.host) adopt(root);
-    }
-  };
-  const kinds = ['click', 'hover', 'drag', 'closed'];
-  for (const kind of kinds) listen(doc, SECRET + kind, take);
-  dispatch(doc, new Event(SECRET + 'q'));
-  for (const kind of kinds) unlisten(doc, SECRET + kind, take);
 }
 
 // Closed roots that the parser attached (declarative shadow DOM) pass no function that a script

@@ -1,5 +1,6 @@
 // Runs in the page's own world before any of its scripts. It notes which elements get click-like
-// listeners and which closed shadow roots are attached, and hands them over when the isolated
+// listeners, which closed shadow roots are attached and what custom elements tell the browser alone
+// of their roles and states (by `attachInternals`), and hands them over when the isolated
 // world asks by an event whose name only the two know. Patched functions look native.
 ((secret) => {
   'use strict';
@@ -57,6 +58,36 @@
     },
   });
 
+  // Of the roles and states an event tells the text, as pairs, the next one the element.
+  const inner = { __proto__: null, elements: list(), of: new Weak() };
+  const properties = list();
+  const internals = globalThis.ElementInternals ? ElementInternals.prototype : {};
+  for (const name of Object.getOwnPropertyNames(internals)) {
+    const get = Object.getOwnPropertyDescriptor(internals, name).get;
+    if (get && (name === 'role' || name.startsWith('aria') && !/Elements?$/.test(name))) {
+      properties[properties.length++] = { __proto__: null, name, get };
+    }
+  }
+  const tellInner = () => {
+    const live = list();
+    for (let i = 0; i < inner.elements.length; i++) {
+      const entry = inner.elements[i];
+      const node = apply(deref, entry.reference, []);
+      if (!node) continue;
+      live[live.length++] = entry;
+      let text = '';
+      for (let k = 0; k < properties.length; k++) {
+        const value = apply(properties[k].get, apply(weakGet, inner.of, [node]), []);
+        if (value !== null) text += `${properties[k].name}\x1f${value}\x1e`;
+      }
+      if (text === '' && entry.text === '') continue;
+      entry.text = text;
+      send(new Carrier(secret + 'inner', { data: text }));
+      send(new Submit(secret + 'inner', { submitter: node }));
+    }
+    inner.elements = live;
+  };
+
   // The isolated world asks; the answer is one event per kind whose ranges start at the nodes, and
   // one event for each node inside a shadow tree.
   const answer = () => {
@@ -79,6 +110,7 @@
       pending[kind] = kind === 'closed' ? waiting : list();
       if (ranges.length) send(new Carrier(secret + kind, { targetRanges: iterable(ranges) }));
     }
+    tellInner();
   };
 
   const note = (node, kind) => {
@@ -124,6 +156,15 @@
       // The page replaced the getter of `mode`: the root stays unknown.
     }
     return root;
+  });
+
+  replaceMethod(HTMLElement.prototype, 'attachInternals', (native, self, args) => {
+    const made = apply(native, self, args);
+    apply(weakSet, inner.of, [self, made]);
+    const entry = { __proto__: null, reference: new Ref(self), text: '' };
+    inner.elements[inner.elements.length++] = entry;
+    apply(listen, doc, [secret + 'q', answer]);
+    return made;
   });
 
   for (const prototype of [HTMLElement.prototype, SVGElement.prototype]) {

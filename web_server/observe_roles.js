@@ -49,7 +49,7 @@ function collapse(text) {
 }
 
 function attribute(element, name) {
-  return element.getAttribute(name) || '';
+  return element.getAttribute(name) || anyUntold && untold.get(element)?.[name] || '';
 }
 
 // What an element belongs to: what says that it owns it, else what it stands in.
@@ -88,7 +88,7 @@ function roleOfNearest(element) {
 }
 
 function roleOf(element) {
-  const given = element.getAttribute('role');
+  const given = attribute(element, 'role');
   if (given) {
     for (const token of given.toLowerCase().split(/\s+/)) {
       const role = ROLE_ALIASES[token] || token;

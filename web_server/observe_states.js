@@ -12,7 +12,8 @@ function plain(text, limit = LONG_VALUE) {
 }
 
 function isDisabled(element) {
-  return element.matches(':disabled') || element.closest('[aria-disabled=true i]') !== null;
+  return element.matches(':disabled') || element.closest('[aria-disabled=true i]') !== null
+    || anyUntold && attribute(element, 'aria-disabled') === 'true';
 }
 
 function isEditable(element) {
@@ -64,7 +65,7 @@ function statesOf(element, role, name, focused) {
     const mixed = native ? element.indeterminate : told === 'mixed';
     pairs.push('checked: ' + (mixed ? 'mixed' : native ? element.checked : told === 'true'));
   }
-  const popup = element.getAttribute('aria-haspopup');
+  const popup = attribute(element, 'aria-haspopup');
   if (popup && popup !== 'false') pairs.push('hasPopup: ' + (popup === 'true' ? 'menu' : plain(popup)));
   if (tag === 'summary' && role.startsWith('DisclosureTriangle')) {
     pairs.push('expanded: ' + element.parentElement.open);

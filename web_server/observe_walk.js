@@ -195,7 +195,7 @@ function addSpace(c) {
 function visitPlain(element, tag, rect, inner, c) {
   const attributes = element.attributes.length > 0;
   if (attributes && inner.style.contentVisibility === 'hidden') return;
-  const role = attributes ? roleOf(element) : nativeRole(element);
+  const role = attributes || anyUntold ? roleOf(element) : nativeRole(element);
   const hints = hintsOf(element, role, inner, c, attributes);
   const cell = /^(cell|gridcell|columnheader|rowheader|LayoutTableCell)$/.test(role);
   if (c.row && cell) c.row.cell();

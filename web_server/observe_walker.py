@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
 _PARTS = (
-    "safe", "dom", "tables", "roles", "names", "states", "hints", "text", "walk", "offscreen",
-    "interactive", "tags", "page", "read", "quote", "target",
+    "safe", "dom", "told", "tables", "roles", "names", "states", "hints", "text", "walk",
+    "offscreen", "interactive", "tags", "page", "read", "quote", "target",
 )  # fmt: skip
 _MAX_FRAME_LEVELS = 6
 _MANY_PLACES = 20_000

@@ -150,3 +150,34 @@ def test_pictures_made_of_text_keep_what_they_show(lab: Lab) -> None:
         "progressbar '' value: 3",
         "StaticText 'Step 3 of 9'",
     ]
+
+
+INNER = """<x-e kind=checkbox>Agree</x-e><x-e kind=tab>News</x-e><x-e>Send</x-e><div id=h></div>
+    <script>customElements.define('x-e', class extends HTMLElement {
+        #inner = this.attachInternals();
+        connectedCallback() {
+            this.#inner.role = this.getAttribute('kind') || 'button';
+            this.#inner.ariaChecked = 'false';
+            if (this.matches('[kind=tab]')) this.#inner.ariaSelected = 'true';
+            this.#inner.ariaLabel = this.getAttribute('name');
+            this.onclick = () => { this.#inner.ariaChecked = 'true'; };
+        }
+    });
+    h.attachShadow({mode: 'closed'}).innerHTML = '<x-e kind=radio name=Deep>x</x-e>';
+    Object.defineProperty(ElementInternals.prototype, 'role', {get: () => 'link'});</script>"""
+
+
+def test_what_custom_elements_tell_the_browser_alone_is_seen(lab: Lab) -> None:
+    lab.fresh()
+    lab.open("/inner", INNER)
+    seen = bare(lab.look().yaml_body)
+    assert seen == [
+        "checkbox 'Agree' checked: false",
+        "tab 'News' selected: true",
+        "button 'Send'",
+        "radio 'Deep' checked: false",
+    ]
+    lab.run(lab.page.evaluate("document.querySelector('x-e').click()"))
+    assert bare(lab.look().yaml_body)[0] == "checkbox 'Agree' checked: true"
+    told = lab.run(lab.page.evaluate("HTMLElement.prototype.attachInternals.toString()"))
+    assert told == "function attachInternals() { [native code] }"
