@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-from web_server import fields, hands, keys
+from web_server import editors, fields, hands, keys
 from web_server.doing import Doing
 from web_server.errors import BadRequest, Conflict
 from web_server.observe import ElementGone, Target
@@ -35,7 +35,7 @@ async def clear(doing: Doing) -> str:
 async def _fill(doing: Doing, text: str) -> tuple[Target, str]:
     """Replace what the request's field holds: the field, and what is to be said of it."""
     target = await hands.find(doing.surface, doing.request.targetId)
-    if await fields.fill_editor(doing.surface, target, text):
+    if await editors.fill(doing.surface, target, text):
         return target, ""
     target = await hands.reach(doing.surface, doing.request.targetId)
     return target, await fields.fill(doing.surface, target, text)
@@ -48,7 +48,7 @@ async def select(doing: Doing) -> str:
     target = await hands.find(doing.surface, request.targetId)
     if not wanted and target.tag != "option":
         raise BadRequest("select needs the option's label as actionValue (or several as values)")
-    if done := await fields.choose(target, wanted):
+    if done := await fields.choose_kept(doing.surface, target, wanted):
         return f"{done} in {hands.describe(target)}"
     if len(wanted) != 1:
         raise Conflict(f"[{target.id}] {hands.describe(target)} is no native list: click its items")

@@ -24,7 +24,7 @@ _SHOVED_MS = 500
 async def click(doing: Doing) -> str:
     """Click an element; choose an `option`; focus a native select."""
     found = await hands.find(doing.surface, doing.request.targetId)
-    if found.tag == "option" and (done := await fields.choose(found, [])):
+    if found.tag == "option" and (done := await fields.choose_kept(doing.surface, found, [])):
         return done  # like the action select: what stands in for a native list may lie over it
     target = await hands.reach(doing.surface, doing.request.targetId)
     if target.tag == "select":

@@ -87,28 +87,6 @@ _SELECT_CONTENT = """(element) => {
   return field.value ? 'line' : 'line-empty';
 }"""
 
-_TAKE_KEYS = """(element) => {
-  // The field behind an editor that draws its text itself cannot be seen.
-  const small = (node) => {
-    const box = node.getBoundingClientRect();
-    return box.width < 8 || box.height < 8;
-  };
-  const unseen = (node) => small(node) || getComputedStyle(node).opacity === '0';
-  let editor = element.parentElement;
-  while (editor && small(editor)) editor = editor.parentElement;
-  const proxy = unseen(element) || editor !== element.parentElement;
-  if (!proxy || element.disabled || element.readOnly) return false;
-  if (!editor || editor.matches('body, html')) return false;
-  editor.scrollIntoView({block: 'nearest', behavior: 'instant'});
-  const box = editor.getBoundingClientRect();
-  const middle = (low, high, end) => (Math.max(low, 0) + Math.min(high, end)) / 2;
-  const hit = editor.getRootNode().elementFromPoint(
-    middle(box.left, box.right, innerWidth), middle(box.top, box.bottom, innerHeight));
-  if (!hit || !editor.contains(hit)) return false;
-  element.focus({preventScroll: true});
-  return element.getRootNode().activeElement === element;
-}"""
-
 _CHOOSE = """(element, wanted) => {
   let select = element;
   if (element.tagName === 'OPTION') {
@@ -148,6 +126,9 @@ _CHOOSE = """(element, wanted) => {
   const kept = chosen.every((option) => option.selected) && now.length === chosen.length;
   return {kind: kept ? 'done' : 'otherwise', now, labels: chosen.map((o) => plain(o.label))};
 }"""
+
+_CHOSEN = """(element) => [...element.closest('select').selectedOptions]
+  .map((option) => `'${option.label.replace(/\\s+/g, ' ').trim()}'`).join(', ')"""
 
 _HELD = """(element) => typeof element.value === 'string'
   ? element.type === 'password' ? element.value.length : element.value
@@ -205,35 +186,30 @@ async def fill(surface: Surface, target: Target, text: str) -> str:
             await keyboard.press("Delete")
     else:
         await type_keys(surface, text)
-    return await _what_came(target, text)
+    return await _what_came(surface, target, text)
 
 
-async def fill_editor(surface: Surface, target: Target, text: str) -> bool:
-    """Replace what an editor holds that draws its text itself and takes keys by a hidden field.
-
-    Returns:
-        False if the element is no such field, or something lies over its editor.
-    """
-    if target.tag != "textarea" or not await target.evaluate(_TAKE_KEYS):
-        return False
-    keyboard = surface.page.keyboard
-    await keyboard.press("ControlOrMeta+a")
-    await (type_keys(surface, text) if text else keyboard.press("Delete"))
-    return True
-
-
-async def _what_came(target: Target, text: str) -> str:
+async def _what_came(surface: Surface, target: Target, text: str) -> str:
     """What is to be said of a field after typing: that it holds something else, or is gone."""
     try:
         held = await target.evaluate(_HELD)
+        if isinstance(held, dict):
+            if _among(text, held["rich"]):
+                return ""
+            await surface.settler.settle()  # some editors draw a moment later
+            held = await target.evaluate(_HELD)
     except ElementGone:
         return ", which vanished meanwhile: not all may have gone there"
-    if isinstance(held, dict):  # the page may put marks of its own around the words
-        words = "".join(held["rich"].split())
-        return "" if "".join(text.split()) in words else _holds(held["rich"].strip())
+    if isinstance(held, dict):
+        return "" if _among(text, held["rich"]) else _holds(held["rich"].strip())
     if held is None or held in (len(text), text.replace("\r\n", "\n")):
         return ""
     return f"; it holds {held} characters now" if isinstance(held, int) else _holds(held)
+
+
+def _among(text: str, words: str) -> bool:
+    """Whether an editor that may put marks of its own around the words holds them."""
+    return "".join(text.split()) in "".join(words.split())
 
 
 def _holds(value: str) -> str:
@@ -273,6 +249,26 @@ async def choose(target: Target, labels: list[str]) -> str | None:
     if kind == "otherwise":
         now = ", ".join(f"'{label}'" for label in result["now"]) or "nothing"
         said += f", which the page changed to {now},"
+    return said
+
+
+async def choose_kept(surface: Surface, target: Target, labels: list[str]) -> str | None:
+    """The same; where something stands in for the list, also what that made of the choice.
+
+    Raises:
+        Conflict: see `choose`.
+    """
+    said = await choose(target, labels)
+    if said is None or (target.in_viewport and not target.covered_by and not target.passes):
+        return said
+    try:
+        chosen = await target.evaluate(_CHOSEN)
+        await surface.settler.settle()
+        now = await target.evaluate(_CHOSEN)
+    except ElementGone:
+        return said
+    if now != chosen:
+        said += f", which the page changed to {now or 'nothing'} then,"
     return said
 
 

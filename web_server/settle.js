@@ -86,12 +86,18 @@
     }));
   }
 
+  // What shows nothing and lets the mouse through, such as the ripple of a button.
+  const isDecoration = (node) => !!node && !node.textContent.trim() && !node.shadowRoot
+    && !node.querySelector('img, svg, canvas, video, input, button')
+    && getComputedStyle(node).pointerEvents === 'none';
+
   function animating() {
     for (const animation of [...watched].flatMap((tree) => tree.getAnimations())) {
       if (animation.playState !== 'running' || !animation.effect) continue;
       const timing = animation.effect.getComputedTiming();
       const left = timing.endTime - (animation.currentTime || 0);
       if (!(left > 0 && left <= LONGEST_ANIMATION_MS)) continue;
+      if (isDecoration(animation.effect.target)) continue;
       const moves = animation.effect.getKeyframes().some(
         (frame) => Object.keys(frame).some((name) => !COSMETIC.has(name)));
       if (moves) return true;

@@ -11,6 +11,10 @@ pytestmark = pytest.mark.browser
 PAGES["/stand-in"] = """<title>Stand-in</title><div style="position:relative;height:40px">
     <select aria-label="Native" onchange="document.title=this.value"><option>one<option>two</select>
     <div style="position:absolute;inset:0;background:#eee" tabindex="0">one</div></div>"""
+PAGES["/put-back"] = """<title>Back</title><div style="position:relative;height:40px">
+    <select aria-label="Native" onchange="setTimeout(() => { this.value = 'one' }, 50)">
+    <option>one<option>two</select><div style="position:absolute;inset:0;background:#eee"
+    tabindex="0">one</div></div>"""
 PAGES["/parts"] = """<title>Parts</title><style>.box{position:relative;width:200px;height:30px}
     .box>*{position:absolute;left:0;top:0;width:100%;height:100%}</style>
     <div class="box" onclick="document.title='opened'"><div><input role="combobox" readonly
@@ -46,22 +50,28 @@ PAGES["/role-free-list"] = """<title>List</title><div role="combobox" tabindex="
     <div onclick="document.title='green'">Green</div></div>"""
 PAGES["/stubborn"] = """<title>Stubborn</title><div contenteditable role="textbox" aria-label="Rich"
     onbeforeinput="event.preventDefault()">kept</div>"""
-PAGES[
-    "/shadow-life"
-] = """<title>Shadow</title><x-box></x-box><script>customElements.define('x-box',
-    class extends HTMLElement { connectedCallback() {
-    const root = this.attachShadow({mode: 'open'}); root.innerHTML = `<style>section{height:0;overflow:hidden;transition:height .4s}
-    .on{height:150px} p{margin-top:100px} div{height:200px;overflow:auto}</style>
+PAGES["/shadow-life"] = """<title>Shadow</title><x-box></x-box><script>
+    class Box extends HTMLElement { connectedCallback() {
+    const root = this.attachShadow({mode: 'open'});
+    root.innerHTML = `<style>section { height: 0; overflow: hidden; transition: height .4s }
+    .on { height: 150px } p { margin-top: 100px } div { height: 200px; overflow: auto }</style>
     <button>Say</button><button>Grow</button><output></output><section><p>deep down</p></section>
     <div>${'<i>row</i><br>'.repeat(99)}</div>`;
     const [say, grow] = root.querySelectorAll('button');
     say.onclick = () => { root.querySelector('output').textContent = 'said' };
-    grow.onclick = () => { root.querySelector('section').className = 'on' } } })</script>"""
+    grow.onclick = () => { root.querySelector('section').className = 'on' } } }
+    customElements.define('x-box', Box)</script>"""
 
 
 def test_an_option_behind_its_stand_in_is_chosen_like_by_select(client: Client) -> None:
     client.open("/stand-in")
     assert "Tab 0 (current): two" in client.act("click", "option 'two'")
+
+
+def test_a_choice_that_its_stand_in_puts_back_is_told(client: Client) -> None:
+    client.open("/put-back")
+    client.act("select", "combobox 'Native'", actionValue="two")
+    assert "selected 'two', which the page changed to 'one' then" in client.message
 
 
 def test_what_lies_over_a_part_of_the_same_control_is_no_cover(client: Client) -> None:
@@ -182,3 +192,16 @@ def test_a_page_that_looks_again_and_again_is_not_waited_for(client: Client) -> 
         tree = client.act("click", "button 'Press'")
         assert f"pressed {number}" in tree
         assert not client.view["events"]
+
+
+PAGES["/ripple"] = """<title>Ripple</title><style>button { position: relative; overflow: hidden }
+    i { position: absolute; inset: 0; pointer-events: none; background: red }</style><button
+    onclick="const drop = this.appendChild(document.createElement('i'));
+    drop.animate([{transform: 'scale(0)'}, {transform: 'scale(9)'}], 900).playbackRate = 0.001"
+    >Splash</button>"""
+
+
+def test_the_ripple_of_a_button_is_not_waited_for(client: Client) -> None:
+    client.open("/ripple")
+    client.act("click", "button 'Splash'")
+    assert not client.view["events"]

@@ -1,0 +1,47 @@
+"""Editors that draw their text themselves, and take the keys by a field that nobody sees.
+
+What such a field holds is a part of the text at most, so that selecting its content would replace
+nothing: the editor is asked to select all as a person would.
+"""
+
+from __future__ import annotations
+
+from web_server.fields import type_keys
+from web_server.observe import Target
+from web_server.surface import Surface
+
+_TAKE_KEYS = """(element) => {
+  // The field behind an editor that draws its text itself cannot be seen.
+  const small = (node) => {
+    const box = node.getBoundingClientRect();
+    return box.width < 8 || box.height < 8;
+  };
+  const unseen = (node) => small(node) || getComputedStyle(node).opacity === '0';
+  let editor = element.parentElement;
+  while (editor && small(editor)) editor = editor.parentElement;
+  const proxy = unseen(element) || editor !== element.parentElement;
+  if (!proxy || element.disabled || element.readOnly) return false;
+  if (!editor || editor.matches('body, html')) return false;
+  editor.scrollIntoView({block: 'nearest', behavior: 'instant'});
+  const box = editor.getBoundingClientRect();
+  const middle = (low, high, end) => (Math.max(low, 0) + Math.min(high, end)) / 2;
+  const hit = editor.getRootNode().elementFromPoint(
+    middle(box.left, box.right, innerWidth), middle(box.top, box.bottom, innerHeight));
+  if (!hit || !editor.contains(hit)) return false;
+  element.focus({preventScroll: true});
+  return element.getRootNode().activeElement === element;
+}"""
+
+
+async def fill(surface: Surface, target: Target, text: str) -> bool:
+    """Replace what an editor holds that draws its text itself and takes keys by a hidden field.
+
+    Returns:
+        False if the element is no such field, or something lies over its editor.
+    """
+    if target.tag != "textarea" or not await target.evaluate(_TAKE_KEYS):
+        return False
+    keyboard = surface.page.keyboard
+    await keyboard.press("ControlOrMeta+a")
+    await (type_keys(surface, text) if text else keyboard.press("Delete"))
+    return True
