@@ -1,5 +1,5 @@
 """Tasks under fire: kill -9 of anything, signals to stop, two runners at once, a full disk, Ray,
-a Ray node that is lost.
+a Ray node that is lost, browser sessions whose Chromium is killed.
 
 `CK_CAMPAIGN="TASKS,KILLS,STOPS,WORKERS,SEED"` scales the campaign up; the full form is
 `python tests/fault/campaign.py --twice`.
@@ -93,4 +93,9 @@ def test_runners_that_are_stopped_and_continued_lose_and_double_nothing(tmp_path
 def test_a_lost_node_of_a_cluster_loses_and_doubles_no_row(tmp_path: Path, lost: str) -> None:
     words = ["--tasks", "10", "--kill", lost, "--folder", str(tmp_path / "nodes")]
     report = run_script("ray_nodes.py", *words)["ray"]
+    assert report["problems"] == [], report
+
+
+def test_browser_sessions_outlive_their_chromium() -> None:
+    report = run_script("browser_kills.py", "--kills", "4", "--callers", "2", "--seed", "3")
     assert report["problems"] == [], report
