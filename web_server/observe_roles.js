@@ -34,7 +34,7 @@ const INPUT_ROLES = {
   month: 'DateTime', week: 'DateTime', color: 'ColorWell',
 };
 const TAG_ROLES = {
-  article: 'article', aside: 'complementary', audio: 'Audio', blockquote: 'blockquote',
+  article: 'article', audio: 'Audio', blockquote: 'blockquote',
   button: 'button', canvas: 'Canvas', dd: 'definition', details: 'group', dialog: 'dialog',
   dl: 'DescriptionList', dt: 'term', fieldset: 'group', figure: 'figure', form: 'form',
   h1: 'heading', h2: 'heading', h3: 'heading', h4: 'heading', h5: 'heading', h6: 'heading',
@@ -137,6 +137,8 @@ function nativeRole(element) {
       if (!element.parentElement || element.parentElement.localName !== 'details') return 'generic';
       return element.parentElement.name ? 'DisclosureTriangleGrouped' : 'DisclosureTriangle';
     case 'img': return element.getAttribute('alt') === '' && !hasAuthorName(element) ? 'none' : 'image';
+    case 'aside':
+      return hasAuthorName(element) || !within(element, 'article,aside,nav,section') ? 'complementary' : 'generic';
     case 'section': return hasAuthorName(element) ? 'region' : 'generic';
     case 'header': case 'footer':
       if (element.closest('article,aside,main,nav,section')) return 'generic';
@@ -154,11 +156,15 @@ function nativeRole(element) {
   }
 }
 
+function within(element, selector) {
+  return element.parentElement !== null && element.parentElement.closest(selector) !== null;
+}
+
 // Text elements have a role only where they have a line of their own: to be acted on.
 const PHRASE_ROLES = {
   __proto__: null, abbr: 'Abbr', caption: 'caption', code: 'code', del: 'deletion', em: 'emphasis',
   figcaption: 'Figcaption', ins: 'insertion', legend: 'Legend', mark: 'mark', p: 'paragraph',
-  strong: 'strong', sub: 'subscript', sup: 'superscript', time: 'time',
+  ruby: 'Ruby', strong: 'strong', sub: 'subscript', sup: 'superscript', time: 'time',
 };
 
 function shownRole(element, role) {
