@@ -8,10 +8,11 @@ The file has one JSON object per line. Replies:
 ```
 
 and beside them `messages` (a hash of the prompt) for calls made by tools, which have several per
-step, and `tool_calls` and `items` where there are any. Agent, phase, step, task and messages are
-the key; of two lines with one key the last counts. Each text of instructions stands in a line of
-its own,
-`{"instructions": "sha256:...", "text": "..."}`, so that a difference can be shown.
+step, `tool_calls` and `items` where there are any, and `filtered` (type and text of the error) in
+place of a reply that a content filter stopped, after which the agent goes on. Agent, phase, step,
+task and messages are the key; of two lines with one key the last counts. Each text of instructions
+stands in a line of its own, `{"instructions": "sha256:...", "text": "..."}`, so that a difference
+can be shown.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ck_pro.exceptions import ReplayError
-from ck_pro.model.backend import Backend, ChatRequest
+from ck_pro.exceptions import ContentFiltered, ReplayError
+from ck_pro.model.backend import Backend, ChatRequest, FilteredReply
 from ck_pro.model.elements import message_text, template_reply
 from ck_pro.model.normalise import normalise, normalise_task
 from ck_pro.model.reasoning import split_reasoning
-from ck_pro.model.types import CallContext, Message, RawReply
+from ck_pro.model.types import CallContext, Message, RawReply, Usage
 
 Key = tuple[str, str, int, str, str]
 """Agent path, phase, step, normalised task, hash of the messages (tools' calls only)."""
@@ -206,24 +207,55 @@ class RecordBackend(Backend):
             raise ReplayError(f"record: cannot write {self.path}: no such folder, or not allowed")
 
     def complete(self, request: ChatRequest) -> RawReply:
-        reply = self.inner.complete(request)
+        try:
+            reply = self.inner.complete(request)
+        except ContentFiltered as e:
+            self._keep(request, {"reply": "", **filtered_row(e)})
+            raise
+        text, inline = split_reasoning(reply.text)
+        reasoning = "\n".join(r for r in (reply.reasoning, inline) if r)
+
+        def template(text: str) -> str:
+            return template_reply(text, request.messages, request.context)
+
+        self._keep(request, {"reply": template(text), **_optional(reply, reasoning, template)})
+        return reply
+
+    def _keep(self, request: ChatRequest, said: Mapping[str, Any]) -> None:
         context = request.context
         instructions = normalise(context.instructions, context.workdir)
         key = reply_key(request.messages, context)
         row: dict[str, Any] = dict(zip(_KEY_FIELDS, key, strict=True))
         if not row["messages"]:
             del row["messages"]
-        row["instructions"] = digest_of(instructions)
-        text, inline = split_reasoning(reply.text)
-        reasoning = "\n".join(r for r in (reply.reasoning, inline) if r)
-
-        def template(text: str) -> str:
-            return template_reply(text, request.messages, context)
-
-        row["reply"] = template(text)
-        row.update(_optional(reply, reasoning, template))
+        row.update(instructions=digest_of(instructions), **said)
         _save(self.path, {"instructions": digest_of(instructions), "text": instructions}, row)
-        return reply
+
+
+_FILTERED = {"ContentFiltered": ContentFiltered, "FilteredReply": FilteredReply}
+
+
+def is_filtered(error: str) -> bool:
+    """Whether the type and text of an error say that a content filter stopped a call."""
+    return error.partition(": ")[0] in _FILTERED
+
+
+def filtered_row(error: ContentFiltered) -> dict[str, Any]:
+    """What a line holds in place of a reply that was stopped."""
+    usage = getattr(error, "usage", None)
+    told = {"filtered": f"{type(error).__name__}: {error}"}
+    return told if usage is None else {**told, "usage": usage.to_dict()}
+
+
+def raise_filtered(row: Mapping[str, Any]) -> None:
+    """Raise the error that a line has in place of a reply; return if it has a reply."""
+    if not is_filtered(said := str(row.get("filtered", ""))):
+        return
+    name, _, text = said.partition(": ")
+    if name == "FilteredReply":
+        usage = row.get("usage")
+        raise FilteredReply(text, Usage(**usage) if isinstance(usage, dict) else None)
+    raise ContentFiltered(text)
 
 
 def _optional(reply: RawReply, reasoning: str, template: Callable[[str], str]) -> dict[str, Any]:

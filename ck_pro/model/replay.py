@@ -16,7 +16,7 @@ from ck_pro.exceptions import ReplayError
 from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE
 from ck_pro.model.backend import Backend, ChatRequest
 from ck_pro.model.elements import fill_reply
-from ck_pro.model.recording import Recording, each_text
+from ck_pro.model.recording import Recording, each_text, raise_filtered
 from ck_pro.model.run_recording import RunRecording
 from ck_pro.model.types import RawReply, Usage
 
@@ -72,6 +72,7 @@ class ReplayBackend(Backend):
                 f"replay: the recorded reply for {context.where()} does not fit: {problem}; record "
                 f"it anew, or take it as it is with 'replay:{self.path}?check=off'"
             )
+        raise_filtered(row)
         usage = row.get("usage")
 
         def fill(text: str) -> str:

@@ -22,7 +22,14 @@ from ck_pro.journal import FORKED, journal_folders, read_events
 from ck_pro.model.backend import ChatRequest
 from ck_pro.model.elements import message_text, template_reply
 from ck_pro.model.normalise import normalise, normalise_task
-from ck_pro.model.recording import difference, digest_of, each_text, nearest_of, reply_key
+from ck_pro.model.recording import (
+    difference,
+    digest_of,
+    each_text,
+    is_filtered,
+    nearest_of,
+    reply_key,
+)
 from ck_pro.model.types import CallContext
 
 _TAIL = 8000
@@ -83,7 +90,7 @@ class RunRecording:
             raise ReplayError(f"replay: cannot read the run {path}: {said}") from None
         except (ValueError, TypeError, KeyError, AttributeError) as e:
             raise ReplayError(f"replay: {path} is no run of ours: {e!r}") from None
-        if not any(s.replies for found in self.sessions.values() for s in found):
+        if not any("system" in r for s in self._all() for rows in s.replies.values() for r in rows):
             raise ReplayError(
                 f"replay: {path} holds no reply of a model; was it run with store_io=False?"
             )
@@ -151,8 +158,8 @@ class RunRecording:
     def changed(self, row: Mapping[str, Any], request: ChatRequest) -> str:
         """How the prompt's instructions differ from the recorded ones; "" where they do not."""
         context = request.context
-        if context.phase.startswith("tool:"):
-            return ""  # its messages are its key
+        if context.phase.startswith("tool:") or "system" not in row:
+            return ""  # its messages are its key; or a filter stopped it, and they were not kept
         system = _system_text(request.messages)
         now = normalise(system, context.workdir)
         if digest_of(now) != row["system"]:
@@ -221,8 +228,10 @@ class RunRecording:
                 for _, context in sessions.values():
                     context.workdir = str((folder / _WORK_FOLDER).resolve())
             elif event["kind"] == "model_failed":
-                place = (event["phase"], event["i"] or 0)
-                sessions[sid][0].failures[place] = str(data.get("error", ""))[:200]
+                place, error = (event["phase"], event["i"] or 0), str(data.get("error", ""))
+                sessions[sid][0].failures[place] = error[:200]
+                if is_filtered(error) and place[0] in _PHASES:
+                    _add_filtered(sessions[sid][0], place, error, data)
 
     def _read_rows(self, path: Path) -> None:
         with path.open(encoding="utf-8-sig") as file:
@@ -239,6 +248,11 @@ class RunRecording:
         context = CallContext(agent_path=agent_path, task=given["task"])
         for n, step in enumerate(given["steps"]):
             action = step.get("action") or {}
+            seen = action.get("observation")
+            if isinstance(seen, str) and is_filtered(seen) and not action.get("llm_input"):
+                planned = bool((step.get("plan") or {}).get("llm_input"))
+                for phase in _PHASES[planned:2]:  # whichever is asked first ends the step
+                    _add_filtered(session, (phase, n), seen, {})
             parts = [(p, step.get(p) or {}) for p in _PHASES]
             for phase, part in (*parts, *((c["phase"], c) for c in action.get("model_calls", ()))):
                 if part.get("llm_input"):
@@ -248,6 +262,15 @@ class RunRecording:
                     self._add(session, part["llm_input"], said, facts, context)
             for nested in action.get("sub_sessions") or ():
                 self._read_session(nested, agent_path)
+
+
+def _add_filtered(
+    session: RecordedSession, place: tuple[str, int], error: str, facts: Mapping[str, Any]
+) -> None:
+    """Keep a call that a content filter stopped, which the agent was told, and went on."""
+    usage = {k: v for k, v in (facts.get("usage") or {}).items() if k != "total_tokens"}
+    row = {"filtered": error, **({"usage": usage} if usage else {})}
+    session.replies.setdefault((*place, ""), []).append(row)
 
 
 def _system_text(messages: Sequence[Mapping[str, Any]]) -> str:

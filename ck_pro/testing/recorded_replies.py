@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
+from ck_pro.exceptions import ContentFiltered
 from ck_pro.model import CallContext, ChatRequest, Reply
 from ck_pro.model.replay import ReplayBackend
-from ck_pro.testing.chat_server import ChatCall
+from ck_pro.testing.chat_server import ChatCall, Fault
 
 CONTEXT_HEADERS = {
     "X-CK-Agent": "{agent}",
@@ -20,7 +21,7 @@ CONTEXT_HEADERS = {
 """For `LLM.headers`: a prompt alone does not say which recorded reply answers it."""
 
 
-def recorded_replies(path: str | Path) -> Callable[[ChatCall], Reply]:
+def recorded_replies(path: str | Path) -> Callable[[ChatCall], Reply | Fault]:
     """A script for `FakeChatServer` that answers from a recording.
 
     The models that ask must send `CONTEXT_HEADERS`. Instructions are not compared: they do not
@@ -31,7 +32,7 @@ def recorded_replies(path: str | Path) -> Callable[[ChatCall], Reply]:
     """
     replay = ReplayBackend(path, check=False)
 
-    def answer(call: ChatCall) -> Reply:
+    def answer(call: ChatCall) -> Reply | Fault:
         sent = {name: unquote(call.headers.get(name, "")) for name in CONTEXT_HEADERS}
         context = CallContext(
             agent_path=tuple(sent["X-CK-Agent"].split("/")),
@@ -40,7 +41,10 @@ def recorded_replies(path: str | Path) -> Callable[[ChatCall], Reply]:
             task=sent["X-CK-Task"],
             workdir=sent["X-CK-Workdir"],
         )
-        raw = replay.complete(ChatRequest(call.messages, {}, context))
+        try:
+            raw = replay.complete(ChatRequest(call.messages, {}, context))
+        except ContentFiltered as e:
+            return Fault(400, message=str(e), code="content_filter")
         return Reply(raw.text, tool_calls=raw.tool_calls, items=raw.items)
 
     return answer

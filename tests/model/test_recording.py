@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_pro.exceptions import ModelRefused, ReplayError
+from ck_pro.exceptions import ContentFiltered, ModelRefused, ReplayError
 from ck_pro.model import LLM, Budget, CallContext
 from ck_pro.model.elements import fill_reply, observed_elements, template_reply
 from ck_pro.model.normalise import normalise, normalise_task
@@ -358,6 +358,16 @@ def test_a_recording_behind_a_real_endpoint(tmp_path):
         )
         reply = llm(prompt(page(30)), context=context(port=9))
     assert str(reply) == "click(31)\nopen('/home/me/run-9/ä')" and reply.attempts == 3
+
+
+def test_a_recorded_filter_behind_a_real_endpoint(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with pytest.raises(ContentFiltered):
+        record(path, [ContentFiltered("no")])(prompt(page()), context=context())
+    with FakeChatServer(recorded_replies(path)) as server:
+        llm = LLM(call_target=server.url, headers=CONTEXT_HEADERS)
+        with pytest.raises(ContentFiltered, match="no"):
+            llm(prompt(page()), context=context())
 
 
 # --- the scripted model ----------------------------------------------------------------------

@@ -12,9 +12,12 @@ from sample_runs import Samples, make_agent, make_tried_agent, read_lines, run_t
 from ck_main.choosing import TryOptions
 from ck_main.runner import RunOptions
 from ck_pro import MultiStepAgent
-from ck_pro.exceptions import ReplayError
+from ck_pro.exceptions import ContentFiltered, ReplayError
 from ck_pro.journal import EVENTS_FILE, Journal, compress_journal, journal_folders
-from ck_pro.model import LLM, CallContext
+from ck_pro.language import FunctionCallingLanguage
+from ck_pro.model import LLM, CallContext, Usage
+from ck_pro.model.backend import FilteredReply
+from ck_pro.model.recording import RecordBackend
 from ck_pro.testing import ScriptedLLM
 
 
@@ -63,8 +66,6 @@ def test_every_form_of_a_run_reproduces_it(samples: Samples, tmp_path: Path, for
 
 
 def _one_step_agent(answers: list[str], rules: str = "") -> MultiStepAgent:
-    from ck_pro.language import FunctionCallingLanguage
-
     return MultiStepAgent(
         name="solo",
         model=ScriptedLLM(replies=answers),
@@ -81,6 +82,39 @@ def test_tries_come_in_the_order_in_which_they_were_made(tmp_path: Path) -> None
     agent.model = LLM(call_target=f"replay:{tmp_path / 'run'}")
     said = [agent("Say a word.")["output"] for _ in range(4)]
     assert said == ["first", "second", "first", "second"]  # then from the beginning
+
+
+_FILTERS = [
+    ContentFiltered("m: the content filter stopped the prompt: no"),
+    FilteredReply("m: the content filter stopped the reply", Usage(7, 0, 3)),
+]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("form", ["rows", "journals", "recording"])
+def test_calls_that_a_filter_stopped_are_stopped_again(tmp_path: Path, form: str) -> None:
+    def seen(agent: MultiStepAgent, output: Path) -> Any:
+        row = read_lines(run_tasks(agent, output, ["sum"]))[0]
+        said = [(s["plan"]["llm_output"], s["action"]) for s in row["session"]["steps"]]
+        return [(plan, a["llm_output"], a["observation"]) for plan, a in said], row["eval"]["pred"]
+
+    def agent(model: LLM) -> MultiStepAgent:
+        phases = {"plan": "agent_action", "action": "agent_action"}
+        return MultiStepAgent(
+            name="solo", language=FunctionCallingLanguage(), templates=phases, model=model
+        )
+
+    said = [_FILTERS[0], "{}", _FILTERS[1], "{}", "42"]
+    scripted = ScriptedLLM(replies=said)
+    scripted.backend = RecordBackend(tmp_path / "recording", scripted.backend)
+    first = seen(agent(scripted), tmp_path / "a.jsonl")
+    assert [text.partition(":")[0] for *_, text in first[0][:2]] == [
+        "ContentFiltered",
+        "FilteredReply",
+    ]
+    path = {"rows": "a.jsonl", "journals": "a", "recording": "recording"}[form]
+    replaying = agent(LLM(call_target=f"replay:{tmp_path / path}"))
+    assert seen(replaying, tmp_path / "b.jsonl") == first
 
 
 @pytest.mark.integration
