@@ -126,6 +126,8 @@ def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
     notices = list(session.news.notices)
     if tab.failure:
         notices.insert(0, tab.failure)
+    if observed.incomplete:
+        notices.append("a part of this page could not be read: it is missing here")
     notices += [line for line in session.news.dialogs if line not in notices]
     downloads = session.downloads.done
     return Observation(

@@ -38,7 +38,7 @@ class Observed:
     `yaml_body` is cut to the viewport (or the whole page at scope "page"), `fulltree_body` is
     never cut and empty unless asked for. `scroll` has x, y, above, below, left, right and
     `viewport` width, height, in CSS pixels. `focused` is the line of the element with the focus,
-    without states.
+    without states. `incomplete`: elements that could not be read are missing.
     """
 
     yaml_body: str
@@ -50,6 +50,7 @@ class Observed:
     viewport: dict[str, int] = field(default_factory=dict)
     focused: str = ""
     elements: dict[str, Any] = field(default_factory=dict)
+    incomplete: bool = False
 
 
 class Observer:
@@ -148,6 +149,7 @@ class Observer:
             viewport=result["viewport"],
             focused=next((_brief(n) for n in self._last if "focused: true" in n.states), ""),
             elements={str(n.id): n.to_dict() for n in self._last} if elements else {},
+            incomplete=self._walker.incomplete,
         )
 
     async def _settle_navigation(self) -> None:

@@ -55,6 +55,8 @@ class Walker:
         self._places: dict[int, tuple[Realm, int]] = {}
         self._ahead: asyncio.Task[Any] | None = None
         self._ahead_full = False
+        self.incomplete = False
+        """Whether the last walk met elements that could not be read."""
 
     def place(self, element_id: int) -> tuple[Realm, int]:
         """Where an element is: the realm that knows it, and its id there."""
@@ -100,6 +102,7 @@ class Walker:
         main = self.main
         first = await self._found_ahead(full) if heard else None
         self.forget_ahead()
+        self.incomplete = False
         result = await self._walk_document(main, {**self._options(full), "every": every}, first)
         self._next_id = result["next"]
         nodes = render.parse_records(result["records"])
@@ -125,6 +128,7 @@ class Walker:
         """One walk; a second one when it met closed shadow roots that it did not know."""
         result: dict[str, Any] = first or await realm.call("observe", options)
         if result["faults"]:
+            self.incomplete = True
             log.warning("elements left out of the observation: %s", "; ".join(result["faults"]))
         if result["suspects"]:
             opened = [await realm.adopt_closed_root(number) for number in result["suspects"]]

@@ -37,6 +37,16 @@ def test_an_answer_without_a_page_is_told(client: Client) -> None:
     assert client.message.endswith("/nothing led to no page (HTTP status 204)")
 
 
+def test_what_cannot_be_read_is_told(client: Client) -> None:
+    PAGES["/deep"] = """<title>Deep</title><button>Top</button><script>
+        let inner = document.body;
+        for (let n = 0; n < 1500; n++) inner = inner.appendChild(document.createElement('div'));
+        inner.innerHTML = '<button>Bottom</button>'</script>"""
+    tree = client.open("/deep")
+    assert "alert 'a part of this page could not be read: it is missing here'" in tree
+    assert "button 'Top'" in tree and "could not be read" not in client.open("/two")
+
+
 def test_what_came_of_a_new_window_is_told(client: Client, tabs_client: Client) -> None:
     blocked = "https://10.0.0.1/ could not be opened: 10.0.0.1 is not a public address"
     for each in (client, tabs_client):
