@@ -16,7 +16,7 @@ from ck_pro.journal import Journal, read_events
 from ck_pro.model import Budget, Reply
 from ck_pro.results import ActionResult, AgentResult
 from ck_pro.resume import CutOff, Used, cut_off
-from ck_pro.run import EventSink, Run
+from ck_pro.run import EventSink, Run, check_given
 from ck_pro.session import AgentSession, Status, StopReason
 
 
@@ -65,12 +65,13 @@ class MultiStepAgent(ActingAgent):
         Raises:
             KeyboardInterrupt: Ctrl-C, after everything was released and recorded.
             JournalError: the journal cannot be written.
-            InputError: there is no task, or the session has been run.
+            InputError: there is no task, the session has been run, or an argument is no such thing.
         """
         if task is None:
             raise InputError("there is no task: give an instruction as text")
         task = str(task)
         self.check()
+        check_given(journal, budget)
         cut = parent.calls.adopt() if parent is not None and session is None else None
         session = cut.session if cut is not None else session or AgentSession(task)
         if cut is None:
@@ -120,6 +121,7 @@ class MultiStepAgent(ActingAgent):
             KeyboardInterrupt, JournalError: as `run`.
         """
         self.check()
+        check_given(journal, budget)
         cut, used = CutOff(session) if session is not None else None, Used()
         if found is not None:
             cut, used = found

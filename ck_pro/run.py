@@ -19,7 +19,7 @@ from ck_pro.cancel import Cancellation, Later
 from ck_pro.code_runner import CodeRunner
 from ck_pro.config import parts_of
 from ck_pro.environment import Environment
-from ck_pro.exceptions import Cancelled, LimitReached
+from ck_pro.exceptions import Cancelled, InputError, LimitReached
 from ck_pro.history import History
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
@@ -33,6 +33,16 @@ _log = logging.getLogger(__name__)
 EventSink = Callable[[dict[str, Any]], None]
 _CHILD_SECONDS = 30.0
 _GRACE_SECONDS = 5.0
+
+
+def check_given(journal: Any, budget: Any) -> None:
+    """Raise InputError where a run is given something else than a journal and a budget."""
+    if not isinstance(journal, Journal | None):
+        raise InputError(
+            f"journal: {journal!r} is none; open one: `with Journal(FOLDER) as journal`"
+        )
+    if not isinstance(budget, Budget | None):
+        raise InputError(f"budget: {budget!r} is none; give Budget(max_steps=..., max_money=...)")
 
 
 class Run:

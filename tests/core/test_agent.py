@@ -647,3 +647,11 @@ def test_files_are_told_by_name_and_a_large_tree_is_not_walked(tmp_path: Path) -
     for n in range(60):
         (tmp_path / "b" / f"n{n:03}").write_text("")
     assert files_in(tmp_path)[-1] == "(and 12 more)" and len(files_in(tmp_path)) == 51
+
+
+def test_a_folder_in_place_of_a_journal_is_told(tmp_path: Path) -> None:
+    for wrong in ({"journal": str(tmp_path)}, {"journal": tmp_path}, {"budget": 5}):
+        with pytest.raises(InputError, match="is none"):
+            agent().run("t", **wrong)
+        with pytest.raises(InputError, match="is none"):
+            agent().resume(**wrong)
