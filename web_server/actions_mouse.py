@@ -116,7 +116,7 @@ async def _drag(doing: Doing, points: list[Place]) -> None:
     await doing.surface.move_mouse(*points[0])
     await mouse.down(button=button)
     try:
-        for x, y in points[1:]:
+        for x, y in [*points[1:-1], _just_before(points[-2], points[-1])]:
             # Drag libraries want to see movement before they believe in a drag.
             await doing.surface.move_mouse(x, y, 6 if len(points) == 2 else 2)
         await _come_to_rest(doing, points[-1])
@@ -124,8 +124,15 @@ async def _drag(doing: Doing, points: list[Place]) -> None:
         await mouse.up(button=button)
 
 
+def _just_before(start: Place, end: Place) -> Place:
+    """A pixel before the end of a way: so there is a last, slow movement."""
+    length = math.dist(start, end)
+    share = 1 - 1 / length if length > 2 else 1
+    return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
+
+
 async def _come_to_rest(doing: Doing, place: Place) -> None:
-    """Hold still like a hand before it lets go, and have what moved out of the way see the mouse.
+    """Hold still like a hand before it arrives, and have what moved out of the way see the mouse.
 
     Without it maps and boxes fly on after the drag, and lists that are sorted by dragging miss
     the place, as they are deaf while they make room for what is dragged.

@@ -12,7 +12,9 @@ from web_server.session import Session
 from web_server.surface import Surface
 from web_server.view import shortened
 
-_MEANT_TO_CHANGE = frozenset({"click", "click_at", "double_click_at", "press", "drag", "drag_path"})
+_MEANT_TO_CHANGE = frozenset(
+    {"click", "click_at", "double_click_at", "press", "drag", "drag_path", "type_text"}
+)
 """Actions that tell when nothing came of them."""
 
 

@@ -136,10 +136,9 @@ PAGES["/throw"] = """<title>Throw</title><div id="d" style="position:absolute;le
     d.onmousedown = (e) => { held = true; e.preventDefault() };
     onmousemove = (e) => { if (!held) return; moves.push([e.clientX, performance.now()]);
       d.style.left = e.clientX - 30 + 'px' };
-    onmouseup = () => { held = false; const now = performance.now();
-      const late = moves.filter(([, at]) => now - at < 50);
-      const flung = late.length > 1 && late[0][0] !== late.at(-1)[0];
-      document.title = (flung ? 'flung from ' : 'laid at ') + moves.at(-1)[0] };</script>"""
+    onmouseup = () => { held = false; const [[from, then], [to, now]] = moves.slice(-2);
+      const flung = Math.abs(to - from) / (now - then) > 0.1;
+      document.title = (flung ? 'flung from ' : 'laid at ') + to };</script>"""
 PAGES["/deaf-sort"] = """<title>Deaf</title><style>li{height:30px;background:#ddd;
     transition:transform .2s}</style><ul id="list"><li draggable="true">one<li draggable="true">two
     <li draggable="true">three</ul><script>let held = null, deafUntil = 0;
@@ -165,6 +164,8 @@ def test_a_selection_is_a_change(client: Client) -> None:
     assert client.message == "pressed Control+a; the page changed"
     client.act("click", "button 'B'")
     assert client.message.endswith("nothing changed")
+    client.act("type_text", text="lost")
+    assert client.message == "typed 'lost'; nothing changed"
 
 
 def test_a_drag_ends_at_rest(client: Client) -> None:
