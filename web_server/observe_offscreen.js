@@ -48,9 +48,10 @@ function ancestorsOfEscapes(doc) {
 function visitOffScreen(element, tag, c) {
   if (PIECES.has(tag) && !c.frame.escaping.has(element)) return;
   const shadow = shadowOf(element);
-  for (let e = (shadow || element).firstElementChild; e; e = nextElementOf(e)) visit(e, c);
+  const inner = c.on || c.phrase ? { ...c, on: false, phrase: false } : c;
+  for (let e = (shadow || element).firstElementChild; e; e = nextElementOf(e)) visit(e, inner);
   if (element.localName === 'slot') {
-    for (const e of element.assignedNodes()) if (e.nodeType === 1) visit(e, c);
+    for (const e of element.assignedNodes()) if (e.nodeType === 1) visit(e, inner);
   }
 }
 

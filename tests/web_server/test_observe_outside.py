@@ -130,6 +130,17 @@ def test_a_text_that_begins_in_view_is_told_with_all_its_parts(lab: Lab) -> None
     assert lab.look(fulltree=True).yaml_body == cut.yaml_body
 
 
+def test_what_has_no_size_is_where_its_parent_is(lab: Lab) -> None:
+    html = """<div style="height: 900px"></div><div style="height: 20px"><div
+        style="display: contents"><b
+        style="display: contents"><a href="#" style="display: inline-block; width: 0; height: 0">
+        Below</a></b></div><div style="height: 0"><button>Under it</button></div></div>"""
+    lab.show(html)
+    alone = lab.look().yaml_body
+    assert bare(alone) == []
+    assert lab.look(fulltree=True).yaml_body == alone
+
+
 def test_icons_tell_nameless_buttons_apart(lab: Lab) -> None:
     html = """<button class=tool><svg class=icon width=9 height=9><use href="/s.svg#trash"></use>
         </svg></button><button class=tool><i class="fa fa-bars"></i></button><button class=tool>
