@@ -93,6 +93,8 @@ class ComputerEnv(WebEnv):
             image = self._see(_SCREEN)
             self._taken = (time.monotonic(), image)
             if text and self._screen != before:  # what is drawn is not in the page's text
+                if self._unchanged and not text.endswith(" changed"):
+                    text += NOTHING_CHANGED  # the server does not say it where it cannot know
                 self._unchanged = 0
                 text = self._done[-1] = text.replace(NOTHING_CHANGED, "; the picture changed")
             if action.target:

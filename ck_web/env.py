@@ -41,6 +41,8 @@ _MESSAGE_LENGTH = 300
 _UNCHANGED = 3  # so many actions in a row without effect are worth a notice
 NOTHING_CHANGED = "; nothing changed"
 """How the server ends what it says of an action without effect."""
+_DOCUMENT_STAYED = "; the page changed"
+"""How it ends what it says of one that changed the document and led to no other."""
 _NOT_DONE = frozenset({400, 403, 404, 409, 423})
 
 
@@ -250,10 +252,12 @@ class WebEnv(Environment):
         before, heard = self._state, len(self._browser.news)
         message = self._browser.send(action)
         asked = action.value if action.name in ("goto", "new_tab") else ""
-        changed = what_changed(before, self._state, asked or "")
+        stayed = message.endswith(_DOCUMENT_STAYED)
+        changed = what_changed(before, self._state, asked or "", stayed)
         if action.name not in RESTING:
             self._unchanged = 0 if changed else self._unchanged + 1
-        if is_other_page(before, self._state):  # what opens later the model may have asked for
+        if is_other_page(before, self._state, stayed):
+            # what opens later the model may have asked for
             self._consent.answer()
         # what is told here need not be told again by the next look
         told = self._browser.news

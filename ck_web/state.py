@@ -109,14 +109,15 @@ def _element(state: WebState, target: str) -> str:
     return f"[{target}] {role} {one_line(name)!r}" if role else f"[{target}]"
 
 
-def what_changed(before: WebState, after: WebState, asked: str = "") -> str:
+def what_changed(before: WebState, after: WebState, asked: str = "", stayed: bool = False) -> str:
     """What an action changed, in a few words; empty when nothing did.
 
     Args:
         before, after: the browser as it was and is.
         asked: the address that the action named, which need not be repeated.
+        stayed: whether the document is known to be the same.
     """
-    if is_other_page(before, after):
+    if is_other_page(before, after, stayed):
         there = asked and after.step_url.rstrip("/") == full_address(asked).rstrip("/")
         where = "there" if there else f"at {after.step_url}"
         return f"now {where} ({one_line(after.title)!r}), whose elements you see next"
@@ -124,10 +125,17 @@ def what_changed(before: WebState, after: WebState, asked: str = "") -> str:
     return changes_text(changes(old, new))
 
 
-def is_other_page(before: WebState, after: WebState) -> bool:
-    """Whether an action led to another page or tab, or to the same page loaded anew."""
-    moved = _page(before.step_url) != _page(after.step_url) or before.page_id != after.page_id
-    return moved or all_new(before.current_accessibility_tree, after.current_accessibility_tree)
+def is_other_page(before: WebState, after: WebState, stayed: bool = False) -> bool:
+    """Whether an action led to another page or tab, or to the same page loaded anew.
+
+    Args:
+        before, after: the browser as it was and is.
+        stayed: whether the document is known to be the same, though all of it may be drawn anew.
+    """
+    if _page(before.step_url) != _page(after.step_url) or before.page_id != after.page_id:
+        return True
+    old, new = before.current_accessibility_tree, after.current_accessibility_tree
+    return not stayed and all_new(old, new)
 
 
 def _page(url: str) -> str:

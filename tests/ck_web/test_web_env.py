@@ -71,6 +71,20 @@ def test_what_happened_is_told_once(wire: FakeWire, tmp_path: Path) -> None:
     env.close()
 
 
+def test_a_document_that_is_drawn_anew_is_no_other_page(wire: FakeWire, tmp_path: Path) -> None:
+    drawn = ("Shop", [*wire.pages[SHOP][1][:2], "\t[44] button 'Anew'"])
+    for words, said in (
+        ("pressed; the page changed", "new on the page: [44] button 'Anew'"),
+        (f"pressed; the page is now {SHOP}", f"now at {SHOP} ('Shop')"),
+    ):
+        env = web_env(wire, tmp_path)
+        old, wire.replies["press"] = wire.pages[SHOP], deque([words])
+        wire.pages[SHOP] = drawn
+        assert said in env.step_state("press Enter")
+        wire.pages[SHOP] = old
+        env.close()
+
+
 def test_an_older_server_that_does_not_observe_with_the_action(
     wire: FakeWire, tmp_path: Path
 ) -> None:
