@@ -3,7 +3,7 @@
 # make unit     the unit tests: no browser, worker process or HTTP; in a few seconds
 # make setup    .venv with the package in it; PYTHON=python3.12 chooses the Python
 # make lint     ruff and mypy
-VENV := .venv
+VENV ?= .venv
 PY := $(VENV)/bin/python
 SOURCES := pyproject.toml setup.py scripts/setup.sh
 EXTRAS := all
@@ -20,6 +20,14 @@ help:
 
 setup: $(VENV)/.stamp-run
 	@echo "setup: $(VENV) is ready"
+
+# a Python that is named is used, whatever the environment was made with before
+ifneq ($(PYTHON),)
+ifneq ($(shell $(PYTHON) -V 2>&1),$(shell $(PY) -V 2>&1))
+$(VENV)/.stamp-run $(VENV)/.stamp-test: FORCE
+endif
+endif
+FORCE:
 
 $(VENV)/.stamp-run: $(SOURCES)
 	@sh scripts/setup.sh $(EXTRAS)

@@ -52,8 +52,8 @@ has_pip() { [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/d
 
 make_venv() {
     say "making $venv with $("$python" --version 2>&1) ($python)"
-    "$python" -m venv "$venv" >/dev/null 2>&1 && has_pip && return
-    "$python" -m virtualenv "$venv" >/dev/null 2>&1 && has_pip && return
+    "$python" -m venv --clear "$venv" >/dev/null 2>&1 && has_pip && return
+    "$python" -m virtualenv --clear "$venv" >/dev/null 2>&1 && has_pip && return
     if command -v uv >/dev/null 2>&1; then
         uv venv --clear --seed --python "$python" "$venv" >/dev/null 2>&1 && has_pip && return
     fi
@@ -66,7 +66,12 @@ make_venv() {
     fail "$python can make no virtual environment: install the package python3-venv, or virtualenv"
 }
 
-if has_pip && new_enough "$venv/bin/python"; then
+# Whether the environment is of the Python that was asked for, if one was.
+as_asked() {
+    [ -z "${PYTHON:-}" ] || [ "$("$PYTHON" -V 2>&1)" = "$("$venv/bin/python" -V 2>&1)" ]
+}
+
+if has_pip && new_enough "$venv/bin/python" && as_asked; then
     say "using $venv as it is ($("$venv/bin/python" --version 2>&1))"
 else
     python=$(find_python)

@@ -32,6 +32,7 @@ Write the reply, in as many lines as it takes. A line by itself does this:
   /help   this text
 //send is the text "/send". {{button 'Search'}} becomes the id of that element of the page.
 """
+_NOTHING = "Nothing to send yet."
 _TERMINAL = threading.Lock()
 _DATA_SHOWN = 60  # characters of an image's data URL that are shown
 
@@ -98,7 +99,7 @@ class _Talk:
             if not text.strip():
                 if ended:
                     raise ManualAbort("manual: the input ended before a reply was given")
-                self.say("Nothing to send yet.")
+                self.say(_NOTHING)
                 continue
             try:
                 return fill_reply(text, messages, self.request.context)
@@ -150,12 +151,28 @@ class _Talk:
             del lines[: len(page)]
             self.say("\n".join(page))
             if lines:
-                told = f"-- {len(lines)} more lines: Enter for the next page, q to write --"
+                told = f"-- {len(lines)} more lines: Enter for the next page, q to write, /help --"
                 self.output.write(told)
                 self.output.flush()
                 answer = self.read_line()
-                if answer is None or answer.strip().lower().startswith("q"):
+                if answer is None or not self.turns_page(answer):
                     return
+
+    def turns_page(self, answer: str) -> bool:
+        """Do what was typed at the end of a page; whether the next one is wanted."""
+        typed = answer.strip().lower()
+        if typed == "/help":
+            self.say(HELP)
+        if typed in ("", "/help"):
+            return True
+        if typed in _COMMANDS:
+            _COMMANDS[typed](self)
+        elif typed == "/send":
+            self.say(_NOTHING)
+        elif typed not in ("q", "quit"):  # somebody began to write
+            self.lines.append(answer)
+            self.say("Taken as the first line of the reply; /undo takes it back.")
+        return False
 
     def edit(self) -> None:
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")

@@ -17,27 +17,23 @@ can be shown.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import hashlib
 import json
-import os
-import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import ContentFiltered, ReplayError
-from ck_pro.model.backend import Backend, ChatRequest, FilteredReply
-from ck_pro.model.elements import message_text, template_reply
+from ck_pro.model.backend import ChatRequest, FilteredReply
+from ck_pro.model.elements import message_text
 from ck_pro.model.normalise import normalise, normalise_task
-from ck_pro.model.reasoning import split_reasoning
-from ck_pro.model.types import CallContext, Message, RawReply, Usage
+from ck_pro.model.types import CallContext, Message, Usage
 
 Key = tuple[str, str, int, str, str]
 """Agent path, phase, step, normalised task, hash of the messages (tools' calls only)."""
-_KEY_FIELDS = ("agent", "phase", "step", "task", "messages")
+KEY_FIELDS = ("agent", "phase", "step", "task", "messages")
+"""What a line calls the parts of its key."""
 _DIFF_LINES = 6
 
 
@@ -97,10 +93,9 @@ class Recording:
         if "reply" not in row:
             self.texts[str(row["instructions"])] = str(row["text"])
             return
-        agent, phase, step, task, digest = (row.get(f, "") for f in _KEY_FIELDS)
         if not isinstance(row["reply"], str):
             raise TypeError("'reply' is not a text")
-        self.replies[(str(agent), str(phase), int(step), str(task), str(digest))] = row
+        self.replies[key_of(row)] = row
 
     def find(self, request: ChatRequest) -> dict[str, Any]:
         """The recorded line for a request.
@@ -131,12 +126,19 @@ class Recording:
             digest = row.get("instructions", "")
             if digest in self.texts and digest not in said:
                 said.add(digest)
-                out.append(_line({"instructions": digest, "text": self.texts[digest]}))
-            out.append(_line(row))
+                out.append(line_of({"instructions": digest, "text": self.texts[digest]}))
+            out.append(line_of(row))
         return out
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def key_of(row: Mapping[str, Any]) -> Key:
+    """What the line of a reply is found by."""
+    agent, phase, step, task, digest = (row.get(f, "") for f in KEY_FIELDS)
+    return str(agent), str(phase), int(step), str(task), str(digest)
+
+
+def line_of(row: Mapping[str, Any]) -> str:
+    """A line of the file, with its end."""
     text = json.dumps(row, ensure_ascii=False) + "\n"
     try:
         text.encode("utf-8")
@@ -180,58 +182,6 @@ def _closeness(known: Key, wanted: Key) -> tuple[bool, float, bool, int]:
     return known[0] == wanted[0], likeness, known[1] == wanted[1], -abs(known[2] - wanted[2])
 
 
-class RecordBackend(Backend):
-    """Answers with another target, and writes its replies down.
-
-    Args:
-        path: the recording; made when missing, added to when there.
-        inner: what really answers.
-    """
-
-    def __init__(self, path: str | Path, inner: Backend):
-        self.path = Path(path).expanduser()
-        self.inner = inner
-        self.free, self.remote = inner.free, inner.remote
-
-    def describe(self) -> str:
-        return f"recording {self.path} from: {self.inner.describe()}"
-
-    def model_name(self, params: Mapping[str, Any]) -> str:
-        return self.inner.model_name(params)
-
-    def check(self) -> None:
-        self.inner.check()
-        folder = self.path.parent
-        target = self.path if self.path.exists() else folder
-        if not folder.is_dir() or not os.access(target, os.W_OK):
-            raise ReplayError(f"record: cannot write {self.path}: no such folder, or not allowed")
-
-    def complete(self, request: ChatRequest) -> RawReply:
-        try:
-            reply = self.inner.complete(request)
-        except ContentFiltered as e:
-            self._keep(request, {"reply": "", **filtered_row(e)})
-            raise
-        text, inline = split_reasoning(reply.text)
-        reasoning = "\n".join(r for r in (reply.reasoning, inline) if r)
-
-        def template(text: str) -> str:
-            return template_reply(text, request.messages, request.context)
-
-        self._keep(request, {"reply": template(text), **_optional(reply, reasoning, template)})
-        return reply
-
-    def _keep(self, request: ChatRequest, said: Mapping[str, Any]) -> None:
-        context = request.context
-        instructions = normalise(context.instructions, context.workdir)
-        key = reply_key(request.messages, context)
-        row: dict[str, Any] = dict(zip(_KEY_FIELDS, key, strict=True))
-        if not row["messages"]:
-            del row["messages"]
-        row.update(instructions=digest_of(instructions), **said)
-        _save(self.path, {"instructions": digest_of(instructions), "text": instructions}, row)
-
-
 _FILTERED = {"ContentFiltered": ContentFiltered, "FilteredReply": FilteredReply}
 
 
@@ -258,18 +208,6 @@ def raise_filtered(row: Mapping[str, Any]) -> None:
     raise ContentFiltered(text)
 
 
-def _optional(reply: RawReply, reasoning: str, template: Callable[[str], str]) -> dict[str, Any]:
-    """What a line holds beside the reply's text, where there is any."""
-    values = {
-        "reasoning": reasoning,
-        "tool_calls": each_text(reply.tool_calls, template),
-        "items": each_text(reply.items, template),
-        "finish_reason": "" if reply.finish_reason == "stop" else reply.finish_reason,
-        "usage": reply.usage.to_dict() if reply.usage is not None else None,
-    }
-    return {k: v for k, v in values.items() if v}
-
-
 def each_text(value: Any, change: Callable[[str], str]) -> Any:
     """JSON data with every text in it changed."""
     if isinstance(value, str):
@@ -279,38 +217,3 @@ def each_text(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list):
         return [each_text(v, change) for v in value]
     return value
-
-
-_WRITING = threading.Lock()
-
-
-def _save(path: Path, text: dict[str, Any], row: dict[str, Any]) -> None:
-    """Add a reply to a recording, in the place of an older one with its key.
-
-    Raises:
-        ReplayError: the file cannot be read or written.
-    """
-    path = path.resolve()  # through a link, into the file itself
-    with _WRITING:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            recording = Recording.load(path) if path.exists() else Recording(path)
-            recording.add(text)
-            recording.add(row)
-            _replace(path, "".join(recording.lines()))
-        except OSError as e:
-            raise ReplayError(f"record: cannot write {path}: {e.strerror}") from None
-
-
-def _replace(path: Path, content: str) -> None:
-    """Write a file whole, or leave the old one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as f:
-            f.write(content)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise

@@ -100,7 +100,7 @@ def open_target(
 
         path, check = split_replay(rest)
         return ReplayBackend(path, check=check)
-    from ck_pro.model.recording import RecordBackend
+    from ck_pro.model.record import RecordBackend
 
     path, _, inner = rest.partition(":")
     return RecordBackend(path, open_target(inner, api_key_env=api_key_env, headers=headers))

@@ -23,7 +23,7 @@ from ck_pro.language import (
     text_of,
 )
 from ck_pro.model import LLM, Reply
-from ck_pro.model.recording import RecordBackend
+from ck_pro.model.record import RecordBackend
 from ck_pro.model.responses import tool_calls_of
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.testing import FakeEnvironment, ScriptedLLM

@@ -88,12 +88,30 @@ def test_pages_on_a_terminal(monkeypatch):
     assert "31 more lines" in out.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("typed", "reply", "shown"),
+    [
+        ("/help\nq\nyes\n/send\n", "yes", "/undo   take"),
+        ("/raw\nq\nyes\n/send\n", "yes", '"role": "user"'),
+        ("At once\nmore\n/send\n", "At once\nmore", "Taken as the first line"),
+        ("/send\nyes\n/send\n", "yes", "Nothing to send yet"),
+    ],
+)
+def test_what_is_typed_at_the_end_of_a_page(monkeypatch, typed, reply, shown):
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((80, 7)))
+    prompt = [{"role": "user", "content": "line\n" * 40}]
+    llm, out = person(typed, tty=True)
+    assert str(llm(prompt)) == reply and shown in out.getvalue()
+    with pytest.raises(ManualAbort):
+        person("/abort\n", tty=True)[0](prompt)
+
+
 def test_long_lines_fill_a_page_too(monkeypatch):
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((10, 8)))
     text = "\n".join(["x" * 35, "界" * 6, "short", "y" * 200, "end"])
     stdin, out = Terminal("\n\n\nreply\n/send\n"), io.StringIO()
     assert str(LLM(backend=ManualBackend(stdin, out))(text)) == "reply"
-    pages = out.getvalue().split("for the next page, q to write --")
+    pages = out.getvalue().split("for the next page, q to write, /help --")
     shown = ["x" * 35, "界" * 6 + "\nshort", "y" * 200, "end"]
     assert all(text in page for text, page in zip(shown, pages, strict=True))
 

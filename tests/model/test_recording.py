@@ -13,7 +13,7 @@ from ck_pro.exceptions import ContentFiltered, ModelRefused, ReplayError
 from ck_pro.model import LLM, Budget, CallContext
 from ck_pro.model.elements import fill_reply, observed_elements, template_reply
 from ck_pro.model.normalise import normalise, normalise_task
-from ck_pro.model.recording import RecordBackend
+from ck_pro.model.record import RecordBackend
 from ck_pro.testing import (
     CONTEXT_HEADERS,
     FakeChatServer,
@@ -240,6 +240,24 @@ def test_recording_again_replaces(tmp_path):
     assert str(LLM(call_target=f"replay:{path}")(prompt(page()), context=context())) == "second"
     assert len(path.read_text().splitlines()) == 3
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_replies_are_added_to_the_end_of_what_is_there(tmp_path):
+    path = tmp_path / "r.jsonl"
+    record(path, ["first"])(prompt(page()), context=context())
+    file = path.stat().st_ino
+    path.write_text(path.read_text().rstrip("\n"))  # an editor's doing
+    first = path.read_text()
+    record(path, ["second"])(prompt(page()), context=context(step=1))
+    other = tmp_path / "other.jsonl"  # as another process would write it
+    record(other, ["third"])(prompt(page()), context=context(step=2))
+    path.write_text(path.read_text() + other.read_text().splitlines()[1] + "\n")
+    record(path, ["fourth"])(prompt(page()), context=context(step=3))
+    assert path.read_text().startswith(first) and path.stat().st_ino == file
+    replies = LLM(call_target=f"replay:{path}")
+    said = [str(replies(prompt(page()), context=context(step=n))) for n in range(4)]
+    assert said == ["first", "second", "third", "fourth"]
+    assert len(path.read_text().splitlines()) == 5
 
 
 def test_a_changed_prompt_fails_with_the_difference(tmp_path):

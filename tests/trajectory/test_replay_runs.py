@@ -17,7 +17,7 @@ from ck_pro.journal import EVENTS_FILE, Journal, compress_journal, journal_folde
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import LLM, CallContext, Usage
 from ck_pro.model.backend import FilteredReply
-from ck_pro.model.recording import RecordBackend
+from ck_pro.model.record import RecordBackend
 from ck_pro.testing import ScriptedLLM
 
 

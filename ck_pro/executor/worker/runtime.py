@@ -158,7 +158,7 @@ class Worker:
         return _shorten(value, self._config["value_limit"]), None
 
     def _explained(self, raised: BaseException, described: list[Any]) -> list[Any]:
-        """The error; with why, if the code's own variables hide functions that it may have meant."""
+        """The error; and why, if variables of the code hide functions that it may have meant."""
         names = self._module.__dict__
         hidden = [n for n, stub in self._stubs.items() if not callable(names.get(n, stub))]
         if isinstance(raised, TypeError) and hidden:
