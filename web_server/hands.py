@@ -16,8 +16,9 @@ _COVER_MS = 300
 
 _MET_INSTEAD = """(element) => {
   const box = element.getBoundingClientRect();
-  const hit = element.getRootNode().elementFromPoint(
-    box.left + box.width / 2, box.top + box.height / 2);
+  const root = element.getRootNode();
+  if (!root.elementFromPoint) return '';
+  const hit = root.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
   const around = (node) => node.assignedSlot || node.parentNode || node.host;
   const lineage = [];
   for (let node = element; node; node = around(node)) lineage.push(node);
