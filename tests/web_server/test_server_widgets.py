@@ -206,3 +206,16 @@ def test_the_ripple_of_a_button_is_not_waited_for(client: Client) -> None:
     client.open("/ripple")
     client.act("click", "button 'Splash'")
     assert not client.view["events"]
+
+
+PAGES["/carried"] = """<title>Carried</title><button>Card</button><script>
+    const card = document.querySelector('button'); card.onkeydown = (e) => {
+      if (e.key !== ' ') return; card.onkeydown = null;
+      setTimeout(() => { onkeydown = (e) => { document.title += ' ' + e.key } }) };</script>"""
+
+
+def test_keys_follow_one_another_as_the_page_takes_them(client: Client) -> None:
+    client.open("/carried")
+    client.act("click", "button 'Card'")
+    tree = client.act("press", keys=["Space", "ArrowUp", "ArrowDown"])
+    assert "Tab 0 (current): Carried ArrowUp ArrowDown" in tree
