@@ -17,7 +17,8 @@ function hintsOf(element, role, inner, c, attributes) {
       hints = hints || [];
       if (role !== 'textbox') hints.push('editable: true');
     }
-    if (!hints && element.hasAttribute('tabindex') && element.tabIndex >= 0
+    // of the cells of a grid all take the focus, and one of them is next
+    if (!hints && element.hasAttribute('tabindex') && (element.tabIndex >= 0 || role === 'gridcell')
         && (role === 'generic' || role === 'gridcell') && !scrollPairs(element, inner.style).length) hints = ['focusable: true'];
   }
   if (!hints && !known && noted.hover.has(element) && !c.interactive && !holdsThePage(element)) {

@@ -22,6 +22,8 @@ function visitInteractive(element, role, rect, inner, c, hints) {
     if (value && value.length <= LONG_VALUE) pairs.push('value: ' + plain(value));
     mute = mute || value.length <= LONG_VALUE;
   }
+  const toggle = !name && role === 'generic' ? unseenToggle(element) : null;
+  if (toggle) pairs.push(`checked: ${toggle.checked}`);
   pairs.push(...hints, ...scrollPairs(element, inner.style));
   if (role === 'link' && !name) pairs.push('url: ' + plain(element.getAttribute('href') || '', 60));
   const cover = inner.on && !(inner.faded && fromContent) ? coveredBy(element, inner) : '';
@@ -32,7 +34,7 @@ function visitInteractive(element, role, rect, inner, c, hints) {
     mute = false;
   }
   if (c.row) c.row.stub(name);
-  if (inner.on || walk.full) put(c, element, shownRole(element, role), flagsFor(inner, true), rect, name, pairs);
+  if (inner.on || walk.full) put(c, element, toggle ? roleOf(toggle) : shownRole(element, role), flagsFor(inner, true), rect, name, pairs);
   if (element.localName === 'textarea' || mute && !element.firstElementChild && !shadowOf(element)) {
     return name;
   }
@@ -51,6 +53,14 @@ function loosen(index, c) {
   walk.out[index] = record(c.depth, id, 'group', 0, '', '', []);
 }
 
+// The one switch or box in an element that is drawn by others and has no size itself.
+function unseenToggle(element) {
+  const found = element.querySelectorAll('input[type=checkbox],input[type=radio]');
+  if (found.length !== 1 || found[0].disabled) return null;
+  const rect = found[0].getBoundingClientRect();
+  return rect.width * rect.height === 0 && found[0].checkVisibility() ? found[0] : null;
+}
+
 // Roles that take no name from their content get it from there when one can act on the element.
 function takesText(element, role) {
   return role === 'image' ? 'ownerSVGElement' in element : !INTERACTIVE_ROLES.has(role);
@@ -60,12 +70,28 @@ function takesText(element, role) {
 function phraseName(element, role) {
   if (CONTAINERS.has(role) && role !== 'group' && role !== 'listitem' || shadowOf(element)) return '';
   let budget = 40;
+  if (holdsItems(element)) return '';
   for (const child of element.querySelectorAll('*')) {
-    if (--budget < 0) return '';
+    if (--budget < 0 || child.firstElementChild && holdsItems(child)) return '';
     if ((INTERACTIVE_ROLES.has(roleOf(child)) || noted.click.has(child)
         || /^(ul|ol|table|h[1-6]|iframe|form|canvas)$/.test(child.localName))
         && child.checkVisibility()) return '';
   }
   const name = textOf(element, role);
   return name.length <= LONG_NAME ? name : '';
+}
+
+// Does an element hold items that are alike, one below or beside the other? What listens for all of
+// them does so for each: they are to be told apart. Parts of one thing are each of another class.
+function holdsItems(element) {
+  const counts = new Map();
+  for (const child of element.children) {
+    const kind = child.localName + ' ' + attribute(child, 'class').split(/\s+/, 1)[0];
+    const count = (counts.get(kind) || 0) + 1;
+    counts.set(kind, count);
+    if (count < (kind.endsWith(' ') ? 3 : 2) || !/\S/.test(child.textContent)) continue;
+    const display = getComputedStyle(child).display;
+    if (display !== 'none' && !display.startsWith('inline') && display !== 'contents') return true;
+  }
+  return false;
 }

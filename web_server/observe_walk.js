@@ -198,7 +198,12 @@ function visitPlain(element, tag, rect, inner, c) {
   const role = attributes || anyUntold ? roleOf(element) : nativeRole(element);
   const hints = hintsOf(element, role, inner, c, attributes);
   const cell = /^(cell|gridcell|columnheader|rowheader|LayoutTableCell)$/.test(role);
-  if (c.row && cell) c.row.cell();
+  if (c.row && cell) {
+    c.row.cell();
+    if (attributes && !hints && !inner.ariaHidden && hasAuthorName(element) && !textOf(element, role)) {
+      c.row.text(nameOf(element, role)); // all that it shows is hidden from those who read
+    }
+  }
   if (role === 'row' || role === 'LayoutTableRow') {
     visitRow(element, role, rect, inner, c, hints);
   } else if ((INTERACTIVE_ROLES.has(role) || hints) && !inner.invisible && !inner.inert

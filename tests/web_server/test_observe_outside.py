@@ -192,3 +192,37 @@ def test_what_custom_elements_tell_the_browser_alone_is_seen(lab: Lab) -> None:
     assert bare(lab.look().yaml_body)[0] == "checkbox 'Agree' checked: true"
     told = lab.run(lab.page.evaluate("HTMLElement.prototype.attachInternals.toString()"))
     assert told == "function attachInternals() { [native code] }"
+
+
+def test_items_of_what_listens_for_all_of_them_are_told_apart(lab: Lab) -> None:
+    html = """<div onclick="1"><div class="item on">Oak</div><div class=item>Elm</div></div>
+        <div onclick="1"><p>One</p><p>Two</p><p>Three</p></div>
+        <div onclick="1"><div class=title>Card</div><div class=text>Words</div></div>"""
+    assert lab.lines(html) == [
+        "generic '' clickable: true",
+        "StaticText 'Oak'",
+        "StaticText 'Elm'",
+        "generic '' clickable: true",
+        "StaticText 'One'",
+        "StaticText 'Two'",
+        "StaticText 'Three'",
+        "generic 'Card Words' clickable: true",
+    ]
+
+
+def test_cells_that_take_the_focus_or_are_named_unseen(lab: Lab) -> None:
+    html = """<table role=grid><tr><td role=gridcell tabindex=-1>a1<td role=gridcell tabindex=-1>b1
+        </table><div role=grid><div role=row><div role=gridcell aria-label="March 1">
+        <span aria-hidden=true>1</span></div><div role=gridcell>2</div></div></div>"""
+    assert [line for line in lab.lines(html) if not line.startswith("grid ")] == [
+        "row ''",
+        "gridcell 'a1' focusable: true",
+        "gridcell 'b1' focusable: true",
+        "row 'March 1 | 2'",
+    ]
+
+
+def test_a_switch_without_a_size_is_told_by_what_is_drawn_in_its_place(lab: Lab) -> None:
+    html = """<div style="width: 40px; height: 20px; background: grey" onclick="1">
+        <input type=checkbox role=switch checked style="width: 0; height: 0; margin: 0"></div>"""
+    assert lab.lines(html) == ["switch '' checked: true clickable: true"]
