@@ -129,7 +129,7 @@ def phone_book(world: World) -> None:
         if screen.maybe(name, "heading"):
             label = ""
             for element in screen.elements:
-                if what in label.lower() and element.has("clickable"):
+                if what in label.lower() and (element.role == "link" or element.has("clickable")):
                     world.click(element)
                 label = element.name or label
         world.click(screen.named(">", "link"))
