@@ -20,7 +20,6 @@ named `model` or `copy`, and a partial dict would discard the defaults that the 
 
 from __future__ import annotations
 
-import copy
 import difflib
 import inspect
 import re
@@ -33,6 +32,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import ConfigDict, PydanticUserError, SecretStr, TypeAdapter, ValidationError
 
+from ck_pro.defaults import fresh
 from ck_pro.exceptions import ConfigError
 
 _T = TypeVar("_T", bound="KwargsInitializable")
@@ -251,7 +251,7 @@ def _class_defaults(cls: type) -> dict[str, Any]:
                 continue
             # by the type that holds at that base: a subclass may narrow it with its own default
             annotation = setting_types(base).get(name, types_[name])
-            value = _fresh(base.__dict__[name])
+            value = fresh(base.__dict__[name], KwargsInitializable)
             try:
                 out[name] = merge(annotation, out.get(name), value)
             except ConfigError as e:
@@ -261,23 +261,6 @@ def _class_defaults(cls: type) -> dict[str, Any]:
         if name not in out and nested is not None and annotation is nested:
             out[name] = nested()
     return out
-
-
-def _fresh(value: Any) -> Any:
-    """A copy of a default, down to what cannot be copied (it holds a lock, a connection): back
-    ends, approvers and the like, which are then shared."""
-    try:
-        return copy.deepcopy(value)
-    except (TypeError, copy.Error):
-        if isinstance(value, KwargsInitializable):
-            made = copy.copy(value)
-            vars(made).update({n: _fresh(v) for n, v in vars(value).items()})
-            return made
-        if type(value) is dict:
-            return {k: _fresh(v) for k, v in value.items()}
-        if type(value) in (list, tuple):
-            return type(value)(_fresh(v) for v in value)
-        return value
 
 
 def _nested_class(annotation: Any) -> type[KwargsInitializable] | None:

@@ -26,6 +26,7 @@ ENTRY_POINTS = {"ck_web/main.py": {"ck_main"}}
 ORDER = [
     "exceptions",
     "threads",
+    "defaults",
     "config",
     "settings",
     "template",
