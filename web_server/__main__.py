@@ -44,6 +44,13 @@ def _is_loopback(host: str) -> bool:
     help="How many sessions may be leased at once.",
 )
 @click.option(
+    "--chromiums",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="How many Chromiums share them; each costs memory, and disturbs fewer when it dies.",
+)
+@click.option(
     "--token",
     default="",
     envvar="CK_WEB_TOKEN",
@@ -100,6 +107,7 @@ def main(
     host: str,
     port: int,
     max_browsers: int,
+    chromiums: int,
     token: str,
     allow: tuple[str, ...],
     block: tuple[str, ...],
@@ -136,6 +144,7 @@ def main(
         chromium=executable,
         policy=policy,
         max_browsers=max_browsers,
+        chromiums=chromiums,
         max_waiting=4 * max_browsers,
         queue_seconds=queue_seconds,
         idle_seconds=idle_seconds,

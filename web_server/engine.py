@@ -1,4 +1,4 @@
-"""The one Chromium: started when it is needed, and anew when it or its helper process died."""
+"""A Chromium: started when it is needed, and anew when it or its helper process died."""
 
 from __future__ import annotations
 
@@ -26,18 +26,27 @@ class Engine:
         executable: path of Chromium.
         folder: where it keeps profiles and caches; removed by whoever made it.
         on_lost: called with a Chromium that is gone.
+        starting: held while the library's helper process is started, for which the environment of
+            this process is changed.
 
     Attributes:
         crashes: how often Chromium had to be started anew.
         clipboard: of the Chromium that runs now; None before the first one.
     """
 
-    def __init__(self, executable: str, folder: Path, on_lost: Callable[[Browser], None]) -> None:
+    def __init__(
+        self,
+        executable: str,
+        folder: Path,
+        on_lost: Callable[[Browser], None],
+        starting: asyncio.Lock,
+    ) -> None:
         self.crashes = 0
         self.clipboard: Clipboard | None = None
         self._executable = executable
         self._folder = folder
         self._on_lost = on_lost
+        self._starting = starting
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._probe: CDPSession | None = None
@@ -82,19 +91,8 @@ class Engine:
 
     async def _launch(self) -> Browser:
         if self._playwright is None:
-            # The library's helper makes profiles and caches in its temporary folder: ours, where
-            # a later start finds and removes what a kill left behind.
-            before = os.environ.get("TMPDIR")
-            os.environ["TMPDIR"] = str(self._folder)
-            try:
-                self._playwright = await async_playwright().start()
-            except Exception as error:  # noqa: BLE001 - so it tells that its helper process died
-                raise Error(one_line(str(error))) from None
-            finally:
-                if before is None:
-                    del os.environ["TMPDIR"]
-                else:
-                    os.environ["TMPDIR"] = before
+            async with self._starting:
+                self._playwright = await self._started()
         path = path_without_desktop(self._folder / "desktop")
         return await self._playwright.chromium.launch(
             executable_path=self._executable,
@@ -108,6 +106,21 @@ class Engine:
             downloads_path=self._folder / "unclaimed",
             timeout=60_000,
         )
+
+    async def _started(self) -> Playwright:
+        """The library's helper process, which makes profiles and caches in its temporary folder:
+        ours, where a later start finds and removes what a kill left behind."""
+        before = os.environ.get("TMPDIR")
+        os.environ["TMPDIR"] = str(self._folder)
+        try:
+            return await async_playwright().start()
+        except Exception as error:  # noqa: BLE001 - so it tells that its helper process died
+            raise Error(one_line(str(error))) from None
+        finally:
+            if before is None:
+                del os.environ["TMPDIR"]
+            else:
+                os.environ["TMPDIR"] = before
 
     async def alive(self, asked: Browser | None = None) -> bool:
         """Whether Chromium answers. If not, it is given up, and `browser` starts another.

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _PREFIX = "ck-web-server-"
-_LONGEST_BASE = 28
+_LONGEST_BASE = 25
 _LOCK = "lock"
 # What a killed server leaves to its janitor: a shell, being some hundred kilobytes. It waits until
 # the server's end of its standard input closes; a line that comes before says that all is done.

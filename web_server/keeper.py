@@ -107,11 +107,11 @@ class Keeper:
         for attempt in range(1, ATTEMPTS + 1):
             browser: Browser | None = None
             try:
-                browser = await self.pool.engine.browser()
+                browser = await session.engine.browser()
                 return await work(browser)
             except Error:
                 # Whether it has died shows only when it is asked; then there will be another.
-                await self.pool.engine.alive(browser)
+                await session.engine.alive(browser)
                 if session.closed or attempt == ATTEMPTS:
                     raise
         raise AssertionError("the last attempt returns or raises")
@@ -120,7 +120,7 @@ class Keeper:
         if await self._bring_over(session, browser):
             return
         if not tab.surfaces:
-            await self._find_alive(browser)
+            await self._find_alive(session, browser)
             raise NotFound(f"pageId: page {tab.id} was closed meanwhile")
         if tab.surface.lost:
             await session.revive(tab, "the page crashed")
@@ -133,7 +133,7 @@ class Keeper:
         """
         if session.browser is browser:
             if session.closed_tabs:
-                await self._find_alive(browser)
+                await self._find_alive(session, browser)
                 session.closed_tabs.take()  # pages closed, but not because Chromium died
             return False
         await session.rebuild(browser)
@@ -142,8 +142,8 @@ class Keeper:
             await self._settle_anew(session, tab)
         return True
 
-    async def _find_alive(self, browser: Browser) -> None:
-        if not await self.pool.engine.alive(browser):
+    async def _find_alive(self, session: Session, browser: Browser) -> None:
+        if not await session.engine.alive(browser):
             raise Error("Chromium died, and its pages closed")
 
     async def _settle_anew(self, session: Session, tab: Tab) -> None:

@@ -1,7 +1,7 @@
-"""The pool: one Chromium, leased out as sessions, with a fair queue in front.
+"""The pool: one Chromium or several, leased out as sessions, with a fair queue in front.
 
-All methods run on the event-loop thread. Chromium is started with the first lease, and anew when
-it dies; sessions move over to the new one at their next request.
+All methods run on the event-loop thread. A Chromium is started with its first lease, and anew
+when it dies; sessions move over to the new one at their next request.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from playwright.async_api import Browser, Error
 
 from web_server.contract import GetBrowser
 from web_server.engine import Engine
+from web_server.engines import Engines
 from web_server.errors import NotFound, Unavailable, stopping
 from web_server.folder import ServerFolder
 from web_server.policy import Policy
@@ -38,6 +39,7 @@ class PoolOptions:
         chromium: path of the executable.
         policy: what pages may reach.
         max_browsers: how many sessions may be leased at once.
+        chromiums: how many Chromiums share them.
         max_waiting: how many callers may queue for a free one.
         queue_seconds: how long a caller waits in the queue.
         idle_seconds: a lease ends when it is not used for so long.
@@ -48,6 +50,7 @@ class PoolOptions:
     chromium: str
     policy: Policy = field(default_factory=Policy)
     max_browsers: int = 16
+    chromiums: int = 1
     max_waiting: int = 64
     queue_seconds: float = QUEUE_SECONDS
     idle_seconds: float = 1800.0
@@ -82,7 +85,7 @@ class Pool:
         self.spare = Spare(self._make_spare, self._at_work)
         self._sweeper: asyncio.Task[None] | None = None
         self._folder: ServerFolder | None = None
-        self._engine: Engine | None = None
+        self._engines: Engines | None = None
 
     async def start(self) -> None:
         """Start Chromium and the watch over leases.
@@ -91,16 +94,21 @@ class Pool:
             Unavailable: Chromium does not start.
         """
         self._folder = await asyncio.to_thread(ServerFolder)
-        self._engine = Engine(self.options.chromium, self._folder.path, self._lose)
+        options = self.options
+        self._engines = Engines(options.chromiums, options.chromium, self._folder.path, self._lose)
         self._sweeper = asyncio.ensure_future(self._sweep())
-        await self._engine.browser()
+        await self._next_engine().browser()
         await self.spare.make()
 
     @property
-    def engine(self) -> Engine:
-        """The Chromium behind all sessions; only after `start`."""
-        assert self._engine is not None
-        return self._engine
+    def engines(self) -> Engines:
+        """The Chromiums behind the sessions; only after `start`."""
+        assert self._engines is not None
+        return self._engines
+
+    def _next_engine(self) -> Engine:
+        """Where the next session is made."""
+        return self.engines.least_used(lease.session.engine for lease in self.leases.values())
 
     def _lose(self, browser: Browser) -> None:
         """Tell the sessions that their Chromium is gone."""
@@ -124,10 +132,12 @@ class Pool:
         await self._slots.take(gone)
         self._being_leased += 1
         try:
-            browser = await self.engine.browser()
-            session = self.spare.take(request, browser)
+            ready = self.spare.session
+            session = None
+            if ready is not None:
+                session = self.spare.take(request, await ready.engine.browser())
             if session is None:
-                session = await self._make_session(request, browser)
+                session = await self._make_session(request)
             if gone():
                 # Nobody would ever give it back.
                 await session.close()
@@ -145,26 +155,25 @@ class Pool:
         log.info("leased %s", session.id[:8])
         return lease
 
-    async def _make_session(self, request: GetBrowser, browser: Browser) -> Session:
+    async def _make_session(self, request: GetBrowser) -> Session:
         assert self._folder is not None
-        options = self.options
-        session = Session(
-            request, options.policy, self._folder.path, options.max_download, self.engine
-        )
+        options, engine = self.options, self._next_engine()
+        browser = await engine.browser()
+        session = Session(request, options.policy, self._folder.path, options.max_download, engine)
         try:
             try:
                 await session.open(browser)
             except Error:
-                if await self.engine.alive(browser):
+                if await engine.alive(browser):
                     raise
-                await session.open(await self.engine.browser())
+                await session.open(await engine.browser())
         except BaseException:
             await session.close()
             raise
         return session
 
     async def _make_spare(self) -> Session:
-        return await self._make_session(GetBrowser(), await self.engine.browser())
+        return await self._make_session(GetBrowser())
 
     def _at_work(self) -> bool:
         """Whether a request is at work on a browser, or about to get one."""
@@ -276,7 +285,7 @@ class Pool:
             self._sweeper.cancel()
         await self.end_all()
         await self.spare.stop()
-        if self._engine is not None:
-            await self._engine.stop()
+        if self._engines is not None:
+            await self._engines.stop()
         if self._folder is not None:
             await asyncio.to_thread(self._folder.remove)

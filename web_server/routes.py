@@ -193,7 +193,7 @@ class Routes:
                 "callers_waiting": self._pool.waiting,
                 "leases_total": self._pool.started,
                 "leases_expired_total": self._pool.expired,
-                "chromium_crashes_total": self._pool.engine.crashes,
+                "chromium_crashes_total": self._pool.engines.crashes,
             }
 
         values = {

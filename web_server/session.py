@@ -52,6 +52,7 @@ class Session:
         engine: Engine,
     ) -> None:
         self.id = secrets.token_hex(16)
+        self.engine = engine
         self.follows_tabs = request.tabs
         self.lock = asyncio.Lock()
         self.tabs: dict[str, Tab] = {}

@@ -88,8 +88,12 @@ class Process:
 
     def chromium(self) -> int:
         """Id of Chromium's first process."""
+        return self.chromiums()[0]
+
+    def chromiums(self) -> list[int]:
+        """Ids of the first processes of all Chromiums."""
         found = self.processes("--remote-debugging-pipe")
-        return next(pid for pid in found if "--type=" not in _command(pid))
+        return [pid for pid in found if "--type=" not in _command(pid)]
 
     def end(self, number: int) -> int:
         """Send a signal, wait for the end of all; the exit code."""

@@ -67,6 +67,25 @@ def test_all_tabs_are_restored(process: Process, server_site: Site, part: str) -
             assert client.tree()["title"] == title
 
 
+def test_sessions_share_several_chromiums(server_site: Site) -> None:
+    with Process("--chromiums", "2", site=server_site) as several:
+        assert len(several.chromiums()) == 1  # the other one starts when it is needed
+        with (
+            Client(several.url, server_site.url) as first,
+            Client(several.url, server_site.url) as second,
+        ):
+            for client in (first, second):
+                client.open("/storage")
+                client.tree()
+            running = several.chromiums()
+            assert len(running) == 2
+            os.kill(running[0], signal.SIGKILL)
+            trees = [client.act("wait", timeout=50) for client in (first, second)]
+            assert ["restored" in tree for tree in trees].count(True) <= 1
+            assert all("button 'Save'" in tree for tree in trees)
+        assert several.end(signal.SIGTERM) == 0
+
+
 def test_a_page_that_crashes_whenever_it_is_opened_is_left(
     process: Process, server_site: Site
 ) -> None:
