@@ -29,6 +29,8 @@ log = logging.getLogger("web_server")
 
 QUEUE_SECONDS = 300.0
 _SWEEP_SECONDS = 1.0
+_ATTEMPTS = 3
+"""So often a new session is made in a Chromium that dies under it."""
 
 
 @dataclass(frozen=True)
@@ -158,15 +160,17 @@ class Pool:
     async def _make_session(self, request: GetBrowser) -> Session:
         assert self._folder is not None
         options, engine = self.options, self._next_engine()
-        browser = await engine.browser()
         session = Session(request, options.policy, self._folder.path, options.max_download, engine)
         try:
-            try:
-                await session.open(browser)
-            except Error:
-                if await engine.alive(browser):
-                    raise
-                await session.open(await engine.browser())
+            for attempt in range(1, _ATTEMPTS + 1):
+                browser = await engine.browser()
+                try:
+                    await session.open(browser)
+                    break
+                except Error:  # Chromium died, or a renderer at its start
+                    await engine.alive(browser)
+                    if attempt == _ATTEMPTS:
+                        raise
         except BaseException:
             await session.close()
             raise

@@ -17,7 +17,7 @@ from web_server.observe import Observer
 from web_server.proxy import FilterProxy
 from web_server.settle_world import timers_script
 from web_server.storage import Storage
-from web_server.surface import Host, Surface
+from web_server.surface import Host, PageHung, PageLost, Surface
 
 log = logging.getLogger("web_server")
 
@@ -26,6 +26,7 @@ PAGE_SECONDS = 30.0
 
 NEW_PAGE_SECONDS = 20.0
 """How long Chromium may take to make a page, twice, until it is given up."""
+_DIED = "the renderer of a new page died"
 
 
 class SessionContext:
@@ -117,13 +118,16 @@ class SessionContext:
     async def _new_context(self, browser: Browser) -> BrowserContext:
         geo = self._geo
         try:
-            return await browser.new_context(
+            making = browser.new_context(
                 viewport={"width": self.viewport[0], "height": self.viewport[1]},
                 device_scale_factor=1,
                 proxy={"server": self._proxy_url},
                 geolocation=geo.model_dump() if geo else None,  # type: ignore[arg-type]
                 storage_state=self._storage.state(),  # type: ignore[arg-type]
             )
+            return await asyncio.wait_for(making, PAGE_SECONDS)
+        except asyncio.TimeoutError:
+            raise Error("Chromium made no context in time") from None
         except (Error, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             if not self._storage.given or not await self._engine.alive(browser):
                 raise
@@ -132,11 +136,22 @@ class SessionContext:
 
     async def _first_surface(self, browser: Browser, context: BrowserContext) -> None:
         """Make a page ahead of its use: its context's DevTools id is told only by a page."""
-        page = await self._new_page(browser, context)
-        self.spare = Surface(page, self._token, self._host)
-        await self.spare.attach()
-        target = await self.spare.activity.cdp.send("Target.getTargetInfo")
+        self.spare = await self._attached(await self._new_page(browser, context))
+        asking = self.spare.activity.cdp.send("Target.getTargetInfo")
+        try:
+            target = await self.spare.guard(asking, PAGE_SECONDS)
+        except (PageLost, PageHung):
+            raise Error(_DIED) from None
         await self._downloads.attach(browser, target["targetInfo"]["browserContextId"])
+
+    async def _attached(self, page: Page) -> Surface:
+        """A new page's surface. What is asked of one whose renderer has died is never answered."""
+        surface = Surface(page, self._token, self._host)
+        try:
+            await surface.guard(surface.attach(), PAGE_SECONDS)
+        except (PageLost, PageHung):
+            raise Error(_DIED) from None
+        return surface
 
     async def _new_page(self, browser: Browser, context: BrowserContext) -> Page:
         """Make a page; a Chromium that answers all else and makes none is given up.
@@ -166,10 +181,7 @@ class SessionContext:
 
     async def _make_surface(self) -> Surface:
         assert self.context is not None and self.browser is not None
-        page = await self._new_page(self.browser, self.context)
-        surface = Surface(page, self._token, self._host)
-        await surface.attach()
-        return surface
+        return await self._attached(await self._new_page(self.browser, self.context))
 
     def take_on(self, page: Page) -> Surface:
         """A page that another one opened, as a surface that is not attached yet."""
