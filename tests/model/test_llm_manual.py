@@ -36,6 +36,11 @@ def person(text, tty=False):
     return LLM(backend=ManualBackend(stdin, out)), out
 
 
+def terminal(monkeypatch, columns, lines):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("LINES", str(lines))
+
+
 def ask(llm):
     return str(llm(PROMPT, context=CONTEXT))
 
@@ -78,9 +83,8 @@ def test_nothing_to_send():
     assert ask(llm).strip() == "yes" and "Nothing to send" in out.getvalue()
 
 
-def test_pages_on_a_terminal(monkeypatch):
-    monkeypatch.setenv("LINES", "7")
-    monkeypatch.setenv("COLUMNS", "80")
+def test_pages_on_aterminal(monkeypatch):
+    terminal(monkeypatch, columns=80, lines=7)
     prompt = [{"role": "user", "content": "\n".join(f"line {i}" for i in range(40))}]
     llm, out = person("\nq\nreply\n/send\n", tty=True)
     assert str(llm(prompt)) == "reply"
@@ -98,7 +102,7 @@ def test_pages_on_a_terminal(monkeypatch):
     ],
 )
 def test_what_is_typed_at_the_end_of_a_page(monkeypatch, typed, reply, shown):
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((80, 7)))
+    terminal(monkeypatch, columns=80, lines=7)
     prompt = [{"role": "user", "content": "line\n" * 40}]
     llm, out = person(typed, tty=True)
     assert str(llm(prompt)) == reply and shown in out.getvalue()
@@ -107,7 +111,7 @@ def test_what_is_typed_at_the_end_of_a_page(monkeypatch, typed, reply, shown):
 
 
 def test_long_lines_fill_a_page_too(monkeypatch):
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((10, 8)))
+    terminal(monkeypatch, columns=10, lines=8)
     text = "\n".join(["x" * 35, "界" * 6, "short", "y" * 200, "end"])
     stdin, out = Terminal("\n\n\nreply\n/send\n"), io.StringIO()
     assert str(LLM(backend=ManualBackend(stdin, out))(text)) == "reply"
