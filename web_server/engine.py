@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
 
@@ -17,6 +18,11 @@ from web_server.outside import path_without_desktop
 from web_server.view import one_line
 
 log = logging.getLogger("web_server")
+
+T = TypeVar("T")
+
+ATTEMPTS = 3
+"""So often is tried what a Chromium, or a renderer, that dies can spoil."""
 
 
 class Engine:
@@ -88,6 +94,29 @@ class Engine:
             self.clipboard = Clipboard(browser)
             self._browser = browser
             return browser
+
+    async def do(self, work: Callable[[Browser], Awaitable[T]], given_up: Callable[[], bool]) -> T:
+        """Do something in the Chromium that runs now; again if that, or a renderer, dies.
+
+        Args:
+            work: what is done; it may find what an attempt before it left.
+            given_up: whether nobody wants it any more.
+
+        Raises:
+            Unavailable: no Chromium starts, or the server is stopping.
+            Error: of the last attempt.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            browser: Browser | None = None
+            try:
+                browser = await self.browser()
+                return await work(browser)
+            except Error:
+                # Whether it has died shows only when it is asked; then there will be another.
+                await self.alive(browser)
+                if given_up() or attempt == ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     async def _launch(self) -> Browser:
         if self._playwright is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from playwright.async_api import Browser, Error
 
@@ -18,10 +18,6 @@ from web_server.session import Session
 from web_server.surface import PageHung, PageLost, Surface
 from web_server.view import one_line
 
-T = TypeVar("T")
-
-ATTEMPTS = 3
-"""So often a session is brought to a Chromium that dies under it, or whose renderers do."""
 LOCK_SECONDS = 60.0
 SETTLE_SECONDS = 60.0
 DOWNLOAD_SECONDS = 10.0
@@ -77,7 +73,7 @@ class Keeper:
 
     async def move(self, session: Session) -> None:
         """Have a session go on in the Chromium that runs now, should its own have died."""
-        await self._in_chromium(session, lambda browser: self._bring_over(session, browser))
+        await session.in_chromium(lambda browser: self._bring_over(session, browser))
 
     async def ensure(self, session: Session, tab: Tab) -> None:
         """Bring back a tab whose page is gone.
@@ -87,7 +83,7 @@ class Keeper:
         """
         if session.closed:
             raise PageLost
-        await self._in_chromium(session, lambda browser: self._bring_back(session, tab, browser))
+        await session.in_chromium(lambda browser: self._bring_back(session, tab, browser))
 
     async def open_tab(self, session: Session, url: str) -> Tab:
         """Make a page that shows nothing yet; `url` becomes its home.
@@ -100,21 +96,7 @@ class Keeper:
             await self._bring_over(session, browser)
             return await session.open_tab(url)
 
-        return await self._in_chromium(session, opened)
-
-    async def _in_chromium(self, session: Session, work: Callable[[Browser], Awaitable[T]]) -> T:
-        """Do something in the Chromium that runs now; again if that, or a renderer, dies."""
-        for attempt in range(1, ATTEMPTS + 1):
-            browser: Browser | None = None
-            try:
-                browser = await session.engine.browser()
-                return await work(browser)
-            except Error:
-                # Whether it has died shows only when it is asked; then there will be another.
-                await session.engine.alive(browser)
-                if session.closed or attempt == ATTEMPTS:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+        return await session.in_chromium(opened)
 
     async def _bring_back(self, session: Session, tab: Tab, browser: Browser) -> None:
         if await self._bring_over(session, browser):

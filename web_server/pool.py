@@ -29,8 +29,6 @@ log = logging.getLogger("web_server")
 
 QUEUE_SECONDS = 300.0
 _SWEEP_SECONDS = 1.0
-_ATTEMPTS = 3
-"""So often a new session is made in a Chromium that dies under it."""
 
 
 @dataclass(frozen=True)
@@ -162,15 +160,7 @@ class Pool:
         options, engine = self.options, self._next_engine()
         session = Session(request, options.policy, self._folder.path, options.max_download, engine)
         try:
-            for attempt in range(1, _ATTEMPTS + 1):
-                browser = await engine.browser()
-                try:
-                    await session.open(browser)
-                    break
-                except Error:  # Chromium died, or a renderer at its start
-                    await engine.alive(browser)
-                    if attempt == _ATTEMPTS:
-                        raise
+            await session.in_chromium(session.open)
         except BaseException:
             await session.close()
             raise

@@ -6,7 +6,9 @@ import asyncio
 import secrets
 import shutil
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 from playwright.async_api import Browser, Error, Page
 
@@ -27,6 +29,8 @@ from web_server.uploads import Uploads
 from web_server.view import one_line, shortened
 
 MAX_TABS = 20
+
+T = TypeVar("T")
 
 
 class Session:
@@ -118,13 +122,12 @@ class Session:
 
     async def _take_in(self, opener: Surface, page: Page) -> None:
         tab = next((each for each in self.tabs.values() if opener in each.surfaces), None)
-        surface = self._context.take_on(page)
         try:
             if tab is None or len(self.tabs) >= MAX_TABS:
                 self.news.note("closed a pop-up: too many tabs are open", loud=True)
                 await page.close()
                 return
-            await asyncio.wait_for(surface.attach(), PAGE_SECONDS)
+            surface = await self._context.surface_of(page)
             if self.follows_tabs:
                 opened = self._add_tab(surface, page.url)
                 self.news.note(f"opened tab {self.current}: {shortened(opened.url())}")
@@ -133,8 +136,8 @@ class Session:
             else:
                 self.news.note("closed a pop-up: too many are open", loud=True)
                 await page.close()
-        except (Error, asyncio.TimeoutError):
-            pass  # it closed itself before it could be looked at
+        except Error:
+            pass  # it closed itself, or died, before it could be looked at
         finally:
             opener.activity.window_opened()
 
@@ -174,6 +177,10 @@ class Session:
     async def open(self, browser: Browser) -> None:
         """Begin in a Chromium; see `SessionContext.open`."""
         await self._context.open(browser)
+
+    async def in_chromium(self, work: Callable[[Browser], Awaitable[T]]) -> T:
+        """Do something in the Chromium that runs now; see `Engine.do`."""
+        return await self.engine.do(work, lambda: self.closed)
 
     async def close(self) -> None:
         """End all that it has in Chromium, the proxy, and the session's folder."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, Error, Page
@@ -21,12 +23,13 @@ from web_server.surface import Host, PageHung, PageLost, Surface
 
 log = logging.getLogger("web_server")
 
+T = TypeVar("T")
+
 PAGE_SECONDS = 30.0
 """How long a new page, or whatever sets no limit of its own, may take."""
 
 NEW_PAGE_SECONDS = 20.0
 """How long Chromium may take to make a page, twice, until it is given up."""
-_DIED = "the renderer of a new page died"
 
 
 class SessionContext:
@@ -136,21 +139,15 @@ class SessionContext:
 
     async def _first_surface(self, browser: Browser, context: BrowserContext) -> None:
         """Make a page ahead of its use: its context's DevTools id is told only by a page."""
-        self.spare = await self._attached(await self._new_page(browser, context))
+        self.spare = await self.surface_of(await self._new_page(browser, context))
         asking = self.spare.activity.cdp.send("Target.getTargetInfo")
-        try:
-            target = await self.spare.guard(asking, PAGE_SECONDS)
-        except (PageLost, PageHung):
-            raise Error(_DIED) from None
+        target = await _answer(self.spare, asking)
         await self._downloads.attach(browser, target["targetInfo"]["browserContextId"])
 
-    async def _attached(self, page: Page) -> Surface:
-        """A new page's surface. What is asked of one whose renderer has died is never answered."""
+    async def surface_of(self, page: Page) -> Surface:
+        """A new page, made by us or opened by another one, as a surface that can be looked at."""
         surface = Surface(page, self._token, self._host)
-        try:
-            await surface.guard(surface.attach(), PAGE_SECONDS)
-        except (PageLost, PageHung):
-            raise Error(_DIED) from None
+        await _answer(surface, surface.attach())
         return surface
 
     async def _new_page(self, browser: Browser, context: BrowserContext) -> Page:
@@ -171,21 +168,8 @@ class SessionContext:
         surface, self.spare = self.spare, None
         if surface is not None and not surface.lost:
             return surface
-        try:
-            return await self._make_surface()
-        except Error:
-            # A renderer may die while it starts, and Chromium be well.
-            if self.closed or not await self.alive():
-                raise
-            return await self._make_surface()
-
-    async def _make_surface(self) -> Surface:
         assert self.context is not None and self.browser is not None
-        return await self._attached(await self._new_page(self.browser, self.context))
-
-    def take_on(self, page: Page) -> Surface:
-        """A page that another one opened, as a surface that is not attached yet."""
-        return Surface(page, self._token, self._host)
+        return await self.surface_of(await self._new_page(self.browser, self.context))
 
     async def close(self) -> None:
         """End the context, its downloads and the proxy."""
@@ -200,3 +184,11 @@ class SessionContext:
                 await asyncio.wait_for(self.context.close(), 10)
             except (Error, asyncio.TimeoutError):
                 pass  # Chromium is gone already, and the context with it
+
+
+async def _answer(surface: Surface, asked: Coroutine[Any, Any, T]) -> T:
+    """What a new page answers. One whose renderer dies at its start never does, and is an error."""
+    try:
+        return await surface.guard(asked, PAGE_SECONDS)
+    except (PageLost, PageHung):
+        raise Error("the renderer of a new page died") from None
