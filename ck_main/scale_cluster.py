@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ck_main.signals import STOPPING
 from ck_pro.exceptions import ConfigError, EnvironmentFailure
 
 _START_ATTEMPTS = 6
@@ -128,7 +129,7 @@ def _await_listener(address: str, note: Callable[[str], None], stop: threading.E
 def _own_signals() -> Iterator[None]:
     """Put back what Ray does to the signals that stop us."""
     main = threading.current_thread() is threading.main_thread()
-    numbers = (signal.SIGINT, signal.SIGTERM) if main else ()
+    numbers = STOPPING if main else ()
     before = {number: signal.getsignal(number) for number in numbers}
     try:
         yield

@@ -10,7 +10,8 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that ask us to end."""
 
 
 def _write_error(text: str) -> None:
@@ -48,7 +49,7 @@ class StopSignals:
 
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
-            for number in _STOPPING:
+            for number in STOPPING:
                 if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
                     continue
                 self._previous[number] = signal.signal(number, self._handle)
