@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from web_server.page import Tab
+from web_server.surface import Surface
 
 
 @dataclass(frozen=True)
@@ -13,11 +14,13 @@ class ClosedTab:
 
     Attributes:
         tab: without a surface.
+        surface: its last one.
         current: id of the tab that was the current one before.
         told: the line that tells of it.
     """
 
     tab: Tab
+    surface: Surface
     current: str
     told: str
 
@@ -31,9 +34,9 @@ class ClosedTabs:
     def __bool__(self) -> bool:
         return bool(self._closed)
 
-    def add(self, tab: Tab, current: str, told: str) -> None:
+    def add(self, closed: ClosedTab) -> None:
         """The last page of a tab closed."""
-        self._closed.append(ClosedTab(tab, current, told))
+        self._closed.append(closed)
 
     def take(self) -> list[ClosedTab]:
         """It is known why they closed: all of them, the last one first."""

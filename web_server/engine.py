@@ -21,7 +21,7 @@ log = logging.getLogger("web_server")
 
 T = TypeVar("T")
 
-ATTEMPTS = 3
+ATTEMPTS = 5
 """So often is tried what a Chromium, or a renderer, that dies can spoil."""
 
 

@@ -24,6 +24,7 @@ class LoopThread:
 
     def __init__(self, name: str = "browser-loop") -> None:
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_unasked)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -60,6 +61,13 @@ class LoopThread:
         self._thread.join(10)
         if not self._thread.is_alive():
             self._loop.close()
+
+
+def _unasked(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """An error that nobody asked for is logged, but for those of a helper process that died: each
+    call that it owed an answer leaves one, and the log says already that Chromium is gone."""
+    if not str(context.get("exception")).startswith("Connection closed"):
+        loop.default_exception_handler(context)
 
 
 async def _cancel_others() -> None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from playwright.async_api import Browser, Error, Page
 
 from web_server.clipboard import Clipboard, Copied
-from web_server.closed_tabs import ClosedTabs
+from web_server.closed_tabs import ClosedTab, ClosedTabs
 from web_server.contract import GetBrowser
 from web_server.downloads import Downloads
 from web_server.engine import Engine
@@ -152,12 +152,16 @@ class Session:
                 told = f"a page of tab {tab.id} was closed"
                 self.news.note(told)
                 if not tab.surfaces:
-                    self.closed_tabs.add(tab, self.current, told)
+                    self.closed_tabs.add(ClosedTab(tab, surface, self.current, told))
                     self._drop_tab(tab)
 
     def _take_back(self) -> None:
-        """Chromium died, and that was what closed pages: their tabs are there again."""
+        """Chromium died, and that was what closed pages: their tabs are there again.
+
+        Each with its dead page, so that a tab that cannot be revived now is when it is needed.
+        """
         for closed in self.closed_tabs.take():
+            closed.tab.surfaces.append(closed.surface)
             self.tabs[closed.tab.id] = closed.tab
             self.current = closed.current
             self.news.withdraw(closed.told)

@@ -134,6 +134,7 @@ def test_a_killed_chromium_loses_no_session(process: Process, server_site: Site,
         assert "Second page" in client.go("/two")
     with Client(process.url, server_site.url) as client:
         assert "Home" in client.open("/")
+    assert "never retrieved" not in process.log()
 
 
 def test_leases(process: Process, server_site: Site) -> None:

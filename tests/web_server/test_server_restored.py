@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from playwright.async_api import BrowserContext, Page
+from playwright.async_api import BrowserContext, Error, Page
 from server_client import Client
 from server_process import Process, serving
 from server_site import PAGES, Site
@@ -68,6 +70,36 @@ def test_a_chromium_that_makes_no_pages_any_more_is_replaced(
         assert "local kept session too c=1" in client.act("wait", timeout=50)
         with _client(server, server_site) as other:
             assert "Home" in other.open("/")
+
+
+@pytest.mark.parametrize("failing", [{2}, {1, 2, 3, 4}])
+def test_tabs_that_could_not_be_brought_back_at_once_are_later(
+    server_site: Site, monkeypatch: pytest.MonkeyPatch, failing: set[int]
+) -> None:
+    with serving(server_site, max_browsers=1) as server, _client(server, server_site) as client:
+        pages = {"0": "Home", "1": "Second page", "2": "Storage"}
+        for path in ("/", "/two", "/storage"):
+            client.open(path)
+            client.tree()  # what a crash would lose is noted after the reply before
+        make, made = BrowserContext.new_page, itertools.count(1)
+
+        async def new_page(context: BrowserContext) -> Page:
+            page = await make(context)
+            if next(made) in failing:
+                await page.close()
+                raise Error("the renderer died")
+            return page
+
+        server._pool.spare.replenish = lambda: None  # it makes pages too
+        engine = server._pool._next_engine()
+        crashing = asyncio.wait_for(engine._probe.send("Browser.crash"), 10)
+        with suppress(Error, asyncio.TimeoutError):
+            server._loop.call(crashing)
+        monkeypatch.setattr(BrowserContext, "new_page", new_page)
+        for client.page in reversed(pages):
+            view = client.tree(screenshot="none")
+            assert [tab["pageId"] for tab in view["tabs"]] == list(pages)
+            assert pages[client.page] in view["yaml"]
 
 
 def _client(server: Any, site: Site) -> Client:
