@@ -1,6 +1,6 @@
 """Browser sessions in use, while processes of the browser server's Chromium are killed at random.
 
-    python tests/fault/browser_kills.py [--kills 20] [--callers 3] [--seed 1]
+    python tests/fault/browser_kills.py [--kills 20] [--callers 3] [--chromiums 1] [--seed 1]
 
 The real server with a small site on loopback. Each caller leases browsers, opens pages and tabs,
 acts on what it sees and gives them back; meanwhile renderers, Chromium itself, its helpers
@@ -148,7 +148,7 @@ def kill_at_random(server: Process, count: int, chance: random.Random, report: R
         threading.Event().wait(chance.uniform(*PAUSE))
         kind = chance.choice(KINDS)
         if kind == "chromium":
-            found = server.processes("--remote-debugging-pipe")[:1]
+            found = server.chromiums()
         else:
             found = server.processes(kind if kind == "run-driver" else f"--type={kind}")
         for pid in found and [chance.choice(found)]:
@@ -159,11 +159,12 @@ def kill_at_random(server: Process, count: int, chance: random.Random, report: R
                 pass  # it ended with another one
 
 
-def campaign(kills: int, callers: int, seed: int) -> Report:
+def campaign(kills: int, callers: int, chromiums: int, seed: int) -> Report:
     """The whole of it."""
     report, stop = Report(), threading.Event()
     site = Site()
-    with Process("--max-browsers", str(callers + 1), site=site) as server:
+    options = ("--max-browsers", str(callers + 1), "--chromiums", str(chromiums))
+    with Process(*options, site=site) as server:
         runs: list[Callable[[], None]] = [
             Caller(server.url, site.url, report, stop, seed + number).run
             for number in range(callers)
@@ -177,8 +178,9 @@ def campaign(kills: int, callers: int, seed: int) -> Report:
             stop.set()
             for thread in threads:
                 thread.join()
-        if "Traceback" in server.log() and report.problems:
-            report.problems.append(server.log()[-3000:])
+        _, found, traceback = server.log().partition("Traceback")
+        if found and report.problems:
+            report.problems.append(traceback[:3000])
     site.shutdown()
     site.server_close()
     return report
@@ -196,9 +198,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--callers", type=int, default=3)
+    parser.add_argument("--chromiums", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    report = campaign(given.kills, given.callers, given.seed)
+    report = campaign(given.kills, given.callers, given.chromiums, given.seed)
     print(json.dumps(vars(report), indent=1))
     return 1 if report.problems else 0
 
