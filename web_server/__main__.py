@@ -125,8 +125,8 @@ def main(
     specific one decides, so "--block '*' --allow example.com" makes an allow-list.
     """
     keep_memory_together()
-    allow_many_files()
     set_up(log_format, verbose=verbose)
+    allow_many_files()
     if not token and not _is_loopback(host):
         raise click.UsageError(f"binding to {host} lets others in: set --token or CK_WEB_TOKEN")
     try:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import logging
+from contextlib import suppress
+
+log = logging.getLogger("web_server")
 
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 _LARGE = 256 * 1024
+_FEW_FILES = 1024
 
 
 def keep_memory_together() -> None:
@@ -27,7 +32,11 @@ def keep_memory_together() -> None:
 
 
 def allow_many_files() -> None:
-    """Raise the limit of open files as far as the system lets us: each connection is one."""
+    """Raise the limit of open files as far as the system lets us: each connection is one.
+
+    Where that is not far, the log says so: of a Chromium that has too few, nobody learns why it
+    does not start, or dies later.
+    """
     try:
         import resource
     except ImportError:
@@ -35,7 +44,9 @@ def allow_many_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        try:
+        with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (ValueError, OSError):
-            return
+            soft = wanted
+    if soft != resource.RLIM_INFINITY and soft < _FEW_FILES:
+        told = "only %d files may be open at once (ulimit -n): Chromium may fail for want of them"
+        log.warning(told, soft)
