@@ -10,7 +10,7 @@ from typing import Any
 from ck_pro.acting import ActingAgent
 from ck_pro.calls import jsonable
 from ck_pro.endings import account_of, goes_on_to_caller, last_records, reason_without_error
-from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
+from ck_pro.exceptions import ConfigError, ContentFiltered, InputError, LimitReached, ParseError
 from ck_pro.history import observation_text
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Budget, Reply
@@ -177,14 +177,15 @@ class MultiStepAgent(ActingAgent):
             self.init_run(session)
             if run.cut_off is not None:
                 run.continued()
-            while not self.step_check_end(session) and (run.cut_off or len(session.steps) < limit):
+            while not self._ended(session) and (run.cut_off or len(session.steps) < limit):
                 if run.history.repeats() >= self.stuck_limit:
                     raise LimitReached("stuck", f"{self.stuck_limit} equal steps in a row")
-                yield self.step(session, session.state)
+                yield self._one_more(session)
                 if session.run is not run:
                     return  # suspended meanwhile
             reason, message = reason_without_error(session, self.name, limit)
-            self._finalized(session)
+            if session.steps:
+                self._finalized(session)
         except LimitReached as e:
             reason, message = StopReason(e.reason), str(e)
             self._finalize_after_limit(session)
@@ -213,6 +214,21 @@ class MultiStepAgent(ActingAgent):
         run.record("observation", {"observation": seen})
         run.emit("step_ended", text=observation_text(seen)[:200])
         row: dict[str, Any] = session.steps[-1]
+        return row
+
+    def _ended(self, session: AgentSession) -> bool:
+        """What `step_check_end` says of the step that was done; before the first there is none."""
+        return bool(session.steps) and self.step_check_end(session)
+
+    def _one_more(self, session: AgentSession) -> dict[str, Any]:
+        """`step`; a subclass's own one that did nothing would go on for ever."""
+        before, goes_on = len(session.steps), session.run.cut_off is not None
+        row = self.step(session, session.state)
+        if len(session.steps) == before and not goes_on:
+            raise ConfigError(
+                f"{type(self).__name__}.step did no step (it returned {type(row).__name__}): "
+                "have it call and return super().step(session, state)"
+            )
         return row
 
     def _decide_and_act(
@@ -251,7 +267,7 @@ class MultiStepAgent(ActingAgent):
         """After the last step, whatever ended the run; the run's own parts are released after."""
 
     def step_check_end(self, session: AgentSession) -> bool:
-        """Whether the run ends here: the log has a terminal action."""
+        """Whether the run ends after the step that was done: the log has a terminal action."""
         return session.finish is not None
 
     # --- parts ---------------------------------------------------------------------------

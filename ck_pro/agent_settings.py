@@ -15,7 +15,7 @@ from ck_pro.language import AgentLanguage, CodeLanguage, language_named
 from ck_pro.model import LLM
 from ck_pro.session import PHASES
 from ck_pro.task import Goal
-from ck_pro.template import TemplatedString, get_template, template_names
+from ck_pro.template import TemplatedString, TemplateName, get_template, template_names
 from ck_pro.tool import Tool, tool_from_function
 from ck_pro.workspace import workspace_tools
 
@@ -55,7 +55,8 @@ class AgentSettings(KwargsInitializable):
     end_model: LLM | None = None
     """Writes the final result, when `templates` has "end"; `model` when None."""
     templates: dict[str, Any] = {"action": "agent_action"}
-    """Phase ("plan", "action", "end") -> name of a registered template; None: no such phase."""
+    """Phase ("plan", "action", "end") -> name of a registered template, or a template; None: no
+    such phase. `templates["action"].format(...)` gives the prompt."""
     sub_agents: list[Any] = []
     """Agents that the code may call: names of attributes of this object, or agents."""
     tools: list[Any] = []
@@ -101,6 +102,7 @@ class AgentSettings(KwargsInitializable):
         if not isinstance(self.language, AgentLanguage):
             raise ConfigError(f"{type(self).__name__}.language: not an AgentLanguage")
         self.approver = approver_of(self.approver)
+        self.templates = {phase: _usable(named) for phase, named in self.templates.items()}
         self._function_tools: dict[Any, Tool] = {}
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,6 +149,8 @@ class AgentSettings(KwargsInitializable):
                 near = difflib.get_close_matches(named, known, n=1, cutoff=0.5)
                 hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
                 raise ConfigError(f"{self.name}.templates.{phase}: no template '{named}'; {hint}")
+            if not (named is None or isinstance(named, str | TemplatedString)):
+                raise ConfigError(f"{self.name}.templates.{phase}: {named!r} is no template")
 
     def _check_circles(self, above: tuple[AgentSettings, ...] = ()) -> None:
         below = (*above, self)
@@ -167,7 +171,7 @@ class AgentSettings(KwargsInitializable):
         text = isinstance(template, str) and ("{" in template or "\n" in template)
         if text or not isinstance(template, str):
             template = TemplatedString(template, name=f"{self.name}_{phase}")
-        self.templates[phase] = template
+        self.templates[phase] = _usable(template)
 
     def get_template(self, phase: str) -> TemplatedString:
         """The template of a phase."""
@@ -199,3 +203,10 @@ class AgentSettings(KwargsInitializable):
                 )
             self._function_tools[name] = tools[name]
         return self._function_tools[name]
+
+
+def _usable(template: Any) -> Any:
+    """A phase's template with a `format`; None, and what is no template, as it is."""
+    if isinstance(template, str):
+        return TemplateName(template)
+    return TemplatedString(template) if callable(template) else template

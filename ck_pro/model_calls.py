@@ -10,6 +10,7 @@ from ck_pro.exceptions import ModelError
 from ck_pro.language import Prompt
 from ck_pro.model import LLM, CallContext, Reply, Usage
 from ck_pro.model.backend import FilteredReply
+from ck_pro.model.llm import whole_reply
 from ck_pro.prefixes import Prefixes
 
 
@@ -49,10 +50,11 @@ class ModelCalls:
             self._edited = ""
         else:
             try:
-                reply = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)
+                said = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)
+                reply = whole_reply(said, prompt, llm)
             except ModelError as e:
-                said = {"error": f"{type(e).__name__}: {e}"}
-                run.record("model_failed", {**said, **_spent(e)}, phase=phase)
+                told = {"error": f"{type(e).__name__}: {e}"}
+                run.record("model_failed", {**told, **_spent(e)}, phase=phase)
                 raise
         self._log(reply, phase)
         return reply

@@ -152,6 +152,17 @@ def register_template(
         _REGISTRY[key] = TemplatedString(value, name=key)
 
 
+class TemplateName(str):
+    """The name of a registered template where an agent's `templates` hold it: the name itself, with
+    the `format` of the template."""
+
+    __slots__ = ()
+
+    def format(self, **kwargs: Any) -> Any:  # type: ignore[override]
+        """The prompt for these values; see `TemplatedString.format`."""
+        return get_template(str(self)).format(**kwargs)
+
+
 def template_names() -> list[str]:
     """The names of all registered templates, sorted."""
     return sorted(_REGISTRY)

@@ -174,6 +174,22 @@ class LLM(KwargsInitializable):
         return cost
 
 
+def whole_reply(said: Any, messages: Sequence[Message], llm: LLM) -> Reply:
+    """What a model returned, with the facts of the call; a subclass's own `__call__` may have
+    returned a plain text.
+
+    Raises:
+        ModelRefused: it is no text.
+    """
+    if isinstance(said, Reply):
+        return said
+    kind = type(llm).__name__
+    if not isinstance(said, str):
+        raise ModelRefused(f"{kind}.__call__ returned {type(said).__name__}: have it return a text")
+    usage = _estimated(messages, RawReply(text=said))
+    return Reply(said, usage=usage, messages=list(messages), model=kind)
+
+
 def _counted(sent: Sequence[Message], raw: RawReply) -> Usage:
     """What the service counted, and an estimate of what it did not: some leave one of them out."""
     told = raw.usage
