@@ -83,8 +83,8 @@ def parse_completion(target: str, status: int, body: str, headers: Mapping[str, 
     if isinstance(data, dict) and data.get("error"):  # some gateways answer 200 with an error
         raise told_error(target, data, headers)
     choices = data.get("choices") if isinstance(data, dict) else None
-    if not isinstance(choices, list):
-        raise ModelRefused(
+    if not isinstance(choices, list):  # a wrong address, or a gateway that tells of its trouble
+        raise Transient(
             f"{target}: the reply is no chat completion: '{one_line(body, 120)}'; "
             "is this an OpenAI-compatible address?"
         )
@@ -96,7 +96,7 @@ def parse_completion(target: str, status: int, body: str, headers: Mapping[str, 
 def parse_json(target: str, status: int, body: str, headers: Mapping[str, str]) -> Any:
     """The body of a reply as JSON data, or the error that the reply is; as `parse_completion`."""
     data = _json(body)
-    if status != 200:
+    if not 200 <= status < 300:
         raise service_error(target, status, body if data is _NO_JSON else data, headers)
     if data is _NO_JSON:
         shown = one_line(body, 120)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.computer import COMPUTER
-from ck_pro.exceptions import ModelRefused
 from ck_pro.model.backend import FilteredReply, parse_json
 from ck_pro.model.retry import Transient, one_line, told_error
 from ck_pro.model.types import RawReply, Usage
@@ -38,7 +37,7 @@ def parse_response(target: str, status: int, body: str, headers: Mapping[str, st
         raise Transient(f"{target}: the response has the status '{data['status']}'")
     items = data.get("output")
     if not isinstance(items, list) or not all(isinstance(i, dict) for i in items):
-        raise ModelRefused(
+        raise Transient(
             f"{target}: the reply is none of the Responses API: '{one_line(body, 120)}'; does "
             "this service have that API?"
         )

@@ -28,15 +28,34 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 
 _NOT_IMPLEMENTED = (501, 505)
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
-_PASSING = (
-    "server_error",
-    "internal_server_error",
-    "rate_limit_exceeded",
-    "vector_store_timeout",
-    "overloaded_error",
-    "timeout",
+_FILTERED = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "image_content_policy_violation",
+        "bio_policy",
+        "misalignment_policy_violation",
+        "data_inspection_failed",
+    }
 )
-"""Codes and types of errors that stand in a reply of status 200, and may pass."""
+_MEANT = {
+    **dict.fromkeys(("rate_limit_exceeded", "rate_limit_error", *_NO_QUOTA), 429),
+    **dict.fromkeys(("invalid_request_error", "BadRequestError", "context_length_exceeded"), 400),
+    **dict.fromkeys(("invalid_prompt", "invalid_value", "unsupported_value"), 400),
+    **dict.fromkeys(("unsupported_parameter", "data_residency_mismatch"), 400),
+    **dict.fromkeys(("invalid_image", "invalid_image_format", "invalid_base64_image"), 400),
+    **dict.fromkeys(("invalid_image_url", "invalid_image_mode", "image_parse_error"), 400),
+    **dict.fromkeys(("image_too_large", "image_too_small", "image_file_too_large"), 400),
+    **dict.fromkeys(("unsupported_image_media_type", "empty_image_file"), 400),
+    **dict.fromkeys(("invalid_api_key", "authentication_error", "AuthenticationError"), 401),
+    "billing_error": 402,
+    **dict.fromkeys(("permission_error", "PermissionDeniedError"), 403),
+    **dict.fromkeys(("model_not_found", "not_found_error", "NotFoundError"), 404),
+    "request_too_large": 413,
+}
+"""Codes and types of errors that stand in a reply of status 200, and the status that they should
+have had; those that are not here may pass. Source: the error references of OpenAI and Anthropic,
+the classes of vLLM's errors."""
 _HINTS = {
     400: "the request itself is not accepted: see `call_kwargs`; a prompt that is too long: "
     "set `max_prompt_tokens`",
@@ -156,7 +175,7 @@ def service_error(
     headers: Mapping[str, str] | None = None,
     heading: str = "",
 ) -> ModelError:
-    """The error for a status that is not 200.
+    """The error for a status that is no success.
 
     Args:
         target: which service, for the message.
@@ -167,12 +186,12 @@ def service_error(
     """
     code, said = _error_text(reply)
     line = f"{target}: {heading or f'HTTP {status}'}" + (f": {said}" if said else "")
-    if code == "content_filter":
+    if code in _FILTERED:
         return ContentFiltered(f"{target}: the content filter stopped the prompt: {said}")
     passing = status in (408, 409, 425, 429) or (status >= 500 and status not in _NOT_IMPLEMENTED)
     if passing and code not in _NO_QUOTA:
         return Transient(line, retry_after_seconds(headers or {}))
-    if 300 <= status < 400:
+    if 300 <= status < 400 and (headers or {}).get("location"):
         # another's address: without a login or a signed query in it
         where = re.sub(r"//[^/@]*@", "//", re.split("[?#]", (headers or {}).get("location", ""))[0])
         return ModelRefused(f"{target}: redirects to '{where}'; use that address if you trust it")
@@ -181,13 +200,14 @@ def service_error(
 
 
 def told_error(target: str, reply: Mapping[str, Any], headers: Mapping[str, str]) -> ModelError:
-    """The error for an error object in a reply of status 200."""
+    """The error for an error object in a reply of status 200, as gateways send them."""
     error = reply["error"]
     told = error if isinstance(error, Mapping) else {}
-    code = told.get("code")
-    if not isinstance(code, int) or isinstance(code, bool):
-        code = 500 if {str(code), str(told.get("type"))} & set(_PASSING) else 400
-    return service_error(target, code, reply, headers, heading="answered with an error")
+    names = [str(told.get(key)) for key in ("code", "type")]
+    known = (int(n) if re.fullmatch("[45][0-9][0-9]", n) else _MEANT.get(n) for n in names)
+    # of an unknown one, an upstream that broke, nobody can say that it will not pass
+    status = next(filter(None, known), 500)
+    return service_error(target, status, reply, headers, heading="answered with an error")
 
 
 def _error_text(reply: Any) -> tuple[str, str]:

@@ -79,6 +79,13 @@ def test_parameters_images_and_headers_are_sent():
         Fault(200, body='{"choices": []}'),
         Fault(200, body='{"error": {"code": 502, "message": "upstream"}}'),
         Fault(200, body='{"error": {"type": "server_error", "message": "busy"}}'),
+        Fault(200, body='{"error": {"code": "503", "message": "upstream"}}'),
+        Fault(200, body='{"error": {"code": null, "message": "upstream reset"}}'),
+        Fault(200, body='{"error": "overloaded"}'),
+        Fault(200, body='{"code": 50603, "message": "too busy"}'),
+        Fault(200, body='{"choices": null}'),
+        Fault(200, body='"busy"'),
+        Fault(202, body='{"status": "queued"}'),
         Fault(200, body="[" * 100_000),
     ],
 )
@@ -105,8 +112,19 @@ def test_what_may_pass_is_tried_again(fault):
             "//elsewhere/x'",
         ),
         (Fault(501), ModelRefused, "501"),
-        (Fault(200, body='{"error": "no such tool"}'), ModelRefused, "with an error: no such tool"),
-        (Fault(200, body='{"hello": 1}'), ModelRefused, "OpenAI-compatible"),
+        (Fault(304), ModelRefused, "HTTP 304"),
+        (
+            Fault(200, body='{"error": {"code": "model_not_found", "message": "no gpt-9"}}'),
+            ModelRefused,
+            r"with an error: no gpt-9 \(no such model",
+        ),
+        (
+            Fault(200, body='{"error": {"type": "invalid_request_error", "message": "bad"}}'),
+            ModelRefused,
+            "with an error: bad",
+        ),
+        (Fault(200, body='{"error": {"code": "insufficient_quota"}}'), ModelRefused, "used up"),
+        (Fault(200, body='{"error": {"code": "bio_policy"}}'), ContentFiltered, "bio_policy"),
     ],
 )
 def test_what_cannot_pass_fails_at_once_with_one_line(fault, error, says):
@@ -115,6 +133,21 @@ def test_what_cannot_pass_fails_at_once_with_one_line(fault, error, says):
             model(server.url, call_kwargs={"model": "m"})(HELLO)
         assert len(server.calls) == 1
         assert "\n" not in str(caught.value) and server.url in str(caught.value)
+
+
+def test_an_address_of_something_else_is_told_at_each_try(caplog):
+    with FakeChatServer([Fault(200, body='{"hello": 1}')]) as server:
+        llm = model(server.url, call_kwargs={"model": "m"}, max_retry_times=2)
+        with pytest.raises(ModelUnavailable, match=r"OpenAI-compatible address.* after 3 attempts"):
+            llm(HELLO)
+    assert [r.message.count("OpenAI-compatible") for r in caplog.records] == [1, 1]
+
+
+def test_a_completion_of_another_success():
+    with FakeChatServer(
+        [Fault(201, body='{"choices": [{"message": {"content": "fine"}}]}')]
+    ) as server:
+        assert model(server.url, call_kwargs={"model": "m"})(HELLO) == "fine"
 
 
 def test_retry_after_is_honoured():
