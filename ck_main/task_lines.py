@@ -13,6 +13,14 @@ from ck_pro.exceptions import TaskFileError
 
 MAX_LINE_BYTES = 1_000_000
 _BOM = b"\xef\xbb\xbf"
+_OTHER_KINDS = {
+    "is UTF-16 or UTF-32; save the file as UTF-8": (
+        *(b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
+        *(b"{\0", b"\0{", b"\0\0\0{", b"[\0", b"\0[", b"\0\0\0["),
+    ),
+    "is the beginning of a packed file; unpack it": (b"\x1f\x8b", b"PK\3\4", b"\x28\xb5\x2f\xfd"),
+}
+"""What files begin with that are no text in UTF-8, by what is said of them, once."""
 
 
 class UnusableItem(Exception):
@@ -45,6 +53,12 @@ def read_items(path: Path) -> Iterator[tuple[int, Any]]:
             if file.read(len(_BOM)) != _BOM:
                 file.seek(0)
             start = file.tell()
+            head = file.read(4)
+            for said, beginnings in _OTHER_KINDS.items():
+                if head.startswith(beginnings):
+                    yield 1, UnusableItem("", said)
+                    return
+            file.seek(start)
             listed = _is_list(file)
             file.seek(start)
             spread = not listed and _is_spread_out(file)
@@ -106,14 +120,15 @@ def _line_items(lines: TextIO) -> Iterator[tuple[int, Any]]:
 
 def _decoded(line: bytes) -> Any:
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(line.decode("utf-8"), **_NUMBERS)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as e:
         return UnusableItem("", f"is not UTF-8 at byte {e.start + 1}; save the file as UTF-8")
     except UnicodeEncodeError:
         return UnusableItem("", "holds half of a surrogate pair (\\ud800 to \\udfff); remove it")
     except json.JSONDecodeError as e:
-        return UnusableItem("", f"is not JSON: {e.msg} at column {e.colno}; correct the line")
+        said = e.msg.removesuffix(" at")  # "Invalid control character at"
+        return UnusableItem("", f"is not JSON: {said} at column {e.colno}; correct the line")
     except ValueError as e:
         return UnusableItem("", f"is not JSON: {e}; correct the line")
     except RecursionError:
@@ -129,7 +144,7 @@ def _list_items(content: bytes) -> Iterator[tuple[int, Any]]:
         line = content.count(b"\n", 0, e.start) + 1
         yield line, UnusableItem("", "is not UTF-8; save the file as UTF-8")
         return
-    decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+    decoder = json.JSONDecoder(**_NUMBERS)
     space = re.compile(r"\s*")
     at = text.index("[") + 1
     first = True
@@ -154,7 +169,7 @@ def _list_items(content: bytes) -> Iterator[tuple[int, Any]]:
             _, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as e:
             number = text.count("\n", 0, e.pos) + 1 if isinstance(e, json.JSONDecodeError) else line
-            said = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
+            said = e.msg.removesuffix(" at") if isinstance(e, json.JSONDecodeError) else str(e)
             yield number, UnusableItem("", f"is not JSON: {said}; the items after it are not read")
             return
         yield line, _decoded(text[at:end].encode("utf-8", "surrogatepass"))
@@ -170,3 +185,17 @@ def _finite(text: str) -> float:
     if math.isinf(number):  # a row could not hold it
         raise ValueError(f"{text} is too large for a number")
     return number
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # of a length that Python takes too long to read
+        raise ValueError(f"a number of {len(text)} digits is too long") from None
+
+
+_NUMBERS: dict[str, Any] = {
+    "parse_constant": _no_constant,
+    "parse_float": _finite,
+    "parse_int": _whole,
+}

@@ -1,5 +1,6 @@
 """Task files: what is read, and the one line that each fault gives."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -120,7 +121,8 @@ def test_a_bad_field_is_one_line_and_the_others_go_on(tmp_path: Path, row: Any, 
         (b'{"question": "\xff"}', "is not UTF-8 at byte 15"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"question": "' + b"x" * MAX_LINE_BYTES + b'"}', "longer than 1,000,000 bytes"),
-        (b'{"question": "q", "n": ' + b"9" * 5000 + b"}", "is not JSON"),
+        (b'{"question": "q", "n": ' + b"9" * 5000 + b"}", "a number of 5000 digits is too long"),
+        (b'{"question": "a\0b"}', "Invalid control character at column 16; correct"),
     ],
 )
 def test_a_broken_line_is_one_line_and_the_others_go_on(
@@ -129,6 +131,20 @@ def test_a_broken_line_is_one_line_and_the_others_go_on(
     found = read(tmp_path, b'{"question": "a"}\n' + line + b'\n{"question": "b"}\n')
     assert [type(f) for f in found] == [Task, LineProblem, Task]
     assert said in str(found[1]) and ", line 2" in str(found[1])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+@pytest.mark.parametrize(
+    "form", ['{"question": "%s"}\n{"question": "b"}\n', '[{"question": "%s"}]']
+)
+def test_a_file_in_another_encoding_is_told_once(tmp_path: Path, encoding: str, form: str) -> None:
+    (problem,) = read(tmp_path, (form % "caf\xe9").encode(encoding))
+    assert str(problem).endswith(", line 1: is UTF-16 or UTF-32; save the file as UTF-8")
+
+
+def test_a_packed_file_is_told(tmp_path: Path) -> None:
+    (problem,) = read(tmp_path, gzip.compress(b'{"question": "a"}'))
+    assert "packed file; unpack it" in str(problem)
 
 
 def test_a_line_at_the_limit_is_read(tmp_path: Path) -> None:
