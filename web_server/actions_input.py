@@ -54,17 +54,29 @@ async def select(doing: Doing) -> str:
         return f"{done} in {hands.describe(target)}"
     if len(wanted) != 1:
         raise Conflict(f"[{target.id}] {hands.describe(target)} is no native list: click its items")
+    if (value := await fields.suggested(target, wanted[0])) is not None:
+        target = await hands.reach(doing.surface, request.targetId)
+        came = await fields.fill(doing.surface, target, value)
+        return f"selected '{one_line(value)}' in {hands.describe(target)}{came}"
     return await _select_custom(doing, wanted[0])
 
 
 async def _select_custom(doing: Doing, label: str) -> str:
-    """Choose in a list made of other elements: open it, then click the item of that name."""
+    """Choose in a list made of other elements: click the item of that name.
+
+    If there is none yet, the list is opened, and then, where one may type into it, asked for it.
+    """
     surface = doing.surface
     shown: set[str] = set()  # before it was opened
-    for attempt in (1, 2):
+    for attempt in (1, 2, 3):
         target = await hands.reach(surface, doing.request.targetId)
+        if attempt == 3 and not (target.editable and target.role == "combobox"):
+            break
         if attempt == 2:
             await hands.click(surface, target)
+        elif attempt == 3:
+            await fields.fill(surface, target, label)
+        if attempt > 1:
             await surface.settler.settle()
         observed = await surface.observer.observe(scope="page", elements=True)
         item = _item_named(observed.elements, label, shown)

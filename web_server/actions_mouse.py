@@ -11,6 +11,7 @@ from web_server import fields, hands, keys
 from web_server.doing import Doing
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.observe import Target
+from web_server.target import NOTHING_PRESSED
 from web_server.view import one_line
 
 Place = tuple[float, float]
@@ -180,30 +181,41 @@ async def double_click_at(doing: Doing) -> str:
 async def _click_point(doing: Doing, count: int) -> str:
     request = doing.request
     held = keys.modifiers(request.keys)
+    clicked = "double-clicked" if count == 2 else "clicked"
     if request.targetId.strip() and request.x is None and request.y is None:
         target = await hands.reach(doing.surface, request.targetId)
         where = hands.describe(target)
         clicking = hands.click(doing.surface, target, request.button, count)
     else:
-        (x, y), where = await _aim(doing)
+        (x, y), where, aimed = await _aim(doing)
         clicking = hands.click_at(doing.surface, x, y, request.button, count)
+        if aimed is not None:
+            await aimed.expect_press()
+            await _holding(doing, held, clicking)
+            return f"{clicked} {where}{await _met(aimed)}"
     await _holding(doing, held, clicking)
-    return f"{'double-clicked' if count == 2 else 'clicked'} {where}"
+    return f"{clicked} {where}"
+
+
+async def _met(aimed: Target) -> str:
+    """What lay over the point of an element that was clicked; empty if nothing did."""
+    missed = await aimed.missed_press()
+    return f", where {missed} lies over it" if missed not in (None, NOTHING_PRESSED) else ""
 
 
 async def move(doing: Doing) -> str:
     """Move the mouse to a point, of an element's box if one is named."""
-    (x, y), where = await _aim(doing)
+    (x, y), where, _ = await _aim(doing)
     await doing.surface.move_mouse(x, y)
     return f"moved the mouse to {where}"
 
 
-async def _aim(doing: Doing) -> tuple[Place, str]:
-    """The request's point in the viewport, and how to call it."""
+async def _aim(doing: Doing) -> tuple[Place, str, Target | None]:
+    """The request's point in the viewport, how to call it, and the element if one is named."""
     request = doing.request
     if not request.targetId.strip():
         x, y = doing.point()
-        return (x, y), f"({x:g}, {y:g})"
+        return (x, y), f"({x:g}, {y:g})", None
     target = await hands.reach(doing.surface, request.targetId)
     left, top, width, height = await target.box()
     dx = width / 2 if request.x is None else request.x
@@ -213,7 +225,8 @@ async def _aim(doing: Doing) -> tuple[Place, str]:
             f"({dx:g}, {dy:g}) is outside of [{target.id}] {hands.describe(target)}, "
             f"which is {width:g} x {height:g}"
         )
-    return doing.within_view(left + dx, top + dy), f"({dx:g}, {dy:g}) of {hands.describe(target)}"
+    where = f"({dx:g}, {dy:g}) of {hands.describe(target)}"
+    return doing.within_view(left + dx, top + dy), where, target
 
 
 async def wheel(doing: Doing) -> str:

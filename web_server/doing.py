@@ -63,7 +63,8 @@ class Doing:
 class Before:
     """What was counted before an action, to tell what it changed."""
 
-    def __init__(self, session: Session, action: str) -> None:
+    def __init__(self, session: Session, tab: Tab, action: str) -> None:
+        self._url = tab.url()
         self._events = len(session.news.events)
         self._dialogs = len(session.news.dialogs)
         self._telling = action in _MEANT_TO_CHANGE
@@ -75,6 +76,8 @@ class Before:
             results.append(f"the page is now {shortened(tab.url())}")
         elif settled.get("changed"):
             results.append("the page changed")
+        elif self._telling and not results and tab.url() != self._url:
+            results.append(f"the address is now {shortened(tab.url())}")
         elif self._telling and not results and not settled.get("unseen"):
             results.append("nothing changed")
         results = [line for line in results if said not in line]

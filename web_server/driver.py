@@ -103,7 +103,7 @@ class Driver:
             await self._keeper.ensure(session, tab)
             doing = Doing(session, tab, request)
             options = request if request.observe else None
-            before = Before(session, name)
+            before = Before(session, tab, name)
             surface = tab.surface
             surface.begin_action()
             session.clipboard.begins(session)

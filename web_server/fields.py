@@ -130,6 +130,14 @@ _CHOOSE = """(element, wanted) => {
 _CHOSEN = """(element) => [...element.closest('select').selectedOptions]
   .map((option) => `'${option.label.replace(/\\s+/g, ' ').trim()}'`).join(', ')"""
 
+_SUGGESTED = """(element, wanted) => {
+  const plain = (text) => text.replace(/\\s+/g, ' ').trim().toLowerCase();
+  const options = element.tagName === 'INPUT' && element.list ? [...element.list.options] : [];
+  const found = options.find((option) => plain(option.value) === plain(wanted))
+    || options.find((option) => plain(option.label) === plain(wanted));
+  return found ? found.value : null;
+}"""
+
 _HELD = """(element) => typeof element.value === 'string'
   ? element.type === 'password' ? element.value.length : element.value
   : element.isContentEditable ? {rich: element.innerText} : null"""
@@ -175,7 +183,8 @@ async def fill(surface: Surface, target: Target, text: str) -> str:
             f"[{target.id}] {describe(target)} vanished when it was clicked: nothing was typed"
         ) from None
     if kind == "none":
-        raise Conflict(f"[{target.id}] {describe(target)} is not a field that takes text")
+        hint = ": press the arrow keys on it, or drag it" if target.role == "slider" else ""
+        raise Conflict(f"[{target.id}] {describe(target)} is not a field that takes text{hint}")
     if kind == "readonly":
         raise Conflict(f"[{target.id}] {describe(target)} is read-only")
     keyboard = surface.page.keyboard
@@ -270,6 +279,12 @@ async def choose_kept(surface: Surface, target: Target, labels: list[str]) -> st
     if now != chosen:
         said += f", which the page changed to {now or 'nothing'} then,"
     return said
+
+
+async def suggested(target: Target, label: str) -> str | None:
+    """The value that a field's own list of suggestions has under that label; None without one."""
+    value: str | None = await target.evaluate(_SUGGESTED, label)
+    return value
 
 
 async def checked(target: Target) -> bool | None:

@@ -76,6 +76,8 @@ function letsThrough(element, role) {
 function coveredBy(element, inner) {
   const found = pointOf(element, inner.clip);
   if (!found) return '';
+  // While a view passes over to the next, its picture lies over everything.
+  if (found.hit && found.hit.matches(':root:active-view-transition')) return '';
   if (found.hit) return describeCover(found.hit, element);
   let { x, y } = found;
   for (let frame = inner.frame; frame.owner; frame = frame.parent) {
@@ -183,6 +185,12 @@ function namelessPairs(element, role, style) {
   return pairs;
 }
 
+// A name that is a sign, such as a star or an arrow, is told with the title that says what it means.
+function symbolPairs(element, name) {
+  const title = name && !/[\p{L}\p{N}]/u.test(name) ? plain(attribute(element, 'title'), LONG_HINT) : '';
+  return title && title !== name ? ['hint: ' + title] : [];
+}
+
 function colorPairs(color) {
   return color && color !== 'none' && !/^rgba\(.*, 0\)$/.test(color)
     ? ['color: ' + color.replace(/, /g, ',')] : [];
@@ -194,23 +202,31 @@ function drawnPairs(element, style) {
   return [...colorPairs(style.fill), `size: ${Math.round(rect.width)}x${Math.round(rect.height)}`];
 }
 
+// How far a box is scrolled on one axis: what lies before and behind, in pixels. Where content grows
+// up or to the left (Arabic, chats), the place at rest is the end and positions are negative.
+function beyond(position, more, backwards) {
+  const before = Math.min(more, Math.max(0, Math.round(backwards ? more + position : position)));
+  return [before, Math.round(more - before)];
+}
+
+const scrolls = (overflow) => overflow !== 'visible' && overflow !== 'hidden' && overflow !== 'clip';
+
 function scrollPairs(element, style) {
   const pairs = [];
-  const vertical = style.overflowY;
-  if (vertical !== 'visible' && vertical !== 'hidden' && vertical !== 'clip') {
-    const more = element.scrollHeight - element.clientHeight;
-    if (more > 4 && element.clientHeight > 20 && element !== scrollerOf(element.ownerDocument)) {
-      const above = Math.round(element.scrollTop);
-      pairs.push(`scroll: ${above} px above, ${Math.max(0, Math.round(more - above))} px below`);
-    }
+  if (!scrolls(style.overflowY) && !scrolls(style.overflowX)) return pairs;
+  if (element === scrollerOf(element.ownerDocument)) return pairs;
+  const flow = style.display.endsWith('flex') ? style.flexDirection : '';
+  const down = element.scrollHeight - element.clientHeight;
+  if (scrolls(style.overflowY) && down > 4 && element.clientHeight > 20) {
+    const [above, below] = beyond(element.scrollTop, down, flow === 'column-reverse');
+    pairs.push(`scroll: ${above} px above, ${below} px below`);
   }
-  const across = style.overflowX;
-  if (across !== 'visible' && across !== 'hidden' && across !== 'clip') {
-    const more = element.scrollWidth - element.clientWidth;
-    if (more > 4 && element.clientWidth > 20 && element !== scrollerOf(element.ownerDocument)) {
-      const left = Math.round(element.scrollLeft);
-      pairs.push(`scroll across: ${left} px left, ${Math.max(0, Math.round(more - left))} px right`);
-    }
+  const across = element.scrollWidth - element.clientWidth;
+  if (scrolls(style.overflowX) && across > 4 && element.clientWidth > 20) {
+    const leftwards = style.writingMode === 'vertical-rl'
+      || (style.direction === 'rtl') !== (flow === 'row-reverse');
+    const [left, right] = beyond(element.scrollLeft, across, leftwards);
+    pairs.push(`scroll across: ${left} px left, ${right} px right`);
   }
   return pairs;
 }

@@ -17,6 +17,7 @@ function visitInteractive(element, role, rect, inner, c, hints) {
   if (!name && !TOGGLES.test(role) && (!fromContent || !element.firstElementChild)) {
     pairs.push(...namelessPairs(element, role, inner.style));
   }
+  pairs.push(...symbolPairs(element, name));
   if (editable || (role === 'textbox' || role === 'combobox') && !('value' in element)) {
     const value = textOf(element, role);
     if (value && value.length <= LONG_VALUE) pairs.push('value: ' + plain(value));
@@ -42,7 +43,13 @@ function visitInteractive(element, role, rect, inner, c, hints) {
     interactive: INTERACTIVE_ROLES.has(role) || mute || c.interactive });
   flushText();
   const shown = inner.on || walk.full;
-  if (shown && !name && hints.join() === 'hoverable: true') loosen(index, c);
+  if (shown && !name) {
+    if (hints.join() === 'hoverable: true') loosen(index, c);
+    else if (walk.out.length === index + 1 && fromContent && element.firstElementChild && !mute && !toggle) {
+      const more = namelessPairs(element, role, inner.style);
+      if (more.length) walk.out[index] += (pairs.length ? '\x1d' : '') + more.join('\x1d');
+    }
+  }
   return name;
 }
 
@@ -70,7 +77,7 @@ function takesText(element, role) {
 function phraseName(element, role) {
   if (CONTAINERS.has(role) && role !== 'group' && role !== 'listitem' || shadowOf(element)) return '';
   let budget = 40;
-  if (holdsItems(element)) return '';
+  if (holdsItems(element) || holdsShapes(element)) return '';
   for (const child of element.querySelectorAll('*')) {
     if (--budget < 0 || child.firstElementChild && holdsItems(child)) return '';
     if ((INTERACTIVE_ROLES.has(roleOf(child)) || noted.click.has(child)
@@ -79,6 +86,13 @@ function phraseName(element, role) {
   }
   const name = textOf(element, role);
   return name.length <= LONG_NAME ? name : '';
+}
+
+// Does a drawing listen for shapes that tell their names: seats of a hall, countries of a map?
+function holdsShapes(element) {
+  if (!('ownerSVGElement' in element)) return false;
+  const named = element.querySelectorAll(':is(circle,ellipse,path,polygon,rect) > title');
+  return named.length > 1 && isPartOfChart(named[0].parentNode);
 }
 
 // Does an element hold items that are alike, one below or beside the other? What listens for all of

@@ -168,12 +168,23 @@ function labelText(label) {
   return textOf(label, 'LabelText', { seen: new Set([label, label.control]), hidden: false });
 }
 
+// Custom elements that take part in forms show their labels to themselves alone.
+function labelsOf(element) {
+  if (element.labels) return element.labels;
+  const around = element.closest('label');
+  const found = around ? [around] : [];
+  if (element.id) {
+    found.push(...element.getRootNode().querySelectorAll(`label[for="${CSS.escape(element.id)}"]`));
+  }
+  return found.filter((label) => label.control === element);
+}
+
 // The labels of a control. One that is hidden names it all the same; one inside another is told once.
 function labelsText(element, outer) {
   const parts = [];
   const seen = new Set(outer ? outer.seen : []);
   seen.add(element);
-  for (const label of element.labels || []) {
+  for (const label of labelsOf(element)) {
     if (seen.has(label)) continue;
     seen.add(label);
     const labelledby = outer !== null && outer.labelledby;
@@ -223,7 +234,7 @@ function nativeName(element, role, tag, state) {
     case 'figure': return childText(element, 'figcaption', state);
     case 'option': return collapse(element.label);
     case 'optgroup': return collapse(element.label);
-    default: return null;
+    default: return tag.includes('-') && INTERACTIVE_ROLES.has(role) && labelsText(element, state) || null;
   }
 }
 

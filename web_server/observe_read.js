@@ -31,7 +31,7 @@ function readNode(node, out, depth) {
     if (inner) readNode(inner, out, depth + 1);
     return;
   }
-  const known = tag.includes('-') || tag === 'slot' || tag === 'body' ? 'div' : tag;
+  const known = tag.includes('-') || /^(slot|body|details|summary)$/.test(tag) ? 'div' : tag;
   out.push('<', known);
   for (const name of SAYING) {
     const value = Element.prototype.getAttribute.call(node, name);

@@ -37,7 +37,30 @@ class RowText {
 
 function isReadableRow(element) {
   return element.textContent.length < 800
-    && !element.querySelector('table,ul,ol,h1,h2,h3,h4,p+p,iframe,canvas,form,[role=row]');
+    && !element.querySelector('table,ul,ol,h1,h2,h3,h4,p+p,iframe,canvas,form,[role=row]')
+    && !isWeek(element);
+}
+
+// A week of a calendar that listens as a whole for clicks on its days.
+function isWeek(row) {
+  const cells = row.children;
+  if (cells.length < 7 || cells.length > 8) return false;
+  let last = 0;
+  for (const cell of cells) {
+    const text = cell.textContent.trim();
+    if (!/^\d{0,2}$/.test(text)) return false;
+    if (text && last && cell !== cells[1] && +text !== last + 1 && text !== '1') return false;
+    last = +text;
+  }
+  return !row.querySelector('[aria-hidden=true]') && listensAround(row, 5);
+}
+
+function listensAround(element, levels) {
+  for (let e = element; e && e.nodeType === 1 && levels >= 0; e = composedParent(e), levels--) {
+    if (e.localName === 'body') return false;
+    if (noted.click.has(e) || e.hasAttribute('onclick')) return true;
+  }
+  return false;
 }
 
 function visitRow(element, role, rect, inner, c, hints) {
@@ -144,6 +167,7 @@ function isRendered(element) {
 function visitLabel(element, inner, rect, c) {
   const control = element.control;
   if (!control || inner.mute || inner.invisible) return false;
+  if (control.localName.includes('-') && !INTERACTIVE_ROLES.has(roleOf(control))) return false;
   if (isRendered(control)) {
     const named = !control.hasAttribute('aria-label') && !control.hasAttribute('aria-labelledby')
       && !(TOGGLES.test(roleOf(control)) && element.textContent.length > LONG_NAME);
@@ -158,6 +182,7 @@ function visitLabel(element, inner, rect, c) {
     const cover = coveredBy(element, inner);
     if (cover) pairs.push('covered by: ' + cover);
   }
+  pairs.push(...symbolPairs(element, name));
   if (c.row) c.row.stub(name);
   put(c, element, 'LabelText', flagsFor(inner, true), rect, name, pairs);
   visitChildren(element, { ...inner, depth: c.depth + 1, mute: true, row: null, interactive: true });

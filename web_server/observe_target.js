@@ -82,6 +82,11 @@ function shownName(element, role) {
   return name || !takesText(element, role) || isEditableRoot(element) ? name : phraseName(element, role);
 }
 
+function isInert(element) {
+  for (let e = element; e && e.nodeType === 1; e = composedParent(e)) if (e.inert === true) return true;
+  return false;
+}
+
 // Where an element is and what the pointer would meet there. null: no such element any more.
 function resolve(id) {
   const node = nodeOf(id);
@@ -92,7 +97,7 @@ function resolve(id) {
     role: id === 1 ? 'RootWebArea' : shownRole(element, role),
     name: clean(node === element ? shownName(element, role) : node.data).slice(0, LONG_NAME),
     tag: element.localName, input_type: element.localName === 'input' ? element.type : '',
-    disabled: isDisabled(element), editable: isEditable(element), framed: element.ownerDocument !== document,
+    disabled: isDisabled(element) || isInert(element), editable: isEditable(element), framed: element.ownerDocument !== document,
     x: 0, y: 0, in_viewport: false, covered_by: null, passes: false,
   };
   const listed = /^(option|optgroup)$/.test(element.localName) && !element.getClientRects().length;

@@ -5,6 +5,21 @@ const LONG_TEXT = 1000;
 const SEPARATORS = /^[\s\p{P}|<>~+=^`]*$/u;
 const LINE_COST = 28; // what a line of its own takes beside its text, in characters of text
 
+// Does an element show what stands in an editor that takes its keys by a field that nobody sees? It
+// is hidden from those who read, as the field tells them of the line with the cursor alone.
+function drawsText(element, rect) {
+  if (rect.width < 100 || rect.height < 12 || !/\S/.test(element.textContent)) return false;
+  let around = element.parentElement;
+  for (let i = 0; around && i < 4; i++, around = around.parentElement) {
+    for (const field of around.querySelectorAll('textarea,[role=textbox]')) {
+      if (element.contains(field) || !field.checkVisibility()) continue;
+      const box = field.getBoundingClientRect();
+      return box.width < 8 || box.height < 8 || getComputedStyle(field).opacity === '0';
+    }
+  }
+  return false;
+}
+
 // The text of one line is gathered until something else stands between. A link in the middle of a
 // sentence need not break it: its text is then part of the line, its own line stands below.
 // Whichever is shorter is chosen, by the text alone, so that it does not depend on what is in view.

@@ -139,7 +139,8 @@ function contextInside(element, rect, sized, on, style, c) {
   const inner = { ...c, on, style };
   inner.invisible = style.visibility !== 'visible';
   inner.pointer = style.cursor === 'pointer';
-  inner.ariaHidden = c.ariaHidden || element.getAttribute('aria-hidden') === 'true';
+  inner.ariaHidden = c.ariaHidden
+    || element.getAttribute('aria-hidden') === 'true' && !drawsText(element, rect);
   inner.inert = c.inert || element.inert === true;
   inner.faded = c.faded || style.opacity === '0';
   if (position === 'fixed') inner.clip = c.frame.clip;
@@ -156,6 +157,8 @@ function contextInside(element, rect, sized, on, style, c) {
       inner.clip = intersect(rect, clip) || { x1: 0, y1: 0, x2: -1, y2: -1 };
       inner.whole = inner.whole && element.scrollHeight <= element.clientHeight + 1;
     }
+  } else if (!sized && display !== 'inline' && display !== 'contents') {
+    inner.whole = false; // what is scaled to nothing shows nothing
   }
   if (inner.outer !== inner.clip && (position !== 'static' || style.transform !== 'none')) {
     inner.outer = inner.clip; // asked for last: a transform is dear to compute
@@ -165,7 +168,7 @@ function contextInside(element, rect, sized, on, style, c) {
 
 function visitShown(element, tag, rect, sized, on, style, c) {
   const display = style.display;
-  const inline = display === 'inline' || display === 'contents';
+  const inline = display === 'inline' || display === 'contents' || display.startsWith('ruby');
   const inner = contextInside(element, rect, sized, on, style, c);
   inner.phrase = !on && (c.on || c.phrase) && INLINE_TAGS.has(tag);
   const blocky = !inline && display[0] !== 'i';

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from .observe import Observer
 
 
+NOTHING_PRESSED = "nothing"
+"""What `Target.missed_press` tells where no document of the page heard of a press."""
+
+
 class ElementGone(Exception):
     """No element with that id is on the page now. The message is one line for the model."""
 

@@ -115,7 +115,7 @@ def test_controls_with_the_role_of_a_text_can_be_acted_on(lab: Lab) -> None:
     html = """<button role=time><img width=9 height=9 src=cal.png></button>
         <a href=# role=article>More</a>"""
     assert lab.lines(html) == [
-        "time '' clickable: true",
+        "time '' clickable: true hint: cal.png",
         "article '' clickable: true",
         "StaticText 'More'",
     ]
@@ -226,3 +226,102 @@ def test_a_switch_without_a_size_is_told_by_what_is_drawn_in_its_place(lab: Lab)
     html = """<div style="width: 40px; height: 20px; background: grey" onclick="1">
         <input type=checkbox role=switch checked style="width: 0; height: 0; margin: 0"></div>"""
     assert lab.lines(html) == ["switch '' checked: true clickable: true"]
+
+
+def test_what_grows_upwards_or_leftwards_is_scrolled_from_its_end(lab: Lab) -> None:
+    box = "overflow: auto; height: 100px; width: 200px"
+    html = f"""<div style="{box}; display: flex; flex-direction: column-reverse" id=chat>
+        {"<p>message</p>" * 30}</div><div dir=rtl style="{box}" id=arabic>
+        <div style="width: 1000px; height: 20px">words</div></div>"""
+    lab.open("/ends", html)
+    lab.run(lab.page.evaluate("arabic.scrollLeft = -300"))
+    lines = lab.look().yaml_body.split("\n")
+    chat, arabic = [line.split("scroll", 1)[1] for line in lines if "generic ''" in line]
+    assert chat.startswith(": ") and chat.endswith(" px above, 0 px below")
+    assert arabic == " across: 500 px left, 300 px right"
+
+
+def test_named_shapes_of_a_drawing_that_listens_are_told_apart(lab: Lab) -> None:
+    html = """<svg width=200 height=90><g id=seats>
+        <rect width=30 height=30><title>Seat A1</title></rect>
+        <rect x=50 width=30 height=30><title>Seat A2</title></rect></g></svg>
+        <script>seats.addEventListener('click', () => {})</script>"""
+    lab.open("/seats", html)
+    seen = bare(lab.look().yaml_body)
+    assert seen[1:] == ["generic 'Seat A1' clickable: true", "generic 'Seat A2' clickable: true"]
+
+
+def test_annotated_characters_stay_in_their_line(lab: Lab) -> None:
+    html = "<p>x <ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby> y</p>"
+    assert lab.lines(html) == ["StaticText 'x 漢かん字じ y'"]
+
+
+def test_signs_are_told_with_the_title_that_says_what_they_mean(lab: Lab) -> None:
+    html = """<button title=Delete>🗑</button><button title="Go on">Next</button>
+        <label title="2 stars"><input type=radio hidden>★</label>"""
+    assert lab.lines(html) == [
+        "button '🗑' hint: Delete",
+        "button 'Next'",
+        "LabelText '★' checked: false hint: 2 stars",
+    ]
+
+
+def test_an_empty_box_to_click_is_told_by_its_id(lab: Lab) -> None:
+    html = """<div id=hue onclick="1" style="width: 50px; height: 50px"><i></i></div>
+        <div id=card onclick="1"><img alt=Photo width=50 height=50></div>"""
+    assert lab.lines(html) == [
+        "generic '' clickable: true hint: hue",
+        "generic 'Photo' clickable: true",
+    ]
+
+
+def test_what_is_scaled_to_nothing_is_not_told(lab: Lab) -> None:
+    html = """<div style="transform: scaleY(0)"><p>Unseen</p><button>Unseen</button></div>
+        <div style="height: 0"><p>Seen</p></div>"""
+    assert lab.lines(html) == ["StaticText 'Seen'"]
+
+
+def test_days_of_a_calendar_that_listens_as_a_whole_are_told_apart(lab: Lab) -> None:
+    week = "".join(f"<td>{day}</td>" for day in ("", 31, 1, 2, 3, 4, 5))
+    html = f"<table onclick='1'><tr>{week}</tr></table><table border=1><tr>{week}</tr></table>"
+    lines = lab.lines(html)
+    assert [line for line in lines if "StaticText" in line] == [
+        f"StaticText '{day}'" for day in (31, 1, 2, 3, 4, 5)
+    ]
+    assert "row '| 31 | 1 | 2 | 3 | 4 | 5'" in lines
+
+
+def test_what_an_editor_with_an_unseen_field_shows_is_told(lab: Lab) -> None:
+    html = """<div style="position: relative; height: 60px"><textarea aria-label=Code
+        style="position: absolute; width: 1px; height: 1px"></textarea>
+        <div aria-hidden=true><div>let a = 1;</div></div></div>
+        <div><textarea aria-label=Plain></textarea><div aria-hidden=true>Hidden words</div></div>"""
+    assert lab.lines(html) == [
+        "textbox 'Code' multiline: true",
+        "StaticText 'let a = 1;'",
+        "textbox 'Plain' multiline: true",
+    ]
+
+
+def test_labels_of_custom_elements_that_take_part_in_forms(lab: Lab) -> None:
+    html = """<label for=a>Agree</label><x-f id=a role=checkbox tabindex=0>.</x-f>
+        <label for=b>Signature</label><x-f id=b>drawn</x-f><script>
+        customElements.define('x-f', class extends HTMLElement {
+            static formAssociated = true;
+            #inner = this.attachInternals();
+        })</script>"""
+    lab.open("/labels", html)
+    assert bare(lab.look().yaml_body) == [
+        "checkbox 'Agree' checked: false",
+        "StaticText 'Signaturedrawn'",
+    ]
+
+
+def test_the_picture_of_a_view_transition_covers_nothing(lab: Lab) -> None:
+    html = """<style>::view-transition-group(*) { animation-duration: 30s }</style>
+        <button>Go</button>"""
+    lab.open("/passing", html)
+    begin = "new Promise((done) => document.startViewTransition(() => {}).ready.then(done))"
+    lab.run(lab.page.evaluate(begin))
+    assert bare(lab.look().yaml_body) == ["button 'Go'"]
+    lab.fresh()

@@ -107,3 +107,28 @@ def test_what_cannot_be_selected_is_said(client: Client) -> None:
     client.go("/cover")
     client.act("select_text", text="Below", status=409)
     assert "covered by dialog Cookies" in client.message
+
+
+PAGES["/places"] = """<title>Places</title><a href="#there">Go there</a>
+    <div id=low style="position:absolute;left:0;top:100px;width:200px;height:100px"
+        onclick="1">Low</div>
+    <a href="#high" style="position:absolute;left:0;top:100px;width:60px;height:60px">High</a>"""
+
+
+def test_an_address_that_changes_alone_is_told(client: Client) -> None:
+    client.open("/places")
+    client.act("click", "link 'Go there'")
+    assert (
+        client.message == f"clicked link 'Go there'; the address is now {client.site}/places#there"
+    )
+    client.act("click", "link 'Go there'")
+    assert client.message == "clicked link 'Go there'; nothing changed"
+
+
+def test_a_click_on_a_point_that_something_else_covers_says_so(client: Client) -> None:
+    client.open("/places")
+    low = client.id_of("generic 'Low'")
+    client.act("click_at", targetId=low, x=150, y=50)
+    assert client.message.startswith("clicked (150, 50) of generic 'Low'; ")
+    client.act("click_at", targetId=low, x=10, y=10)
+    assert "(10, 10) of generic 'Low', where link High (id " in client.message

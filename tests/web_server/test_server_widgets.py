@@ -219,3 +219,39 @@ def test_keys_follow_one_another_as_the_page_takes_them(client: Client) -> None:
     client.act("click", "button 'Card'")
     tree = client.act("press", keys=["Space", "ArrowUp", "ArrowDown"])
     assert "Tab 0 (current): Carried ArrowUp ArrowDown" in tree
+
+
+PAGES["/asked-lists"] = """<title>Asked</title>
+    <input list=fruits aria-label=Fruit><datalist id=fruits><option value=ap>Apple<option>Pear
+    </datalist><input role=combobox aria-label=City id=city><div role=listbox id=cities></div>
+    <p id=out></p><div role=slider tabindex=0 aria-label=Volume aria-valuenow=1>.</div>
+    <section inert><button>Asleep</button></section><script>
+    city.oninput = () => {
+        cities.textContent = '';
+        for (const name of ['Lima', 'Lisbon']) {
+            if (!city.value || !name.startsWith(city.value)) continue;
+            const item = document.createElement('div');
+            item.role = 'option';
+            item.textContent = name;
+            item.onclick = () => { out.textContent = 'chose ' + name; cities.textContent = ''; };
+            cities.append(item);
+        }
+    };</script>"""
+
+
+def test_lists_that_show_what_is_typed_are_chosen_from(client: Client) -> None:
+    client.open("/asked-lists")
+    tree = client.act("select", "combobox 'Fruit'", actionValue="Apple")
+    assert client.message.startswith("selected 'ap' in combobox 'Fruit'")
+    assert "combobox 'Fruit' value: ap" in tree
+    assert "chose Lima" in client.act("select", "combobox 'City'", actionValue="Lima")
+
+
+def test_what_takes_no_text_or_is_inert_says_so(client: Client) -> None:
+    client.open("/asked-lists")
+    client.act("type", "slider 'Volume'", actionValue="7", status=409)
+    assert client.message.endswith(
+        "is not a field that takes text: press the arrow keys on it, or drag it"
+    )
+    client.act("click", "StaticText 'Asleep'", status=409)
+    assert "'Asleep' is disabled" in client.message
