@@ -12,7 +12,7 @@ MAX_NEW_FILES = 100_000
 _MEGABYTE = 1 << 20
 _SLACK = 16 * _MEGABYTE
 _QUICK = 64 * _MEGABYTE
-_SLACK_FILES = 1000
+_SLACK_FILES, _QUICK_FILES = 1000, 10_000
 _EVERY_SECONDS, _SHARE = 1.0, 50
 _BLOCK = 512  # of `st_blocks`, whatever the file system's own are
 
@@ -40,18 +40,23 @@ class Disk:
         self._limit = max(size + limit_mb * _MEGABYTE, self.held[0] + _SLACK)
         self._files = max(files + MAX_NEW_FILES, self.held[1] + _SLACK_FILES)
         self._left = self._limit - self.held[0]
+        self._left_files = self._files - self.held[1]
 
     def look(self) -> dict[str, object] | None:
         """Give why all must end, or None. Cheap, save if much was written or some time went by."""
         now = time.monotonic()
         free = _free(self._workdir)
-        if now < self._look_at and self._free - free < max(self._left // 2, _QUICK):
+        bytes_gone, files_gone = self._free[0] - free[0], self._free[1] - free[1]
+        filling = bytes_gone >= max(self._left // 2, _QUICK)
+        filling |= files_gone >= max(self._left_files // 2, _QUICK_FILES)
+        if now < self._look_at and not filling:
             return None
         size, files = self._measure_tree(self._files)
         if self._private:
             size += self._nameless()
         self._look_at = now + max(_EVERY_SECONDS, _SHARE * (time.monotonic() - now))
-        self._free, self._left = free, self._limit - size
+        self._free = free
+        self._left, self._left_files = self._limit - size, self._files - files
         if size > self._limit:
             return {"why": "disk", "limit": self._megabytes}
         if files > self._files:
@@ -103,9 +108,10 @@ class Disk:
         return sum(sizes.values())
 
 
-def _free(place: str) -> int:
+def _free(place: str) -> tuple[int, int]:
+    """Give the bytes and the files that the file system still has room for (some: 0 files)."""
     try:
         facts = os.statvfs(place)
     except OSError:
-        return 0
-    return facts.f_bfree * facts.f_frsize
+        return 0, 0
+    return facts.f_bfree * facts.f_frsize, facts.f_ffree

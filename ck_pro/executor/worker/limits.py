@@ -7,6 +7,8 @@ import functools
 import math
 import os
 import resource
+import signal
+import time
 
 from . import kernel
 
@@ -15,9 +17,11 @@ MAX_TASKS = 256
 MAX_FILE_BYTES = 1 << 30
 _RESERVED_PIDS = 300  # of the kernel's: numbers below are not used a second time
 _CPU_SLACK = 2
+_LONGEST = 1e9
 _FREE_SOCKETS = 300
 _HEADROOM = 64 << 20
 _CORES = os.cpu_count() or 1
+_SUM_UP_SHARE = 5
 _PAGE = resource.getpagesize()
 _MEGABYTE = 1 << 20
 
@@ -81,7 +85,8 @@ def grant_cpu(timeout: float | None) -> None:
         soft = resource.RLIM_INFINITY
     else:
         used = resource.getrusage(resource.RUSAGE_SELF)
-        soft = math.ceil(used.ru_utime + used.ru_stime + timeout * _CORES) + _CPU_SLACK
+        most = min(timeout, _LONGEST) * _CORES
+        soft = math.ceil(used.ru_utime + used.ru_stime + most) + _CPU_SLACK
     with contextlib.suppress(ValueError):  # as above
         resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 
@@ -115,21 +120,62 @@ class Watchdog:
         self._megabytes = memory_mb
         self._private = private
         self._own_net = own_net
+        self._sum_up_at = self._sum_up_from = 0.0
         self.interval = 0.2
 
     def look(self) -> dict[str, object] | None:
         """Give why all must end, or None; and set when to look again, in seconds."""
         if not self._private:
             return None
-        pids = [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]  # noqa: PTH208
+        pids = _pids()
         if len(pids) > MAX_TASKS:
             return {"why": "tasks", "limit": MAX_TASKS}
         waiting = _in_sockets() if self._own_net else 0
         used = waiting + sum(_own_pages(pid) for pid in pids) * _PAGE
-        if used > self._limit and waiting + sum(_share(pid) for pid in pids) > self._limit:
+        if used > self._limit and self._goes_beyond(used, waiting):
             return {"why": "memory", "limit": self._megabytes}
         self.interval = 0.05 if len(pids) > 1 or used > self._limit // 2 else 0.2
         return None
+
+    def _goes_beyond(self, used: int, waiting: int) -> bool:
+        """Sum up exactly, if that was not done just now, or `used` has grown by what was left."""
+        now = time.monotonic()
+        if now < self._sum_up_at and used <= self._sum_up_from:
+            return False
+        exact = waiting + _summed_up()
+        self._sum_up_at = now + _SUM_UP_SHARE * (time.monotonic() - now)
+        self._sum_up_from = used + self._limit - exact
+        return exact > self._limit
+
+
+def _summed_up() -> int:
+    """Give the bytes of all processes but this one, exactly: what they share is counted once.
+
+    They are stopped meanwhile. Else many that are filling memory at once would leave this one no
+    share of the processor to count with, and be far beyond the limit when it is done.
+    """
+    stopped = {pid for pid in _pids() if _state(pid) in "Tt"}
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGSTOP)
+    pids = _pids()
+    try:
+        return sum(_share(pid) for pid in pids)
+    finally:
+        for pid in pids:
+            if pid not in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGCONT)
+
+
+def _pids() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]  # noqa: PTH208
+
+
+def _state(pid: str) -> str:
+    try:
+        return kernel.read(f"/proc/{pid}/stat").rpartition(") ")[2][:1]
+    except OSError:
+        return "X"
 
 
 def _own_pages(pid: str) -> int:
