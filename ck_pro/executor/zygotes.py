@@ -34,6 +34,10 @@ _SET = {
     "USER": "user",
     "LOGNAME": "user",
     "OPENBLAS_NUM_THREADS": str(min(4, os.cpu_count() or 1)),
+    # address space counts against the limit of memory: threads, and data frames, shall not set
+    # gigabytes of it aside that nobody uses
+    "MALLOC_ARENA_MAX": "2",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
     "LD_BIND_NOW": "1",  # for the zygote itself: not every worker shall look symbols up again
 }
 _START_SECONDS = 60.0

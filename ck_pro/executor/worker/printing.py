@@ -63,8 +63,11 @@ class Streams:
 
     def mend(self) -> None:
         """Make the streams whole again: the code may have closed or replaced them."""
-        os.dup2(self._pipe, 1)
-        os.dup2(self._pipe, 2)
+        for descriptor in (1, 2):
+            try:
+                os.dup2(self._pipe, descriptor)
+            except OSError:  # the code gave itself a limit below that: it keeps what it has
+                pass
         os.set_blocking(self._pipe, True)
         if self.stdout.closed or self.stderr.closed:
             self.stdout, self.stderr = _open(1), _open(2)
