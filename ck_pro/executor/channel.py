@@ -19,6 +19,7 @@ _SOON_MICROSECONDS = 5000
 _READ = 65_536  # more would have to be mapped and unmapped for every read
 _LONGEST_DRAIN = 32
 _SPIN_SECONDS = 0.0002
+_LONGEST_POLL = 1e6  # seconds; `poll` takes an int of milliseconds
 
 
 class WorkerGone(Exception):
@@ -143,7 +144,9 @@ class Channel:
         """
         messages: list[list[Any]] = []
         printed = b""
-        milliseconds = None if timeout is None else max(0, int(timeout * 1000) + 1)
+        milliseconds = (
+            None if timeout is None else max(0, int(min(timeout, _LONGEST_POLL) * 1000) + 1)
+        )
         ready = self._spin_quick.wait() if quick else None
         poll = self._polls[frames, output and not quick]
         for descriptor, _ in ready or poll.poll(milliseconds):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import keyword
 import os
 import shutil
 import tempfile
@@ -27,7 +28,7 @@ from .output import OutputCollector
 from .places import session_places
 from .process import LostAtStart, WorkerProcess
 from .results import CodeError, CodeResult, read_error
-from .step import StepClock, Stop, died, stopped
+from .step import StepClock, Stop, check_seconds, died, stopped
 from .worker import wire
 
 _END_SECONDS = 1.0
@@ -111,21 +112,19 @@ class CodeExecutor:
             self._require(require_isolation)
 
     def _check(self) -> None:
-        for name, value in (
-            ("timeout", self.timeout),
-            ("call_timeout", self.call_timeout),
-            ("wall_timeout", self.wall_timeout),
-            ("memory_mb", self.memory_mb),
-            ("disk_mb", self.disk_mb),
-            ("max_output", self.max_output),
-        ):
-            if value is not None and not value > 0:
-                raise ConfigError(f"CodeExecutor: {name} must be more than 0, not {value!r}")
+        for name in ("timeout", "call_timeout", "wall_timeout"):
+            check_seconds(f"CodeExecutor: {name}", getattr(self, name))
+        for name in ("memory_mb", "disk_mb", "max_output"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+                raise ConfigError(
+                    f"CodeExecutor: {name} must be a whole number more than 0, not {value!r}"
+                )
         self._check_functions()
 
     def _check_functions(self) -> None:
         for name, function in self.functions.items():
-            if not (isinstance(name, str) and name.isidentifier()):
+            if not (isinstance(name, str) and name.isidentifier()) or keyword.iskeyword(name):
                 raise ConfigError(f"CodeExecutor: {name!r} is no name for a function")
             if not callable(function):
                 raise ConfigError(f"CodeExecutor: the function {name!r} cannot be called")
@@ -186,8 +185,7 @@ class CodeExecutor:
         self._check_functions()
         if not isinstance(code, str):
             raise ConfigError(f"code must be a str, not {type(code).__name__}")
-        if timeout is not None and not timeout > 0:
-            raise ConfigError(f"run: timeout must be more than 0, not {timeout!r}")
+        check_seconds("run: timeout", timeout)
         with self._lock:
             token = _inside.set((*_inside.get(), id(self)))
             try:
@@ -281,6 +279,8 @@ class CodeExecutor:
                 if time.monotonic() > ending:
                     return False
             clock.check()
+            if self._closed:
+                raise Stop("Cancelled", "the code was stopped: its executor was closed")
 
     def _take_done(self, message: list[Any], result: CodeResult) -> bool:
         if len(message) != 5 or message[1] != self._step:
@@ -335,9 +335,15 @@ class CodeExecutor:
         return b"" if worker is None else worker.kill()
 
     def close(self) -> None:
-        """End the worker, with all that it started. The executor cannot be used after that."""
+        """End the worker, with all that it started. The executor cannot be used after that.
+
+        Any thread may call it: a step that runs is killed, with the error type "Cancelled".
+        """
+        self._closed = True
+        worker = self._worker
+        if worker is not None:
+            worker.wake()
         with self._lock:
-            self._closed = True
             worker, self._worker = self._worker, None
         if worker is not None:
             worker.say_goodbye()

@@ -15,7 +15,7 @@ _LONGEST = 100_000  # characters of an error's text
 def describe_error(error: BaseException) -> dict[str, Any]:
     """Describe an exception for the worker, which makes it again by its type."""
     name = type(error).__name__
-    bases = list(wire.ancestors(error))
+    bases = ["Exception"] if type(error) is Exception else list(wire.ancestors(error))
     if not isinstance(error, Exception):  # a SystemExit of a function is not the code's
         bases = []
     try:

@@ -7,6 +7,8 @@ import threading
 import time
 from typing import Any
 
+from ck_pro.exceptions import ConfigError
+
 from .calls import StepCalls
 from .channel import WorkerGone
 from .results import CodeError
@@ -22,6 +24,17 @@ class Stop(Exception):
     def __init__(self, type: str, message: str):
         super().__init__(message)
         self.type = type
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Check a limit of time that somebody gave; None is no limit.
+
+    Raises:
+        ConfigError: it is no number, or not more than 0.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (is_number and value > 0):  # type: ignore[operator]
+        raise ConfigError(f"{name} must be a number of seconds more than 0, not {value!r}")
 
 
 class StepClock:
