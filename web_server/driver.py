@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,9 @@ class Driver:
                     said = f"{said}; then {_LOST}" if said else _LOST
                 else:
                     said = "the pop-up closed"
-                    settled = await self._keeper.settle(session, tab) if tab.surfaces else {}
+                    if tab.surfaces:
+                        with suppress(PageLost, PageHung):  # whoever looks at it recovers it
+                            settled = await self._keeper.settle(session, tab)
             except ElementGone as gone:
                 raise await self._with_view(
                     NotFound(str(gone)), session, doing.tab, options
