@@ -13,12 +13,19 @@ import requests
 from ck_main.model_settings import settings_of_models
 from ck_pro.agent_settings import AgentSettings, ExecutorSettings
 from ck_pro.config import KwargsInitializable, parts_of
-from ck_pro.exceptions import ConfigError, ContentFiltered, ExecutorError, ModelUnavailable
+from ck_pro.exceptions import (
+    ConfigError,
+    ContentFiltered,
+    ExecutorError,
+    ModelUnavailable,
+    ToolError,
+)
 from ck_pro.executor import CodeExecutor
 from ck_pro.model import LLM
 from ck_pro.model.prices import price_of
 from ck_pro.model.targets import open_target, split_target
 from ck_pro.tool import Tool
+from ck_pro.tools import SimpleSearchTool
 from ck_web.client import BrowserClient, RequestRefused
 from ck_web.config import WebEnvConfig
 from ck_web.sandbox import acquire_server, check_chromium, release_server
@@ -73,6 +80,7 @@ def check_services(
     if isinstance(agent, AgentSettings):
         agent.check()
     _check_workers(agent)
+    _check_searches(agent)
     seen: set[str] = set()
     unpriced: dict[str, str] = {}
     for where, llm in _models(agent, judge):
@@ -97,6 +105,14 @@ def check_services(
             _check_browser_server(config, server)
         else:
             check_chromium(config.chromium)
+
+
+def _check_searches(agent: KwargsInitializable) -> None:
+    for path, tool in parts_of(agent, SimpleSearchTool, skip=is_idle):
+        try:
+            tool.check()
+        except ToolError as e:
+            raise ConfigError(f"{'.'.join(path)}.backend: {e}") from None
 
 
 def _check_workers(agent: KwargsInitializable) -> None:

@@ -189,6 +189,8 @@ class AgentSettings(KwargsInitializable):
             named = getattr(self, named) if hasattr(self, named) else self._workspace_tool(named)
         if isinstance(named, Tool | AgentSettings):
             return named
+        if not callable(named):
+            tool_from_function(named)  # says what it should be
         if named not in self._function_tools:  # making a tool is not cheap
             self._function_tools[named] = tool_from_function(named)
         return self._function_tools[named]

@@ -24,6 +24,9 @@ from ck_pro.exceptions import ConfigError
 MODEL_SETTING = "call_target"
 """What a plain text means for a setting that is a model: see `LLM.string_setting`."""
 
+_INT, _FLOAT, _TIME = (f"tag:yaml.org,2002:{name}" for name in ("int", "float", "timestamp"))
+_OLD_TAGS = (_INT, _FLOAT, _TIME)
+_KINDS: dict[type, str] = {list: "a list", tuple: "a list", str: "a text"}
 _DOTTED = re.compile(r"\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\s*=(.*)", re.DOTALL)
 
 
@@ -54,6 +57,8 @@ def read_config(path: Path) -> dict[str, Any]:
     if reader is None:
         raise ConfigError(f"config {path}: the name must end in one of {', '.join(readers)}")
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # opening a pipe would wait
+            raise ConfigError(f"config {path}: is a pipe or a device; write the settings to a file")
         text = path.read_text(encoding="utf-8-sig")
     except OSError as e:
         raise ConfigError(f"config {path}: cannot be read: {e.strerror}") from None
@@ -67,7 +72,10 @@ def read_config(path: Path) -> dict[str, Any]:
     except _SyntaxProblem as e:
         at = f", line {e.line}" if e.line else ""
         raise ConfigError(f"config {path}{at}: {e.text}") from None
-    return _checked({} if value is None else value, f"config {path}")
+    try:
+        return _checked({} if value is None else value, f"config {path}")
+    except RecursionError:  # YAML's aliases can do that
+        raise ConfigError(f"config {path}: a value contains itself; write it out") from None
 
 
 def parse_update(text: str) -> dict[str, Any]:
@@ -207,7 +215,8 @@ def _is(node: ast.AST, types: tuple[type, ...]) -> bool:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Safe YAML in which a key that is given twice is an error, not a silent overwrite."""
+    """Safe YAML in which a key that is given twice is an error, not a silent overwrite, and numbers
+    are those of YAML 1.2: `1e-3` is one, `010` is ten, and `1:30` and `2026-01-31` are texts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
@@ -219,6 +228,29 @@ class _StrictLoader(yaml.SafeLoader):
             if isinstance(key, str) and key != "<<":
                 seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    text = str(loader.construct_scalar(node))
+    return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+
+
+_StrictLoader.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in forms if tag not in _OLD_TAGS]
+    for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_StrictLoader.add_constructor(_INT, _whole)
+_StrictLoader.add_implicit_resolver(
+    _INT, re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z"), list("-+0123456789")
+)
+_StrictLoader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(
+        r"(?:[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+    ),
+    list("-+.0123456789"),
+)
 
 
 def _yaml(text: str) -> Any:
@@ -246,13 +278,23 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _checked(value: Any, where: str) -> dict[str, Any]:
     """`value` if it is a dict whose keys are texts all the way down."""
     if not isinstance(value, dict):
-        raise ConfigError(f"{where}: must be a dict of settings, not a {type(value).__name__}")
+        kind = _KINDS.get(type(value), "a single value")
+        raise ConfigError(f"{where}: must be a dict of settings, not {kind}")
     for name, nested in value.items():
         if not isinstance(name, str):
             raise ConfigError(f"{where}: the name {name!r} is not text; put it in quotes")
-        if isinstance(nested, dict):
-            _checked(nested, f"{where}, {name}")
+        for part in _dicts_in(nested):
+            _checked(part, f"{where}, {name}")
     return value
+
+
+def _dicts_in(value: Any) -> Iterator[dict[Any, Any]]:
+    """`value` if it is a dict, and the dicts in it if it is a list."""
+    if isinstance(value, dict):
+        yield value
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _dicts_in(part)
 
 
 def _value(text: str) -> Any:

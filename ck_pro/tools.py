@@ -98,6 +98,18 @@ class SimpleSearchTool(Tool):
         if self.max_results < 1 or self.timeout <= 0:
             raise ConfigError("search: max_results and timeout must be more than 0")
 
+    def check(self) -> None:
+        """Find out, before a run, what each search would complain about. Sends nothing.
+
+        Raises:
+            ToolError: the index cannot be used, or the environment lacks what Google asks for.
+        """
+        kind, _, rest = self.backend.partition(":")
+        if kind == "local":
+            _local_index(self, rest)
+        elif kind == "google":
+            _google_access(self)
+
     def execute(self, query: str) -> str:
         """Search the web. Returns a numbered list of results: title, address, snippet.
 
@@ -146,12 +158,17 @@ def _duckduckgo(tool: SimpleSearchTool, query: str, _: str) -> list[SearchResult
     return _hits(rows, "title", "href", "body")
 
 
-def _google(tool: SimpleSearchTool, query: str, _: str) -> list[SearchResult]:
-    """Google's Custom Search JSON API; it gives at most ten results."""
+def _google_access(tool: SimpleSearchTool) -> tuple[str, str]:
     key, engine = os.environ.get("GOOGLE_API_KEY"), os.environ.get("GOOGLE_CSE_ID")
     if not key or not engine:
         missing = "GOOGLE_API_KEY" if not key else "GOOGLE_CSE_ID"
         raise ToolError(f"{tool.name}: {missing} is not set in the environment")
+    return key, engine
+
+
+def _google(tool: SimpleSearchTool, query: str, _: str) -> list[SearchResult]:
+    """Google's Custom Search JSON API; it gives at most ten results."""
+    key, engine = _google_access(tool)
     params = {"q": query, "cx": engine, "num": str(min(10, tool.max_results))}
     url = "https://www.googleapis.com/customsearch/v1"
     # the key goes into a header: an address ends up in logs and errors
@@ -199,15 +216,18 @@ def _get_json(
 
 
 def _local(tool: SimpleSearchTool, query: str, path: str) -> list[SearchResult]:
-    file = Path(path).expanduser()
-    try:
-        index = _index(file.absolute(), file.stat().st_mtime_ns)
-    except OSError as e:
-        raise ToolError(f"{tool.name}: cannot read the index {path}: {e.strerror}") from None
     return [
         SearchResult(d["title"], d["url"].replace("{site}", tool.origin), d["text"])
-        for d in index.search(query)
+        for d in _local_index(tool, path).search(query)
     ]
+
+
+def _local_index(tool: SimpleSearchTool, path: str) -> LocalIndex:
+    file = Path(path).expanduser()
+    try:
+        return _index(file.absolute(), file.stat().st_mtime_ns)
+    except OSError as e:
+        raise ToolError(f"{tool.name}: cannot read the index {path}: {e.strerror}") from None
 
 
 @lru_cache(maxsize=4)

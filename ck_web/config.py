@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr
 
 from ck_pro.config import KwargsInitializable
 from ck_web import sandbox
 from ck_web.client import server_address
 
 _Side = Annotated[int, Field(ge=100, le=4096)]
+
+
+def _off(value: Any) -> Any:
+    """An unquoted `off` as YAML reads it."""
+    return "off" if value is False else value
 
 
 class WebEnvConfig(KwargsInitializable):
@@ -39,7 +44,9 @@ class WebEnvConfig(KwargsInitializable):
     """Seconds that one request to the server may take."""
     use_screenshot: bool = False
     """Show screenshots from the first step on; `screenshot(flag)` switches during a run."""
-    cookie_banners: Literal["dismiss", "report", "off"] = "dismiss"
+    cookie_banners: Annotated[Literal["dismiss", "report", "off"], BeforeValidator(_off)] = (
+        "dismiss"
+    )
     """What is done about cookie banners: answered with the least consent that they offer, told to
     the model only, or neither."""
     max_page_chars: Annotated[int, Field(ge=1)] = 40_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,6 +57,8 @@ class LLM(KwargsInitializable):
         super().__init__(**kwargs)
         check_target(self.call_target)
         price_of("", self.price)
+        if self.backend is None:  # another one may take what it likes
+            _check_json(self.call_kwargs)
         if self.call_kwargs.get("stream"):
             raise ConfigError("call_kwargs: 'stream' cannot be set; replies are read whole")
         for name in ("max_retry_times", "max_retry_seconds"):
@@ -172,6 +175,15 @@ class LLM(KwargsInitializable):
         if context.budget is not None:
             context.budget.charge(usage, cost)
         return cost
+
+
+def _check_json(params: dict[str, Any]) -> None:
+    """Raise ConfigError where a parameter could not be sent."""
+    for name, value in params.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            raise ConfigError(f"call_kwargs: '{name}' is no value that JSON has") from None
 
 
 def whole_reply(said: Any, messages: Sequence[Message], llm: LLM) -> Reply:

@@ -19,6 +19,7 @@ from ck_main.job import Job, exit_code_of, run_job
 from ck_main.logs import LOG_NAME, logging_to, write_crash
 from ck_main.runner import ExitCode, RunOptions, _said
 from ck_main.signals import StopSignals
+from ck_pro import MultiStepAgent, SimpleSearchTool
 from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import (
@@ -307,6 +308,30 @@ def test_services_that_cannot_be_reached(tmp_path: Path) -> None:
 
     with pytest.raises(BrowserServerError, match="nothing listens"):
         check_services(Browsing(model=f"replay:{tmp_path / 'r.jsonl'}"))
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        ("local:none.json", r"search\.backend: simple_web_search: cannot read the index none.json"),
+        ("google", r"search\.backend: simple_web_search: GOOGLE_API_KEY is not set"),
+    ],
+)
+def test_a_search_that_cannot_be_done(
+    backend: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    class Searching(MultiStepAgent):
+        search: SimpleSearchTool = SimpleSearchTool()
+        tools = ["search"]
+
+    Path("r.jsonl").write_text("")
+    agent = Searching(model="replay:r.jsonl", search={"backend": backend})
+    with pytest.raises(ConfigError, match=said):
+        check_services(agent)
+    check_services(agent.updated({"active_functions": []}))
 
 
 @pytest.mark.worker

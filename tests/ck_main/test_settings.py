@@ -1,6 +1,7 @@
 """Configuration files and updates: notations, merging, and one clear line per fault."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,10 @@ def test_an_empty_file_is_no_settings(tmp_path: Path, content: str) -> None:
         ("c.py", "{'a': 1,\n 'b': open('x')}", "c.py, line 2: only literals are allowed"),
         ("c.py", "{'a': 1,\n 'b' 2}", "c.py, line"),
         ("c.toml", "a = 1", "must end in one of"),
+        ("c.yaml", "7\n", "not a single value"),
+        ("c.yaml", "&a\nb: {c: *a}\n", "c.yaml: a value contains itself"),
+        ("c.yaml", "b: &a [{c: 1}, *a]\n", "c.yaml: a value contains itself"),
+        ("c.yaml", "b: [{1: 2}]\n", "b: the name 1 is not text"),
     ],
 )
 def test_a_fault_in_a_file_is_one_line(tmp_path: Path, name: str, content: str, said: str) -> None:
@@ -62,6 +67,41 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xff\n")
     with pytest.raises(ConfigError, match=r"latin\.yaml, line 2: not UTF-8"):
         load_settings(tmp_path / "latin.yaml")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(ConfigError, match=r"pipe\.yaml: is a pipe"):
+        load_settings(tmp_path / "pipe.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("010", 10),
+        ("-7", -7),
+        ("0o10", 8),
+        ("0x1F", 31),
+        ("1e-3", 0.001),
+        ("2E5", 200000.0),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("-1.5e+2", -150.0),
+        ("-.inf", float("-inf")),
+        ("1:30", "1:30"),
+        ("2026-01-31", "2026-01-31"),
+        ("1_000", "1_000"),
+        ("1e", "1e"),
+        ("+.e1", "+.e1"),
+        ("off", False),
+        ("~", None),
+        ("8080:80", "8080:80"),
+    ],
+)
+def test_yaml_reads_what_one_means(tmp_path: Path, text: str, value: Any) -> None:
+    (tmp_path / "c.yaml").write_text(f"a: {text}\n")
+    read = load_settings(tmp_path / "c.yaml")["a"]
+    assert (read, type(read)) == (value, type(value))
 
 
 @pytest.mark.parametrize(

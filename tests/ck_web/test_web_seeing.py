@@ -93,6 +93,8 @@ def test_the_modes_by_their_names() -> None:
     ]
     assert WebAgent(use_multimodal=True).use_multimodal == "on"
     assert WebAgent(use_multimodal="no").use_multimodal == "off"
+    # and those of banners have an off of that kind, too
+    assert WebAgent(web_env={"cookie_banners": False}).web_env.cookie_banners == "off"
     assert WebAgent().use_multimodal == "auto" and WebAgent().model_multimodal is None
     with pytest.raises(ConfigError, match="use_multimodal"):
         WebAgent(use_multimodal="maybe")

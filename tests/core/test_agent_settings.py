@@ -18,6 +18,8 @@ from ck_pro.exceptions import ConfigError
         ({"templates": {"acton": "agent_action"}}, "no phase 'acton'; did you mean 'action'"),
         ({"approver": 3}, "neither an object with `review` nor a dict of rules"),
         ({"tools": [3]}, "3 is no tool"),
+        ({"tools": [{"name": "serch"}]}, "is no tool"),
+        ({"sub_agents": [["a"]]}, "is no tool"),
         ({"tools": ["serch"]}, "no attribute or tool 'serch'"),
     ],
 )

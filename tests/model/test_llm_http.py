@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from datetime import date
 from urllib.parse import urlsplit
 
 import pytest
@@ -376,6 +377,9 @@ def test_settings_are_checked_when_the_model_is_made():
     for wrong in ({"price": {"prompt": 1}}, {"call_kwargs": {"stream": True}}):
         with pytest.raises(ConfigError):
             LLM(**wrong)
+    for value in ({"a"}, b"a", float("nan"), date(2026, 1, 31)):
+        with pytest.raises(ConfigError, match="call_kwargs: 'stop' is no value that JSON has"):
+            LLM(call_kwargs={"stop": [value]})
     with pytest.raises(ConfigError, match="did you mean 'replay'"):
         LLM(call_target="repaly:x")
 
