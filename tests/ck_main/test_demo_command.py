@@ -17,6 +17,7 @@ def data(tmp_path: Path) -> Path:
     data.mkdir()
     shutil.copytree(DEMO / "site", data / "site")
     shutil.copy(DEMO / "config.yaml", data)
+    (data / "search_index.json").write_text("[]")
     task = "Which host? {site}/"
     write_lines(data / "tasks.jsonl", [{"id": "a", "question": task, "answer": "yes"}])
     return data
