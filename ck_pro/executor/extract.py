@@ -9,6 +9,9 @@ from typing import NamedTuple
 _PYTHON = frozenset({"python", "py", "python3", "py3", "ipython", "code", "tool_code"})
 _OPENING = re.compile(r"(?P<indent>(?:(?<=\n)|\A)[ \t]*)?(?P<fence>`{3,}|~{3,})")
 _LABEL = re.compile(r"[ \t]*\{?\.?(?P<label>[A-Za-z0-9_+.#-]*)\}?[^\n]*(?:\n|\Z)")
+_OPENS_PYTHON = re.compile(
+    rf"[ \t]*(?:`{{3,}}|~{{3,}})[ \t]*(?:{'|'.join(sorted(_PYTHON))})[ \t]*\n", re.IGNORECASE
+)
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _PYTHON_TAG = "<|python_tag|>"
 _END_TAG = re.compile(r"<\|(?:eom_id|eot_id|end|im_end|endoftext)\|>")
@@ -102,6 +105,9 @@ def _find_end(text: str, begin: int, fence: str) -> tuple[int, int]:
     for token in _TOKEN.finditer(text, begin):
         found = token.group()
         if found[0] == fence[0] and len(found) >= len(fence):
+            line = text.rfind("\n", 0, token.start()) + 1
+            if _OPENS_PYTHON.match(text, line):
+                return line, line  # it ends this block, and begins another
             if fence[0] == "`" or _alone(text, token.start(), token.end()):
                 return token.start(), token.end()
         elif found in ('"""', "'''"):
