@@ -26,7 +26,10 @@ _MET_INSTEAD = """(element) => {
   const area = hit.getBoundingClientRect();
   if (lineage.includes(hit)) {
     const snug = area.width <= box.width + 24 && area.height <= box.height + 24;
-    return snug && !hit.matches('body, html') ? 'part' : 'around';
+    const named = hit.closest('[role=combobox], [role=button], [role=listbox], button');
+    const whole = named && lineage.includes(named) && named.offsetHeight <= 80;
+    const through = whole && getComputedStyle(element).pointerEvents === 'none';
+    return (snug || through) && !hit.matches('body, html') ? 'part' : 'around';
   }
   const acts = (node) => node.nodeType === 1 && node.matches(
     'a, button, input, select, textarea, summary, [role], [tabindex], [onclick], '

@@ -104,13 +104,18 @@ function describe(element) {
     if (e.localName === 'body' || e.localName === 'html') break;
     const role = roleOf(e);
     if (role !== 'generic' && role !== 'none' && role !== 'paragraph') {
-      const name = plain(nameOf(e, role) || hintName(e), 40);
+      const name = briefly(nameOf(e, role)) || hintName(e);
       const id = nodeIds.get(e);
       return collapse(`${role} ${name}`) + (id ? ` (id ${id})` : walk ? laterId(e) : '');
     }
   }
-  const text = plain(textOf(element, 'generic'), 40);
-  return plain(`${element.localName} ${hintName(element)} ${text}`);
+  return collapse(`${element.localName} ${hintName(element)} ${briefly(textOf(element, 'generic'))}`);
+}
+
+// A text that is only to be recognised.
+function briefly(text) {
+  const line = plain(text, 1000);
+  return line.length > LONG_HINT ? line.slice(0, LONG_HINT) + '\u2026' : line;
 }
 
 // A place for the id of an element that the walk may come to later; see withIds.
@@ -136,8 +141,8 @@ function hintName(element, keys = [...GIVEN, 'class', 'href', 'src']) {
     if (!value) continue;
     if (key === 'href' || key === 'src') value = fileOf(value);
     if (key === 'class') value = ownWords(element, collapse(value));
-    value = plain(value, 1000);
-    if (value) return value.length > LONG_HINT ? value.slice(0, LONG_HINT) + '\u2026' : value;
+    value = briefly(value);
+    if (value) return value;
   }
   return '';
 }

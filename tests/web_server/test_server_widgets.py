@@ -255,3 +255,18 @@ def test_what_takes_no_text_or_is_inert_says_so(client: Client) -> None:
     )
     client.act("click", "StaticText 'Asleep'", status=409)
     assert "'Asleep' is disabled" in client.message
+
+
+PAGES["/boxed"] = """<title>Boxed</title><div role=combobox id=box tabindex=0
+    style="height: 40px; width: 400px; padding: 8px"><input role=combobox aria-label=Plan
+    style="pointer-events: none; width: 20px"></div><ul role=listbox id=list></ul><p id=out></p>
+    <script>box.onmousedown = () => {
+        list.innerHTML = '<li role=option>Basic</li><li role=option>Pro</li>';
+        const take = (event) => { out.textContent = 'took ' + event.target.textContent; };
+        for (const item of list.children) item.onclick = take;
+    };</script>"""
+
+
+def test_a_field_that_lets_the_mouse_through_to_its_box_opens_that(client: Client) -> None:
+    client.open("/boxed")
+    assert "took Pro" in client.act("select", "combobox 'Plan'", actionValue="Pro")
