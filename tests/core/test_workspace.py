@@ -382,6 +382,7 @@ def test_files_are_written_read_and_listed(tmp_path: Path) -> None:
             "['a/'] ['a/b.txt']\n"
         )
         assert said(run("print(list_files('a'))")) == "['a/b.txt']\n"
+        assert said(run("print(list_files('.', '**')[0])")) == "a/\n"  # not the folder itself
 
 
 def test_files_that_are_no_ordinary_text(tmp_path: Path) -> None:

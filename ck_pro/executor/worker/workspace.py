@@ -218,6 +218,8 @@ class Workspace:
             raise tool_error(f"list_files: the pattern {pattern!r} leads outside of the folder")
         found = []
         for one in place.glob(pattern):
+            if one == place:  # "**" gives it too
+                continue
             shown = one.relative_to(self._workdir) if self._workdir in one.parents else one
             found.append(shown.as_posix() + ("/" if one.is_dir() else ""))
             if len(found) > MAX_FILES:
