@@ -26,12 +26,13 @@ from ck_main.rows import check_output, folder_of, what_to_do
 from ck_main.runner import ExitCode, RunOptions
 from ck_pro.exceptions import InputError, OutputError
 from ck_pro.settings import merge_settings, read_config
+from ck_pro.trajectory.commands import AnyPath
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
 DEMO = Path(__file__).resolve().parent.parent / "data" / "demo"
 RECORDING, TASKS = "replies.jsonl", "tasks.jsonl"
 DEFAULT_OUTPUT = Path("runs/demo.jsonl")
-_FILE = click.Path(path_type=Path)
+_FILE = AnyPath()
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

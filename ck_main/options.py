@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
 
 from ck_main.choosing import Choose, Until
 from ck_pro.journal import Fsync
+from ck_pro.trajectory.commands import AnyPath
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_FILE = click.Path(path_type=Path)
+_FILE = AnyPath()
 LIMITS = ("max_steps", "max_seconds", "max_tokens", "max_money")
 """Names of the limits of a task; with `run_` before them, of those of a run."""
 

@@ -54,8 +54,12 @@ class RecordBackend(Backend):
     def check(self) -> None:
         self.inner.check()
         folder = self.path.parent
-        target = self.path if self.path.exists() else folder
-        if not folder.is_dir() or not os.access(target, os.W_OK):
+        try:
+            target = self.path if self.path.exists() else folder
+            fits = folder.is_dir() and os.access(target, os.W_OK)
+        except OSError as e:  # a name that is too long
+            raise ReplayError(f"record: cannot write {self.path}: {e.strerror}") from None
+        if not fits:
             raise ReplayError(f"record: cannot write {self.path}: no such folder, or not allowed")
 
     def complete(self, request: ChatRequest) -> RawReply:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import tempfile
 import traceback
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +25,23 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]
 def without_controls(text: str) -> str:
     """A line of text from models or pages without what would steer a terminal."""
     return _CONTROLS.sub("\ufffd", text)
+
+
+class AnyPath(click.Path):
+    """A path as an argument; whether anything is there is asked later, and then can be."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.Path.convert`."""
+        path = super().convert(value, param, ctx)
+        try:
+            os.lstat(path)
+        except OSError as e:
+            if e.errno == errno.ENAMETOOLONG:
+                self.fail(f"{str(path)[:40]}...: {e.strerror}.", param, ctx)
+        return path
 
 
 def require_folder(path: Path) -> None:

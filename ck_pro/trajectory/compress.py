@@ -18,7 +18,7 @@ from ck_pro.journal import (
     has_ended,
 )
 from ck_pro.journal.packed import LEVEL, require_zstd
-from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, require_folder, run_command
+from ck_pro.trajectory.commands import WORK_FOLDER, AnyPath, ExitCode, require_folder, run_command
 
 EPILOG = """
 \b
@@ -47,7 +47,7 @@ class Totals:
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("folders", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("folders", type=AnyPath(), nargs=-1, required=True)
 @click.option(
     "--level", type=click.IntRange(1, 22), default=LEVEL, show_default=True, help="Of zstd."
 )

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ck_pro.exceptions import CKError, InputError
-from ck_pro.trajectory.commands import ExitCode, run_command, without_controls
+from ck_pro.trajectory.commands import AnyPath, ExitCode, run_command, without_controls
 from ck_pro.trajectory.compare import Difference, first_difference
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 from ck_pro.trajectory.sources import Problem, Record, check_inputs, record_index, unreadable
@@ -180,8 +180,8 @@ def _tries(
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("a", type=click.Path(path_type=Path))
-@click.argument("b", type=click.Path(path_type=Path))
+@click.argument("a", type=AnyPath())
+@click.argument("b", type=AnyPath())
 @click.option("--ids", callback=ids_of, metavar=METAVAR, help=HELP)
 @click.option("--exact", is_flag=True, help="Compare every byte, screenshots too.")
 @click.option(

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ck_pro.trajectory.commands import ExitCode, run_command
+from ck_pro.trajectory.commands import AnyPath, ExitCode, run_command
 from ck_pro.trajectory.filters import Condition, FilterSettings, Labels
 from ck_pro.trajectory.job import (
     FORMATS,
@@ -24,7 +24,7 @@ from ck_pro.trajectory.pipeline import export
 from ck_pro.trajectory.sources import Problem
 
 _SHOWN_PROBLEMS = 20
-_PATH = click.Path(path_type=Path)
+_PATH = AnyPath()
 _KEEP_DROP = click.Choice(["keep", "drop"])
 EPILOG = """
 \b

@@ -18,7 +18,7 @@ import click
 from ck_pro.exceptions import ConfigError, InputError, JournalError, OutputError
 from ck_pro.journal import FORKED, Journal, is_journal, journal_folders, read_events
 from ck_pro.model.targets import check_target
-from ck_pro.trajectory.commands import WORK_FOLDER, ExitCode, require_folder, run_command
+from ck_pro.trajectory.commands import WORK_FOLDER, AnyPath, ExitCode, require_folder, run_command
 from ck_pro.trajectory.id_list import id_text
 
 EPILOG = """
@@ -188,10 +188,10 @@ def _discard(folder: Path) -> None:
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("task_folder", type=click.Path(path_type=Path))
+@click.argument("task_folder", type=AnyPath())
 @click.option("--at", type=click.IntRange(min=0), required=True, metavar="STEP", help="From 0.")
-@click.option("--to", type=click.Path(path_type=Path), required=True, metavar="NEW")
-@click.option("--reply", type=click.Path(path_type=Path), metavar="FILE", help="An edited reply.")
+@click.option("--to", type=AnyPath(), required=True, metavar="NEW")
+@click.option("--reply", type=AnyPath(), metavar="FILE", help="An edited reply.")
 @click.option("-m", "--model", metavar="TARGET", help="For the command that is told at the end.")
 @click.option("--no-work", is_flag=True, help="Leave the working folder out.")
 def cli(

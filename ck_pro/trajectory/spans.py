@@ -14,7 +14,7 @@ import requests
 
 from ck_pro.exceptions import InputError, JournalError, OutputError
 from ck_pro.journal import journal_folders, read_events
-from ck_pro.trajectory.commands import ExitCode, require_folder, run_command
+from ck_pro.trajectory.commands import AnyPath, ExitCode, require_folder, run_command
 from ck_pro.trajectory.otlp import JsonEmitter, traces_data
 from ck_pro.trajectory.span_maker import SpanMaker
 from ck_pro.trajectory.writers import require_no_device
@@ -63,8 +63,8 @@ def spans_of(folder: Path, *, texts: bool = False) -> list[dict[str, Any]]:
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="JSON lines.  [stdout]")
+@click.argument("runs", type=AnyPath(), nargs=-1, required=True)
+@click.option("-o", "--output", type=AnyPath(), help="JSON lines.  [stdout]")
 @click.option("--endpoint", metavar="URL", help="Send them there instead (OTLP/HTTP, JSON).")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="For --endpoint.")
 @click.option("--service", default="ck-pro", show_default=True, help="service.name of the spans.")

@@ -67,6 +67,9 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, st
             "/proc/version is a file, not a folder; name another",
         ),
         (["-t", "x", "-o", "/proc/nope/o", "-m", "replay:x"], 4, "cannot write the output"),
+        (["-i", "y", "-o", "o" * 300], 2, "File name too long"),
+        (["--resume", "o" * 300], 2, "File name too long"),
+        (["-t", "x", "-o", "{tmp}/o", "-m", f"record:{'o' * 300}:manual"], 5, "File name too long"),
         (["-t", "x", "-o", "{tmp}/o", "-m", "replay:/nope"], 5, "cannot read the recording /nope"),
     ],
 )
