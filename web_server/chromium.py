@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -15,6 +16,9 @@ _NAMES = (
     "chrome",
     "microsoft-edge",
 )
+_WRITTEN_BY = re.compile(r"^\[[^]]*\] *")
+"""Before what Chromium writes: process, time, level and place in its source."""
+_NEEDED = re.compile("shared librar|[Nn]o usable sandbox|[Pp]ermission denied|without --no-sandbox")
 _MAC_PLACES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -138,6 +142,21 @@ def launch_flags() -> list[str]:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         flags.append("--no-sandbox")
     return flags
+
+
+def why_not_started(error: str) -> str:
+    """The line that tells why Chromium did not start, of all that the browser library reports.
+
+    Args:
+        error: its message: a heading that is always the same, then what Chromium wrote to standard
+            error, most of it complaints that it can live with.
+    """
+    written = re.findall(r"\[err\] (.*)", error)
+    fatal = [line for line in written if "FATAL" in line or _NEEDED.search(line)]
+    others = [line for line in written if "dbus" not in line.lower()]
+    (told,) = fatal[:1] or others[-1:] or error.strip().splitlines()[:1] or ["no word from it"]
+    ended = re.search(r"<process did exit: (.*?)>", error)
+    return " ".join(_WRITTEN_BY.sub("", told).split()) + (f" ({ended[1]})" if ended else "")
 
 
 DROPPED_DEFAULTS = ["--disable-popup-blocking"]

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
 
-from web_server.chromium import DROPPED_DEFAULTS, launch_flags
+from web_server.chromium import DROPPED_DEFAULTS, launch_flags, why_not_started
 from web_server.clipboard import Clipboard
 from web_server.errors import Unavailable, stopping
 from web_server.outside import path_without_desktop
@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 ATTEMPTS = 5
 """So often is tried what a Chromium, or a renderer, that dies can spoil."""
+LAUNCHES = 3
+"""So often Chromium is started, until it is told that it does not start."""
 
 
 class Engine:
@@ -79,16 +81,7 @@ class Engine:
             if self._broken:
                 await self._stop_playwright()
                 self._broken = False
-            try:
-                browser = await self._launch()
-            except (Error, OSError):
-                # The library's own helper process may have died with it: begin from scratch.
-                await self._stop_playwright()
-                try:
-                    browser = await self._launch()
-                except (Error, OSError) as error:
-                    reason = str(error).splitlines()[0]
-                    raise Unavailable(f"Chromium does not start: {reason}") from None
+            browser = await self._launched()
             browser.on("disconnected", self._on_lost)
             self._probe = await browser.new_browser_cdp_session()
             self.clipboard = Clipboard(browser)
@@ -116,6 +109,19 @@ class Engine:
                 await self.alive(browser)
                 if given_up() or attempt == ATTEMPTS:
                     raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _launched(self) -> Browser:
+        for attempt in range(1, LAUNCHES + 1):
+            try:
+                return await self._launch()
+            except (Error, OSError) as error:
+                # The library's own helper process may have died with it: begin from scratch.
+                await self._stop_playwright()
+                if attempt == LAUNCHES or self._stopped:
+                    reason = why_not_started(str(error))
+                    message = f"Chromium ({self._executable}) does not start: {reason}"
+                    raise Unavailable(message) from None
         raise AssertionError("the last attempt returns or raises")
 
     async def _launch(self) -> Browser:

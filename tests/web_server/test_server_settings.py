@@ -1,12 +1,15 @@
-"""Settings of the whole process, made before anything else."""
+"""What the server does before anything else, and what it tells if Chromium does not start."""
 
 from __future__ import annotations
 
 import logging
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from web_server import process
+from web_server.chromium import why_not_started
 
 resource = pytest.importorskip("resource")
 
@@ -32,3 +35,42 @@ def test_the_limit_of_open_files_is_raised_and_told_where_it_is_low(
     process.allow_many_files()
     assert set_to == ([] if raised is None else [(raised, hard)])
     assert [args for _, *args in seen] == ([] if told is None else [[told]])
+
+
+_HEADING = "BrowserType.launch: Target page, context or browser has been closed\n"
+_COMPLAINT = (
+    "[pid=7][err] [7:9:1122/215552.162733:ERROR:dbus/bus.cc:405] Failed to connect to bus\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("", "no word from it"),
+        ("Executable doesn't exist at /x\nCall log", "Executable doesn't exist at /x"),
+        (
+            _HEADING + "Browser logs:\n\n<launched> pid=7\n"
+            "[pid=7][err] /x/chrome: error while loading shared libraries: libnss3.so: no such file"
+            "\n[pid=7][err] more\n  - [pid=7] <process did exit: exitCode=127, signal=null>",
+            "/x/chrome: error while loading shared libraries: libnss3.so: no such file "
+            "(exitCode=127, signal=null)",
+        ),
+        (
+            _HEADING + _COMPLAINT + "[pid=7][err] [7:8:1122/2.4:FATAL:base/pump.cc:143] Check "
+            "failed: . : Too many open files (24)\n" + _COMPLAINT,
+            "Check failed: . : Too many open files (24)",
+        ),
+        (_HEADING + "[pid=7][err] [7:8:1122/2.4:ERROR:a.cc:1] Broken\n" + _COMPLAINT, "Broken"),
+        (
+            _HEADING + _COMPLAINT + "  - [pid=7] <process did exit: exitCode=null, signal=SIGKILL>",
+            _HEADING.strip() + " (exitCode=null, signal=SIGKILL)",
+        ),
+    ],
+)
+def test_why_chromium_does_not_start_is_one_line(error: str, told: str) -> None:
+    assert why_not_started(error) == told
+
+
+@given(st.text())
+def test_any_report_gives_a_line(error: str) -> None:
+    assert "\n" not in why_not_started("[err] " + error)
