@@ -137,7 +137,8 @@ class BrowserServer:
 
     def last_words(self) -> str:
         """The last line that the server printed, for error messages."""
-        return next((line for line in reversed(self._lines) if line), "it printed nothing")
+        last = next((line for line in reversed(self._lines) if line), "it printed nothing")
+        return last.removeprefix("Error: ")
 
     def stop(self) -> None:
         """Stop the server and its Chromium; harmless when repeated."""

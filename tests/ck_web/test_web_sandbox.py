@@ -115,7 +115,7 @@ def test_no_secret_reaches_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_does_not_come_up_is_explained() -> None:
-    code = "import sys; print('a line'); sys.exit('no Chromium was found: install one')"
+    code = "import sys; print('a line'); sys.exit('Error: no Chromium was found: install one')"
     with pytest.raises(BrowserServerError) as e:
         BrowserServer(FakeOptions(code=code))
     assert str(e.value).endswith("could not be started: no Chromium was found: install one")
