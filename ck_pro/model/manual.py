@@ -114,6 +114,8 @@ class _Talk:
             line = self.read_line()
             if line is None:
                 return True
+            if not self.lines:
+                line = line.removeprefix("\ufeff")  # some editors begin a file with this mark
             command = line.strip().lower()
             if command == "/send":
                 return False
@@ -126,6 +128,15 @@ class _Talk:
 
     def read_line(self) -> str | None:
         """The next line without its end; None at the end of input."""
+        while True:
+            try:
+                return self._next_line()
+            except UnicodeDecodeError as e:
+                if not self.tty:
+                    raise ManualAbort(f"manual: the input is not {e.encoding}") from None
+                self.say(f"That line was not {e.encoding}: write it again.")
+
+    def _next_line(self) -> str | None:
         if self.tty and self.input is sys.stdin:
             with contextlib.suppress(ImportError):
                 import readline  # noqa: F401 - its import makes the line editable
@@ -181,13 +192,14 @@ class _Talk:
             return
         with tempfile.TemporaryDirectory(prefix="ck-pro-") as folder:
             path = Path(folder) / "reply.md"
-            path.write_text("\n".join(self.lines), encoding="utf-8")
+            path.write_text("\n".join(self.lines), encoding="utf-8", errors="replace")
             try:
                 subprocess.run([*shlex.split(editor), str(path)], check=True)
+                written = path.read_text(encoding="utf-8-sig")
             except (OSError, ValueError, subprocess.CalledProcessError) as e:
                 self.say(f"The editor '{editor}' failed: {e}")
                 return
-            self.lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        self.lines = written.rstrip("\n").split("\n")
         self.say("\n".join(self.lines) + "\n(/send sends this)")
 
     def undo(self) -> None:

@@ -130,9 +130,21 @@ def test_edit(monkeypatch, tmp_path):
     monkeypatch.setenv("EDITOR", str(tmp_path / "none"))
     llm, out = person("mine\n/edit\n/send\n")
     assert ask(llm) == "mine" and "failed" in out.getvalue()
+    for spoiling in ("os.remove(sys.argv[1])", "open(sys.argv[1], 'wb').write(b'\\xe9')"):
+        script.write_text(f"import os, sys\n{spoiling}")
+        monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
+        llm, out = person("mine \udce9\n/edit\n/send\n")
+        assert ask(llm) == "mine \udce9" and "failed" in out.getvalue()
     monkeypatch.delenv("EDITOR")
     llm, out = person("mine\n/edit\n/send\n")
     assert ask(llm) == "mine" and "Set EDITOR" in out.getvalue()
+
+
+def test_marks_and_encodings_of_what_is_piped():
+    assert ask(person("\ufeffmine\n/send\n")[0]) == "mine"
+    piped = io.TextIOWrapper(io.BytesIO(b"mine \xe9\n/send\n"), encoding="utf-8")
+    with pytest.raises(ManualAbort, match="the input is not utf-8"):
+        ask(LLM(backend=ManualBackend(piped, io.StringIO())))
 
 
 def test_elements_may_be_named():
