@@ -22,7 +22,7 @@ async def type_text_into(doing: Doing) -> str:
     text = doing.request.actionValue or doing.request.text
     target, came = await _fill(doing, text)
     said = f"typed '{one_line(text)[:80]}' into {hands.describe(target)}{came}"
-    if doing.request.needEnter:
+    if doing.request.needEnter and await fields.takes_enter(target):
         await doing.surface.page.keyboard.press("Enter")
         said += " and pressed Enter"
     return said

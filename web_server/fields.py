@@ -281,6 +281,22 @@ async def choose_kept(surface: Surface, target: Target, labels: list[str]) -> st
     return said
 
 
+async def takes_enter(target: Target) -> bool:
+    """Whether Enter, pressed now, is for the field that was just filled.
+
+    A field whose value was set was not clicked: it gets the focus now, so that the key does not go
+    to what had it before, a button perhaps. Lists and colours would open a window on that key.
+    """
+    if target.tag == "select" or target.input_type == "color":
+        return False
+    if target.tag == "input" and target.input_type in _SET_TYPES:
+        try:
+            await target.evaluate("(element) => element.focus()")
+        except ElementGone:
+            return False
+    return True
+
+
 async def suggested(target: Target, label: str) -> str | None:
     """The value that a field's own list of suggestions has under that label; None without one."""
     value: str | None = await target.evaluate(_SUGGESTED, label)

@@ -270,3 +270,29 @@ PAGES["/boxed"] = """<title>Boxed</title><div role=combobox id=box tabindex=0
 def test_a_field_that_lets_the_mouse_through_to_its_box_opens_that(client: Client) -> None:
     client.open("/boxed")
     assert "took Pro" in client.act("select", "combobox 'Plan'", actionValue="Pro")
+
+
+PAGES["/enter"] = """<title>Enter</title><button onclick="out.textContent = 'pressed'">Wipe</button>
+    <input type=date aria-label=Day><input type=color aria-label=Tint>
+    <select aria-label=Size><option>S<option>L</select>
+    <input type=week aria-label=Week onkeydown="out.textContent = event.key + this.value">
+    <p id=out>idle</p>"""
+
+
+@pytest.mark.parametrize(
+    ("line", "value"), [("Date 'Day'", "2025-01-02"), ("ColorWell", "#00ff00"), ("combobox", "L")]
+)
+def test_enter_after_a_value_that_was_set_goes_nowhere_else(
+    client: Client, line: str, value: str
+) -> None:
+    client.open("/enter")
+    client.act("press", "button 'Wipe'", keys=["Shift"])  # takes the focus
+    tree = client.act("type", line, actionValue=value, needEnter=True)
+    assert "'idle'" in tree
+    assert f"value: {value}" in tree
+
+
+def test_enter_after_a_week_goes_to_its_field(client: Client) -> None:
+    client.open("/enter")
+    tree = client.act("type", "DateTime 'Week'", actionValue="2025-W05", needEnter=True)
+    assert "Enter2025-W05" in tree
