@@ -49,14 +49,41 @@ running = [child(False) for _ in range(4)]
 os.waitpid(stopped, os.WUNTRACED)
 time.sleep(0.7)  # the sum is looked at meanwhile
 def state(pid): return open(f'/proc/{pid}/stat').read().rpartition(') ')[2][0]
-deadline, left = time.monotonic() + 30, running
-while left and time.monotonic() < deadline: left = [pid for pid in running if state(pid) == 'T']
-print(state(stopped), left)
+deadline, found = time.monotonic() + 30, None
+while found != 'T' + 4 * 'S' and time.monotonic() < deadline:
+    found = ''.join(state(pid) for pid in [stopped, *running])
+print(found)
 """
     with CodeExecutor(workdir=tmp_path, memory_mb=256) as executor:
         if {"namespaces", "mounts"} & set(executor.isolation["missing"]):
             pytest.skip("no /proc of its own")
-        assert executor.run(code).output == "T []\n"
+        assert executor.run(code).output == "TSSSS\n"
+
+
+def test_what_is_forked_while_memory_is_summed_up_goes_on_too(tmp_path):
+    code = """
+import os, time
+kept = bytearray(b'x') * (100 << 20)
+end = time.monotonic() + 1.5
+def fork_and_wait():
+    while time.monotonic() < end:
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(0.01)
+            os._exit(0)
+        os.waitpid(pid, 0)
+children = []
+for _ in range(6):
+    pid = os.fork()
+    if pid == 0:
+        fork_and_wait()
+        os._exit(0)
+    children.append(pid)
+for pid in children: os.waitpid(pid, 0)
+print('all ended')
+"""
+    with CodeExecutor(workdir=tmp_path, memory_mb=256) as executor:
+        assert executor.run(code).output == "all ended\n"
 
 
 def test_a_flood_of_files_is_looked_at_before_its_time(tmp_path, monkeypatch):

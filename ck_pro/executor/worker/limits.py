@@ -154,17 +154,19 @@ def _summed_up() -> int:
     They are stopped meanwhile. Else many that are filling memory at once would leave this one no
     share of the processor to count with, and be far beyond the limit when it is done.
     """
-    stopped = {pid for pid in _pids() if _state(pid) in "Tt"}
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGSTOP)
-    pids = _pids()
+    stopped = [int(pid) for pid in _pids() if _state(pid) in "Tt"]
+    _signal(-1, signal.SIGSTOP)
     try:
-        return sum(_share(pid) for pid in pids)
+        return sum(_share(pid) for pid in _pids())
     finally:
-        for pid in pids:
-            if pid not in stopped:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGCONT)
+        _signal(-1, signal.SIGCONT)  # one that is only being forked was stopped, and goes on, too
+        for pid in stopped:
+            _signal(pid, signal.SIGSTOP)
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _pids() -> list[str]:
