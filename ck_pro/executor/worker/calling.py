@@ -50,6 +50,7 @@ class Calls:
 
     sock: socket.socket
     workspace: Workspace
+    """Does what the parent asks to be done here."""
 
     def __init__(self, end: Callable[[], None]):
         self.step: int | None = None
@@ -68,14 +69,13 @@ class Calls:
         self._state = threading.Condition()
         self._pending: dict[int, _Call] = {}
 
-    def begin(self, sock: socket.socket, workspace: Workspace) -> None:
+    def begin(self, sock: socket.socket) -> None:
         """Begin a session.
 
         Args:
             sock: the socket to the parent.
-            workspace: does what the parent asks to be done here.
         """
-        self.sock, self.workspace = sock, workspace
+        self.sock = sock
         self._pid = os.getpid()
         self._poll.register(sock.fileno(), select.POLLIN)
 

@@ -61,21 +61,31 @@ class Worker:
         self._out_of_memory = False
         os.register_at_fork(after_in_child=self._streams.after_fork)
 
-    def begin(self, sock: socket.socket, pipe: int, config: dict[str, Any], scratch: str) -> None:
-        """Begin a session.
+    def begin(self, sock: socket.socket, pipe: int, config: dict[str, Any]) -> None:
+        """Begin a session: what can be done before its files are there.
 
         Args:
             sock: the socket to the parent.
             pipe: descriptor of the pipe for output.
             config: what the parent said of the session (`nonce`, `value_limit`, ...).
-            scratch: a place beside the working directory that can be written.
         """
         self._config = config
         self._pid = os.getpid()
         self._streams.begin(pipe, make_mark(config["nonce"]))
-        self._calls.begin(sock, Workspace(config["workdir"], scratch))
+        self._calls.begin(sock)
         self._module = self._new_module()
         kernel.set_signal(END_SIGNAL, self._end_here)
+
+    def settle(self, scratch: str) -> None:
+        """Enter the working directory.
+
+        Args:
+            scratch: a place beside it that can be written.
+        """
+        workdir = self._config["workdir"]
+        os.chdir(workdir)
+        os.environ.update(PWD=workdir, TMPDIR=scratch, HOME=scratch)
+        self._calls.workspace = Workspace(workdir, scratch)
 
     def serve(self) -> None:
         """Run steps until the parent says goodbye, or is gone."""

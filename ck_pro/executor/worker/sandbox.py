@@ -22,6 +22,7 @@ def prepare(config: dict[str, Any]) -> None:
     if kernel.LINUX:
         landlock.all_but(hidden_places(config))
         cgroup.remembered_place()
+        limits.bytes_of_a_socket()  # looked up while this is the host's network
         try:
             for inet in (True, False):
                 seccomp.assemble(kernel.MACHINE, inet, True)

@@ -22,7 +22,7 @@ from typing import Any
 
 from . import cgroup, kernel, mounts
 from .disk import Disk
-from .limits import Watchdog, bytes_of_a_socket
+from .limits import Watchdog
 from .runtime import Worker
 from .sandbox import Sandbox
 
@@ -47,7 +47,6 @@ def supervise(worker: Worker, config: dict[str, Any], main: int, control: int, p
     try:
         sandbox = Sandbox(config)
         sandbox.enter_group()
-        bytes_of_a_socket()  # looked up while this is the host's network
         sandbox.enter_namespaces()
         if kernel.LINUX:  # a change of user namespace forgets it
             kernel.die_with_parent()
@@ -196,13 +195,11 @@ def _work(
         kernel.set_signal(signal.SIGINT, signal.default_int_handler)
         os.setpgid(0, 0)
         sandbox.renounce()
+        worker.begin(socket.socket(fileno=main), pipe, config)  # while the mounts are arranged
         data, descriptors, _, _ = socket.recv_fds(inside, 4096, 2)
         inside.close()
         sandbox.join(json.loads(data), descriptors)
-        os.chdir(config["workdir"])
-        scratch = mounts.SCRATCH[0] if "mounts" in sandbox.active else config["workdir"]
-        os.environ.update(PWD=config["workdir"], TMPDIR=scratch, HOME=scratch)
-        worker.begin(socket.socket(fileno=main), pipe, config, scratch)
+        worker.settle(mounts.SCRATCH[0] if "mounts" in sandbox.active else config["workdir"])
         sandbox.confine()
         worker.send(["ready", sandbox.report()])
         ready = True
