@@ -1,7 +1,8 @@
 // Runs in the page's own world before any of its scripts. It notes which elements get click-like
 // listeners, which closed shadow roots are attached and what custom elements tell the browser alone
 // of their roles and states (by `attachInternals`), and hands them over when the isolated
-// world asks by an event whose name only the two know. Patched functions look native.
+// world asks by an event whose name only the two know. What a page copies by `writeText` is copied as
+// by a key. Patched functions look native.
 ((secret) => {
   'use strict';
   const apply = Reflect.apply;
@@ -166,6 +167,33 @@
     apply(listen, doc, [secret + 'q', answer]);
     return made;
   });
+
+  // That permission is denied, as a page could write at any time with it. With a user's gesture it
+  // may copy as by a key, and that is noticed.
+  const { Clipboard, ClipboardEvent, DataTransfer, Promise: Later } = globalThis;
+  if (Clipboard) {
+    const command = Document.prototype.execCommand;
+    const unlisten = EventTarget.prototype.removeEventListener;
+    const { preventDefault, stopPropagation } = Event.prototype;
+    const dataOf = Object.getOwnPropertyDescriptor(ClipboardEvent.prototype, 'clipboardData').get;
+    const setData = DataTransfer.prototype.setData;
+    const resolved = Later.resolve;
+    replaceMethod(Clipboard.prototype, 'writeText', (native, self, args) => {
+      if (args.length === 0) return apply(native, self, args);
+      const text = `${args[0]}`;
+      let done = false;
+      const hear = (event) => {
+        apply(preventDefault, event, []);
+        apply(stopPropagation, event, []);
+        apply(setData, apply(dataOf, event, []), ['text/plain', text]);
+        done = true;
+      };
+      apply(listen, doc, ['copy', hear, true]);
+      apply(command, doc, ['copy']);
+      apply(unlisten, doc, ['copy', hear, true]);
+      return done ? apply(resolved, Later, []) : apply(native, self, [text]);
+    });
+  }
 
   for (const prototype of [HTMLElement.prototype, SVGElement.prototype]) {
     for (const type in kinds) {

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from server_client import Client
 from server_process import Process
-from server_site import Site
+from server_site import PAGES, Site
 
 from web_server.keys import clipboard_use
 
@@ -118,3 +118,25 @@ def test_what_was_copied_outlives_chromium(server_site: Site) -> None:
         os.kill(process.chromium(), signal.SIGKILL)
         assert "restored" in client.act("wait", timeout=100)
         assert "got kept" in paste(client)
+
+
+PAGES["/share"] = """<title>Share</title><button onclick="share()">Share</button>
+    <input aria-label=Here><p id=out></p><script>
+    document.addEventListener('copy', (event) => event.clipboardData.setData('text/plain', 'mine'));
+    const told = (text) => { out.textContent = text; };
+    const share = () => navigator.clipboard.writeText('the link').then(() => told('copied'));
+    navigator.clipboard.writeText('unasked').catch((error) => told(error.name));
+    document.title = String(navigator.clipboard.writeText).replace(/\\s+/g, ' ');
+    </script>"""
+
+
+@pytest.mark.browser
+def test_buttons_of_today_copy_when_they_are_clicked_only(client: Client) -> None:
+    tree = client.open("/share")
+    assert "NotAllowedError" in tree
+    assert "Tab 0 (current): function writeText() { [native code] }" in tree
+    tree = client.act("click", "button 'Share'")
+    assert "'copied'" in tree
+    assert "the page copied 'the link'" in client.message
+    client.act("click", "textbox 'Here'")
+    assert "value: the link" in client.act("press", keys=["Control+v"])
