@@ -22,6 +22,8 @@ _SHOWN_RUNNING = 20
 _NARROW = 60
 """Columns of a terminal from which on numbers have room beside answers."""
 _SCORES = {1: "right", 0: "WRONG", None: "not scored"}
+_SHOWN = ("step_started", "call_started", "step_ended", "model_waits")
+"""Kinds of events that are shown where agents are followed step by step."""
 _STEERING = (*range(0x20), *range(0x7F, 0xA0))
 
 
@@ -75,7 +77,7 @@ class PlainDisplay:
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
         """Something happened in a task."""
-        if self.steps and event["kind"] in ("step_started", "call_started", "step_ended"):
+        if self.steps and event["kind"] in _SHOWN:
             self._line(step_line(event))
         elif event["kind"] == "try_ended":
             number = f"try {event['number']} of {event['tries']}"
@@ -183,6 +185,8 @@ def step_line(event: dict[str, Any]) -> Text:
     if event["kind"] == "step_started":
         used = f"{event['tokens']:,} tokens"
         return Text(f"{indent}{printable(path[-1])} step {event['step']} ({used})", style="cyan")
+    if event["kind"] == "model_waits":
+        return Text(f"{indent}  {said}", style="yellow")
     if event["kind"] == "call_started":
         return Text(f"{indent}  calls {said}")
     return Text(f"{indent}  {said}")

@@ -71,6 +71,7 @@ class ModelCalls:
             budget=run.budget,
             cancel=run.cancel,
             workdir=str(run.workdir),
+            on_wait=lambda text: run.emit("model_waits", phase=phase, text=text),
         )
 
     def _log(self, reply: Reply, phase: str) -> None:

@@ -133,7 +133,7 @@ def call_with_retries(
         stop=lambda s: s.attempt_number > max_retry_times or too_late(s),
         wait=_next_wait,
         sleep=sleep,
-        before_sleep=_log_wait,
+        before_sleep=lambda s: _tell_wait(s, context),
     )
     try:
         result = retrying(attempt)
@@ -153,9 +153,11 @@ def _next_wait(state: tenacity.RetryCallState) -> float:
     return random.uniform(longest / 2, longest)
 
 
-def _log_wait(state: tenacity.RetryCallState) -> None:
+def _tell_wait(state: tenacity.RetryCallState, context: CallContext) -> None:
     error = state.outcome.exception() if state.outcome is not None else None
     _LOG.warning("%s; next try in %.1f s", error, state.upcoming_sleep)
+    if context.on_wait is not None:
+        context.on_wait(f"asks again in {state.upcoming_sleep:.1f} s: {error}")
 
 
 def _gave_up(last: Any, max_retry_seconds: float) -> ModelUnavailable:

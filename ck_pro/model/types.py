@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +131,7 @@ class CallContext:
         budget: charged with every call; its remaining time bounds calls and waits.
         cancel: when set, the call ends with `Cancelled`.
         workdir: the run's working directory; recordings write it as `{{workdir}}`.
+        on_wait: told one line before each wait for another try, for a display.
     """
 
     agent_path: tuple[str, ...] = ()
@@ -141,6 +143,7 @@ class CallContext:
     budget: Budget | None = None
     cancel: threading.Event | None = None
     workdir: str = ""
+    on_wait: Callable[[str], None] | None = None
 
     @property
     def agent(self) -> str:

@@ -73,12 +73,14 @@ def test_steps_are_shown_by_depth() -> None:
     display.started(make_task("a", "what\nis it"))
     display.event("a", make_event("step_started"))
     display.event("a", make_event("call_started", text="click"))
+    display.event("a", make_event("model_waits", phase="plan", text="asks again in 2.0 s: busy"))
     display.event("a", make_event("model_call", phase="plan"))
     display.event("a", make_event("step_ended", text="seen\nthis [x]"))
     assert shown(console).splitlines() == [
         "a: what is it",
         "    web_agent step 2 (1,500 tokens)",
         "      calls click",
+        "      asks again in 2.0 s: busy",
         "      seen this [x]",
     ]
 
@@ -182,6 +184,9 @@ def test_the_live_table_tells_when_the_model_is_asked() -> None:
     plain = screen()
     plain.print(display.render())
     assert "asks the model (plan)" in shown(plain)
+    display.event("a", make_event("model_waits", phase="plan", text="asks again in 2.0 s: busy"))
+    plain.print(display.render())
+    assert "asks again in 2.0 s: busy" in shown(plain)
 
 
 def test_small_things() -> None:

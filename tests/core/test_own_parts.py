@@ -9,6 +9,7 @@ import pytest
 
 from ck_pro import LLM, AgentSession, MultiStepAgent, StopTool, get_template
 from ck_pro.exceptions import ConfigError
+from ck_pro.model import Reply, Transient
 from ck_pro.session import StopReason
 from ck_pro.template import TemplatedString
 from ck_pro.testing import ScriptedLLM
@@ -85,6 +86,15 @@ def test_a_model_of_ones_own_may_return_a_plain_text() -> None:
     assert action["llm_output"] == STOPS and action["llm_input"][0]["role"] == "system"
     assert action["llm_info"]["model"] == "Tidy" and action["llm_info"]["usage"]["estimated"]
     assert session.call_stat()["__main__"]["llm_call"] == 1
+
+
+def test_waits_for_a_model_are_told() -> None:
+    busy = Transient("the house is busy", retry_after=0.001)
+    model = ScriptedLLM([busy, Reply("nothing")], wait=lambda seconds, cancel: None)
+    told: list[dict[str, Any]] = []
+    MultiStepAgent(model=model).run("t", max_steps=1, on_event=told.append)
+    (event,) = (e for e in told if e["kind"] == "model_waits")
+    assert event["text"] == "asks again in 0.0 s: the house is busy" and event["phase"] == "action"
 
 
 def test_a_model_of_ones_own_that_returns_no_text_is_told() -> None:
