@@ -263,14 +263,23 @@ function visitContainer(element, role, rect, inner, c) {
   if (role !== 'listitem' && role !== 'group') idOf(element); // numbers run down the page
   visitInside(element, { ...inner, depth: c.depth + 1 });
   flushText();
-  if (walk.out.length === index + 1 && !scroll.length) {
+  const empty = walk.out.length === index + 1 && !scroll.length;
+  const titled = empty && shown && titleInView(element, inner);
+  if (empty && !titled) {
     walk.out.length = index;
     return;
   }
   const name = shown ? nameOf(element, role) : '';
   const pairs = shown ? statesOf(element, role, name, element === walk.focus) : [];
-  walk.out[index] = record(c.depth, idOf(element), shown ? role : 'generic', scroll.length ? IN_VIEW : 0,
+  walk.out[index] = record(c.depth, idOf(element), shown ? role : 'generic', scroll.length || titled ? IN_VIEW : 0,
     '', clean(name), pairs.concat(scroll));
+}
+
+// Is a legend or a caption, which its box is told by, all that is seen of that?
+function titleInView(element, inner) {
+  const tag = { fieldset: 'legend', table: 'caption' }[element.localName];
+  const title = tag && [...element.children].find((child) => child.localName === tag);
+  return Boolean(title) && intersect(title.getBoundingClientRect(), inner.clip) !== null;
 }
 
 // Children with the text that the style sheet puts before and after them.

@@ -325,3 +325,12 @@ def test_the_picture_of_a_view_transition_covers_nothing(lab: Lab) -> None:
     lab.run(lab.page.evaluate(begin))
     assert bare(lab.look().yaml_body) == ["button 'Go'"]
     lab.fresh()
+
+
+def test_a_title_of_which_nothing_more_is_in_view_is_told(lab: Lab) -> None:
+    html = """<div style="height: 690px"></div><fieldset style="border: 0; margin: 0; padding: 0">
+        <legend>Payment</legend><p style="height: 60px"></p><input aria-label=Card></fieldset>"""
+    assert lab.lines(html) == ["group 'Payment'"]
+    table = "<table><caption>Prices</caption><tr><td>1<td>2</table>"
+    assert lab.lines(f"<div style='height: 695px'></div>{table}") == ["table 'Prices'"]
+    assert lab.lines(f"<div style='height: 900px'></div>{table}") == []
