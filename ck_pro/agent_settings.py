@@ -102,6 +102,8 @@ class AgentSettings(KwargsInitializable):
         if not isinstance(self.language, AgentLanguage):
             raise ConfigError(f"{type(self).__name__}.language: not an AgentLanguage")
         self.approver = approver_of(self.approver)
+        if self.person is not None and not callable(getattr(self.person, "answer", None)):
+            raise ConfigError(f"{type(self).__name__}.person: not an object with `answer`")
         self.templates = {phase: _usable(named) for phase, named in self.templates.items()}
         self._function_tools: dict[Any, Tool] = {}
 
@@ -139,6 +141,8 @@ class AgentSettings(KwargsInitializable):
 
     def _check_templates(self) -> None:
         known = template_names()
+        if not self.templates.get("action"):
+            raise ConfigError(f"{self.name}.templates: the phase 'action' needs a template")
         for phase, named in self.templates.items():
             meant = difflib.get_close_matches(phase, PHASES, n=1, cutoff=0.7)
             if meant and phase not in PHASES:  # a subclass may have other phases of its own

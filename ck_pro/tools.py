@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from ck_pro.exceptions import ConfigError, ContentFiltered, ToolError
 from ck_pro.model import LLM
 from ck_pro.tool import Tool
 
+_LARGEST_REPLY = 8 << 20  # bytes of what a search service answers
 _SNIPPET = 300  # characters of a result's text
 _WORD = re.compile(r"\w+")
 _K1, _B = 1.2, 0.75
@@ -194,21 +196,32 @@ def _get_json(
     tool: SimpleSearchTool, url: str, params: dict[str, str], headers: dict[str, str]
 ) -> dict[str, Any]:
     import requests
+    import urllib3.exceptions
 
-    where = url.split("?")[0]
+    where, seconds = url.split("?")[0], tool.timeout
+    late = ToolError(f"{tool.name}: {where} gave no answer in {seconds:g} s")
+    end, body = time.monotonic() + seconds, bytearray()
     try:
-        reply = requests.get(url, params=params, headers=headers, timeout=tool.timeout)
-    except requests.exceptions.Timeout:
-        raise ToolError(f"{tool.name}: {where} gave no answer in {tool.timeout:g} s") from None
-    except requests.exceptions.RequestException as e:
+        with requests.get(
+            url, params=params, headers=headers, timeout=seconds, stream=True
+        ) as reply:
+            status = reply.status_code
+            while chunk := reply.raw.read1(1 << 16, decode_content=True):
+                body += chunk
+                if len(body) > _LARGEST_REPLY:
+                    raise ToolError(f"{tool.name}: {where} answered with too much")
+                if time.monotonic() > end:
+                    raise late
+    except (requests.exceptions.Timeout, urllib3.exceptions.TimeoutError):
+        raise late from None
+    except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError) as e:
         raise ToolError(f"{tool.name}: {where} cannot be reached ({type(e).__name__})") from None
-    if reply.status_code != 200:
+    if status != 200:
         hint = {403: " (is the format json allowed there, or the quota used up?)"}
-        status = f"HTTP {reply.status_code}{hint.get(reply.status_code, '')}"
-        raise ToolError(f"{tool.name}: {where} answered {status}")
+        raise ToolError(f"{tool.name}: {where} answered HTTP {status}{hint.get(status, '')}")
     try:
-        data = reply.json()
-    except ValueError:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
         raise ToolError(f"{tool.name}: {where} did not answer in JSON")

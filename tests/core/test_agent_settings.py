@@ -16,6 +16,8 @@ from ck_pro.exceptions import ConfigError
         ({"executor": {"timeout": 0}}, r"executor.timeout: Input should be greater than 0"),
         ({"executor": {"memory_mb": -1}}, r"executor.memory_mb: Input should be greater than 0"),
         ({"templates": {"acton": "agent_action"}}, "no phase 'acton'; did you mean 'action'"),
+        ({"templates": {"action": None}}, "agent.templates: the phase 'action' needs a template"),
+        ({"person": "me"}, "MultiStepAgent.person: not an object with `answer`"),
         ({"approver": 3}, "neither an object with `review` nor a dict of rules"),
         ({"tools": [3]}, "3 is no tool"),
         ({"tools": [{"name": "serch"}]}, "is no tool"),

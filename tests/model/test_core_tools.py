@@ -149,6 +149,21 @@ def test_searxng(searx):
         tool("x")
 
 
+def test_answers_that_are_too_deep_too_long_or_too_slow(searx, monkeypatch):
+    tool = SimpleSearchTool(backend=f"searxng:{searx['url']}")
+    searx["body"] = "[" * 100_000
+    with pytest.raises(ToolError, match="did not answer in JSON"):
+        tool("x")
+    clock = iter((0.0, 100.0))
+    with monkeypatch.context() as patch:
+        patch.setattr("ck_pro.tools.time", SimpleNamespace(monotonic=lambda: next(clock)))
+        with pytest.raises(ToolError, match="gave no answer in 15 s"):
+            tool("x")
+    monkeypatch.setattr("ck_pro.tools._LARGEST_REPLY", 1000)
+    with pytest.raises(ToolError, match="answered with too much"):
+        tool("x")
+
+
 def test_services_that_are_not_there(monkeypatch):
     with pytest.raises(ToolError, match="cannot be reached"):
         SimpleSearchTool(backend="searxng:http://127.0.0.1:9")("x")
