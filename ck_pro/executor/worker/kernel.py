@@ -50,6 +50,9 @@ _libc_with_gil = ctypes.PyDLL(None, use_errno=True)
 def call(number: int, *args: object) -> int:
     """Make a system call.
 
+    A structure that the kernel only reads is given as bytes: a buffer of ctypes would be a class of
+    its own, made anew each time.
+
     Raises:
         OSError: it failed.
     """
@@ -154,8 +157,7 @@ def drop_capabilities() -> None:
         prctl(_PR_SET_SECUREBITS, _SECUREBITS)
     except OSError:  # without CAP_SETPCAP; an ordinary user has nothing to regain either
         pass
-    header = ctypes.create_string_buffer(struct.pack("=Ii", _CAP_VERSION_3, 0))
-    call(number, header, ctypes.create_string_buffer(24))
+    call(number, struct.pack("=Ii", _CAP_VERSION_3, 0), bytes(24))
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
@@ -185,7 +187,7 @@ def attach_tree(descriptor: int, path: str) -> None:
 def set_mount(where: int | str, attributes: int, recursive: bool) -> None:
     """Add attributes to a mount (a path, or a detached clone), and to those below."""
     flags = _AT_RECURSIVE if recursive else 0
-    attr = ctypes.create_string_buffer(struct.pack("=QQQQ", attributes, 0, 0, 0))
+    attr = struct.pack("=QQQQ", attributes, 0, 0, 0)
     if isinstance(where, str):
         call(_MOUNT_SETATTR, _AT_FDCWD, where, flags, attr, 32)
     else:

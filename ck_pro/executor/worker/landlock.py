@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import struct
@@ -42,7 +41,7 @@ def restrict(
     if version >= 6:
         fields.append(_SCOPES)
     attr = struct.pack(f"={len(fields)}Q", *fields)
-    ruleset = kernel.call(_CREATE, ctypes.create_string_buffer(attr, len(attr)), len(attr), 0)
+    ruleset = kernel.call(_CREATE, attr, len(attr), 0)
     try:
         for path in readable:
             _allow(ruleset, path, _EXECUTE | _READ_FILE | _READ_DIR)
@@ -63,7 +62,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
         if not os.path.isdir(path):  # noqa: PTH112
             rights &= _FILE_RIGHTS
-        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, descriptor), 12)
+        rule = struct.pack("=Qi", rights, descriptor)
         kernel.call(_ADD, ruleset, _RULE_PATH, rule, 0)
     finally:
         os.close(descriptor)

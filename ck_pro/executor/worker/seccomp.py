@@ -120,10 +120,13 @@ def install(inet: bool, everyone: bool) -> None:
         OSError: the kernel has no seccomp, or the processor is not known here.
     """
     code = assemble(kernel.MACHINE, inet, everyone)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    header = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
-    holder = ctypes.create_string_buffer(header, len(header))
-    kernel.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(holder))
+    header = struct.pack("@HP", len(code) // 8, _address(code))
+    kernel.prctl(_PR_SET_SECCOMP, _MODE_FILTER, _address(header))
+
+
+def _address(data: bytes) -> int:
+    """Give where bytes are. They must be kept as long as that is used."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 @functools.lru_cache(maxsize=8)
