@@ -138,6 +138,8 @@ class Observer:
         whole = render.cut(nodes, viewport_only=False) if full else []
         shown = whole if scope == "page" else render.cut(nodes, viewport_only=True)
         self._last = list(render.flatten(shown))
+        if fulltree and shown is not whole:
+            render.agree(whole, self._last)
         title, scroll = result["title"], result["scroll"]
         return Observed(
             yaml_body=render.render_body(title, scroll, shown),

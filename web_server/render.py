@@ -168,7 +168,25 @@ def _states(node: Node, children: list[Node]) -> list[str]:
         return node.states
     if not any(state.startswith("hasPopup") for state in node.states):
         return node.states
-    return ["open: true" if state == "expanded: true" else state for state in node.states]
+    return _open(node.states)
+
+
+def _open(states: list[str]) -> list[str]:
+    return ["open: true" if state == "expanded: true" else state for state in states]
+
+
+def agree(whole: list[Node], shown: list[Node]) -> None:
+    """Have what is open in the cut tree, its items being off screen, open in the whole one too.
+
+    Args:
+        whole: trees that are not cut to the viewport; changed in place.
+        shown: all nodes of those that are, in any order.
+    """
+    opened = {node.id for node in shown if "open: true" in node.states}
+    if opened:
+        for node in flatten(whole):
+            if node.id in opened:
+                node.states = _open(node.states)
 
 
 def _is_empty(node: Node) -> bool:

@@ -334,3 +334,14 @@ def test_a_title_of_which_nothing_more_is_in_view_is_told(lab: Lab) -> None:
     table = "<table><caption>Prices</caption><tr><td>1<td>2</table>"
     assert lab.lines(f"<div style='height: 695px'></div>{table}") == ["table 'Prices'"]
     assert lab.lines(f"<div style='height: 900px'></div>{table}") == []
+
+
+def test_a_list_whose_items_are_off_screen_has_the_same_line_everywhere(lab: Lab) -> None:
+    html = """<div role=combobox aria-label=Size aria-haspopup=menu aria-expanded=true
+        aria-controls=items tabindex=0>S</div><div style="height: 900px"></div>
+        <div role=menu id=items><div role=menuitem tabindex=0>L</div></div>"""
+    lab.show(html)
+    seen = lab.look(fulltree=True)
+    line = "combobox 'Size' hasPopup: menu open: true value: S"
+    assert bare(seen.yaml_body) == [line]
+    assert bare(seen.fulltree_body) == [line, "menu ''", "menuitem 'L'"]
