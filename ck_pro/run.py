@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ class Run:
         self._lock: threading.RLock = parent._lock if parent else threading.RLock()
         given = workdir or (parent.workdir if parent else None)
         self._workdir = None if given is None else Path(given).resolve()
-        self._temporary: Path | None = None
+        self._remove_temporary: Callable[[], object] | None = None
         self.environment: Environment | None = None
         self.notices: list[str] = []
         """Lines that the model reads in the next prompt."""
@@ -120,7 +121,9 @@ class Run:
     def workdir(self) -> Path:
         """The folder of code and files; a temporary one is made when first asked for."""
         if self._workdir is None:
-            self._workdir = self._temporary = Path(tempfile.mkdtemp(prefix="ck-pro-")).resolve()
+            made = self._workdir = Path(tempfile.mkdtemp(prefix="ck-pro-")).resolve()
+            # at the latest when nobody holds the run any more: a step by hand has no end
+            self._remove_temporary = weakref.finalize(self, _remove, made, os.getpid())
         if not self._workdir.is_dir():  # code may remove it
             self._workdir.mkdir(parents=True, exist_ok=True)
         return self._workdir
@@ -290,5 +293,10 @@ class Run:
                     part.close()
                 except Exception:  # noqa: BLE001 - see above
                     _log.exception("%s: %s did not close", "/".join(self.path), type(part).__name__)
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._remove_temporary is not None:
+            self._remove_temporary()
+
+
+def _remove(folder: Path, made_by: int) -> None:
+    if os.getpid() == made_by:  # a fork of that process has no right to it
+        shutil.rmtree(folder, ignore_errors=True)

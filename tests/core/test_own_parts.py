@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +36,19 @@ def test_templates_of_an_agent_can_be_formatted() -> None:
     assert a.updated({"max_steps": 3}).templates["end"].format(task="x") == "End of x"
     assert MultiStepAgent(templates=own).templates["plan"] is None
     assert a.to_dict()["templates"] == {"action": "agent_action"}
+
+
+def test_a_run_that_nobody_ends_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    session = AgentSession("Count.")
+    MultiStepAgent()._prepare_common_input_kwargs(session, {})
+    folder = session.run.workdir
+    assert folder.is_dir()
+    del session
+    gc.collect()
+    assert not folder.exists()
 
 
 def test_what_is_no_template_is_refused_before_a_run() -> None:
