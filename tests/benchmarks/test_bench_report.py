@@ -8,6 +8,8 @@ import pytest
 from web_pages import PAGES, interactive
 from web_report import plot, table, usable
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.mark.parametrize(
     ("contender", "text"),

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from miniwob_world import GaveUp, Screen, matched, ordinal, quoted
 
+pytestmark = pytest.mark.integration
+
 PAGE = """URL: http://127.0.0.1:1/x
 Tab 0 (current): Shop
 [1] RootWebArea 'Shop'
