@@ -9,7 +9,7 @@ SOURCES := pyproject.toml setup.py scripts/setup.sh
 EXTRAS := all
 # a fast start: the unit tests use none of these plugins; their files are in memory where they can be
 MEMORY := $(shell test -w /dev/shm && echo TMPDIR=/dev/shm)
-UNIT := $(addprefix -p no:,xdist logging junitxml doctest pastebin)
+UNIT := $(addprefix -p no:,xdist logging junitxml doctest pastebin cacheprovider faulthandler)
 DEMO_ARGS := $(if $(MODEL),--model '$(MODEL)') $(ARGS)
 export VENV
 
@@ -51,7 +51,7 @@ test: chromium-test
 	@sh scripts/test.sh $(ARGS)
 
 unit: $(VENV)/.stamp-test
-	@$(MEMORY) $(PY) -m pytest -q $(UNIT) -m "not browser and not worker and not integration and not slow" $(ARGS)
+	@unset PYTHONDONTWRITEBYTECODE; $(MEMORY) $(PY) -m pytest -q $(UNIT) -m "not browser and not worker and not integration and not slow" $(ARGS)
 
 lint: $(VENV)/.stamp-test
 	@$(PY) -m ruff check
