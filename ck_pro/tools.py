@@ -198,6 +198,8 @@ def _get_json(
     import requests
     import urllib3.exceptions
 
+    from ck_pro.model.http_endpoint import chunks
+
     where, seconds = url.split("?")[0], tool.timeout
     late = ToolError(f"{tool.name}: {where} gave no answer in {seconds:g} s")
     end, body = time.monotonic() + seconds, bytearray()
@@ -206,7 +208,7 @@ def _get_json(
             url, params=params, headers=headers, timeout=seconds, stream=True
         ) as reply:
             status = reply.status_code
-            while chunk := reply.raw.read1(1 << 16, decode_content=True):
+            for chunk in chunks(reply):
                 body += chunk
                 if len(body) > _LARGEST_REPLY:
                     raise ToolError(f"{tool.name}: {where} answered with too much")

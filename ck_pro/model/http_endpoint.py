@@ -106,7 +106,7 @@ class HttpBackend(Backend):
                 stream=True,
                 allow_redirects=False,
             ) as reply:
-                text = read_body(_chunks(reply), request, self.target)
+                text = read_body(chunks(reply), request, self.target)
                 return reply.status_code, without_key(text, self.key), reply.headers
         except requests.exceptions.SSLError as e:
             raise ModelRefused(
@@ -139,7 +139,8 @@ def _connections(pid: int) -> requests.adapters.HTTPAdapter:
     return requests.adapters.HTTPAdapter(pool_connections=16, pool_maxsize=64)
 
 
-def _chunks(reply: requests.Response) -> Iterator[bytes]:
+def chunks(reply: requests.Response) -> Iterator[bytes]:
+    """The body of an answer to a request with `stream=True`, as it arrives."""
     while chunk := reply.raw.read1(_CHUNK, decode_content=True):
         yield chunk
 
