@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.exceptions import ParseError
-from ck_pro.history import observation_text
+from ck_pro.observed import observation_text
 from ck_pro.sampling import Messages, messages_of, shortened
 
 JUDGE, REFLECT = "tool:judge", "tool:reflect"

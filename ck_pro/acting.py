@@ -15,6 +15,7 @@ from ck_pro.events import (
 )
 from ck_pro.exceptions import CKError, EnvironmentFailure, RunEnding
 from ck_pro.executor import LocalCall
+from ck_pro.observed import several_observed
 from ck_pro.phases import AskingAgent
 from ck_pro.results import observed_value, result_value
 from ck_pro.run import Run
@@ -27,7 +28,7 @@ class ActingAgent(AskingAgent):
     def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
         """Carry actions out: the second half of a step. Returns what goes into its row."""
         seen = [self.step_action(session, action) for action in actions]
-        return seen[0] if len(seen) == 1 else seen
+        return several_observed(seen)
 
     def step_action(self, session: AgentSession, action: Action) -> Any:
         """Carry one action out and return what goes into the step's `observation`."""

@@ -11,9 +11,9 @@ from ck_pro.acting import ActingAgent
 from ck_pro.calls import jsonable
 from ck_pro.endings import account_of, goes_on_to_caller, last_records, reason_without_error
 from ck_pro.exceptions import ConfigError, ContentFiltered, InputError, LimitReached, ParseError
-from ck_pro.history import observation_text
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Budget, Reply
+from ck_pro.observed import observation_text
 from ck_pro.results import ActionResult, AgentResult
 from ck_pro.resume import CutOff, Used, cut_off
 from ck_pro.run import EventSink, Run, check_given

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.language import text_of
+from ck_pro.observed import observation_text
 from ck_pro.session import AgentSession
 
 _MAX_FILES = 50
@@ -140,17 +140,6 @@ class Window:
             while self._size > self._budget // 2 and self.first < len(self._sizes) - 1:
                 self._size -= self._sizes[self.first]
                 self.first += 1
-
-
-def observation_text(value: Any) -> str:
-    """An observation as a model reads it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return "\n".join(observation_text(v) for v in value)
-    if isinstance(value, Mapping) and "repr" in value:
-        return str(value["repr"])
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def shortened(text: str, limit: int) -> str:

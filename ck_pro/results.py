@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ck_pro.executor import CodeResult
+from ck_pro.observed import append_piece
 from ck_pro.session import AgentSession, Status
 
 NO_OUTPUT = "(The code ran and printed nothing. Print what you want to see.)"
@@ -85,20 +86,28 @@ def observed_value(result: CodeResult) -> Any:
 
     Returns:
         Text; or the reference of ONE sub-agent's result, if that alone was printed; or a list of
-        texts and such references.
+        texts and such references, whose texts together are all that was printed (see
+        `ck_pro.observed`).
     """
-    tail = _tail(result)
-    if not any(isinstance(p, AgentResult) for p in result.printed):
-        return "\n".join(p for p in (result.output.rstrip("\n"), tail) if p) or NO_OUTPUT
-    entries = [result_value(p) for p in result.printed]
-    if tail:
-        entries.append(tail)
+    entries: list[Any] = []
+    for piece in result.pieces:
+        append_piece(entries, result_value(piece))
+    if entries and isinstance(entries[-1], str):
+        entries[-1] = entries[-1].rstrip("\n")
+        if not entries[-1]:
+            del entries[-1]
+    if tail := _tail(result):
+        append_piece(entries, f"\n{tail}" if entries else tail)
+    if not entries:
+        return NO_OUTPUT
     return entries[0] if len(entries) == 1 else entries
 
 
 def _tail(result: CodeResult) -> str:
-    """What is told beside the printed output: the last value, the error, what is lost."""
+    """What follows the printed output: the last value, the error, what is lost."""
     lines = []
+    if result.output_cut:  # a prompt may cut the notice inside of the output with its middle
+        lines.append(f"({result.output_cut} bytes in the middle of the output are not kept.)")
     if result.value is not None and not result.ended_by:
         lines.append(f"Last value: {result.value}")
     if result.error is not None:

@@ -7,12 +7,12 @@ be rebuilt from the journal to the byte, and nothing can be in the one and not i
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ck_pro.exceptions import JournalError
+from ck_pro.observed import observation_text
 from ck_pro.status import Status, StopReason
 from ck_pro.task import Task
 
@@ -229,9 +229,7 @@ class AgentSession:
     @staticmethod
     def _step_text(step: Mapping[str, Any]) -> str:
         action = step["action"]
-        seen = action["observation"]
-        shown = seen if isinstance(seen, str) else json.dumps(seen, ensure_ascii=False, default=str)
-        return f"{action['thought']}\n{action['code']}\n{shown}"
+        return f"{action['thought']}\n{action['code']}\n{observation_text(action['observation'])}"
 
     def call_stat(self) -> dict[str, Any]:
         """Model calls and tokens of this session and all below it, by agent."""

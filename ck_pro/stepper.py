@@ -13,7 +13,7 @@ from ck_pro.agent import MultiStepAgent
 from ck_pro.endings import last_records, reason_of, reason_without_error
 from ck_pro.events import Action, ComputerObservation, FinishAction, Observation, RejectAction
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
-from ck_pro.history import observation_text
+from ck_pro.observed import observation_text, several_observed
 from ck_pro.run import Run
 from ck_pro.session import AgentSession, StopReason
 
@@ -144,7 +144,7 @@ class Stepper:
         if self._next and self.state.finish is None:
             return
         told, self._told, self._next = self._told, [], []
-        observation = told[0] if len(told) == 1 else told
+        observation = several_observed(told)
         self.state.run.record("observation", {"observation": observation})
         self.state.run.emit("step_ended", text=observation_text(observation)[:200])
 

@@ -12,6 +12,7 @@ import ck_web.prompts  # noqa: F401  (registers the templates)
 from ck_pro.agent import AgentResult, MultiStepAgent
 from ck_pro.events import Action
 from ck_pro.model import LLM
+from ck_pro.observed import append_piece
 from ck_pro.results import NO_OUTPUT
 from ck_pro.run import Run
 from ck_pro.session import AgentSession
@@ -179,18 +180,23 @@ def with_lines(observation: Any, lines: list[str]) -> Any:
         observation: text, one sub-agent's result, or a list of such.
         lines: one for each action.
     """
-    if isinstance(observation, str):
-        for line in lines:  # a call that stands last is the code's value: no news beside the line
-            observation = observation.removesuffix(f"Last value: {line!r}").rstrip() or NO_OUTPUT
-    texts = observation if isinstance(observation, list) else [observation]
-    printed = "\n".join(o for o in texts if isinstance(o, str))
+    entries = list(observation) if isinstance(observation, list) else [observation]
+    if isinstance(entries[-1], str):
+        last = entries[-1]
+        for line in lines:  # a call that stands last is the code's value, which its line repeats
+            last = last.removesuffix(f"Last value: {line!r}").rstrip()
+        entries[-1:] = [last] if last else [] if entries[:-1] else [NO_OUTPUT]
+    printed = "\n".join(o for o in entries if isinstance(o, str))
     missing = [line for line in lines if line not in printed]
-    if not missing:
-        return observation
-    shown = missing[-_MAX_LINES:]
-    if len(missing) > len(shown):
-        shown = [f"({len(missing) - len(shown)} actions before these)", *shown]
-    told = "\n".join(shown)
-    if not isinstance(observation, str):
-        return [told, *texts]
-    return told if observation == NO_OUTPUT else f"{told}\n{observation}"
+    if missing:
+        shown = missing[-_MAX_LINES:]
+        if len(missing) > len(shown):
+            shown = [f"({len(missing) - len(shown)} actions before these)", *shown]
+        told = "\n".join(shown)
+        if entries == [NO_OUTPUT]:
+            return told
+        pieces = [f"{told}\n"]
+        for entry in entries:
+            append_piece(pieces, entry)
+        entries = pieces
+    return entries[0] if len(entries) == 1 else entries

@@ -52,7 +52,8 @@ class CodeExecutor:
         wall_timeout: seconds per step for everything; None for no limit.
         memory_mb: megabytes for the worker and all its children together.
         network: True leaves the network open (and nothing else).
-        max_output: bytes of output to keep per step.
+        max_output: bytes of output to keep per step: half of them from its beginning, half from
+            its end. Also the longest `value`, in characters.
         stateful: False gives every step fresh variables.
         require_isolation: "full", or names out of `LAYERS`: refuse to run without them.
         preload: modules (say "numpy") that are there at no cost to a session; loaded once per
@@ -228,7 +229,7 @@ class CodeExecutor:
         result.ended_by, result.ended_with = calls.ended_by, calls.ended_with
         if result.ended_by is not None:
             result.error = None
-        result.output, result.printed = output.finish()
+        result.output, result.printed, result.pieces, result.output_cut = output.finish()
         return result
 
     def _start_step(

@@ -36,10 +36,13 @@ class CodeResult:
     """What a step of code did.
 
     Attributes:
-        output: all that was printed, to descriptors 1 and 2 too, in order; capped, what was cut is
-            said at its end.
-        printed: one entry per argument of `print`: the very object that a function of the parent
-            returned (if it crossed by `to_worker`), the text of anything else.
+        output: everything printed, to descriptors 1 and 2 too, in order. Of long output the first
+            and the last part, with a notice of the bytes that were cut in between.
+        pieces: the same, in texts and objects: where `print` printed an object that a function of
+            the parent returned (if it crossed by `to_worker`), that object replaces its text.
+        output_cut: the bytes of output that were cut.
+        printed: one entry per argument of `print` that is in the output: such an object, or the
+            text of anything else.
         value: `repr` of the last statement, if that is an expression and not None; capped.
         ended_by: the terminal function that was called and accepted, if any.
         ended_with: its arguments, by name.
@@ -51,6 +54,8 @@ class CodeResult:
     """
 
     output: str = ""
+    pieces: list[Any] = field(default_factory=list)
+    output_cut: int = 0
     printed: list[Any] = field(default_factory=list)
     value: str | None = None
     ended_by: str | None = None

@@ -10,6 +10,7 @@ from ck_pro.events import Action, ComputerAction, ToolCall
 from ck_pro.language.calls import FunctionCallingLanguage
 from ck_pro.language.prompt import Message, Prompt, text_of
 from ck_pro.model.responses import tool_calls_of
+from ck_pro.observed import observation_text
 from ck_pro.template import TemplatedString
 from ck_pro.tool import function_schema
 
@@ -137,7 +138,7 @@ def _computer_action(call: Action, checks: Mapping[str, Any]) -> ComputerAction:
 def _texts(observed: Any, joined: str, count: int) -> list[str]:
     """What each of several calls is told; `joined` is the step's observation as one text."""
     if isinstance(observed, list) and len(observed) == count > 1:
-        texts = [str(o.get("repr", o)) if isinstance(o, Mapping) else str(o) for o in observed]
+        texts = [observation_text(one).strip("\n") for one in observed]
         return [t if len(t) <= len(joined) else joined for t in texts]
     return [joined, *[""] * (count - 1)]
 

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ck_pro.exceptions import InputError
+from ck_pro.observed import join_entries
 from ck_pro.trajectory.big_json import Pairs, is_list, plain
 from ck_pro.trajectory.chat import (
     Image,
@@ -229,7 +230,7 @@ def _tool_calls(
 def _shown(seen: Any) -> str:
     """An observation as text, sub-agents' results as the calling model saw them."""
     if is_list(seen):
-        return "\n".join(_shown(s) for s in seen)
+        return join_entries(seen, _shown)
     if isinstance(seen, Mapping):
         kept = {k: plain(seen[k]) for k in ("output", "log") if k in seen}
         return str(seen.get("repr") or json.dumps(kept, ensure_ascii=False, default=str))

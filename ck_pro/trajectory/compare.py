@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ck_pro.model.normalise import normalise
+from ck_pro.observed import join_entries
 from ck_pro.trajectory.big_json import is_list, plain
 from ck_pro.trajectory.chat import hash_of
 from ck_pro.trajectory.tries import agent_of, final_results, nested_sessions, status_of, value_at
@@ -201,7 +202,7 @@ def _wanted(calls: Any) -> Any:
 def _shown(seen: Any) -> str:
     """An observation as the model read it, without the sessions in it."""
     if is_list(seen):
-        return "\n".join(_shown(s) for s in seen)
+        return join_entries(seen, _shown)
     if isinstance(seen, Mapping):
         kept = {k: seen[k] for k in seen if k not in ("session", "sel_cands")}
         return str(seen.get("repr") or _json(kept))

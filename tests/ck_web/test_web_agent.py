@@ -231,6 +231,9 @@ def test_lines_of_actions_are_told_once() -> None:
     assert with_lines(f"Last value: {lines[0]!r}", lines[:1]) == lines[0]
     assert with_lines(f"7\nLast value: {lines[1]!r}", lines) == "\n".join([*lines, "7"])
     result = AgentResult("a", "b").reference()
-    assert with_lines(result, lines[1:]) == ["wait: done", result]
+    assert with_lines(result, lines[1:]) == ["wait: done\n", result]
+    printed = ["a ", result, f" b\nLast value: {lines[1]!r}"]
+    assert with_lines(printed, lines[1:]) == ["wait: done\na ", result, " b"]
+    assert with_lines([result, "\nLast value: 'x'"], []) == [result, "\nLast value: 'x'"]
     many = with_lines("x", [f"action {n} " for n in range(99)])
     assert many.startswith("(69 actions before these)\naction 69") and many.endswith("\nx")

@@ -25,6 +25,7 @@ from ck_pro.history import Window, files_in, shortened
 from ck_pro.journal import read_events
 from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import Reply
+from ck_pro.observed import observation_text, several_observed
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.task import Goal
 from ck_pro.testing import ScriptedLLM
@@ -90,13 +91,39 @@ def test_a_sub_agent_comes_back_whole_whatever_is_printed() -> None:
     assert [s["task"] for s in one["sub_sessions"]] == ["a"]
     assert isinstance(two["observation"], str)
     assert [s["task"] for s in two["sub_sessions"]] == ["b"]
-    assert three["observation"][0] == "now"
+    assert three["observation"][0] == "now "
     assert three["observation"][1]["session"]["task"] == "c"
     assert row["info"]["final_results"]["output"] == "deeper"
     stat = row["info"]["call_stat"]
     assert stat["helper"]["__ALL__"]["llm_call"] == 3
     assert stat["__ALL__"]["llm_call"] == 7
     json.dumps(row)
+
+
+def test_a_step_that_prints_a_result_keeps_all_else_that_it_printed(tmp_path: Path) -> None:
+    sub = helper(code("stop('deep')"), code("stop('deeper')"))
+    step = (
+        "import sys, subprocess\na, b = helper('a'), helper('b')\nsys.stdout.write('raw ')\n"
+        "print('got', a, b, sep='|', end=';\\n')\nprint(b, a, sep='', end='')\n"
+        "subprocess.run('echo sub; echo err >&2', shell=True)\n1 / 0"
+    )
+    a = agent(code(step), code("stop('x')"), sub_agents=[sub])
+    with Journal(tmp_path / "journal") as journal:
+        session = a.run("t", journal=journal)
+    seen = session.steps[0]["action"]["observation"]
+    texts = [one if isinstance(one, str) else one["output"] for one in seen]
+    *texts, last = texts
+    assert texts == ["raw got|", "deep", "|", "deeper", ";\n", "deeper", "", "deep"]
+    assert last.startswith("sub\nerr\nTraceback") and "ZeroDivisionError: division" in last
+    (kept,) = [
+        event["data"]["observation"]
+        for event in read_events(tmp_path / "journal")
+        if event["kind"] == "observation" and event["sid"] == session.id and event["i"] == 0
+    ]
+    assert kept == seen
+    deep, deeper = seen[1]["repr"], seen[3]["repr"]
+    prompt = "".join(m["content"] for m in session.steps[1]["action"]["llm_input"])
+    assert f"raw got|{deep}|{deeper};\n{deeper}{deep}sub\nerr\nTraceback" in prompt
 
 
 def test_rows_are_rebuilt_from_the_journal_to_the_byte(tmp_path: Path) -> None:
@@ -629,6 +656,20 @@ def test_window_start(sizes: list[int], budget: int, start: int) -> None:
     for size in sizes:
         window.add(size)
     assert window.first == start
+
+
+def test_an_observation_reads_as_it_was_printed_and_several_actions_on_their_own_lines() -> None:
+    one, other = {"repr": "<1>"}, {"repr": "<2>"}
+    assert observation_text(["a ", one, " b"]) == "a <1> b"
+    assert observation_text([one, "", other]) == "<1><2>"
+    for observed, text in [
+        (["a", "b"], "a\nb"),
+        (["a", one, "b", other, one], "a\n<1>\nb\n<2>\n<1>"),
+        ([one, ["a ", other], "b"], "<1>\na <2>\nb"),
+        (["a"], "a"),
+        ([one], "<1>"),
+    ]:
+        assert observation_text(several_observed(observed)) == text
 
 
 def test_long_observations_lose_their_middle() -> None:

@@ -34,6 +34,7 @@ ORDER = [
     "task",
     "journal",
     "status",
+    "observed",
     "session",
     "tool",
     "computer",

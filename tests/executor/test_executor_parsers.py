@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import decimal
+import re
 import struct
 import sys
 
@@ -16,7 +17,7 @@ from ck_pro.executor import CodeExecutor
 from ck_pro.executor.describing import describe_error, describe_function
 from ck_pro.executor.output import OutputCollector
 from ck_pro.executor.worker import stubs, wire
-from ck_pro.executor.worker.printing import LENGTHS, make_mark
+from ck_pro.executor.worker.printing import LENGTHS, MAX_BLOCK, SPAN, make_mark, print_blocks
 
 extract = CodeExecutor.extract_code
 
@@ -180,21 +181,29 @@ def test_frames_have_a_limit(monkeypatch):
 MARK = make_mark("0123456789abcdef")
 
 
-def printed(*args: str, handle: int | None = None) -> bytes:
+def printed(*args: str, handle: int | None = None, end: str = "\n") -> bytes:
     spans, text = [], b""
     for index, arg in enumerate(args):
-        piece = arg.encode()
-        end = ',"h"' if index == handle else ""
-        spans.append(f"[{len(text)},{len(piece)}{end}]")
-        text += piece + b" "
-    header = f"[{','.join(spans)}]".encode()
-    text = text[:-1] + b"\n"
-    return MARK + LENGTHS.pack(len(header), len(text)) + header + text
+        text += b" " * bool(index)
+        spans.append((len(text), len(arg.encode()), 1 if index == handle else 0))
+        text += arg.encode()
+    return b"".join(print_blocks(MARK, text + end.encode(), spans))
+
+
+CUT = r"\n\[\.\.\. (\d+) bytes of output were cut here \.\.\.\]\n"
+
+
+def collect(data: bytes, limit: int = 1 << 20, size: int = 1 << 16, **handles: object):
+    collector = OutputCollector(MARK, limit, handles)
+    for at in range(0, len(data), size):
+        collector.feed(data[at : at + size])
+    return collector.finish()
 
 
 pieces = st.lists(
     st.tuples(st.just("print"), st.lists(st.text(st.characters(codec="utf-8")), min_size=1))
-    | st.tuples(st.just("raw"), st.text(st.characters(codec="utf-8", exclude_characters="\0"))),
+    | st.tuples(st.just("raw"), st.text(st.characters(codec="utf-8", exclude_characters="\0")))
+    | st.tuples(st.just("print"), st.lists(st.sampled_from(["é" * 3000, "", "x" * 9000]))),
     max_size=8,
 )
 
@@ -210,29 +219,96 @@ def test_output_in_any_pieces(parts, size):
         else:
             data += what.encode()
             text += what
-    collector = OutputCollector(MARK, 1 << 20, {})
-    for at in range(0, len(data), size):
-        collector.feed(data[at : at + size])
-    assert collector.finish() == (text, entries)
+    assert collect(data, size=size) == (text, entries, [text] if text else [], 0)
 
 
-@given(st.lists(st.sampled_from([MARK, MARK[:5], b"\xff" * 4, b"\0\0\0\3", b"[[0,9]]", b"x"])))
+@given(pieces, st.integers(min_value=1, max_value=9999))
+def test_of_long_output_head_and_tail_are_kept_and_the_rest_is_counted(parts, limit):
+    data, text = b"", ""
+    for kind, what in parts:
+        data += printed(*what) if kind == "print" else "".join(what).encode()
+        text += " ".join(what) + "\n" if kind == "print" else "".join(what)
+    output, _, _, cut = collect(data, limit)
+    assert len(output) <= limit + 80
+    if cut:
+        head, number, tail = re.split(
+            r"\n\[\.\.\. (\d+) bytes of output were cut here \.\.\.\]\n", output
+        )
+        assert text.startswith(head) and text.endswith(tail) and int(number) == cut
+    else:
+        assert output == text
+
+
+@given(st.lists(st.sampled_from([MARK, MARK[:5], b"\xff" * 4, b"\0\2\0\3", b"\0\1", b"x", b""])))
 def test_hostile_output_is_text(parts):
-    collector = OutputCollector(MARK, 50, {})
-    for part in parts:
-        collector.feed(part)
-    output, entries = collector.finish()
-    assert len(output) < 200 and isinstance(entries, list)
+    output, entries, shown, _ = collect(b"".join(parts), 50, r1=object())
+    assert len(output) < 200 and isinstance(entries, list) and isinstance(shown, list)
 
 
-def test_output_has_a_limit_and_objects_survive_it():
+@given(
+    st.lists(
+        st.tuples(*[st.integers(0, 2**16 - 1)] * 2, st.integers(0, 3), st.integers(0, 255))
+        | st.tuples(*[st.integers(0, 9)] * 2, st.integers(0, 3), st.integers(0, 1)),
+        max_size=20,
+    ),
+    st.binary(max_size=20),
+    st.integers(1, 60),
+)
+def test_forged_spans_lose_no_text_but_that_of_objects(spans, text, limit):
+    block = MARK + LENGTHS.pack(len(spans), len(text)) + b"".join(SPAN.pack(*s) for s in spans)
+    things = {"r1": object(), "r2": object()}
+    output, entries, shown, cut = collect(
+        b"before" + (block + text) * 3 + b"after", limit, **things
+    )
+    assert all(type(one) is str or one in things.values() for one in (*entries, *shown))
+    assert cut or output == "before" + 3 * text.decode("utf-8", "replace") + "after"
+    assert cut or (str(shown[0]).startswith("before") and str(shown[-1]).endswith("after"))
+
+
+def test_a_printed_object_replaces_its_text_and_nothing_else():
     thing = object()
-    collector = OutputCollector(MARK, 10, {"h": thing})
-    collector.feed(printed("abcdefgh", "ijklmnop"))
-    collector.feed(printed("later", "r", handle=1))
-    output, entries = collector.finish()
-    assert output.startswith("abcdefgh i\n[...") and "more bytes" in output
-    assert entries == ["abcdefgh", "i", thing]
+    data = b"raw " + printed("it is", "<thing>", "!", handle=1, end="; ") + b"sub\n" + printed("x")
+    output, entries, shown, _ = collect(data, r1=thing)
+    assert output == "raw it is <thing> !; sub\nx\n"
+    assert entries == ["it is", thing, "!", "x"]
+    assert shown == ["raw it is ", thing, " !; sub\nx\n"]
+
+
+@pytest.mark.parametrize("limit", [20, 1000, 20_000, 1 << 20])
+def test_a_long_object_is_one_object_whatever_other_processes_print_meanwhile(limit):
+    thing = object()
+    first, *rest = print_blocks(MARK, ("é" * 10_000 + "\n").encode(), [(0, 20_000, 1)])
+    assert all(len(block) <= MAX_BLOCK for block in (first, *rest)) and rest
+    data = b"begin\n" + first + b"(other)" + b"".join(rest) + b"end\n"
+    _, entries, shown, cut = collect(data, limit, r1=thing)
+    assert [one for one in shown if one is thing] == [thing] == entries
+    assert shown[0].startswith("begi") and shown[-1].endswith("end\n")
+    if not cut:
+        assert shown == ["begin\n", thing, "(other)\nend\n"]
+
+
+def test_many_arguments_are_printed_as_few_are():
+    many = [str(n) for n in range(3000)]
+    output, entries, _, _ = collect(printed(*many))
+    assert output == " ".join(many) + "\n" and entries == many
+
+
+def test_objects_at_both_ends_of_long_output_survive():
+    one, other = object(), object()
+    data = printed("<one>", handle=0) + b"x" * 100_000
+    data += b"".join(print_blocks(MARK, b"<other>\n", [(0, 7, 2)]))
+    _, entries, shown, cut = collect(data, 100, r1=one, r2=other)
+    assert entries == [one, other] and shown[0] is one and shown[2] is other
+    assert f"{cut} bytes of output were cut here" in shown[1]
+
+
+def test_a_flood_of_prints_costs_bounded_memory():
+    collector = OutputCollector(MARK, 1000, {"r1": object()})
+    block = MARK + LENGTHS.pack(400, 1) + SPAN.pack(0, 1, 1, 0) * 200 + SPAN.pack(0, 0, 0, 0) * 200
+    for _ in range(500):
+        collector.feed(block + b"x")
+    assert len(collector._first) + len(collector._last) < 4000
+    assert collector.finish()[0] == "x" * 500
 
 
 def test_functions_and_errors_are_described():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -111,7 +112,73 @@ def test_output_is_capped_and_says_so(tmp_path):
         result = executor.run("for i in range(100000): print('x' * 50)\n'done'")
     assert result.value == "'done'"
     assert result.output.startswith("x" * 50) and len(result.output) < 1100
-    assert "cut" in result.output
+    assert f"{5_100_000 - 1000} bytes of output were cut here" in result.output
+    assert result.output_cut == 5_100_000 - 1000
+
+
+def test_the_end_of_long_output_is_the_programs_own(tmp_path):
+    with CodeExecutor(workdir=tmp_path, max_output=1000) as executor:
+        result = executor.run(
+            "import sys\nprint('the head')\nsys.stdout.write('x' * 1_000_000)\n"
+            "print('the tail', file=sys.stderr)\n1 / 0"
+        )
+    assert result.output.startswith("the head\nxxx") and result.output.endswith("xxxthe tail\n")
+
+
+class Named:
+    """An object that code gets as a mapping and prints by its name."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def to_worker(self):
+        return {"output": self.name, "log": ""}
+
+    def __str__(self):
+        return f"<{self.name}>"
+
+
+def test_beside_a_printed_object_all_other_output_is_kept_in_order(tmp_path):
+    made = {}
+
+    def agent(task):
+        return made.setdefault(task, Named(task))
+
+    with CodeExecutor(functions={"agent": agent}, workdir=tmp_path) as executor:
+        result = executor.run(
+            "import json, os, pprint, subprocess, sys\n"
+            "a, b = agent('a'), agent('b')\n"
+            "sys.stdout.write('written ')\n"
+            "print('got', a, b, sep='|', end=';\\n')\n"
+            "pprint.pprint({'x': 1})\njson.dump([2], sys.stdout)\n"
+            "subprocess.run('echo sub; echo err >&2', shell=True)\n"
+            "print(b, a, sep='', end='')\nprint([a], f'{a}')\n"
+            "print(a, file=sys.stderr)\nprint(a, file=open('f', 'w'))\n"
+            "os.write(1, b'end\\n')"
+        )
+    a, b = made["a"], made["b"]
+    assert result.error is None
+    assert result.output == (
+        "written got|<a>|<b>;\n{'x': 1}\n[2]sub\nerr\n<b><a>[<a>] <a>\n<a>\nend\n"
+    )
+    assert result.pieces == [
+        "written got|", a, "|", b, ";\n{'x': 1}\n[2]sub\nerr\n", b, a, "[<a>] <a>\n<a>\nend\n"
+    ]  # fmt: skip
+
+
+def test_what_a_subprocess_prints_meanwhile_does_not_move_printed_objects(tmp_path):
+    big = Named("é" * 50_000)
+    with CodeExecutor(
+        functions={"agent": lambda: big}, workdir=tmp_path, max_output=1 << 24
+    ) as executor:
+        result = executor.run(
+            "import subprocess\nr = agent()\n"
+            "p = subprocess.Popen(['sh', '-c', 'while echo other; do :; done'])\n"
+            "for _ in range(30): print(r)\np.kill(); p.wait()\nprint(r, 'end')"
+        )
+    texts = [piece for piece in result.pieces if piece is not big]
+    assert sum(piece is big for piece in result.pieces) == 31
+    assert not re.sub("other\n|\n| end", "", "".join(texts))
 
 
 def test_wrong_calls_and_errors_of_functions_are_the_codes(run):

@@ -2,10 +2,10 @@
 
 File descriptors 1 and 2 are one pipe to the parent, so whatever writes to them, in whatever
 process, stays in order. Nothing is buffered here: what was printed before a kill has arrived.
-`print` puts a mark before its text that says where each argument begins and ends, so that the
-parent can tell arguments apart and knows which of them is an object of its own: mark, length of
-header, length of text (4 bytes each), header (JSON: `[[start, length, handle], ...]` in bytes of
-the text), text.
+`print` writes blocks: a mark, `LENGTHS` (number of spans, bytes of text), spans, text. A `SPAN`
+says where in the text an argument is (start, length), which object of the parent's it is (its
+handle's number, or 0), and whether it continues an argument of the block before. A block has at
+most `MAX_BLOCK` bytes, which a pipe accepts at once: no other process can write into it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,25 @@ from __future__ import annotations
 import builtins
 import io
 import os
+import select
 import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
-LENGTHS = struct.Struct(">II")
+LENGTHS = struct.Struct(">HH")
+SPAN = struct.Struct(">HHIB")
 MARK_SIZE = 18
+MAX_BLOCK = 4096
+_BLOCK = min(MAX_BLOCK, select.PIPE_BUF)
+_MOST_SPANS = _BLOCK // 4 // SPAN.size
+_MOST_TEXT = _BLOCK - MARK_SIZE - LENGTHS.size - _MOST_SPANS * SPAN.size
+
+Span = tuple[int, int, int]
+"""Start, length, number of the handle."""
 
 
 def make_mark(nonce: str) -> bytes:
@@ -104,7 +113,7 @@ class Streams:
 
     def _write(self, args: tuple[Any, ...], sep: str, end: str) -> None:
         between = sep.encode()
-        spans: list[str] = []
+        spans: list[Span] = []
         text = bytearray()
         try:
             for index, arg in enumerate(args):
@@ -112,23 +121,58 @@ class Streams:
                     text += between
                 piece = (arg if type(arg) is str else str(arg)).encode()
                 handle = self._handle_of(arg)
-                span = f"{len(text)},{len(piece)}"
-                spans.append(f"[{span}]" if handle is None else f'[{span},"{handle}"]')
+                spans.append((len(text), len(piece), 0 if handle is None else int(handle[1:])))
                 text += piece
             text += end.encode()
         finally:  # as the built-in: what came before an argument that cannot be printed is out
             if text:
-                header = f"[{','.join(spans)}]".encode()
-                lengths = LENGTHS.pack(len(header), len(text))
-                self._send(self._mark + lengths + header + text)
+                self._send(text, spans)
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, text: bytearray, spans: list[Span]) -> None:
         if self.muted:
             return
-        with self._lock:
-            written = os.write(1, data)
-            while written < len(data):
-                written += os.write(1, memoryview(data)[written:])
+        with self._lock:  # the blocks of one print follow each other
+            for block in print_blocks(self._mark, text, spans):
+                written = os.write(1, block)
+                while written < len(block):  # 1 is no pipe now
+                    written += os.write(1, memoryview(block)[written:])
+
+
+def print_blocks(mark: bytes, text: bytes | bytearray, spans: list[Span]) -> Iterator[bytes]:
+    """Give the blocks of one `print`.
+
+    Args:
+        mark: from `make_mark`.
+        text: all of it, in UTF-8.
+        spans: of its arguments, in order.
+    """
+    if len(text) <= _MOST_TEXT and len(spans) <= _MOST_SPANS:
+        yield _block(mark, text, [(*span, 0) for span in spans])
+        return
+    at = index = 0
+    while at < len(text) or index < len(spans):
+        end = min(len(text), at + _MOST_TEXT)
+        while end < len(text) and text[end] & 0xC0 == 0x80:  # inside of a character
+            end -= 1
+        chosen: list[tuple[int, int, int, int]] = []
+        for start, length, number in spans[index : index + _MOST_SPANS + 1]:
+            if start >= end and end < len(text):
+                break
+            if len(chosen) == _MOST_SPANS:
+                end = min(end, max(at, start))
+                break
+            begin, stop = max(start, at), min(start + length, end)
+            chosen.append((begin - at, stop - begin, number, int(start < at)))
+            if start + length > end:
+                break
+            index += 1
+        yield _block(mark, text[at:end], chosen)
+        at = end
+
+
+def _block(mark: bytes, text: bytes | bytearray, spans: list[tuple[int, int, int, int]]) -> bytes:
+    packed = b"".join([SPAN.pack(*span) for span in spans])
+    return mark + LENGTHS.pack(len(spans), len(text)) + packed + text
 
 
 def _open(descriptor: int) -> io.TextIOWrapper:
