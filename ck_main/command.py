@@ -120,14 +120,14 @@ def run_agent(
         )
         task, make = resuming(folder, "", forked=True)
         return _go_on(agent, replace(job, output=output), task, make, screen)
+    if input_ is None and agent.person is None and sys.stdin.isatty():
+        agent = agent.updated({"person": TerminalPerson()})
     if options["resume"] is not None:
         task, make = resuming(options["resume"], options["answer"] or "")
         return _go_on(agent, job, task, make, screen)
     if input_ is not None:
         return run_job(agent, job, screen, out)[0]
     job = replace(job, steps=True)
-    if agent.person is None and sys.stdin.isatty():
-        agent = agent.updated({"person": TerminalPerson()})
     return _one_by_one(agent, job, screen, _typed(screen) if question is None else iter([question]))
 
 

@@ -20,6 +20,7 @@ from ck_pro.resume import cut_off
 from ck_pro.session import Status
 from ck_pro.trajectory.fork import fork_run, read_reply, task_folder_of
 
+_ASKED = (Status.AMBIGUITY, Status.HUMAN_INTERVENTION)
 FORKS = Path("runs/forks")
 """Where rows and folders of forks go when no output is named."""
 
@@ -82,8 +83,7 @@ def resuming(
         raise ConfigError(f"--resume {folder}: its journal does not say what its task was")
     if found.session.status is Status.DONE:
         raise ConfigError(f"--resume {folder}: this run is done, there is nothing to go on with")
-    asked = (Status.AMBIGUITY, Status.HUMAN_INTERVENTION)
-    if answer and found.session.status not in asked:
+    if answer and found.asked is None and found.session.status not in _ASKED:
         raise ConfigError(f"--answer: this run has asked nothing ({found.session.status})")
     task = Task(
         id=facts["id"],

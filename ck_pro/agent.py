@@ -10,7 +10,14 @@ from typing import Any
 from ck_pro.acting import ActingAgent
 from ck_pro.calls import jsonable
 from ck_pro.endings import account_of, goes_on_to_caller, last_records, reason_without_error
-from ck_pro.exceptions import ConfigError, ContentFiltered, InputError, LimitReached, ParseError
+from ck_pro.exceptions import (
+    AwaitingHuman,
+    ConfigError,
+    ContentFiltered,
+    InputError,
+    LimitReached,
+    ParseError,
+)
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Budget, Reply
 from ck_pro.observed import observation_text
@@ -172,6 +179,7 @@ class MultiStepAgent(ActingAgent):
         run = self._live(session)
         limit = self.max_steps if max_steps is None else max_steps
         reason, message = StopReason.INTERNAL_ERROR, ""
+        error: BaseException | None = None
         self._tell_begin(run)
         try:
             self.init_run(session)
@@ -190,14 +198,16 @@ class MultiStepAgent(ActingAgent):
             reason, message = StopReason(e.reason), str(e)
             self._finalize_after_limit(session)
         except BaseException as e:
-            reason, message = account_of(e, run)
+            error, (reason, message) = e, account_of(e, run)
             if isinstance(e, KeyboardInterrupt | GeneratorExit):
                 run.cancel.set()
             if goes_on_to_caller(e, run):
+                if isinstance(e, AwaitingHuman) and not e.session:
+                    e.session, e.path = session.id, "/".join(run.path)
                 raise
         finally:
             if session.run is not None:  # else it was suspended
-                self._release(session, reason, message)
+                self._release(session, reason, message, error)
 
     def step(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
         """One step: observe, plan, decide, act; returns its row."""
@@ -212,6 +222,8 @@ class MultiStepAgent(ActingAgent):
         else:
             seen = self._decide_and_act(session, state)
         run.record("observation", {"observation": seen})
+        if cut is not None:
+            run.drop_answer()
         run.emit("step_ended", text=observation_text(seen)[:200])
         row: dict[str, Any] = session.steps[-1]
         return row
@@ -250,11 +262,12 @@ class MultiStepAgent(ActingAgent):
     def _go_on(self, session: AgentSession, cut: CutOff) -> Any:
         """Do what is left of a step that was cut off after the model had replied."""
         run: Run = session.run
-        if not cut.can_run_again(run.calls.on_resume, run.workdir):
-            return cut.told()
         run.calls.answer_from(cut)
         try:
-            return self._decide_and_act(session, session.state, cut.reply)
+            if run.same_world() and cut.can_run_again(run.calls.on_resume, run.workdir):
+                return self._decide_and_act(session, session.state, cut.reply)
+            run.calls.finish_interrupted(cut)
+            return cut.told()
         finally:
             run.calls.forget()
 
@@ -280,14 +293,20 @@ class MultiStepAgent(ActingAgent):
             run.begin()
         run.emit("run_started", text=run.session.task)
 
-    def _release(self, session: AgentSession, reason: StopReason, message: str) -> None:
+    def _release(
+        self,
+        session: AgentSession,
+        reason: StopReason,
+        message: str,
+        error: BaseException | None,
+    ) -> None:
         """Every ending comes through here: hooks, the last records, the run's own parts."""
         run: Run = session.run
         try:
             self.end_run(session)
         finally:
             run.close()
-            last_records(session, reason, message)
+            last_records(session, reason, message, error)
 
 
 __all__ = ["ActionResult", "AgentResult", "MultiStepAgent"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -84,6 +84,10 @@ class AgentSettings(KwargsInitializable):
     store_io: bool = True
     """Keep the model's input and output in rows and journal."""
     executor: ExecutorSettings = ExecutorSettings()
+    sub_agent_stops: Literal["end", "message"] = "end"
+    """What happens when a sub-agent stops for a person (a question without an answer, an action
+    that the approver stopped). "end": the whole run stops, and resumes inside that sub-agent.
+    "message": the code that called the sub-agent reads it as the sub-agent's result."""
     language: Any = CodeLanguage()
     """How it speaks with its model: an `AgentLanguage`, or the name of one (`LANGUAGES`)."""
     approver: Any = None

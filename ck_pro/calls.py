@@ -15,7 +15,7 @@ from typing import Any
 from ck_pro.approval import Guard, require_approval
 from ck_pro.environment import Environment
 from ck_pro.events import Action, ComputerAction, ComputerObservation, Observation, ToolCall
-from ck_pro.exceptions import EnvironmentFailure, HumanNeeded, ToolError
+from ck_pro.exceptions import EnvironmentFailure, ToolError, ends_run
 from ck_pro.results import AgentResult
 from ck_pro.resume import CutOff, RecordedCall, call_key
 from ck_pro.sampling import SelectedResult
@@ -75,12 +75,12 @@ class Calls:
         return self._cut.others.get(call.sessions.pop(0))
 
     def ended_session(self) -> AgentSession | None:
-        """As `adopt`, but only one that had ended by then."""
+        """As `adopt`, but only one that had ended by then; an interrupted one has not."""
         call = _call.get()
         if call is None or not call.sessions or self._cut is None:
             return None
         known = self._cut.others.get(call.sessions[0])  # none: it was announced, but not begun
-        if known is None or known.session.status is Status.IN_PROGRESS:
+        if known is None or known.interrupted or known.session.status is Status.IN_PROGRESS:
             return None
         del call.sessions[0]
         return known.session
@@ -118,9 +118,26 @@ class Calls:
             found = self._recorded.get(call_key(name, arguments))
             return found.pop(0) if found else None
 
-    def _answered_now(self, call: RecordedCall) -> bool:
-        """Whether a question to a person that nobody answered then has its answer now."""
-        return bool(self._run.answer) and call.error.startswith(HumanNeeded.__name__)
+    def finish_interrupted(self, cut: CutOff) -> None:
+        """Finish the calls that stopped for a person, and the sub-agents that were at work, of a
+        step whose code does not run again.
+
+        Raises:
+            RunEnding: a call was interrupted again.
+        """
+        for call in cut.calls:
+            rule = self.on_resume(call.name)
+            if call.ended or not (call.sessions if rule == "adopt" else rule == "again"):
+                continue
+            if rule == "again" and not call.error:
+                continue
+            try:
+                call.shown, call.error = str(self.functions[call.name](**call.arguments)), ""
+            except Exception as e:
+                if ends_run(e):
+                    raise
+                call.error = f"{type(e).__name__}: {e}"
+            call.ended = call.finished = True
 
     # --- one call ---------------------------------------------------------------------------
 
@@ -133,7 +150,7 @@ class Calls:
             arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
             self._run.check()
             recorded = self._take(callee.name, arguments)
-            if recorded is not None and recorded.ended and not self._answered_now(recorded):
+            if recorded is not None and recorded.ended:
                 result = _as_recorded(recorded, self._cut)
             else:
                 begun = recorded or self._begin(callee, arguments)
@@ -201,8 +218,12 @@ class Calls:
         start, token = time.monotonic(), _call.set(call)
         try:
             result = function()
-        except Exception as e:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as e:
             error = {**head, "error": f"{type(e).__name__}: {e}"[:_SHOWN]}
+            if ends_run(e):
+                error["interrupted"] = True
             run.record("call", error, duration=time.monotonic() - start)
             raise
         finally:

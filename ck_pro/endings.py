@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from ck_pro.exceptions import (
     AnswerNeeded,
+    AwaitingHuman,
+    Cancelled,
     EnvironmentFailure,
     ExecutorError,
     GuardStopped,
@@ -50,10 +53,18 @@ def reason_of(error: BaseException) -> StopReason:
 
 
 def goes_on_to_caller(error: BaseException, run: Run) -> bool:
-    """Whether an error that ends a run is also raised to its caller."""
-    if run.parent is not None and isinstance(error, ReplayError | ManualAbort):
-        return True  # not the sub-agent's failure: the caller must not go on without knowing
-    return isinstance(error, KeyboardInterrupt | GeneratorExit | JournalError)
+    """Whether an error that ends a run is also raised to its caller.
+
+    A sub-agent that failed has a result, which says why. A sub-agent that was interrupted has none:
+    its caller stops with it, and both resume at the same point.
+    """
+    if isinstance(error, KeyboardInterrupt | GeneratorExit | JournalError):
+        return True
+    if run.parent is None:
+        return False
+    if isinstance(error, AwaitingHuman):
+        return bool(run.parent.agent.sub_agent_stops == "end")
+    return isinstance(error, ReplayError | ManualAbort | Cancelled)
 
 
 def account_of(error: BaseException, run: Run) -> tuple[StopReason, str]:
@@ -77,8 +88,16 @@ def reason_without_error(session: AgentSession, name: str, limit: int) -> tuple[
     return StopReason.FINISHED, ""
 
 
-def last_records(session: AgentSession, reason: StopReason, message: str) -> None:
-    """Give a session what every ended one has: a step, an end, a status."""
+def last_records(
+    session: AgentSession, reason: StopReason, message: str, error: BaseException | None = None
+) -> None:
+    """Give a session what every ended one has: a step, an end, a status.
+
+    Args:
+        session: the session, with its run.
+        reason, message: why it ended.
+        error: the error that ended it, if one did.
+    """
     run: Run = session.run
     try:
         if not session.steps:
@@ -88,11 +107,25 @@ def last_records(session: AgentSession, reason: StopReason, message: str) -> Non
             results = {key: found[key] for key in ("output", "log")}
             run.record("end", {"final_results": results}, phase="end")
         facts = {"status": reason.status.value, "stop_reason": reason.value}
-        run.record("status", {**facts, "message": message, "budget": run.budget.snapshot()})
+        budget = run.budget.snapshot()
+        more = _interruption(error, run)
+        run.record("status", {**facts, "message": message, **more, "budget": budget})
         run.emit("run_ended", text=message, **facts)
     finally:
         run.ended()
         session.run = None
+
+
+def _interruption(error: BaseException | None, run: Run) -> dict[str, Any]:
+    """What the status of a session says of an interruption: that it was one, and who asked what."""
+    found: dict[str, Any] = {}
+    raised = error is not None and goes_on_to_caller(error, run)
+    if raised and run.parent is not None:
+        found["interrupted"] = True
+    if isinstance(error, AwaitingHuman) and (raised or run.parent is None):
+        question = error.question or str(error)
+        found["asked"] = {"session": error.session or run.session.id, "question": question}
+    return found
 
 
 def end_result(reply: str) -> dict[str, str]:

@@ -19,6 +19,9 @@ class Environment(ABC):
             failed is an observation that says so.
     """
 
+    taken_up: bool = False
+    """Whether this is a world that an earlier run left (`suspend`), as it was."""
+
     @abstractmethod
     def observe(self) -> Observation:
         """What can be seen now. Changes nothing."""

@@ -23,9 +23,10 @@ CKError                       base of everything that we raise on purpose
                               model's code called (the code cannot catch it)
     LimitReached              a budget of the run is used up; carries the `StopReason`'s value
     Cancelled                 the run was told to stop (Ctrl-C, shutdown); it can be resumed
-    GuardStopped              an approver stopped an action for a person to decide
-    HumanNeeded               a person must help (captcha, login) and nobody answered
-    AnswerNeeded              the planner needs an answer to understand the task
+    AwaitingHuman             stops the whole tree of agents until a person has decided or answered
+      GuardStopped            an approver stopped an action for a person to decide
+      HumanNeeded             a person must help (captcha, login) and nobody answered
+      AnswerNeeded            the planner needs an answer to understand the task
     JournalError              the journal cannot be written or read
 ```
 
@@ -112,15 +113,38 @@ class JournalError(RunEnding):
     """The journal cannot be written or read."""
 
 
-class GuardStopped(RunEnding):
+class AwaitingHuman(RunEnding):
+    """Stops the run, and the runs that called it, until a person has decided or answered.
+
+    Args:
+        message: one line: what the person is to decide or to answer.
+        question: the question, word for word; "" if only a decision is needed.
+
+    Attributes:
+        session: id of the session that stopped; "" until its run has ended.
+        path: names of that session's agent and of its callers, as `main/helper`; "" for a run
+            that no other agent called. `str(error)` begins with it.
+    """
+
+    def __init__(self, message: str, question: str = ""):
+        super().__init__(message)
+        self.question = question
+        self.session = self.path = ""
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{self.path}: {message}" if self.path else message
+
+
+class GuardStopped(AwaitingHuman):
     """An approver said stop; the run ends with status `sensitive-action`."""
 
 
-class HumanNeeded(RunEnding):
+class HumanNeeded(AwaitingHuman):
     """A person must help and nobody answered; the run ends with `human-intervention`."""
 
 
-class AnswerNeeded(RunEnding):
+class AnswerNeeded(AwaitingHuman):
     """The task cannot be understood without an answer; the run ends with `ambiguity`."""
 
 
@@ -147,3 +171,12 @@ class LimitReached(RunEnding):
 
 class Cancelled(RunEnding):
     """The run was told to stop by Ctrl-C or shutdown. What was done is kept; it can be resumed."""
+
+
+def ends_run(error: BaseException) -> bool:
+    """Whether an error that a tool raised ends the run of the agent that called the tool.
+
+    The model reads every other error as an observation: as a text in function calling, as an
+    exception that its code can catch in code actions.
+    """
+    return isinstance(error, RunEnding | EnvironmentFailure | KeyboardInterrupt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -37,6 +38,43 @@ class TerminalPerson:
         return line or None
 
 
+class Answer:
+    """A person's answer to the question for which a run stopped. It is given once, and to that
+    question only: an answer must not approve something else.
+
+    Args:
+        text: the answer.
+        session: id of the session that asked.
+        question: the question, word for word.
+    """
+
+    def __init__(self, text: str, session: str, question: str):
+        self.text, self.session, self.question = text, session, question
+        self._lock = threading.Lock()
+        self._shown = self._over = False
+
+    def take(self, session: str, question: str) -> str | None:
+        """The answer, for the session and the question that it belongs to; else None."""
+        if (session, question) != (self.session, self.question):
+            return None
+        with self._lock:
+            over, self._over = self._over, True
+        return None if over else self.text
+
+    def shown(self, session: str) -> str:
+        """The answer as a line for the model of a session; empty for any other session."""
+        if session != self.session or self._over:
+            return ""
+        self._shown = True
+        return f"The user was asked: {self.question} The answer: {self.text}"
+
+    def close(self, session: str) -> str:
+        """Give no answer from here on; returns `shown` if the session has not had the answer."""
+        line = "" if self._shown else self.shown(session)
+        self._over = self._over or session == self.session
+        return line
+
+
 class AskHumanTool(Tool):
     """A question to the person behind the run; without an answer the run ends for them."""
 
@@ -63,7 +101,7 @@ class AskHumanTool(Tool):
         def ask_human(question: str) -> str:
             answer = run.ask(str(question))
             if answer is None:
-                raise HumanNeeded(f"a person must help: {question}")
+                raise HumanNeeded(f"a person must help: {question}", str(question))
             return str(answer)
 
         ask_human.__doc__ = self.execute.__doc__

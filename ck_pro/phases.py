@@ -163,7 +163,7 @@ class AskingAgent(CallableAgent):
         """Have the planner's question answered, and put the answer into the progress state."""
         answer = session.run.ask(question)
         if answer is None:
-            raise AnswerNeeded(question)
+            raise AnswerNeeded(question, question)
         learned = f"The user was asked: {question} The answer: {answer}"
         known = [*session.state["information"], learned]
         session.run.record("plan", {"state": {**session.state, "information": known}}, phase="plan")

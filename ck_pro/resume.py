@@ -7,25 +7,29 @@ Steps that have their observation are kept as they are. Of the step under way:
   the journal, a sub-agent's session that was under way goes on in its own middle, and a call that
   can be repeated is repeated (`Tool.on_resume`);
 - unless what it did cannot be had again: it called a function of a world that is gone (a page), or
-  left something in the working directory. Then nothing is done twice: the step gets an observation
-  that says what had been called, and the model looks for itself.
+  its own code left something in the working directory. Then nothing is done twice: sub-agents and
+  questions that were interrupted are finished, the step gets an observation that says what had been
+  called and what came of it, and the model looks for itself.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ck_pro.model import Reply, Usage
-from ck_pro.session import AgentSession, sessions_from_events
+from ck_pro.session import AgentSession, Status, sessions_from_events
 
 NOTICE = (
     "The run was interrupted and continued: variables of earlier steps are gone, files are kept."
 )
 _SHOWN = 500
+_RESULT_SHOWN = 4000
 
 
 @dataclass
@@ -34,10 +38,13 @@ class RecordedCall:
 
     Attributes:
         number: of the call, within its session.
-        ended: whether its end was recorded.
+        ended: whether it returned, or raised an error that its caller could read. A call that an
+            interruption of the run ended (a stop for a person, a limit, a cancel) has not ended.
+        finished: it ended while this process resumed its step.
         result: what it returned, where `answerable`.
         answerable: the result was recorded whole, or is a sub-agent's.
-        error: what it raised, as `Type: message`.
+        error: what it raised, as `Type: message`; also where that interrupted it.
+        began, over: when, in Unix seconds; `over` is infinite where no end was recorded.
         sessions: ids of the sessions, one per try, of the sub-agent that it called.
         selected: which of several tries was taken: the data of an event `selected`.
         shown: the result as text, shortened.
@@ -55,6 +62,9 @@ class RecordedCall:
     selected: Mapping[str, Any] | None = None
     shown: str = ""
     code: int = 0
+    finished: bool = False
+    began: float = 0.0
+    over: float = math.inf
 
     @property
     def key(self) -> str:
@@ -64,8 +74,14 @@ class RecordedCall:
     def told(self) -> str:
         """The call as a line for the model."""
         given = ", ".join(f"{k}={v!r}" for k, v in self.arguments.items())
-        came = f"raised {self.error}" if self.error else f"returned {self.shown}"
-        return f"- {self.name}({given})"[:_SHOWN] + (f" {came}"[:_SHOWN] if self.ended else "")
+        came = ""
+        if self.error:
+            came = f" {'raised' if self.ended else 'was stopped by'} {self.error}"
+        elif self.ended:
+            came = f" returned {self.shown}"
+        return (
+            f"- {self.name}({given})"[:_SHOWN] + came[: _RESULT_SHOWN if self.finished else _SHOWN]
+        )
 
 
 def call_key(name: str, arguments: Mapping[str, Any]) -> str:
@@ -94,6 +110,8 @@ class CutOff:
         calls: begun in that step, in order.
         next_call: the number of the next call.
         lease: what the environment left to be taken up again; None if it left nothing.
+        interrupted: its end was an interruption that its caller shared: the call has no result.
+        ended: when the session ended, Unix seconds; infinite where no end was recorded.
         edited: what the model shall be taken to have replied next, in a run that was forked.
         others: all sessions of the run by id, this one included.
     """
@@ -105,6 +123,8 @@ class CutOff:
     calls: list[RecordedCall] = field(default_factory=list)
     next_call: int = 0
     lease: Any = None
+    interrupted: bool = False
+    ended: float = math.inf
     edited: str = ""
     others: dict[str, CutOff] = field(default_factory=dict)
 
@@ -125,12 +145,36 @@ class CutOff:
             rule = on_resume(call.name)
             if rule in (None, "never") or (call.ended and not (call.answerable or call.error)):
                 return False
-        return not _written_since(workdir, self.since)
+        return not self._wrote(on_resume, workdir)
+
+    @property
+    def asked(self) -> Mapping[str, str] | None:
+        """For what the run waits, see `AgentSession.asked`; also of a sub-agent whose caller was
+        killed before it recorded its own end."""
+        if self.session.asked is not None or self.session.status is not Status.IN_PROGRESS:
+            return self.session.asked
+        found = (one.session.asked for one in self.others.values())
+        return next((asked for asked in found if asked is not None), None)
+
+    def _wrote(self, on_resume: Callable[[str], str | None], workdir: Path) -> bool:
+        """Whether the code of the step under way may have written into the working directory.
+
+        Two kinds of files are not its own. Those of a sub-agent, while the code waited for it and
+        for nothing else; and those of a person, written after the session had ended.
+        """
+        spans = sorted((c.began, c.over, on_resume(c.name) == "adopt") for c in self.calls)
+        alone = all(a[1] <= b[0] for a, b in pairwise(spans))
+        others = [(self.ended, math.inf)]
+        others += [(began, over) for began, over, waits in spans if waits and alone]
+        changed = (p.lstat().st_mtime for p in workdir.rglob("*"))
+        return any(
+            when > self.since and not any(a <= when <= b for a, b in others) for when in changed
+        )
 
     def told(self) -> str:
         """The observation of a step that is not run again."""
         lines = [
-            "The run was interrupted during this step and has been continued: what its code "
+            "The run was interrupted during this step and then resumed. What the code of this step "
             "printed and its variables are lost."
         ]
         done = [c.told() for c in self.calls if c.ended]
@@ -139,7 +183,7 @@ class CutOff:
             lines += ["These calls had ended:", *done]
         if begun:
             lines += [
-                "These calls were under way and may or may not have had their effect:",
+                "These calls had not ended and may or may not have had their effect:",
                 *begun,
             ]
         lines.append("Look before you do anything again.")
@@ -160,17 +204,22 @@ class CutOff:
     def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         if data.get("redo"):
             self.reply, self.calls = None, []
-        self.lease = None
+        self.lease, self.interrupted, self.ended = None, False, math.inf
+        for call in self.calls:
+            if not call.ended:  # it may be at work again
+                call.over = math.inf
 
     def _on_started(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         number = data.get("call", self.next_call)
         self.next_call = max(self.next_call, number + 1)
-        self.calls.append(RecordedCall(number, data["name"], data["arguments"]))
+        call = RecordedCall(number, data["name"], data["arguments"], began=event["time"])
+        self.calls.append(call)
 
     def _on_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         for call in self.calls:
             if call.number == data.get("call"):
-                call.ended, call.error = True, data.get("error", "")
+                call.ended, call.error = not data.get("interrupted"), data.get("error", "")
+                call.over = event["time"]
                 call.shown = data.get("value", "")
                 call.answerable = "result" in data or bool(call.sessions)
                 call.result = data.get("result")
@@ -187,6 +236,9 @@ class CutOff:
 
     def _on_observation(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.under_way = False
+
+    def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.interrupted, self.ended = bool(data.get("interrupted")), event["time"]
 
     def _on_forked(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.edited = data.get("reply") or ""
@@ -205,6 +257,7 @@ _HANDLERS: Mapping[str, Callable[..., None]] = {
     "selected": CutOff._on_selected,
     "observation": CutOff._on_observation,
     "suspended": CutOff._on_suspended,
+    "status": CutOff._on_status,
     "forked": CutOff._on_forked,
 }
 
@@ -250,8 +303,3 @@ def _timed(event: Mapping[str, Any], used: Used, stretch: list[float]) -> list[f
         used.seconds += stretch[1] - stretch[0]
         return [now, now]
     return [stretch[0] or now, max(stretch[1], now)]
-
-
-def _written_since(folder: Path, when: float) -> bool:
-    """Whether anything in a folder was written after a moment; Unix seconds."""
-    return any(p.lstat().st_mtime > when for p in folder.rglob("*"))

@@ -25,7 +25,7 @@ from ck_pro.history import History
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
 from ck_pro.model_calls import ModelCalls
-from ck_pro.person import Person
+from ck_pro.person import Answer, Person
 from ck_pro.prefixes import Prefixes
 from ck_pro.resume import NOTICE, CutOff
 from ck_pro.session import AgentSession
@@ -74,8 +74,10 @@ class Run:
         answer: str = "",
     ):
         self.agent, self.session, self.parent = agent, session, parent
-        self.cut_off, self.answer = cut_off, answer
-        """Where to go on, for a run that is resumed, and what a person answered meanwhile."""
+        self.cut_off = cut_off
+        """Where to go on, for a run that is resumed."""
+        self.answer: Answer | None = parent.answer if parent else _answer(answer, cut_off)
+        """What a person answered before the tree of runs was resumed."""
         self.lease: Any = cut_off.lease if cut_off is not None else None
         """What the environment of a suspended run left, to be taken up again."""
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
@@ -225,24 +227,36 @@ class Run:
         """Record that the run goes on, and in which form its step under way does."""
         cut = self.cut_off
         assert cut is not None
-        if cut.under_way and not cut.calls and self.environment is not None:
+        if cut.under_way and not cut.calls and not self.same_world():
             cut.reply = None  # it was decided before a world that is not there any more
         redo = cut.under_way and cut.reply is None
         learned = ""
-        if self.answer and redo:
-            asked = cut.session.message
-            learned = f"The user was asked: {asked} The answer: {self.answer}"
+        if self.answer is not None and (redo or not cut.under_way):
+            learned = self.answer.shown(self.session.id)
         self.record("resumed", {"redo": redo, "learned": learned})
         if cut.session.steps[0 if redo else -1 :]:
             self.notices.append(NOTICE)
+        if learned and not self.agent.templates.get("plan"):
+            self.notices.append(learned)  # its prompts show no progress state
+
+    def same_world(self) -> bool:
+        """Whether a resumed run has no environment, or the one that it had when it stopped."""
+        return self.environment is None or self.environment.taken_up
 
     def ask(self, question: str) -> str | None:
         """Ask the person behind the run; None if there is none, or no answer."""
         self.check()
-        answer, self.answer = self.answer, ""
-        if answer:
-            return answer
+        if self.answer is not None:
+            answer = self.answer.take(self.session.id, question)
+            if answer is not None:
+                return answer
         return self.person.answer(question) if self.person is not None else None
+
+    def drop_answer(self) -> None:
+        """The step that asked is over: if nothing took the answer, the model reads it."""
+        learned = self.answer.close(self.session.id) if self.answer is not None else ""
+        if learned:
+            self.notices.append(learned)
 
     # --- limits ----------------------------------------------------------------------------
 
@@ -295,6 +309,17 @@ class Run:
                     _log.exception("%s: %s did not close", "/".join(self.path), type(part).__name__)
         if self._remove_temporary is not None:
             self._remove_temporary()
+
+
+def _answer(text: str, cut: CutOff | None) -> Answer | None:
+    """An answer for the session that asked; for the main one where the journal does not say."""
+    if not text or cut is None:
+        return None
+    asked = cut.asked or {}
+    session = asked.get("session", "")
+    if session not in cut.others:
+        session = cut.session.id
+    return Answer(text, session, asked.get("question") or cut.session.message)
 
 
 def _remove(folder: Path, made_by: int) -> None:

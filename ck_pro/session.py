@@ -60,6 +60,8 @@ class AgentSession:
         finish: `{"output", "log"}` of the terminal action, once there was one.
         final_results: `{"output", "log"}` once it ended, else None.
         children: sessions of sub-agents by id.
+        asked: `{"session", "question"}` when the run waits for a person: the session that stopped,
+            this one or one below it, and what the person is to answer or decide; else None.
         run: the runtime object of a live run; never written anywhere.
     """
 
@@ -80,6 +82,7 @@ class AgentSession:
         self.status = Status.IN_PROGRESS
         self.stop_reason: StopReason | None = None
         self.message = ""
+        self.asked: dict[str, str] | None = None
         self.finish: dict[str, Any] | None = None
         self.final_results: dict[str, Any] | None = None
         self.children: dict[str, AgentSession] = {}
@@ -161,7 +164,7 @@ class AgentSession:
 
     def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.status, self.stop_reason, self.message = Status.IN_PROGRESS, None, ""
-        self.final_results = None
+        self.final_results = self.asked = None
         self.info = {k: v for k, v in self.info.items() if k not in ("end_time", "duration")}
         self.info["resumed"] = self.info.get("resumed", 0) + 1
         if self.steps:
@@ -176,7 +179,7 @@ class AgentSession:
     def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.status = Status(data["status"])
         self.stop_reason = StopReason(data["stop_reason"]) if data.get("stop_reason") else None
-        self.message = data.get("message", "")
+        self.message, self.asked = data.get("message", ""), data.get("asked")
         start = self.info.get("start_time", event["time"])
         self.info.update(end_time=event["time"], duration=max(0.0, event["time"] - start))
 

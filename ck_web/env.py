@@ -81,6 +81,7 @@ class WebEnv(Environment):
         self._unchanged = 0  # actions in a row that changed nothing
         first = target_url or self.config.target_url
         self._browser = Browser(self.config, self.workdir, first, left)
+        self.taken_up = self._browser.taken_up
         self._consent = Consent(self._browser, self.config.cookie_banners)
         try:
             if last_url and not self._browser.taken_up and last_url != self._state.step_url:

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from test_main import PLAN, code_reply, reply, run, write_lines
 
+from ck_main.agent import CKAgent
 from ck_main.runner import ExitCode
+from ck_pro import MultiStepAgent, StopTool
+from ck_pro.person import AskHumanTool
 
 
 @pytest.mark.worker
@@ -38,6 +41,37 @@ def test_a_question_is_answered_later(
     assert code == ExitCode.USAGE
     code, _, err = run(capsys, "-t", "Open it.", "-m", model)  # the answer is asked for by name
     assert code == ExitCode.PROBLEM and "answer it with --resume runs/main/task-" in err
+
+
+class Delegating(CKAgent):
+    """The main agent with a helper that needs no browser."""
+
+    helper: MultiStepAgent = MultiStepAgent(name="helper", tools=[AskHumanTool(), StopTool()])
+    sub_agents = ["helper"]
+
+
+@pytest.mark.worker
+def test_a_question_of_a_sub_agent_is_answered_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ck_main.main.CKAgent", Delegating)
+    replies = [reply("Open it.", "plan", PLAN)]
+    replies.append(code_reply("Open it.", "stop(helper('Ask.')['output'])"))
+    asks = code_reply("Ask.", "stop(ask_human('The code?'))")
+    replies.append({**asks, "agent": "ck_agent/helper"})
+    model = f"replay:{write_lines(tmp_path / 'replies.jsonl', replies)}?check=off"
+    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": "a", "question": "Open it."}])
+    code, _, err = run(capsys, "-i", tasks, "-o", "out.jsonl", "-m", model)
+    assert code == ExitCode.PROBLEM
+    assert "ck_agent/helper: a person must help: The code?" in " ".join(err.split())
+    info = json.loads(Path("out.jsonl").read_text())["session"]["info"]
+    assert info["status"] == "human-intervention"
+    code, out, _ = run(capsys, "--resume", "out/a", "--answer", "7", "-m", model)
+    assert (code, out.strip()) == (ExitCode.DONE, "7")
+    session = json.loads(Path("runs/resumed.jsonl").read_text())["session"]
+    (helper,) = session["steps"][0]["action"]["sub_sessions"]
+    assert len(session["steps"]) == len(helper["steps"]) == 1
 
 
 @pytest.mark.worker
