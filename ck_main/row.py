@@ -145,7 +145,9 @@ class Outcome:
 
 def count_steps(session: Mapping[str, Any]) -> int:
     """Steps of a row's session and of all sessions below it."""
-    nested = (sub for s in session["steps"] for sub in s["action"].get("sub_sessions", ()))
+    nested = (
+        sub for s in session["steps"] for sub in (s.get("action") or {}).get("sub_sessions", ())
+    )
     return len(session["steps"]) + sum(count_steps(sub) for sub in nested)
 
 

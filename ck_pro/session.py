@@ -107,9 +107,8 @@ class AgentSession:
             self.info.update(config=config, seed=seed)
 
     def _on_step(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        plan = {"thought": "", "code": "", "state": self.state, "llm_input": [], "llm_output": ""}
-        action = {"thought": "", "code": "", "observation": "", "llm_input": [], "llm_output": ""}
-        self.steps.append({"step_idx": len(self.steps), "plan": plan, "action": action})
+        action = {"thought": "", "code": "", "observation": ""}
+        self.steps.append({"step_idx": len(self.steps), "action": action})
         self._sub_sessions.append([])
 
     def _on_world(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
@@ -134,12 +133,12 @@ class AgentSession:
             "llm_info": {k: data[k] for k in _CALL_FACTS if data.get(k)},
         }
         if phase in PHASES:
-            self._last.setdefault(phase, {"thought": "", "code": ""}).update(call)
+            self._phase(phase).update(call)
         else:  # a tool's own call, such as ask_llm's
             self._last["action"].setdefault("model_calls", []).append({"phase": phase, **call})
 
     def _on_plan(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        self._last["plan"].update(data)
+        self._phase("plan").update(data)
         if "state" in data:
             self.state = data["state"]
 
@@ -158,8 +157,7 @@ class AgentSession:
             self.finish = dict(data)
 
     def _on_end(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        end = {"thought": "", "code": "", "llm_input": [], "llm_output": ""}
-        self._last["end"] = {**end, **self._last.get("end", {}), **data}
+        self._last["end"] = {**self._last.get("end", {}), **data}
         self.final_results = data["final_results"]
 
     def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
@@ -199,6 +197,12 @@ class AgentSession:
         "resumed": _on_resumed,
         "status": _on_status,
     }
+
+    def _phase(self, phase: str) -> dict[str, Any]:
+        """What the last step records of a phase, which exists from its first event on."""
+        state = {"state": self.state} if phase == "plan" else {}
+        found: dict[str, Any] = self._last.setdefault(phase, {"thought": "", "code": "", **state})
+        return found
 
     @property
     def _last(self) -> dict[str, Any]:
@@ -261,7 +265,11 @@ class AgentSession:
         return [self.full_step(n, step) for n, step in enumerate(self.steps)]
 
     def full_step(self, index: int, step: Mapping[str, Any]) -> dict[str, Any]:
-        """A step with the sessions of the sub-agents that it called.
+        """A step of an output row: with the sessions of the sub-agents that it called.
+
+        The row has a phase only if something happened in it, and `llm_input` and `llm_output` only
+        if the phase called a model. So scripts that convert every phase make no empty sample. (The
+        result of an `end` without a call is in `info`.)
 
         Args:
             index: of the step.
@@ -271,7 +279,9 @@ class AgentSession:
         action = {**step["action"], "observation": self._full(step["action"]["observation"])}
         if subs:
             action["sub_sessions"] = subs
-        return {**step, "action": action}
+        phases = {**step, "action": action}
+        kept = {p: phases[p] for p in PHASES if _happened(phases.get(p) or {})}
+        return {**{k: v for k, v in step.items() if k not in PHASES}, **kept}
 
     def _full(self, value: Any) -> Any:
         """An observation with each reference to a sub-agent's session replaced by it."""
@@ -306,6 +316,11 @@ def sessions_from_events(
                 parent.children[sid] = sessions[sid]
         sessions[sid].apply(event)
     return sessions
+
+
+def _happened(phase: Mapping[str, Any]) -> bool:
+    """Whether a phase of a step records more than the run's results, which `info` has, too."""
+    return any(v not in ("", None) for k, v in phase.items() if k != "final_results")
 
 
 def _merged_stat(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,29 +6,41 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ck_pro.trajectory.big_json import is_list
-from ck_pro.trajectory.tries import Try
+from ck_pro.trajectory.tries import UNKNOWN_ANSWER, Try, final_results
 
 
 def ckpro_row(attempt: Try) -> Mapping[str, Any] | None:
     """A try's row without incomplete steps, for `json_pieces`; None if no step is left.
 
-    A step is complete when its action has a prompt and a reply. What is left is counted anew, and
-    the `end` of a last step that went is moved to the one before. Nested sessions are cleaned the
-    same way; one of which nothing is left is gone. Steps are read one by one as they are written.
+    A step is complete when its action has a prompt and a reply. The remaining steps are renumbered,
+    and the `end` of a dropped last step moves to the step before. A plan or an end without a model
+    call is dropped. Nested sessions are cleaned in the same way; empty ones are dropped. A score
+    is a number: 0, with the answer "UNK", where the right answer is unknown. Steps are read one by
+    one while they are written.
     """
     session = _clean(attempt.session)
     if session is None:
         return None
     row = {k: v for k, v in attempt.row.items() if k != "previous_failed_sessions"}
+    return {**row, "session": session, "eval": _evaluation(attempt)}
+
+
+def _evaluation(attempt: Try) -> dict[str, Any]:
+    known = {k: v for k, v in (attempt.row.get("eval") or {}).items() if v is not None}
     if attempt.earlier:
-        row.update(eval={**(row.get("eval") or {}), "corr": attempt.score})
-    return {**row, "session": session}
+        known["corr"] = attempt.score
+    if known.get("corr") is None:
+        known["corr"] = 0
+        known.setdefault("gold", UNKNOWN_ANSWER)
+    answer = str(final_results(attempt.session).get("output") or "")
+    return {"pred": answer, "gold": "", **known}
 
 
 def _clean(session: Mapping[str, Any]) -> dict[str, Any] | None:
     if not any(_is_complete(s) for s in session.get("steps") or ()):
         return None
-    return {**session, "steps": _steps(session["steps"])}
+    info = {"final_results": dict(final_results(session)), **(session.get("info") or {})}
+    return {**session, "info": info, "steps": _steps(session["steps"])}
 
 
 def _steps(given: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -40,20 +52,23 @@ def _steps(given: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
             if held is not None:
                 yield held
                 number = held["step_idx"] + 1
-            held = {**step, "step_idx": number, "action": _clean_action(step["action"])}
-        elif held is not None and "end" in step:
+            called = {k: v for k, v in step.items() if k not in ("plan", "end") or _called(v)}
+            held = {**called, "step_idx": number, "action": _clean_action(step["action"])}
+        elif held is not None and _called(step.get("end")):
             held["end"] = step["end"]
     if held is not None:
         yield held
 
 
 def _is_complete(step: Mapping[str, Any]) -> bool:
-    action = step.get("action") or {}
-    return bool(action.get("llm_input") and (action.get("llm_output") or _called(action)))
+    return _called(step.get("action"))
 
 
-def _called(action: Mapping[str, Any]) -> bool:
-    return bool((action.get("llm_info") or {}).get("tool_calls"))
+def _called(phase: Any) -> bool:
+    """Whether a phase has a prompt and a reply."""
+    if not isinstance(phase, Mapping) or not phase.get("llm_input"):
+        return False
+    return bool(phase.get("llm_output") or (phase.get("llm_info") or {}).get("tool_calls"))
 
 
 def _clean_action(action: Mapping[str, Any]) -> dict[str, Any]:

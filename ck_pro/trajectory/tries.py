@@ -17,6 +17,8 @@ from ck_pro.trajectory.chat import hash_of
 
 DONE = "done"
 FAILED = "problem"
+UNKNOWN_ANSWER = "UNK"
+"""The right answer in rows of CK-Pro for a task that has none: its score of 0 means nothing."""
 _WORDS = {
     **dict.fromkeys(("true", "yes", "correct", "right", "pass", "passed"), 1.0),
     **dict.fromkeys(("false", "no", "incorrect", "wrong", "fail", "failed"), 0.0),
@@ -88,7 +90,9 @@ def tries_of(
             score = _score(value_at(found, score_from), score_from)
             sessions.append((session, 0.0 if score is None else score))
     last = len(sessions)
-    sessions.append((row["session"], _score(value_at(row, score_from), score_from)))
+    unknown = score_from == "eval.corr" and value_at(row, "eval.gold") == UNKNOWN_ANSWER
+    score = None if unknown else _score(value_at(row, score_from), score_from)
+    sessions.append((row["session"], score))
     return [
         Try(where, row, session, _number(session, n), score, n < last, on_disk)
         for n, (session, score) in enumerate(sessions)
@@ -157,7 +161,8 @@ def agent_of(session: Mapping[str, Any], depth: int) -> str:
 def session_key(session: Mapping[str, Any]) -> bytes:
     """The same for copies of one session."""
     steps = session.get("steps") or [{}]
-    said = value_at(steps[-1], "action.llm_output"), value_at(steps[-1], "action.code")
+    paths = ("action.llm_output", "action.code")
+    said = [value_at(steps[-1], path) or "" for path in paths]  # "" in rows of older versions
     return hash_of(session.get("id"), session.get("task"), len(steps), said)
 
 

@@ -98,7 +98,7 @@ def test_an_agent_that_raises_before_its_first_event_still_gives_a_whole_row(
     bench.runner.agent = Broken()
     (row,) = bench.run(make_task("a", answer="x"))
     assert len(row["session"]["steps"]) == 1 and row["eval"]["corr"] == 0
-    assert row["session"]["steps"][0]["end"]["final_results"]["log"] == "ValueError: at once"
+    assert row["session"]["info"]["final_results"]["log"] == "ValueError: at once"
 
 
 def _stopped(bench: Bench) -> None:

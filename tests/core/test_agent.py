@@ -68,8 +68,8 @@ def test_a_run_from_first_thought_to_answer(tmp_path: Path) -> None:
     row = session.to_dict()
     assert list(row) == ["id", "info", "task", "steps"]
     assert row["steps"][0]["action"]["llm_input"][0]["role"] == "system"
-    assert row["steps"][0]["plan"]["llm_input"] == []
-    assert row["steps"][-1]["end"]["final_results"]["output"] == "42"
+    assert not {"plan", "end"} & {phase for step in row["steps"] for phase in step}
+    assert row["info"]["final_results"]["output"] == "42"
     info = row["info"]
     assert info["call_stat"]["__main__"]["llm_call"] == 2
     assert info["config"]["max_steps"] == a.max_steps and info["seed"] is None
@@ -583,8 +583,7 @@ def test_store_io_off_keeps_model_texts_out_of_row_and_journal(tmp_path: Path) -
     a = agent("Thought: private words\n```python\nstop(1)\n```", store_io=False)
     with Journal(tmp_path) as journal:
         row = a.run("t", journal=journal).to_dict()
-    assert row["steps"][0]["action"]["llm_input"] == []
-    assert row["steps"][0]["action"]["llm_output"] == ""
+    assert not {"llm_input", "llm_output"} & set(row["steps"][0]["action"])
     assert row["info"]["call_stat"]["__main__"]["llm_call"] == 1
     assert "step by step by writing Python" not in (tmp_path / "events.jsonl").read_text()
 

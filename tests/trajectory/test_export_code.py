@@ -96,4 +96,5 @@ def test_ckpro_leaves_incomplete_steps_out(tmp_path: Path) -> None:
     assert main(["-f", "ckpro", "-i", str(tmp_path / "t"), "-o", str(out)]) == 0
     (row,) = read_lines(out)
     (step,) = row["session"]["steps"]
-    assert step["action"]["observation"] == "1" and "end" in step
+    assert step["action"]["observation"] == "1" and "end" not in step
+    assert row["session"]["info"]["final_results"]["output"] == ""

@@ -307,6 +307,46 @@ def test_ckpro_rows_go_round(samples: Samples, tmp_path: Path) -> None:
     assert rows == read_lines(samples.good)
     again = export("ckpro", tmp_path / "d.jsonl", "-i", path)
     assert again.read_bytes() == path.read_bytes()
-    for step in rows[0]["session"]["steps"]:
-        assert isinstance(step["plan"]["llm_input"], list)
-        assert isinstance(step["action"]["llm_output"], str)
+
+
+def _converted(session: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """Training samples as a script makes them that takes every phase of a step."""
+    parts = [step[p] for step in session["steps"] for p in ("plan", "action", "end") if p in step]
+    return [(part["llm_input"], part["llm_output"]) for part in parts]
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_script_that_converts_every_phase_makes_no_empty_sample(
+    samples: Samples, tmp_path: Path, older: bool
+) -> None:
+    rows = read_lines(samples.good)
+    if older:  # rows of older versions show phases without a call
+        none: dict[str, Any] = {"thought": "", "code": "", "llm_input": [], "llm_output": ""}
+        for row in rows:
+            row["session"]["steps"][0]["plan"] = {**none, "state": {}}
+            results = row["session"]["info"].pop("final_results")
+            row["session"]["steps"][-1]["end"] = {**none, "final_results": results}
+    given = tmp_path / "given.jsonl"
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    exported = read_lines(export("ckpro", tmp_path / "c.jsonl", "-i", given))
+    assert len(exported) == len(rows)
+    for row in exported if older else [*rows, *exported]:
+        converted = _converted(row["session"])
+        assert converted and all(prompt for prompt, _ in converted)
+        assert row["session"]["info"]["final_results"]["output"]
+
+
+def test_the_score_of_a_task_without_a_known_answer_is_a_number(
+    samples: Samples, tmp_path: Path
+) -> None:
+    rows = read_lines(samples.good)
+    rows[0]["eval"].update(gold=None, corr=None)
+    del rows[1]["eval"]
+    given = tmp_path / "given.jsonl"
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = export("ckpro", tmp_path / "c.jsonl", "-i", given)
+    for row, out in zip(rows, read_lines(path), strict=True):
+        answer = row["session"]["info"]["final_results"]["output"]
+        assert out["eval"] == {"pred": answer, "gold": "UNK", "corr": 0}
+    again = read_lines(export("sft", tmp_path / "s.jsonl", "-i", path))
+    assert not any(row["metadata"]["scored"] for row in again)

@@ -578,7 +578,7 @@ def test_a_row_that_stays_on_the_disk_gives_the_same(
 def test_a_large_row_that_is_broken_is_said(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setattr("ck_pro.trajectory.sources._LARGE_LINE", 5000)
+    monkeypatch.setattr("ck_pro.trajectory.sources._LARGE_LINE", 4000)
     monkeypatch.setattr("ck_pro.trajectory.big_json.LARGE", 1000)
     good, other = samples.good.read_text().splitlines()
     path = tmp_path / "r.jsonl"

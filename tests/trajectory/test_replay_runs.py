@@ -95,8 +95,12 @@ _FILTERS = [
 def test_calls_that_a_filter_stopped_are_stopped_again(tmp_path: Path, form: str) -> None:
     def seen(agent: MultiStepAgent, output: Path) -> Any:
         row = read_lines(run_tasks(agent, output, ["sum"]))[0]
-        said = [(s["plan"]["llm_output"], s["action"]) for s in row["session"]["steps"]]
-        return [(plan, a["llm_output"], a["observation"]) for plan, a in said], row["eval"]["pred"]
+        said = [
+            (s.get("plan", {}).get("llm_output", ""), s["action"]) for s in row["session"]["steps"]
+        ]
+        return [(plan, a.get("llm_output", ""), a["observation"]) for plan, a in said], row["eval"][
+            "pred"
+        ]
 
     def agent(model: LLM) -> MultiStepAgent:
         phases = {"plan": "agent_action", "action": "agent_action"}
