@@ -79,14 +79,16 @@ class Earlier:
         """Whether it came to its row, written or not."""
         return any(e["kind"] in (EVAL_EVENT, WRITTEN_EVENT) for e in self._events)
 
-    def row(self, task: Task) -> dict[str, Any] | None:
-        """The row that was made and not written.
+    def row(self, task: Task, *, written: bool = False) -> dict[str, Any] | None:
+        """The row that was made and is not in the output.
 
-        None if there is no such row: also if it was written and somebody took it out, and if the
-        task is not as it was.
+        Args:
+            task: the task. If it has changed, there is no row.
+            written: also a row that was written: the output lost it. Otherwise a row that is not in
+                the output was removed from it to run the task again.
         """
         try:
-            row = row_of(self._events)
+            row = row_of(self._events, written=written)
         except UNUSABLE as e:
             self._refuse(e)
             return None

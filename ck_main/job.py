@@ -254,8 +254,8 @@ def run_tasks(
             display.note(line)
         if rows.repaired:
             display.note(
-                f"{rows.path}: the last line was torn ({rows.repaired} bytes); it is now in "
-                f"{rows.path.name}.torn, and its task is run again"
+                f"{rows.path}: {rows.repaired} bytes of torn lines moved to {rows.path.name}.torn; "
+                "their tasks resume or run again"
             )
         watcher.begins(lambda: sum(i in rows.done for i in ids or ()), runner.budget)
         around.enter_context(logging_to(rows.folder / LOG_NAME, json_lines=job.log_json))
@@ -266,7 +266,7 @@ def run_tasks(
         code = _run_to_end(runner, tasks, stop, display)
         with suppress(OutputError):  # told below
             rows.refresh()
-        lost = sorted(runner.outcomes.keys() - rows.done.keys())
+        lost = sorted((runner.outcomes.keys() | rows.lost) - rows.done.keys())
         code = ExitCode.OUTPUT if lost else code
         watcher.over(code.name.lower(), runner.limit)
     rows.refresh()

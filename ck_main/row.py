@@ -60,11 +60,17 @@ def row_from_events(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return _folded(list(events))
 
 
-def row_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The same, if the journal says that the row is complete and does not say it was written."""
+def row_of(events: Iterable[Mapping[str, Any]], *, written: bool = False) -> dict[str, Any] | None:
+    """The row of a journal if it is complete.
+
+    Args:
+        events: of the journal.
+        written: also if the journal says that the row was written.
+    """
     kept = list(events)
     kinds = {e["kind"] for e in kept}
-    return _folded(kept) if EVAL_EVENT in kinds and WRITTEN_EVENT not in kinds else None
+    missing = written or WRITTEN_EVENT not in kinds
+    return _folded(kept) if EVAL_EVENT in kinds and missing else None
 
 
 def _folded(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

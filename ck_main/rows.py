@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ck_main.damaged_rows import NOT_A_ROW, examine, parse_row, torn_ids
 from ck_main.output_files import (
     check_output,
     folder_of,
@@ -55,13 +57,16 @@ __all__ = [
 
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_MARK_BYTES = 4096
 
 
 class RowFile:
     """The output file: read for what is done, appended to, never truncated.
 
-    A row is written with one call and forced to the disk before `append` returns. A torn last
-    line (its writer was killed) moves to `<file>.torn`, so that the next row begins a line.
+    A row is written with one call and forced to the disk before `append` returns. A torn
+    line (its writer was killed, or the file was truncated) moves to `<file>.torn`, so that each row
+    is a line. Each access checks first that the rows read before are still there: when a program
+    truncates the file in place, it is read again, and `lost` has the ids of the missing rows.
     Several processes may append to one file, while another puts a file of the same rows in
     another order, or of fewer, in its place (`take_out`, `sort`).
 
@@ -78,8 +83,14 @@ class RowFile:
         """Bytes of torn lines that were moved to `<file>.torn`."""
         self.done: dict[str, Outcome] = {}
         """Outcome by task id of every row in the file."""
+        self.lost: set[str] = set()
+        """Ids of rows that were read and are missing since a program truncated the file."""
+        self.torn: set[str] = set()
+        """Ids of rows of which a torn line was found, as far as it names them."""
         self._read_to, self._lines = 0, 0
         self._places: list[tuple[str, int, int]] = []  # id, offset and length of every line
+        self._damaged: list[tuple[int, int]] = []  # offset and length
+        self._mark = b""
         self._lock = threading.Lock()
         try:
             check_output(path)
@@ -90,8 +101,7 @@ class RowFile:
         try:
             with self._locked():
                 self._remove_rewriting()  # its writer was killed
-                self._read()
-                self._repair()
+                self._refresh()
         except BaseException:
             os.close(self._fd)
             raise
@@ -109,7 +119,20 @@ class RowFile:
     def refresh(self) -> None:
         """Take in the rows that other processes have added."""
         with self._locked():
-            self._read()
+            self._refresh()
+
+    def restore(self, row: Mapping[str, Any]) -> bool:
+        """Add the row of a task again if it is one of the `lost` ones; whether it was.
+
+        Raises:
+            OutputError: see `append`.
+        """
+        with self._locked():
+            self._refresh()
+            if str(row["id"]) not in self.lost:
+                return False
+            self._write(row_line(row))
+        return True
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row.
@@ -121,18 +144,24 @@ class RowFile:
 
     def _append(self, line: bytes) -> None:
         with self._locked():
-            self._read()
-            self._repair()
-            before = os.fstat(self._fd).st_size
-            try:
-                done = 0
-                while done < len(line):
-                    done += os.write(self._fd, line[done:])
-                os.fsync(self._fd)
-            except OSError as e:
-                os.ftruncate(self._fd, before)  # only what this call wrote
-                raise self._unwritable(e) from None
-            self._read()
+            self._refresh()
+            self._write(line)
+
+    def _write(self, line: bytes) -> None:
+        """Write a line to the file, which is locked and begins a line at its end."""
+        before = os.fstat(self._fd).st_size
+        try:
+            done = 0
+            while done < len(line):
+                done += os.write(self._fd, line[done:])
+            os.fsync(self._fd)
+        except OSError as e:
+            os.ftruncate(self._fd, before)  # only what this call wrote
+            raise self._unwritable(e) from None
+        self._refresh()
+        name = parse_row(line).id
+        if name not in self.done:  # the file was truncated at this moment
+            self.lost = self.lost | {name}
 
     def take_out(self, ids: Collection[str], to: Path) -> int:
         """Move rows to the end of another file of rows; returns how many.
@@ -143,7 +172,7 @@ class RowFile:
             OutputError: a file could not be written; the rows are where they were.
         """
         with self._locked():
-            self._read()
+            self._reread()
             moved = [p for p in self._places if p[0] in ids]
             if not moved:
                 return 0
@@ -164,7 +193,7 @@ class RowFile:
             OutputError: the file could not be written; it is as it was.
         """
         with self._locked():
-            self._read()
+            self._reread()
             place = {name: n for n, name in enumerate(ids)}
             rows = sorted(self._places, key=lambda p: place.get(p[0], len(place)))
             if rows != self._places:
@@ -255,14 +284,35 @@ class RowFile:
         return os.open(self.path, _FLAGS, 0o644)
 
     def _become(self, fd: int) -> None:
-        """Go on with another file, from its beginning."""
+        """Continue with another file, from its beginning."""
         os.close(self._fd)
-        self._fd, self._read_to, self._lines = fd, 0, 0
-        self._places, self.done = [], {}
+        self._fd = fd
+        self._forget()
+
+    def _forget(self) -> None:
+        self._read_to, self._lines = 0, 0
+        self._places, self._damaged, self.done = [], [], {}
+        self._mark = b""
+
+    def _refresh(self) -> None:
+        """Read what was added, and repair the file, which is locked."""
+        self._read()
+        self._repair()
+
+    def _reread(self) -> None:
+        """Read the whole file again: an editor may have changed any of its lines."""
+        known = set(self.done)
+        self._forget()
+        self._refresh()
+        self.lost = self.lost | (known - set(self.done))
 
     def _read(self) -> None:
-        """Take in the whole lines since the last reading."""
+        """Take in the whole lines since the last reading; all lines if the file was truncated."""
         try:
+            known = set(self.done)
+            self._cut_hole()
+            if not self._holds_what_was_read():
+                self._forget()
             with self.path.open("rb") as file:
                 file.seek(self._read_to)
                 for line in file:
@@ -271,39 +321,98 @@ class RowFile:
                     self._lines += 1
                     self._take(line)
                     self._read_to += len(line)
+            self._mark = self._last_row()
         except OSError as e:
             raise self._unwritable(e) from None
+        self.lost = (self.lost | known) - set(self.done)
+
+    def _cut_hole(self) -> None:
+        """Cut off the hole at the end of a file that a program has extended."""
+        size = os.fstat(self._fd).st_size
+        if size <= self._read_to:
+            return
+        hole = os.lseek(self._fd, self._read_to, os.SEEK_HOLE)
+        if hole == size:
+            return
+        try:
+            os.lseek(self._fd, hole, os.SEEK_DATA)
+        except OSError as e:
+            if e.errno != errno.ENXIO:  # there is data behind it
+                raise
+            self.repaired += size - hole
+            os.ftruncate(self._fd, hole)
+
+    def _holds_what_was_read(self) -> bool:
+        """Whether the last row that was read is still in its place."""
+        return os.fstat(self._fd).st_size >= self._read_to and self._last_row() == self._mark
+
+    def _last_row(self) -> bytes:
+        """The first and last bytes of the last row that was read."""
+        if not self._places:
+            return b""
+        _, offset, length = self._places[-1]
+        size = min(length, _MARK_BYTES)
+        ends = (offset, offset + length - size)
+        return b"".join(os.pread(self._fd, size, at) for at in ends)
 
     def _take(self, line: bytes) -> None:
         if not line.strip():
             return
+        damaged = 0
         try:
-            outcome = Outcome.of_row(json.loads(line), earlier=True)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise OutputError(
-                f"--output {self.path}, line {self._lines}: is not an output row; name another "
-                "file, or remove the line"
-            ) from None
+            outcome = parse_row(line)
+        except NOT_A_ROW:
+            damage = examine(line)
+            if damage is None:
+                raise OutputError(
+                    f"--output {self.path}, line {self._lines}: is not an output row; name another "
+                    "file, or remove the line"
+                ) from None
+            damaged = damage.size
+            self._damaged.append((self._read_to, damaged))
+            self.torn = self.torn.union(damage.torn)
+            if damage.outcome is None:
+                return
+            outcome = damage.outcome
         self.done[outcome.id] = outcome
-        self._places.append((outcome.id, self._read_to, len(line)))
+        self._places.append((outcome.id, self._read_to + damaged, len(line) - damaged))
 
     def _repair(self) -> None:
-        """Move a torn last line away; a whole row that only lacks its newline gets it."""
-        size = os.fstat(self._fd).st_size
-        if size <= self._read_to:
-            return
+        """Move torn lines away; a whole row that only lacks its newline gets it."""
         try:
-            tail = os.pread(self._fd, size - self._read_to, self._read_to)
-            if _is_row(tail):
+            size = os.fstat(self._fd).st_size
+            if size > self._read_to and self._ends_in_row(size):
                 os.write(self._fd, b"\n")
                 self._read()
-                return
-            with self.path.with_name(self.path.name + ".torn").open("ab") as torn:
-                torn.write(tail + b"\n")
-            os.ftruncate(self._fd, self._read_to)
+                size = self._read_to
+            pieces = [*self._damaged, (self._read_to, size - self._read_to)]
+            for at, length in pieces:
+                self._keep_torn(at, length)
+            if self._damaged:
+                self._rewrite(self._places)
+            elif size > self._read_to:
+                os.ftruncate(self._fd, self._read_to)
         except OSError as e:
             raise self._unwritable(e) from None
-        self.repaired += len(tail)
+
+    def _ends_in_row(self, size: int) -> bool:
+        tail = os.pread(self._fd, size - self._read_to, self._read_to)
+        try:
+            parse_row(tail)
+        except NOT_A_ROW:
+            self.torn = self.torn.union(torn_ids(tail))
+            return False
+        return True
+
+    def _keep_torn(self, at: int, length: int) -> None:
+        """Append a piece of the file to `<file>.torn`, without the null bytes around it."""
+        if not length:
+            return
+        self.repaired += length
+        piece = os.pread(self._fd, length, at).strip(b"\0\r\n")
+        if piece:
+            with self.path.with_name(self.path.name + ".torn").open("ab") as torn:
+                torn.write(piece + b"\n")
 
     def _unwritable(self, error: OSError) -> OutputError:
         return OutputError(
@@ -315,11 +424,3 @@ class RowFile:
 def session_of(row: Mapping[str, Any]) -> str:
     """The id of a row's session."""
     return str(row["session"]["id"])
-
-
-def _is_row(line: bytes) -> bool:
-    try:
-        Outcome.of_row(json.loads(line))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return False
-    return True

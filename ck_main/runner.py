@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from ck_main.dataset import Task
 from ck_main.earlier import Earlier
 from ck_main.faults import may_be_outage, passing_fault, person_gone
 from ck_main.limits import RunBudget, TaskBudget
+from ck_main.restoring import rows_from_journals
 from ck_main.rows import Outcome, RowFile, tries_path, what_to_do
 from ck_main.run_options import ExitCode, RunOptions
 from ck_main.task_folder import attempts_in, claimed
@@ -76,6 +77,9 @@ class TaskRunner:
         """One line: which limit of the run was reached, if one was."""
         self._lock, self._probing = threading.Lock(), threading.Lock()
         self._keeping = threading.Lock()
+        self._restoring = threading.Lock()
+        self._known: dict[str, Task] = {}
+        self._unrestorable: set[str] = set()
         self._tries: RowFile | None = None
         try:
             rows.folder.mkdir(exist_ok=True)
@@ -101,6 +105,7 @@ class TaskRunner:
                     self._work(queue)
                 else:
                     self._run_threads(queue)
+                self._restore()
         finally:
             if self.stop.is_set():  # perhaps by the clock
                 self.limit = self.limit or self.budget.used_up()
@@ -134,6 +139,9 @@ class TaskRunner:
                 task = next(queue, None)
             if task is None:
                 return
+            if self.options.tries is not None:
+                self._known[task.id] = task
+            self._restore()
             if task.id in self.rows.done:
                 continue
             if not self._goes_on():
@@ -142,6 +150,35 @@ class TaskRunner:
                 self._run_claimed(task)
             except (OutputError, JournalError, OSError) as e:
                 self._fail(e if isinstance(e, CKError) else OutputError(_said(e)))
+
+    def _restore(self) -> None:
+        """Write the rows again that the output lost because a program truncated it."""
+        with self._restoring:
+            lost = self.rows.lost - self._unrestorable
+            if not lost:
+                return
+            try:
+                for row in rows_from_journals(self.rows.folder, lost):
+                    self.rows.restore(row)
+                self._restore_tries(self.rows.lost & lost)
+            except (OutputError, JournalError, OSError) as e:
+                self._fail(e if isinstance(e, CKError) else OutputError(_said(e)))
+            self._unrestorable |= self.rows.lost
+            self.watcher.note(
+                f"{self.rows.path} was truncated while this run wrote to it: of {len(lost)} lost "
+                f"rows, {len(lost - self.rows.lost)} are written again from their journals"
+            )
+
+    def _restore_tries(self, lost: Collection[str]) -> None:
+        """Write the rows of tasks with several tries again."""
+        for name in lost:
+            task = self._known.get(name)
+            if task is None or self.options.tries is None:
+                continue
+            folder = self.rows.folder / task.folder
+            row = TaskTries(self, task, folder, self.options.tries).rebuilt()
+            if row is not None:
+                self.rows.restore(row)
 
     def _goes_on(self) -> bool:
         """Whether something new may begin."""
@@ -162,11 +199,12 @@ class TaskRunner:
                 self._run_task(task, folder)
 
     def _run_task(self, task: Task, folder: Path) -> None:
+        lost = task.id in self.rows.lost or task.id in self.rows.torn
         if self.options.tries is not None:
-            TaskTries(self, task, folder, self.options.tries).run()
+            TaskTries(self, task, folder, self.options.tries, written=lost).run()
             return
         earlier = Earlier(folder)
-        row = earlier.row(task)
+        row = earlier.row(task, written=lost)
         if row is not None:  # it ended, but its runner was killed before the row was written
             self.write(row)
             return

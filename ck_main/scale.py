@@ -70,6 +70,7 @@ class RayRunner(TaskRunner):
         with cluster, self.budget.stopping(self.stop):
             if not self.stop.is_set():
                 self._drive(iter(tasks))
+                self._restore()
         if self.stop.is_set():
             self.limit = self.limit or self.budget.used_up()
         if self.failure is None and self._lost:

@@ -81,10 +81,20 @@ class TaskTries:
         task: the task.
         folder: of the task, claimed.
         options: see `TryOptions`.
+        written: the row of the task was written, and the output lost it.
     """
 
-    def __init__(self, runner: Runner, task: Task, folder: Path, options: TryOptions):
+    def __init__(
+        self,
+        runner: Runner,
+        task: Task,
+        folder: Path,
+        options: TryOptions,
+        *,
+        written: bool = False,
+    ):
         self.runner, self.task, self.folder, self.options = runner, task, folder, options
+        self._written = written
         self._next: Earlier | None = None
 
     def run(self) -> None:
@@ -106,6 +116,16 @@ class TaskTries:
         self.runner.write(final, spent)
         with Journal(self._folder(1)) as journal:
             journal.append(WRITTEN_EVENT, sid=rows[0]["session"]["id"])
+
+    def rebuilt(self) -> dict[str, Any] | None:
+        """The row of the task, if all of its tries were made."""
+        rows: list[dict[str, Any]] = []
+        while not self._over(rows):
+            row = Earlier(self._folder(len(rows) + 1)).row(self.task, written=True)
+            if row is None or not self._fits(row["session"], rows):
+                return None
+            rows.append(row)
+        return assemble(rows, self.options)[0]
 
     def _over(self, rows: Sequence[Mapping[str, Any]]) -> bool:
         until = self.options.until
@@ -134,7 +154,7 @@ class TaskTries:
         rows: list[dict[str, Any]] = []
         while not self._over(rows):
             self._next = Earlier(self._folder(len(rows) + 1))
-            row = self._next.row(self.task)
+            row = self._next.row(self.task, written=self._written)
             if row is None or not self._fits(row["session"], rows):
                 break
             rows.append(row)

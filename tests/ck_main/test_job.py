@@ -15,6 +15,7 @@ from fake_agent import Call, FakeAgent
 from rich.console import Console
 
 from ck_main.checks import asks_a_person, check_services, model_settings, service_url
+from ck_main.choosing import TryOptions
 from ck_main.job import Job, exit_code_of, run_job
 from ck_main.logs import LOG_NAME, logging_to, write_crash
 from ck_main.runner import ExitCode, RunOptions, _said
@@ -89,6 +90,41 @@ def test_selection_and_resuming(tmp_path: Path, agent: FakeAgent) -> None:
     desk.run(agent, limit=2)
     assert desk.ids() == ["task0002", "task0000", "task0001"]
     assert "2 of them from before" in desk.table()
+
+
+@pytest.mark.parametrize("keep", [0, 100, -1])
+@pytest.mark.parametrize("tries", [None, TryOptions(2, choose="first")])
+def test_rows_that_a_truncated_output_lost_are_written_again(
+    tmp_path: Path, agent: FakeAgent, keep: int, tries: TryOptions | None
+) -> None:
+    desk = Desk(tmp_path, GOOD)
+    asked: list[str] = []
+
+    def behaviour(call: Call) -> str:
+        asked.append(call.task)
+        if len(asked) == 2 * (tries.tries if tries else 1):
+            os.truncate(desk.output, keep if keep >= 0 else desk.output.stat().st_size + keep)
+        return call.task
+
+    agent.behaviour = behaviour
+    options = RunOptions(tries=tries)
+    assert desk.run(agent, options=options) is ExitCode.DONE
+    assert sorted(desk.ids()) == ["task0000", "task0001", "task0002"]
+    if keep >= 0:
+        assert "of 1 lost rows, 1 are written again from their journals" in desk.said()
+    count = len(asked)
+    assert desk.run(agent, options=options) is ExitCode.DONE and len(asked) == count
+
+
+def test_a_row_that_is_torn_between_two_commands_is_rebuilt(
+    tmp_path: Path, agent: FakeAgent
+) -> None:
+    desk = Desk(tmp_path, GOOD)
+    desk.run(agent)
+    before = desk.output.read_bytes()
+    os.truncate(desk.output, len(before) - 100)
+    agent.behaviour = lambda call: pytest.fail("it ran again")
+    assert desk.run(agent) is ExitCode.DONE and desk.output.read_bytes() == before
 
 
 def test_an_output_that_is_removed_meanwhile_is_told(tmp_path: Path, agent: FakeAgent) -> None:

@@ -288,3 +288,79 @@ def test_any_tail_is_survived(tmp_path_factory: Any, tail: bytes) -> None:
     with RowFile(path) as rows:
         rows.append(make_row("b"))
         assert list(rows.done) == ["a", "b"]
+
+
+# --- an output that other programs change in place -----------------------------------------------
+
+
+@pytest.mark.parametrize("rows_kept", [0, 0.5, 1, 1.5, 2.5, 3])
+def test_a_file_that_is_truncated_in_place_gets_whole_rows(
+    tmp_path: Path, rows_kept: float
+) -> None:
+    path = tmp_path / "out.jsonl"
+    with RowFile(path) as rows:
+        for name in "abc":
+            rows.append(make_row(name))
+        os.truncate(path, int(rows_kept * len(row_line(make_row("a")))) - (rows_kept == 3))
+        rows.append(make_row("d"))
+        left = content(path)
+        assert left == list(rows.done) and left[-1] == "d"
+        assert rows.lost == set("abc") - set(left)
+        assert rows.restore(make_row("c")) == ("c" not in left) and not rows.restore(make_row("d"))
+    with RowFile(path) as rows:
+        assert set(rows.done) == {*left, "c"}
+
+
+def test_a_file_that_was_truncated_and_written_to_by_another_program(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    with RowFile(path) as rows:
+        for name in "abc":
+            rows.append(make_row(name))
+        os.truncate(path, 40)
+        with path.open("ab") as other:  # longer than before, and glued to the torn row
+            other.write(b"".join(row_line(make_row(name, "z" * 500)) for name in "de"))
+        rows.append(make_row("f"))
+        assert content(path) == ["d", "e", "f"] and rows.lost == set("abc")
+        assert rows.torn == {"a"}
+    assert (tmp_path / "out.jsonl.torn").read_bytes() == row_line(make_row("a"))[:40] + b"\n"
+
+
+def test_a_file_that_is_truncated_while_a_row_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.jsonl"
+    write = os.write
+
+    def truncated(fd: int, data: bytes) -> int:
+        monkeypatch.setattr(os, "write", write)
+        os.truncate(path, 50)
+        return write(fd, data)
+
+    with RowFile(path) as rows:
+        rows.append(make_row("a"))
+        monkeypatch.setattr(os, "write", truncated)
+        rows.append(make_row("b"))
+        assert content(path) == ["b"] and rows.lost == {"a"}
+
+
+@pytest.mark.parametrize("size", [4096, 2**28])
+def test_a_file_that_is_extended_with_a_hole_keeps_its_rows(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "out.jsonl"
+    with RowFile(path) as rows:
+        rows.append(make_row("a"))
+        os.truncate(path, path.stat().st_size + size)
+        rows.append(make_row("b"))
+        assert content(path) == ["a", "b"]
+    os.truncate(path, path.stat().st_size + size)
+    with RowFile(path) as rows:
+        assert list(rows.done) == ["a", "b"] and content(path) == ["a", "b"]
+
+
+def test_a_torn_line_in_the_middle_is_moved_away(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    a, b, c = (row_line(make_row(name)) for name in "abc")
+    path.write_bytes(a + b[:60] + c + b"\0" * 30 + b"\n" + b"\0" * 9 + b)
+    with RowFile(path) as rows:
+        assert list(rows.done) == ["a", "c", "b"] and rows.torn == {"b"}
+    assert path.read_bytes() == a + c + b
+    assert (tmp_path / "out.jsonl.torn").read_bytes() == b[:60] + b"\n"
