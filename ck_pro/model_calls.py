@@ -12,6 +12,7 @@ from ck_pro.model import LLM, CallContext, Reply, Usage
 from ck_pro.model.backend import FilteredReply
 from ck_pro.model.llm import whole_reply
 from ck_pro.prefixes import Prefixes
+from ck_pro.session import PHASES
 
 
 class ModelCalls:
@@ -71,6 +72,7 @@ class ModelCalls:
             budget=run.budget,
             cancel=run.cancel,
             workdir=str(run.workdir),
+            stop=tuple(run.agent.language.stop) if phase in PHASES else (),
             on_wait=lambda text: run.emit("model_waits", phase=phase, text=text),
         )
 

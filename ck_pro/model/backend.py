@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from ck_pro import threads
 from ck_pro.exceptions import ContentFiltered, ModelRefused
+from ck_pro.model.bounds import Bounds
 from ck_pro.model.retry import Transient, one_line, service_error, told_error
 from ck_pro.model.types import CallContext, Message, RawReply, Usage
 
@@ -31,6 +32,7 @@ class ChatRequest:
         params: parameters beside it (`temperature`, `max_tokens`, ...).
         context: who calls.
         seconds: time for the whole reply.
+        bounds: what bounds the reply, where the service can.
         abandoned: set when nobody waits any more: the back end should hang up.
     """
 
@@ -38,6 +40,7 @@ class ChatRequest:
     params: dict[str, Any]
     context: CallContext
     seconds: float = 600.0
+    bounds: Bounds = field(default_factory=Bounds)
     abandoned: threading.Event = field(default_factory=threading.Event)
 
 

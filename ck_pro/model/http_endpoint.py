@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -18,6 +19,7 @@ import urllib3.exceptions
 
 from ck_pro.exceptions import ConfigError, ModelRefused
 from ck_pro.model.backend import Backend, ChatRequest, parse_completion, read_body
+from ck_pro.model.bounds import RESPONSES, Answer, send_bounded
 from ck_pro.model.responses import parse_response
 from ck_pro.model.responses_input import chat_params, request_body, wants_responses
 from ck_pro.model.retry import Transient, one_line, service_error
@@ -51,13 +53,21 @@ class HttpBackend(Backend):
 
     def complete(self, request: ChatRequest) -> RawReply:
         name = self.model_name(request.params)
-        params = {**self._own_params, **request.params}
-        if wants_responses(params, request.messages):
-            body = {**request_body(request.messages, params), "model": name}
-            url = _sibling(self.url, "/responses")
-            return parse_response(self.target, *self._exchange("POST", url, request, body))
-        body = {**chat_params(params), "model": name, "messages": request.messages}
-        return parse_completion(self.target, *self._exchange("POST", self.url, request, body))
+        given = {**self._own_params, **request.params}
+        by_items = wants_responses(given, request.messages)
+        url = _sibling(self.url, "/responses") if by_items else self.url
+
+        def send(params: dict[str, Any]) -> Answer:
+            if by_items:
+                body = {**request_body(request.messages, params), "model": name}
+            else:
+                body = {**chat_params(params), "model": name, "messages": request.messages}
+            return self._exchange("POST", url, request, body)
+
+        lengths = RESPONSES if by_items else ("max_tokens", "max_completion_tokens")
+        answer, bounds = send_bounded(request.bounds, given, (url, name), lengths, send)
+        parse = parse_response if by_items else parse_completion
+        return replace(parse(self.target, *answer), bounds=bounds)
 
     def model_name(self, params: Mapping[str, Any]) -> str:
         """`call_kwargs["model"]`, or the first that the server lists; asked once per process."""

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError, ModelRefused
 from ck_pro.model.backend import Backend, ChatRequest, FilteredReply, call_bounded
+from ck_pro.model.bounds import Bounds
 from ck_pro.model.prices import Price, price_of
 from ck_pro.model.reasoning import split_reasoning
 from ck_pro.model.retry import Wait, call_with_retries, wait_interruptibly
@@ -41,6 +42,10 @@ class LLM(KwargsInitializable):
     """Seconds for one whole reply."""
     max_prompt_tokens: int | None = None
     """Longer prompts are shortened, by our estimate of tokens; see `ck_pro.model.shorten`."""
+    max_reply_tokens: int | None = 16_384
+    """Limit of one reply, reasoning included, in tokens; None: no limit. A limit in `call_kwargs`
+    (max_tokens, max_completion_tokens, ...) replaces it. Not sent to a service that refuses it. A
+    reply that reaches the limit is reported to the model, and half of its code never runs."""
     price: dict[str, float] = {}
     """USD per million tokens: prompt, completion, cached. Overrides our table."""
     api_key_env: str = "CK_API_KEY"
@@ -66,8 +71,9 @@ class LLM(KwargsInitializable):
                 raise ConfigError(f"{name}: must not be negative")
         if self.request_timeout <= 0:
             raise ConfigError("request_timeout: must be more than 0 seconds")
-        if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
-            raise ConfigError("max_prompt_tokens: must be at least 1")
+        for name in ("max_prompt_tokens", "max_reply_tokens"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise ConfigError(f"{name}: must be at least 1")
 
     def __call__(
         self,
@@ -114,7 +120,7 @@ class LLM(KwargsInitializable):
             finish_reason=raw.finish_reason,
             messages=sent,
             model=raw.model or model,
-            params=params,
+            params={**raw.bounds, **params},
             attempts=attempts,
             latency=time.monotonic() - start,
             cost=cost,
@@ -144,7 +150,9 @@ class LLM(KwargsInitializable):
         self, backend: Backend, sent: list[Message], params: dict[str, Any], context: CallContext
     ) -> tuple[RawReply, str]:
         """One try: the reply, and the name of the model that was asked."""
-        request = ChatRequest(sent, params, context, context.seconds_left(self.request_timeout))
+        seconds = context.seconds_left(self.request_timeout)
+        bounds = Bounds(context.stop, self.max_reply_tokens)
+        request = ChatRequest(sent, params, context, seconds, bounds)
 
         def ask() -> tuple[RawReply, str]:
             model = backend.model_name(params)

@@ -7,16 +7,18 @@ import importlib.util
 import os
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from ck_pro.exceptions import ModelError, ModelRefused
 from ck_pro.model.backend import Backend, ChatRequest, parse_completion, read_body
+from ck_pro.model.bounds import RESPONSES, Answer, send_bounded
 from ck_pro.model.http_endpoint import CONNECT_SECONDS, check_key, shown_url, without_key
 from ck_pro.model.responses import parse_response
 from ck_pro.model.responses_input import chat_params, request_body, wants_responses
 from ck_pro.model.retry import Transient, one_line
-from ck_pro.model.types import RawReply
+from ck_pro.model.types import Message, RawReply
 
 
 class OpenAIBackend(Backend):
@@ -56,41 +58,57 @@ class OpenAIBackend(Backend):
         import openai
 
         seconds = max(0.1, request.seconds)
+        name = self.model_name(request.params)
         by_items = wants_responses(request.params, request.messages)
-        create, sent = self._responses(client, request) if by_items else self._chat(client, request)
+
+        def send(params: dict[str, Any]) -> Answer:
+            make = self._responses if by_items else self._chat
+            create, sent = make(client, request.messages, params)
+            try:
+                # The body is read raw: one parser serves every target, and a drip can be left.
+                with create(
+                    model=name,
+                    **sent,
+                    extra_headers=self.headers,
+                    timeout=openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
+                ) as reply:
+                    text = read_body(reply.iter_bytes(), request, self.describe())
+                    return reply.status_code, without_key(text, key), reply.headers
+            except openai.APIStatusError as e:
+                return e.status_code, without_key(e.response.text, key), e.response.headers
+            except _connection_errors() as e:
+                raise self._connection_error(e, seconds) from None
+
+        service = (str(client.base_url), name)
+        lengths = RESPONSES if by_items else self._lengths(str(client.base_url.host))
+        answer, bounds = send_bounded(request.bounds, request.params, service, lengths, send)
         parse = parse_response if by_items else parse_completion
-        try:
-            # The body is read raw, so that one parser serves every target and a drip can be left.
-            with create(
-                model=self.model_name(request.params),
-                **sent,
-                extra_headers=self.headers,
-                timeout=openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
-            ) as reply:
-                text = without_key(read_body(reply.iter_bytes(), request, self.describe()), key)
-                return parse(self.describe(), reply.status_code, text, reply.headers)
-        except openai.APIStatusError as e:
-            text = without_key(e.response.text, key)
-            return parse(self.describe(), e.status_code, text, e.response.headers)
-        except _connection_errors() as e:
-            raise self._connection_error(e, seconds) from None
+        return replace(parse(self.describe(), *answer), bounds=bounds)
+
+    def _lengths(self, host: str) -> tuple[str, ...]:
+        """Names of the limit of a reply's length: another server that does not know the new one
+        may ignore it."""
+        names = ("max_completion_tokens", "max_tokens")
+        return names if self.azure or host.endswith(".openai.com") else names[::-1]
 
     # The SDK checks parameters by name; `extra_body` lets those of other servers pass.
 
     @staticmethod
-    def _chat(client: Any, request: ChatRequest) -> tuple[Callable[..., Any], dict[str, Any]]:
-        sent = {"messages": request.messages, "extra_body": chat_params(request.params)}
+    def _chat(
+        client: Any, messages: list[Message], params: dict[str, Any]
+    ) -> tuple[Callable[..., Any], dict[str, Any]]:
+        sent = {"messages": messages, "extra_body": chat_params(params)}
         return client.chat.completions.with_streaming_response.create, sent
 
     def _responses(
-        self, client: Any, request: ChatRequest
+        self, client: Any, messages: list[Message], params: dict[str, Any]
     ) -> tuple[Callable[..., Any], dict[str, Any]]:
         if not hasattr(client, "responses"):
             raise ModelRefused(
                 f"{self.describe()}: the computer tool needs a newer openai package: "
                 "pip install -U 'openai>=1.66'"
             )
-        body = request_body(request.messages, request.params)
+        body = request_body(messages, params)
         sent = {"input": body.pop("input"), "extra_body": body}
         return client.responses.with_streaming_response.create, sent
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import logging
 import random
 import re
@@ -210,6 +211,14 @@ def told_error(target: str, reply: Mapping[str, Any], headers: Mapping[str, str]
     # of an unknown one, an upstream that broke, nobody can say that it will not pass
     status = next(filter(None, known), 500)
     return service_error(target, status, reply, headers, heading="answered with an error")
+
+
+def is_filtered(body: str) -> bool:
+    """Whether the body of an error says that the content filter stopped the prompt."""
+    try:
+        return _error_text(json.loads(body))[0] in _FILTERED
+    except (ValueError, RecursionError):
+        return False
 
 
 def _error_text(reply: Any) -> tuple[str, str]:

@@ -131,6 +131,7 @@ class CallContext:
         budget: charged with every call; its remaining time bounds calls and waits.
         cancel: when set, the call ends with `Cancelled`.
         workdir: the run's working directory; recordings write it as `{{workdir}}`.
+        stop: texts at which the service is asked to end the reply.
         on_wait: told one line before each wait for another try, for a display.
     """
 
@@ -143,6 +144,7 @@ class CallContext:
     budget: Budget | None = None
     cancel: threading.Event | None = None
     workdir: str = ""
+    stop: tuple[str, ...] = ()
     on_wait: Callable[[str], None] | None = None
 
     @property
@@ -170,7 +172,10 @@ class CallContext:
 
 @dataclass
 class RawReply:
-    """What a back end got, before reasoning is split off and usage is counted."""
+    """What a back end got, before reasoning is split off and usage is counted.
+
+    `bounds` are the parameters that it was bounded by, beside those that the user set.
+    """
 
     text: str = ""
     reasoning: str = ""
@@ -179,3 +184,4 @@ class RawReply:
     usage: Usage | None = None
     finish_reason: str = "stop"
     model: str = ""
+    bounds: dict[str, Any] = field(default_factory=dict)

@@ -45,7 +45,8 @@ def test_a_call(service):
     with FakeChatServer(text="<think>hm</think>hi", model="gpt-4o-2024-08-06") as server:
         reply = service(server)(HELLO, temperature=0.5, top_k=3)
         call = server.calls[0]
-    assert call.body == {"model": "gpt-4o", "messages": HELLO, "temperature": 0.5, "top_k": 3}
+    params = {"temperature": 0.5, "top_k": 3, "max_tokens": 16_384}
+    assert call.body == {"model": "gpt-4o", "messages": HELLO, **params}
     assert call.headers["Authorization"] == "Bearer sk-test-key"
     assert (str(reply), reply.reasoning, reply.model) == ("hi", "hm", "gpt-4o-2024-08-06")
     assert reply.cost == pytest.approx((10 * 2.5 + 5 * 10) / 1e6)

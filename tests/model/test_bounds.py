@@ -1,0 +1,146 @@
+"""The limit of a reply's length and the texts at which it ends, at services that differ."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ck_pro.exceptions import ConfigError, ModelRefused
+from ck_pro.model import LLM, CallContext, bounds
+from ck_pro.testing import FakeChatServer, Fault
+
+HELLO = [{"role": "user", "content": "Hello"}]
+STOP = ("\nObservation of step",)
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "_refused", {})
+
+
+def ask(server: FakeChatServer, times: int = 1, **settings: Any) -> Any:
+    settings = {"call_kwargs": {"model": "m"}, "max_retry_times": 0, **settings}
+    llm = LLM(call_target=server.url, **settings)
+    replies = [llm(HELLO, context=CallContext(stop=STOP)) for _ in range(times)]
+    return replies[-1]
+
+
+def sent(server: FakeChatServer) -> list[dict[str, Any]]:
+    own = ("model", "messages")
+    return [{k: v for k, v in call.body.items() if k not in own} for call in server.calls]
+
+
+def refusing(*names: str, form: str = "openai") -> Any:
+    """A service that refuses these parameters."""
+
+    def answer(call: Any) -> Any:
+        bad = next((n for n in names if n in call.body), None)
+        if bad is None:
+            return "fine"
+        said = f"Unsupported parameter: '{bad}' is not supported with this model."
+        if form == "openai":
+            error = {"message": said, "param": bad, "code": "unsupported_parameter"}
+            return Fault(400, body=json.dumps({"error": error}))
+        if form == "silent":
+            return Fault(400, body="Bad Request")
+        detail = [{"loc": ["body", bad], "msg": "Extra inputs are not permitted", "input": "stop"}]
+        return Fault(422, body=json.dumps({"detail": detail}))
+
+    return answer
+
+
+def test_a_call_is_bounded_by_default() -> None:
+    with FakeChatServer() as server:
+        reply = ask(server)
+    assert sent(server) == [{"stop": list(STOP), "max_tokens": 16_384}]
+    assert reply.params == {"model": "m", "stop": list(STOP), "max_tokens": 16_384}
+
+
+def test_what_the_user_set_wins() -> None:
+    given = {"model": "m", "max_completion_tokens": 5, "stop": ["END"]}
+    with FakeChatServer() as server:
+        ask(server, call_kwargs=given)
+    assert sent(server) == [{"stop": ["END"], "max_completion_tokens": 5}]
+
+
+def test_the_limit_can_be_switched_off() -> None:
+    with FakeChatServer() as server:
+        ask(server, max_reply_tokens=None)
+    assert sent(server) == [{"stop": list(STOP)}]
+    with pytest.raises(ConfigError, match="max_reply_tokens"):
+        LLM(max_reply_tokens=0)
+
+
+@pytest.mark.parametrize("form", ["openai", "fastapi"])
+def test_a_refused_parameter_is_dropped_once_and_remembered(form: str) -> None:
+    with FakeChatServer(refusing("stop", form=form)) as server:
+        reply = ask(server, times=3)
+    assert str(reply) == "fine" and reply.attempts == 1
+    assert ["stop" in params for params in sent(server)] == [True, False, False, False]
+    assert all(params["max_tokens"] == 16_384 for params in sent(server))
+    assert "stop" not in reply.params
+
+
+def test_the_other_name_of_the_limit_is_tried() -> None:
+    with FakeChatServer(refusing("stop", "max_tokens")) as server:
+        ask(server, times=2)
+    assert sent(server)[-1] == sent(server)[-2] == {"max_completion_tokens": 16_384}
+    assert len(server.calls) == 4
+
+
+def test_a_service_that_does_not_say_what_it_refuses() -> None:
+    with FakeChatServer(refusing("stop", form="silent")) as server:
+        ask(server, times=2)
+    assert [bool(params) for params in sent(server)] == [True, False, False]
+
+
+def test_a_limit_that_is_too_large_for_one_prompt_is_left_out_of_that_call_alone() -> None:
+    said = "maximum context length is 4096 tokens, you requested 16384 in the completion"
+
+    def answer(call: Any) -> Any:
+        return Fault(400, message=said) if "max_tokens" in call.body else "fine"
+
+    with FakeChatServer(answer) as server:
+        ask(server, times=2)
+    assert ["max_tokens" in params for params in sent(server)] == [True, False, True, False]
+
+
+def test_the_users_own_parameter_is_never_dropped() -> None:
+    given = {"model": "m", "stop": ["END"], "max_tokens": 7}
+    with FakeChatServer(refusing("stop")) as server, pytest.raises(ModelRefused, match="stop"):
+        ask(server, call_kwargs=given)
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(400, message="filtered", code="content_filter"),
+        Fault(400, message="the prompt is too long"),
+        Fault(401, message="unknown parameter: key"),
+        Fault(404, message="no such model: unknown"),
+    ],
+)
+def test_a_refusal_of_something_else_is_not_sent_again(fault: Fault) -> None:
+    with FakeChatServer([fault]) as server, pytest.raises(Exception, match="model at"):
+        ask(server)
+    assert len(server.calls) == 1
+
+
+def test_what_fails_without_the_parameter_too_is_not_remembered() -> None:
+    refusal = Fault(400, message="invalid request: stop right there")
+    with FakeChatServer([refusal, refusal, refusal, "fine"]) as server:
+        with pytest.raises(ModelRefused):
+            ask(server)
+        ask(server)
+    assert "stop" in sent(server)[-1]
+
+
+def test_the_responses_api_gets_its_own_name_and_no_stop_texts() -> None:
+    with FakeChatServer() as server:
+        ask(server, call_kwargs={"model": "m", "api": "responses"})
+    assert {k: v for k, v in sent(server)[0].items() if k != "input"} == {
+        "max_output_tokens": 16_384
+    }
