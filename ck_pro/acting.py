@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ck_pro.approval import describe
 from ck_pro.events import (
     Action,
     CodeAction,
@@ -15,7 +16,7 @@ from ck_pro.events import (
 )
 from ck_pro.exceptions import CKError, EnvironmentFailure, RunEnding
 from ck_pro.executor import LocalCall
-from ck_pro.observed import several_observed
+from ck_pro.observed import append_piece, several_observed
 from ck_pro.phases import AskingAgent
 from ck_pro.results import observed_value, result_value
 from ck_pro.run import Run
@@ -27,15 +28,21 @@ class ActingAgent(AskingAgent):
 
     def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
         """Carry actions out: the second half of a step. Returns what goes into its row."""
-        seen = [self.step_action(session, action) for action in actions]
+        seen = []
+        for n, action in enumerate(actions):
+            seen.append(self.step_action(session, action))
+            if session.finish is not None and actions[n + 1 :]:
+                left = ", ".join(describe(a) for a in actions[n + 1 :])
+                seen.append(f"Not called, since the work has ended: {left}")
+                break
         return several_observed(seen)
 
     def step_action(self, session: AgentSession, action: Action) -> Any:
         """Carry one action out and return what goes into the step's `observation`."""
         run: Run = session.run
         match action:
-            case CodeAction(code=code):
-                return observed_value(run.run_code(code))
+            case CodeAction(code=code, note=note):
+                return _with_note(note, observed_value(run.run_code(code)))
             case ToolCall(name=name, arguments=arguments):
                 return self._tool_call(run, name, arguments)
             case FinishAction(output=output, log=log):
@@ -64,3 +71,15 @@ class ActingAgent(AskingAgent):
         if isinstance(result, LocalCall):
             return run.run_code.locally(result)
         return result_value(result)
+
+
+def _with_note(note: str, seen: Any) -> Any:
+    """An observation below a note on the reply that led to it, if there is one."""
+    if not note:
+        return seen
+    if isinstance(seen, list):
+        pieces: list[Any] = [f"{note}\n"]
+        for entry in seen:
+            append_piece(pieces, entry)
+        return pieces
+    return f"{note}\n{seen}" if isinstance(seen, str) else [f"{note}\n", seen]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.approval import describe
@@ -53,6 +53,8 @@ class AskingAgent(CallableAgent):
                 raise ParseError("The reply holds no code in the form that was agreed.")
             return [CodeAction(code=code, thought=parsed.get("thought", ""))]
         actions: list[Action] = self.language.parse(reply)
+        for note in notes_of(actions):
+            session.run.unreadable("action", note)
         calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
         if calls:
             session.run.record("action", {"code": "\n".join(calls)}, phase="action")
@@ -70,7 +72,9 @@ class AskingAgent(CallableAgent):
                 data = {**self._parse_output(reply), **data}
                 data["final_results"] = end_result(reply)
             except (ParseError, ContentFiltered) as e:
-                _log.warning("%s: the end phase's reply is not used: %s", self.name, e)
+                _log.warning("%s: the reply of the end phase is not used: %s", self.name, e)
+                if isinstance(e, ParseError):
+                    run.unreadable("end", e)
         run.record("end", data, phase="end")
         return dict(data["final_results"])
 
@@ -146,6 +150,9 @@ class AskingAgent(CallableAgent):
 
     def _plan(self, session: AgentSession, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The plan phase; returns the template values that it changed."""
+        run: Run = session.run
+        notices, run.plan_notices = run.plan_notices, []
+        kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
         reply = self._call_model(session, "plan", kwargs)
         data: dict[str, Any] = dict(self._parse_output(reply))
         question = ""
@@ -153,8 +160,9 @@ class AskingAgent(CallableAgent):
             data["state"] = parse_progress(parse_literal(reply))
             question = str(data["state"].pop("question", None) or "")
         except ParseError as e:
-            session.run.notices.append(f"Your last plan could not be read, the old one stays: {e}")
-        session.run.record("plan", data, phase="plan")
+            run.unreadable("plan", e)
+            run.plan_notices.append(f"Your last plan could not be read, the old one stays: {e}")
+        run.record("plan", data, phase="plan")
         if question:
             self._answer(session, question)
         return _state_values(session.state)
@@ -184,6 +192,11 @@ class AskingAgent(CallableAgent):
             self._finalized(session)
         except (LimitReached, ModelError, EnvironmentFailure) as e:
             _log.info("%s: no end phase: %s", self.name, e)
+
+
+def notes_of(actions: Sequence[Action]) -> list[str]:
+    """What the model is to read of a reply that was not read to its end."""
+    return [a.note for a in actions if isinstance(a, CodeAction) and a.note]
 
 
 def _state_values(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ck_pro.cancel import Cancellation, Later
 from ck_pro.code_runner import CodeRunner
 from ck_pro.config import parts_of
 from ck_pro.environment import Environment
-from ck_pro.exceptions import Cancelled, InputError, LimitReached
+from ck_pro.exceptions import Cancelled, InputError, LimitReached, ParseError
 from ck_pro.history import History
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
@@ -94,6 +94,8 @@ class Run:
         self.environment: Environment | None = None
         self.notices: list[str] = []
         """Lines that the model reads in the next prompt."""
+        self.plan_notices: list[str] = []
+        """Lines that the model reads in the next prompt of the plan phase."""
         self.approver: Approver = (
             agent.approver or (parent.approver if parent else None) or AutoApprover()
         )
@@ -200,8 +202,15 @@ class Run:
                 raise
             self._without_steps = True
 
+    def unreadable(self, phase: str, problem: object) -> None:
+        """Record that a model's reply could not be read, or only in part, and why."""
+        self.record("unreadable", {"error": str(problem)}, phase=phase)
+        self.emit("unreadable", phase=phase, text=str(problem))
+
     def fault(self, error: Exception) -> str:
         """Record a fault of the model's own; returns what it reads of it."""
+        if isinstance(error, ParseError):
+            self.unreadable("action", error)
         self.record("error", {"error": type(error).__name__})
         return f"{type(error).__name__}: {error}"
 

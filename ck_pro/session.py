@@ -8,6 +8,7 @@ be rebuilt from the journal to the byte, and nothing can be in the one and not i
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -89,6 +90,7 @@ class AgentSession:
         self.calls: dict[str, dict[str, int]] = {}
         self.run: Any = None
         self._sub_sessions: list[list[str]] = []
+        self._unreadable: Counter[str] = Counter()
 
     # --- the fold --------------------------------------------------------------------------
 
@@ -145,6 +147,13 @@ class AgentSession:
     def _on_action(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self._last["action"].update(data)
 
+    def _on_unreadable(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if self.steps:
+            part = self._last.setdefault(event["phase"], {"thought": "", "code": ""})
+            if "unreadable" not in part:  # a resumed run reads a recorded reply again
+                self._unreadable[event["phase"]] += 1
+            part["unreadable"] = data["error"]
+
     def _on_screen(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self._last["action"].setdefault("screens", []).append(data)
 
@@ -191,6 +200,7 @@ class AgentSession:
         "observation": _on_action,
         "error": _on_action,
         "screen": _on_screen,
+        "unreadable": _on_unreadable,
         "sub_session": _on_sub_session,
         "finish": _on_finish,
         "end": _on_end,
@@ -251,6 +261,13 @@ class AgentSession:
         out[ALL] = {c: sum(p[c] for p in parts) for c in COUNTERS}
         return out
 
+    def unreadable(self) -> dict[str, int]:
+        """How many model replies could not be read, or only in part, here and below, by phase."""
+        found = Counter(self._unreadable)
+        for child in self.children.values():
+            found.update(child.unreadable())
+        return dict(found)
+
     def to_dict(self) -> dict[str, Any]:
         """The session of an output row: `id, info, task, steps`."""
         info = {"call_stat": self.call_stat(), **self.info}
@@ -258,6 +275,8 @@ class AgentSession:
         info["stop_reason"] = self.stop_reason.value if self.stop_reason else None
         if self.message:
             info["message"] = self.message
+        if unreadable := self.unreadable():
+            info["unreadable"] = unreadable
         return {"id": self.id, "info": info, "task": self.task, "steps": self.full_steps()}
 
     def full_steps(self) -> Sequence[dict[str, Any]]:

@@ -10,11 +10,18 @@ from ck_pro.events.base import Action
 
 
 class CodeAction(Action):
-    """Run Python in the executor. `thought` is the model's text around the code."""
+    """Run Python in the executor.
+
+    Attributes:
+        code: what runs.
+        thought: the model's text before the code.
+        note: what of the reply was not read, and why; the next observation reports it.
+    """
 
     kind: ClassVar[str] = "code"
     code: str
     thought: str = ""
+    note: str = ""
 
 
 class ToolCall(Action):

@@ -6,6 +6,14 @@ import re
 import textwrap
 from typing import NamedTuple
 
+from ck_pro.executor.invented import (
+    OUTPUT_LABELS,
+    invented_in_code,
+    invented_in_prose,
+    others_turn,
+    without_own_head,
+)
+
 _PYTHON = frozenset({"python", "py", "python3", "py3", "ipython", "code", "tool_code"})
 _OPENING = re.compile(r"(?P<indent>(?:(?<=\n)|\A)[ \t]*)?(?P<fence>`{3,}|~{3,})")
 _LABEL = re.compile(r"[ \t]*\{?\.?(?P<label>[A-Za-z0-9_+.#-]*)\}?[^\n]*(?:\n|\Z)")
@@ -16,7 +24,7 @@ _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _PYTHON_TAG = "<|python_tag|>"
 _END_TAG = re.compile(r"<\|(?:eom_id|eot_id|end|im_end|endoftext)\|>")
 TAGGED = re.compile(
-    r"^[ \t]*<(?P<tag>code|execute)>[ \t]*\n?(?P<code>.*?)(?:</(?P=tag)>|\Z)",
+    r"^[ \t]*<(?P<tag>code|execute)>[ \t]*\n?(?P<code>.*?)(?P<end></(?P=tag)>|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 """Code as models that were trained on other agents' forms write it."""
@@ -39,9 +47,38 @@ _STATEMENT = re.compile(
 class _Block(NamedTuple):
     label: str
     code: str
+    begin: int
+    end: int
+    closed: bool
+
+    def is_code(self, some_labelled: bool) -> bool:
+        """Whether it would run if the reply ended with it; a plain block beside labelled ones only
+        if it reads like code."""
+        plain = not self.label and (not some_labelled or _reads_like_code(self.code))
+        return plain or self.label in _PYTHON
+
+
+class FoundCode(NamedTuple):
+    """The code of a reply.
+
+    Attributes:
+        code: all of it; "" if there is none.
+        closed: the reply has the end of the last block, not only its beginning.
+        invented: the line at which the reply stops being the model's own, and after which nothing
+            was read; "" if it is the model's own to its end.
+    """
+
+    code: str
+    closed: bool
+    invented: str
 
 
 def extract_code(reply: str) -> str:
+    """Find the Python code in a model's reply; "" if there is none. See `find_code`."""
+    return find_code(reply).code
+
+
+def find_code(reply: str) -> FoundCode:
     """Find the Python code in a model's reply.
 
     Blocks in fences labelled as Python are taken, all of them, in order, joined by an empty line;
@@ -51,22 +88,87 @@ def extract_code(reply: str) -> str:
     tag. A reply with none of these is code only if it reads like code from its first line on. What
     a reply thinks aloud first, between `<think>` and `</think>`, is no code.
 
-    Returns:
-        The code, or "" if there is none.
+    Nothing is read after the first code where the reply goes on with an observation, or with a turn
+    of somebody else: the model invented it (see `ck_pro.executor.invented`).
     """
     text = _THOUGHT.sub("", reply.replace("\r\n", "\n").replace("\r", "\n"), count=1)
+    text = without_own_head(text)
     _, tag, after = text.partition(_PYTHON_TAG)
     if tag:
-        text = _END_TAG.split(after, maxsplit=1)[0]
+        text, *rest = _END_TAG.split(after, maxsplit=1)
+        blocks = _find_blocks(text)
+        found = _chosen(text, blocks) if blocks else FoundCode(text.strip("\n").rstrip(), False, "")
+        beyond = "".join(rest).strip()
+        return found._replace(closed=found.closed or bool(rest), invented=_line(beyond, 0))
     blocks = _find_blocks(text)
-    if not blocks and not tag:
-        blocks = [_Block("", textwrap.dedent(t["code"]).strip()) for t in TAGGED.finditer(text)]
     if not blocks:
-        bare = text.strip("\n").rstrip()
-        return bare if tag or _reads_like_code(bare) else ""
-    labelled = [block.code for block in blocks if block.label in _PYTHON]
-    chosen = labelled or [block.code for block in blocks if not block.label]
-    return "\n\n".join(code for code in chosen if code.strip())
+        blocks = [
+            _Block("", textwrap.dedent(t["code"]).strip(), *t.span(), bool(t["end"]))
+            for t in TAGGED.finditer(text)
+        ]
+    if blocks:
+        return _chosen(text, blocks)
+    bare = text.strip("\n").rstrip()
+    if not _reads_like_code(bare):
+        return FoundCode("", True, "")
+    own = _invented_line(bare)
+    return FoundCode(bare[:own].rstrip(), own < len(bare), _line(bare, own))
+
+
+def _chosen(text: str, blocks: list[_Block]) -> FoundCode:
+    """What is run of the blocks, up to where the reply stops being the model's own."""
+    own, invented = _own_blocks(text, blocks)
+    labelled = [block for block in own if block.label in _PYTHON]
+    chosen = labelled or [block for block in own if not block.label]
+    code = "\n\n".join(block.code for block in chosen if block.code.strip())
+    return FoundCode(code, not chosen or chosen[-1].closed, invented)
+
+
+def _own_blocks(text: str, blocks: list[_Block]) -> tuple[list[_Block], str]:
+    """The blocks that are the model's own, and the line that follows them where it is not."""
+    own: list[_Block] = []
+    began, some_labelled = False, any(block.label in _PYTHON for block in blocks)
+    for n, block in enumerate(blocks):
+        before = blocks[n - 1].end if n else 0
+        if not began and (at := others_turn(text, before, block.begin)) < block.begin:
+            return own, _line(text, at)
+        if began and block.label in OUTPUT_LABELS:
+            return own, _line(text, block.begin)
+        is_code = block.is_code(some_labelled)
+        began = began or is_code
+        at = _invented_line(block.code) if is_code else len(block.code)
+        if at < len(block.code):
+            own.append(block._replace(code=block.code[:at].rstrip(), closed=True))
+            return own, _line(block.code, at)
+        own.append(block)
+        if began:
+            until = blocks[n + 1].begin if n + 1 < len(blocks) else len(text)
+            at = invented_in_prose(text, block.end, until)
+            if at < until:
+                return own, _line(text, at)
+    return own, ""
+
+
+def _invented_line(code: str) -> int:
+    """Where a line of code, outside strings, begins an observation or a turn; its length if none
+    does. The first line never does."""
+    lines = _TOKEN.sub(_on_one_line, code).split("\n")
+    at = len(lines[0]) + 1
+    for line in lines[1:]:
+        if invented_in_code(line):
+            return at
+        at += len(line) + 1
+    return len(code)
+
+
+def _on_one_line(token: re.Match[str]) -> str:
+    """A token without line ends, as long as before."""
+    return token.group().replace("\n", " ")
+
+
+def _line(text: str, at: int) -> str:
+    """The line at a place, as a message shows it."""
+    return text[at:].strip().partition("\n")[0].strip()[:80]
 
 
 def _find_blocks(text: str) -> list[_Block]:
@@ -80,7 +182,7 @@ def _find_blocks(text: str) -> list[_Block]:
         if fence[0] == "`" and fence in line:  # ```x = 1``` on one line
             inner = line[: line.index(fence)]
             position = begin + len(inner) + len(fence)
-            blocks.append(_one_line(inner))
+            blocks.append(_one_line(inner, opening.start(), position))
             continue
         head = _LABEL.match(text, begin)
         if head is None:
@@ -89,15 +191,16 @@ def _find_blocks(text: str) -> list[_Block]:
         code = text[head.end() : end].rstrip()
         if opening["indent"]:
             code = textwrap.dedent(code)
-        blocks.append(_Block(head["label"].lower(), code.strip("\n")))
+        label, closed = head["label"].lower(), position > end
+        blocks.append(_Block(label, code.strip("\n"), opening.start(), position, closed))
     return blocks
 
 
-def _one_line(inner: str) -> _Block:
+def _one_line(inner: str, begin: int, end: int) -> _Block:
     label, _, rest = inner.strip().partition(" ")
     if label.lower() in _PYTHON and rest:
-        return _Block("python", rest.strip())
-    return _Block("", inner.strip())
+        return _Block("python", rest.strip(), begin, end, True)
+    return _Block("", inner.strip(), begin, end, True)
 
 
 def _find_end(text: str, begin: int, fence: str) -> tuple[int, int]:

@@ -10,12 +10,18 @@ from ck_pro.events import Action
 from ck_pro.language.prompt import Message, Prompt
 from ck_pro.template import TemplatedString
 
+OBSERVATION = "Observation of step"
+"""What begins an observation in the history that prompts show."""
+
 
 class AgentLanguage(ABC):
     """The form in which an agent's model is asked and answers."""
 
     name: str = ""
     """What settings call it; empty for one that they cannot name."""
+    stop: tuple[str, ...] = (f"\n{OBSERVATION}",)
+    """Texts at which the service ends a reply, where it can: a model must not write what it is to
+    be shown."""
 
     def render(self, template: TemplatedString, values: Mapping[str, Any]) -> Prompt:
         """The prompt of one phase.

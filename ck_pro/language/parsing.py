@@ -8,8 +8,16 @@ import re
 from typing import Any
 
 from ck_pro.exceptions import ParseError
-from ck_pro.executor.extract import TAGGED, extract_code
+from ck_pro.executor.extract import TAGGED, extract_code, find_code
 
+CUT_OFF = (
+    "The reply reached the limit of its length and was cut off; {}. Write less at a time: a short "
+    "thought and one small step."
+)
+INVENTED = (
+    "Only the {0} before '{1}' ran: the reply continued with an observation or a turn that you "
+    "invented. End your reply after the {0}; then you are shown what it really did."
+)
 _THOUGHT = re.compile(
     r"\A\s*(?:#{1,6}[ \t]*|\*\*)?thoughts?(?:\*\*)?(?:[ \t]*:(?:\*\*)?|[ \t]*(?=\n))", re.I
 )
@@ -30,8 +38,28 @@ def parse_thought_code(reply: str) -> dict[str, str]:
 
 
 def was_cut_off(reply: str) -> bool:
-    """Whether the service ended the reply at its greatest length (`max_tokens`)."""
+    """Whether the service ended the reply at its greatest length (`max_reply_tokens`)."""
     return getattr(reply, "finish_reason", "") == "length"
+
+
+def code_of(reply: str) -> tuple[str, str]:
+    """The code of a reply, and a note for the model if the reply holds more than was read.
+
+    Raises:
+        ParseError: there is no code, or only its beginning: half a piece of code never runs.
+    """
+    found = find_code(reply)
+    cut = was_cut_off(reply)
+    if cut and not (found.code.strip() and found.closed):
+        raise ParseError(CUT_OFF.format("no code ran"))
+    if not found.code.strip():
+        raise ParseError(
+            "The reply holds no code. Write your thought, then one block of Python between "
+            "```python and ```."
+        )
+    if found.invented:
+        return found.code, INVENTED.format("code", found.invented)
+    return found.code, CUT_OFF.format("only the code before that ran") if cut else ""
 
 
 def _before_code(reply: str, code: str) -> str:

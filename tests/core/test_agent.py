@@ -695,3 +695,43 @@ def test_a_folder_in_place_of_a_journal_is_told(tmp_path: Path) -> None:
             agent().run("t", **wrong)
         with pytest.raises(InputError, match="is none"):
             agent().resume(**wrong)
+
+
+# --- replies that go too far, or not far enough ---------------------------------------------------
+
+
+def test_an_invented_observation_ends_nothing_and_is_reported() -> None:
+    reply = f"{code('x = 20 + 1')}\nObservation: {{'output': 99}}\n{code('stop(99)')}"
+    a = agent(reply, code("stop(x)"))
+    session = a.run("t")
+    assert session.final_results["output"] == "21"
+    seen = session.steps[0]["action"]["observation"]
+    assert seen.startswith("Only the code before 'Observation: {'output': 99}' ran")
+    assert seen in prompts(a)[1]
+    assert "invented" in session.steps[0]["action"]["unreadable"]
+    assert session.to_dict()["info"]["unreadable"] == {"action": 1}
+
+
+def test_a_reply_that_was_cut_off_is_reported_and_its_half_block_does_not_run() -> None:
+    half = Reply(f"{code('x = 1')}\nThen:\n```python\nx = 2\nx = x +", finish_reason="length")
+    a = agent(half, code("print('x' in globals())"), code("stop(1)"))
+    session = a.run("t")
+    assert "cut off; no code ran" in session.steps[0]["action"]["observation"]
+    assert session.steps[1]["action"]["observation"] == "False"
+    assert "cut off; no code ran" in prompts(a)[1]
+
+
+def test_the_service_is_asked_to_stop_where_an_observation_would_begin() -> None:
+    a = agent(code("print(ask('q'))"), "an answer", code("stop(1)"), tools=[StopTool(), Asking()])
+    a.run("t")
+    model = a.model
+    assert isinstance(model, ScriptedLLM)
+    stops = [c.context.stop for c in model.calls]
+    assert stops == [("\nObservation of step",), (), ("\nObservation of step",)]
+    assert stops[0][0].strip() in prompts(a)[2]
+
+
+class Asking(AskLLMTool):
+    """`ask_llm` by another name."""
+
+    name = "ask"

@@ -134,7 +134,9 @@ def test_a_call_that_is_none(call: object) -> None:
 def test_half_a_piece_of_code_is_not_run(text: str, whole: bool) -> None:
     reply = Reply(text, finish_reason="length")
     if whole:
-        assert CodeLanguage().parse(reply) == CodeLanguage().parse(text)
+        (action,) = CodeLanguage().parse(reply)
+        assert isinstance(action, CodeAction) and action.code == "print(1)"
+        assert "cut off" in action.note
         return
     with pytest.raises(ParseError, match="cut off"):
         CodeLanguage().parse(reply)
@@ -163,3 +165,122 @@ def test_images_make_parts() -> None:
     prompt = compose_prompt("s", "t", [], [{"type": "text", "text": "see"}, image], "act")
     kinds = [p["type"] for p in prompt[-1]["content"]]
     assert kinds == ["text", "text", "image_url", "text"]
+
+
+# --- what a model invents after its code -------------------------------------------------------
+
+_FIRST, _LATER = "```python\nfirst()\n```", "```python\nlater()\n```"
+INVENTED = [
+    "Observation: {'output': 42}",
+    "Observation of step 3:\n42",
+    "# Observation\n42",
+    "**Observation:** 42",
+    "> Observation: 42",
+    "[Observation]\n42",
+    "Let me wait. Observation: 42",
+    "Output:\n```\n42\n```",
+    "### Execution result\n42",
+    "Tool result: 42",
+    "```output\n42\n```",
+    "```tool_outputs\n42\n```",
+    "User: thanks, go on",
+    "Human: go on",
+    "<|im_end|>\n<|im_start|>user\n42<|im_end|>\n<|im_start|>assistant",
+    "<|eot_id|><|start_header_id|>ipython<|end_header_id|>\n42",
+    "<|observation|>\n42",
+    "<end_of_turn>\n<start_of_turn>user\n42",
+    "[INST] go on [/INST]",
+    "<tool_response>\n42\n</tool_response>",
+    "<observation>42</observation>",
+    "# Progress so far\n{}",
+    "# The page now (material, not instructions)\nURL: http://x.test/",
+    "# Files in the working directory\nfound.txt",
+    "\uff2fbservation\uff1a 42",
+    "Obser\u200bvation: 42",
+    "观察结果\uff1a42",
+]
+
+
+@pytest.mark.parametrize("invented", INVENTED)
+def test_code_after_an_invented_observation_does_not_run(invented: str) -> None:
+    (action,) = CodeLanguage().parse(f"Thought: so\n{_FIRST}\n{invented}\n{_LATER}")
+    assert isinstance(action, CodeAction)
+    assert action.code == "first()" and "invented" in action.note
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "",
+        "Then I look at the result and go on.",
+        "Thought: the output of that is a list.",
+        "## Next step",
+        "1. observe\n2. act",
+        "The user: Ada.",
+        "```json\n{'a': 1}\n```",
+    ],
+)
+def test_blocks_with_the_models_own_prose_between_them_all_run(between: str) -> None:
+    (action,) = CodeLanguage().parse(f"{_FIRST}\n{between}\n{_LATER}")
+    assert isinstance(action, CodeAction)
+    assert (action.code, action.note) == ("first()\n\nlater()", "")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "```python\nfirst()\nObservation: {'output': 1}\n```python\nlater()\n```",
+        "```python\nfirst()\nObservation: {'output': 1}\nlater()\n```",
+        "```python\nfirst()\n<|im_end|>\n<|im_start|>user\nlater()",
+        "```\nfirst()\n```\nOutput: 1\n```\nlater()\n```",
+        "```\nfirst()\n```\nOutput: 1\n```python\nlater()\n```",
+        "~~~python\nfirst()\n~~~\nObservation: 1\n~~~python\nlater()\n~~~",
+        "<|im_start|>assistant\n```python\nfirst()\n```<|im_end|>\n<|im_start|>user\nlater()",
+        "<code>\nfirst()\n</code>\nObservation: 1\n<code>\nlater()\n</code>",
+        "<|python_tag|>first()<|eom_id|><|start_header_id|>ipython<|end_header_id|>later()",
+        "first()\nObservation: 1\nlater()",
+    ],
+)
+def test_no_form_of_code_runs_past_an_invention(reply: str) -> None:
+    (action,) = CodeLanguage().parse(reply)
+    assert isinstance(action, CodeAction)
+    assert action.code == "first()" and "invented" in action.note
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "text = '''\nObservation: 1\n'''\nprint(text)",
+        "# Output:\nprint(1)",
+        "Output: list[str] = []\nprint(Output)",
+        "data = {\n    'user': 1,\n}",
+        "print('''<|im_start|>user''')",
+    ],
+)
+def test_code_that_only_mentions_observations_runs_whole(code: str) -> None:
+    (action,) = CodeLanguage().parse(f"```python\n{code}\n```")
+    assert isinstance(action, CodeAction) and (action.code, action.note) == (code, "")
+
+
+def test_a_reply_that_invents_a_turn_before_any_code_has_no_code() -> None:
+    turn = "<|im_start|>user\nFound 42.<|im_end|>\n<|im_start|>assistant\n"
+    with pytest.raises(ParseError, match="holds no code"):
+        CodeLanguage().parse(f"I will search.\n{turn}{_LATER}")
+
+
+def test_an_end_token_alone_is_no_invention() -> None:
+    (action,) = CodeLanguage().parse(f"so\n{_FIRST}<|im_end|>\n")
+    assert isinstance(action, CodeAction) and action.note == ""
+
+
+@given(st.text(max_size=60), st.sampled_from(INVENTED), st.text(max_size=60))
+def test_nothing_after_an_invention_is_ever_code(before: str, invented: str, after: str) -> None:
+    own = "".join(c for c in before if c not in "`~<")
+    code = extract_code(f"{own}\n{_FIRST}\n{invented}\n{after}\n{_LATER}\n{after}")
+    assert "later()" not in code
+
+
+@given(st.lists(st.sampled_from(["say", "so", "now", "1.", "##", "-", "\n", "it's", "(a)"])))
+def test_prose_of_plain_words_never_stops_a_block(words: list[str]) -> None:
+    code = extract_code(f"{_FIRST}\n{' '.join(words)}\n{_LATER}")
+    assert code == "first()\n\nlater()"
