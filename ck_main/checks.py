@@ -118,7 +118,7 @@ def _check_searches(agent: KwargsInitializable) -> None:
 def _check_workers(agent: KwargsInitializable) -> None:
     """Start a worker for settings that a system may be unable to fulfil."""
     for path, settings in parts_of(agent, ExecutorSettings, skip=is_idle):
-        if settings.require_isolation is None and not settings.preload:
+        if not (settings.require_isolation or settings.preload or settings.readable):
             continue
         values = {name: getattr(settings, name) for name in settings.setting_names()}
         try:

@@ -39,6 +39,8 @@ class ExecutorSettings(KwargsInitializable):
     require_isolation: str | None = None
     preload: list[str] = []
     """Modules (say "numpy") that are loaded once, for the code of all runs of this process."""
+    readable: list[str] = []
+    """Files and folders outside the working directory that the code can read."""
 
 
 class AgentSettings(KwargsInitializable):

@@ -25,7 +25,7 @@ from .extract import extract_code
 from .isolation import LAYERS, check_isolation, required_layers
 from .lead import GLANCE_SECONDS
 from .output import OutputCollector
-from .places import session_places
+from .places import check_readable, session_places
 from .process import LostAtStart, WorkerProcess
 from .results import CodeError, CodeResult, read_error
 from .step import StepClock, Stop, check_seconds, died, stopped
@@ -60,6 +60,8 @@ class CodeExecutor:
             process of the agent.
         disk_mb: megabytes that the files in the working directory may grow by, all together, from
             the first step on.
+        readable: files and folders that the code can read, beside the working directory, the
+            system's programs and libraries, and the Python installation.
 
     Raises:
         ConfigError: an argument is not usable.
@@ -87,6 +89,7 @@ class CodeExecutor:
         require_isolation: str | Collection[str] | None = None,
         preload: Sequence[str] = (),
         disk_mb: int = 4096,
+        readable: Sequence[str | os.PathLike[str]] = (),
     ):
         self.functions: dict[str, Function] = dict(functions or {})
         self.terminal = frozenset([terminal] if isinstance(terminal, str) else terminal)
@@ -101,6 +104,7 @@ class CodeExecutor:
         self.preload = tuple(preload)
         self._check()
         self.workdir = self._make_workdir(workdir)
+        self.readable = check_readable(readable, self.workdir)
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
         self._handles = Handles()
@@ -328,7 +332,7 @@ class CodeExecutor:
             "network": self.network,
             "layers": self.layers,
             "layers_known": LAYERS,
-            **session_places(self.workdir),
+            **session_places(self.workdir, self.readable),
         }
 
     def _drop_worker(self) -> bytes:

@@ -189,7 +189,7 @@ def can_be_nobody() -> bool:
 @pytest.mark.skipif(not can_be_nobody(), reason="needs root, unshare and setpriv")
 @pytest.mark.timeout(600)
 def test_all_of_it_as_an_ordinary_user():
-    """Run this file and the isolation's again, as nobody: with no root there are no gifts."""
+    """Run this file and those about isolation again, as nobody: with no root there are no gifts."""
     folder = f"/tmp/ck-executor-nobody-{os.getpid()}"
     here = Path(__file__).parent
     command = ["unshare", "-m", "sh", "-c", AS_NOBODY, "sh", sys.base_prefix]
@@ -197,7 +197,7 @@ def test_all_of_it_as_an_ordinary_user():
     if os.environ.get("CK_LONG") != "1":
         command += ["-k", " and ".join(f"not {name}" for name in SAME_FOR_EVERYONE)]
     command += ["--basetemp", folder, "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
-    files = [str(here / "test_executor_abuse.py"), str(here / "test_executor_isolation.py")]
+    files = [str(here / f"test_executor_{name}.py") for name in ("abuse", "isolation", "files")]
     environment = {**os.environ, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(

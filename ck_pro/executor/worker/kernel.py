@@ -10,6 +10,7 @@ import ctypes
 import os
 import platform
 import signal
+import stat
 import struct
 import sys
 
@@ -31,6 +32,8 @@ ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 1, 2, 4
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR, _PIDFD_OPEN = 428, 429, 442, 434
 _CAPSET = {"x86_64": 126, "aarch64": 91}
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_MNT_DETACH = 2
 _AT_FDCWD, _AT_RECURSIVE, _AT_EMPTY_PATH = -100, 0x8000, 0x1000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC if hasattr(os, "O_CLOEXEC") else 0
 _MOVE_MOUNT_F_EMPTY_PATH = 4
@@ -192,6 +195,30 @@ def set_mount(where: int | str, attributes: int, recursive: bool) -> None:
         call(_MOUNT_SETATTR, _AT_FDCWD, where, flags, attr, 32)
     else:
         call(_MOUNT_SETATTR, where, "", flags | _AT_EMPTY_PATH, attr, 32)
+
+
+def unmount(path: str) -> None:
+    """Unmount what is mounted at a path and below, as soon as it is not in use."""
+    _checked(_libc.umount2(os.fsencode(path), _MNT_DETACH))
+
+
+def change_root() -> None:
+    """Make the mount that is the current directory the root, and drop the old root.
+
+    Raises:
+        OSError: the machine runs from its initial ram disk, or the processor is not known here.
+    """
+    number = _PIVOT_ROOT.get(MACHINE)
+    if number is None:
+        raise OSError(0, f"not known for {MACHINE}")
+    call(number, ".", ".")  # now the old root covers the new one
+    unmount(".")
+    os.chdir("/")
+
+
+def is_folder(descriptor: int) -> bool:
+    """Whether a descriptor stands for a folder."""
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
 def pidfd_of(pid: int) -> int:

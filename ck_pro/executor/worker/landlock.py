@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from . import kernel
 
@@ -66,26 +65,3 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         kernel.call(_ADD, ruleset, _RULE_PATH, rule, 0)
     finally:
         os.close(descriptor)
-
-
-@functools.lru_cache(maxsize=64)
-def all_but(hidden: tuple[str, ...]) -> tuple[str, ...]:
-    """Give places that together hold all of the file system but the hidden directories."""
-    return tuple(_all_but(set(hidden)))
-
-
-def _all_but(excluded: set[str]) -> Iterator[str]:
-    above = {"/"}
-    for path in excluded:
-        while path != "/":
-            path = os.path.dirname(path)  # noqa: PTH120
-            above.add(path)
-    for directory in above:
-        try:
-            names = os.listdir(directory)  # noqa: PTH208
-        except OSError:
-            continue
-        for name in names:
-            path = os.path.join(directory, name)  # noqa: PTH118
-            if path not in above and path not in excluded and not os.path.islink(path):  # noqa: PTH114
-                yield path

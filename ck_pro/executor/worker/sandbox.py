@@ -13,14 +13,14 @@ from typing import Any
 
 from . import cgroup, kernel, landlock, limits, mounts, seccomp
 
-_NAMESPACES = {"net": kernel.CLONE_NEWNET, "mnt": kernel.CLONE_NEWNS}
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
 def prepare(config: dict[str, Any]) -> None:
     """Compute in the zygote what its forks then have for free."""
     if kernel.LINUX:
-        landlock.all_but(hidden_places(config))
+        for path in config["copies"]:
+            mounts.read_copy(path)
         cgroup.remembered_place()
         limits.bytes_of_a_socket()  # looked up while this is the host's network
         try:
@@ -28,11 +28,6 @@ def prepare(config: dict[str, Any]) -> None:
                 seccomp.assemble(kernel.MACHINE, inet, True)
         except OSError:
             pass
-
-
-def hidden_places(config: dict[str, Any]) -> tuple[str, ...]:
-    """Give the directories to hide: what was asked for, but never the working directory."""
-    return tuple(path for path in config["hide"] if path != config["workdir"])
 
 
 class Sandbox:
@@ -164,36 +159,36 @@ class Sandbox:
         joined: list[tuple[str, int]] = []
         if self._config["network"]:
             self.missing["network"] = "open, as asked for (network=True)"
-        elif self._try("network", lambda: joined.append(("network", self._leave_and_open("net")))):
+        elif self._try("network", lambda: joined.append(("network", self._leave_network()))):
             try:
                 _loopback_up()
             except OSError:  # then there is no loopback either
                 pass
-        if self._try("mounts", lambda: joined.append(("mounts", self._leave_and_open("mnt")))):
-            self._arrange_mounts()
+        if self._try("mounts", partial(self._leave, kernel.CLONE_NEWNS)) and self._arrange_mounts():
+            joined.append(("mounts", _open_namespace("mnt")))
         self.own_net = "network" in dict(joined)
         told = {"join": [layer for layer, _ in joined], "missing": self.missing}
         return told, [descriptor for _, descriptor in joined]
 
-    def _leave_and_open(self, name: str) -> int:
-        self._leave(_NAMESPACES[name])
-        return os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    def _leave_network(self) -> int:
+        self._leave(kernel.CLONE_NEWNET)
+        return _open_namespace("net")
 
-    def _arrange_mounts(self) -> None:
+    def _arrange_mounts(self) -> bool:
+        """Arrange `/proc` and the file view; False: the worker must not enter this namespace."""
         private = self.own_pids and self._try("mounts", mounts.mount_proc)
         if private:
             try:
                 limits.limit_pids()
             except OSError:  # an older kernel; the watchdog counts too
                 pass
-        built = self._try("mounts", lambda: mounts.build(self._config))
-        if private:
-            self._try("mounts", mounts.close_proc)
         elif self.own_pids:
             self._try("mounts", mounts.hide_proc)
+        built = self._try("mounts", partial(mounts.build, self._config))
         self.private_proc = private
         if built and "mounts" not in self.missing:
             self.active.add("mounts")
+        return built
 
     # -- in the worker, for good
 
@@ -251,13 +246,18 @@ class Sandbox:
         with_mounts = "mounts" in self.active
         writable = [workdir, *((*mounts.SCRATCH, mounts.PTYS) if with_mounts else ())]
         writable += [f"/dev/{name}" for name in mounts.NODES]
-        readable = [*landlock.all_but(hidden_places(config)), *config["show"]]
+        # in a view of its own, `/etc` is the copies and nothing else
+        readable = ["/proc", *config["show"], *(["/etc"] if with_mounts else config["copies"])]
         landlock.restrict(
             readable,
             writable,
             ["/"] if with_mounts else [],
             deny_tcp=not config["network"] and not self.own_net,
         )
+
+
+def _open_namespace(name: str) -> int:
+    return os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _loopback_up() -> None:
