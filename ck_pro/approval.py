@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from ck_pro.environment import Environment
-from ck_pro.events import Action, ComputerAction, ErrorObservation, Observation, ToolCall
+from ck_pro.events import (
+    Action,
+    BrowserAction,
+    ComputerAction,
+    ErrorObservation,
+    Observation,
+    ToolCall,
+)
 from ck_pro.exceptions import CKError, ConfigError, GuardStopped
+from ck_pro.journal.masking import MASK
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,24 @@ class AutoApprover:
     def review(self, action: Action) -> Decision:
         """Always approve."""
         return Decision(acknowledge=self.acknowledge)
+
+
+class MaskingApprover:
+    """Shows another approver the actions with their secrets masked.
+
+    Args:
+        approver: the other one.
+        masked: a copy of JSON-able data without secrets.
+    """
+
+    def __init__(self, approver: Approver, masked: Callable[[Any], Any]):
+        self.approver, self._masked = approver, masked
+
+    def review(self, action: Action) -> Decision:
+        """What the other one decides."""
+        facts = action.to_dict()
+        shown = self._masked(facts)
+        return self.approver.review(action if shown == facts else Action.from_dict(shown))
 
 
 class RuleApprover:
@@ -119,8 +145,10 @@ def describe(action: Action) -> str:
     if isinstance(action, ToolCall):
         arguments = ", ".join(f"{k}={v!r}" for k, v in action.arguments.items())
         return f"{action.name}({arguments})"
-    if isinstance(action, ComputerAction):
-        return f"{action} on {action.target}" if action.target else str(action)
+    if isinstance(action, BrowserAction | ComputerAction):
+        reached = action.element if isinstance(action, BrowserAction) else action.target
+        on = f" on {reached}" if reached else ""
+        return f"{action}{on} at {action.url}" if action.url else f"{action}{on}"
     fields = " ".join(str(v) for k, v in action.to_dict().items() if k != "kind" and v)
     return f"{action.kind} {fields}"
 
@@ -139,7 +167,8 @@ def require_approval(approver: Approver, action: Action) -> None:
         ActionRejected: the approver refused it.
         GuardStopped: the approver ends the run.
     """
-    decision = approver.review(action)
+    action = _without_secret(action)
+    decision = _decision(approver, action)
     if decision.verdict == "reject":
         raise ActionRejected(f"This action was not allowed: {decision.reason}")
     if decision.verdict == "stop":
@@ -149,6 +178,33 @@ def require_approval(approver: Approver, action: Action) -> None:
             f"stopped for a person to decide on {describe(action)}: {'; '.join(checks)} (an "
             "approver can acknowledge this)"
         )
+
+
+def _decision(approver: Approver, action: Action) -> Decision:
+    """What an approver decides; one that fails stops the run."""
+    try:
+        decision = approver.review(action)
+    except Exception as e:  # noqa: BLE001 - whatever it was, nothing was approved
+        return Decision(
+            "stop", f"the approver failed on {describe(action)}: {type(e).__name__}: {e}"
+        )
+    if isinstance(decision, Decision) and decision.verdict in ("approve", "reject", "stop"):
+        return decision
+    return Decision("stop", f"the approver returned {decision!r}, which is not a Decision")
+
+
+def _without_secret(action: Action) -> Action:
+    """The action without the password that it types."""
+    if isinstance(action, BrowserAction) and action.secret and action.value:
+        return action.model_copy(update={"value": MASK})
+    if isinstance(action, ComputerAction) and action.secret and action.text:
+        return action.model_copy(update={"text": MASK})
+    return action
+
+
+def needs_review(approver: Approver, action: Action) -> bool:
+    """Whether anything is decided about an action: only then is it worth a look at its target."""
+    return type(approver) is not AutoApprover or bool(safety_checks(action))
 
 
 class Guard(Environment):
@@ -163,6 +219,8 @@ class Guard(Environment):
 
     def execute(self, action: Action) -> Observation:
         """Act if approved; a refusal is an observation, a stop raises `GuardStopped`."""
+        if not needs_review(self.approver, action):
+            return self.environment.execute(action)
         action = self.environment.named(action)
         try:
             require_approval(self.approver, action)

@@ -12,10 +12,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ck_pro.approval import Guard, require_approval
+from ck_pro.approval import ActionRejected, Guard, require_approval
 from ck_pro.environment import Environment
-from ck_pro.events import Action, ComputerAction, ComputerObservation, Observation, ToolCall
-from ck_pro.exceptions import EnvironmentFailure, ToolError, ends_run
+from ck_pro.events import (
+    Action,
+    BrowserAction,
+    ComputerAction,
+    ComputerObservation,
+    Observation,
+    ToolCall,
+)
+from ck_pro.exceptions import EnvironmentFailure, RunEnding, ToolError, ends_run
 from ck_pro.results import AgentResult
 from ck_pro.resume import CutOff, RecordedCall, call_key
 from ck_pro.sampling import SelectedResult
@@ -25,6 +32,8 @@ _SHOWN = 2000
 _RESULT_BYTES = 1 << 20
 _SHORT = _RESULT_BYTES // 16
 """Characters of a text that as JSON is within the bytes of a result, whatever they are."""
+_NOT_BEGUN = -1
+"""Number of a call that is not recorded yet."""
 _PLAIN = (int, bool, type(None))
 _call: contextvars.ContextVar[RecordedCall | None] = contextvars.ContextVar("call", default=None)
 """The call that the current thread is doing for an agent's code."""
@@ -153,7 +162,7 @@ class Calls:
             if recorded is not None and recorded.ended:
                 result = _as_recorded(recorded, self._cut)
             else:
-                begun = recorded or self._begin(callee, arguments)
+                begun = recorded or self._approved(callee, arguments)
                 if recorded is not None and self.on_resume(callee.name) == "answer":
                     raise ToolError(_UNSURE.format(callee.name))
                 result = self._do(begun, lambda: function(*args, **kwargs))
@@ -163,19 +172,21 @@ class Calls:
 
         return call
 
-    def _begin(self, callee: Any, arguments: dict[str, Any]) -> RecordedCall:
-        """Have a call approved, and record its beginning."""
-        if not getattr(callee, "acts_by_run", False):  # else `act` asks, which knows more
-            call = ToolCall(name=callee.name, arguments=arguments)
-            require_approval(self._run.approver, call)
-        return self._announce(callee.name, arguments)
+    def _approved(self, callee: Any, arguments: dict[str, Any]) -> RecordedCall:
+        """A call that may begin; that of a tool which acts is reviewed by `act`."""
+        call = RecordedCall(_NOT_BEGUN, callee.name, arguments)
+        if not getattr(callee, "acts_by_run", False):
+            review = ToolCall(name=callee.name, arguments=arguments)
+            require_approval(self._run.approver, review)
+            self._announce(call)
+        return call
 
-    def _announce(self, name: str, arguments: dict[str, Any]) -> RecordedCall:
+    def _announce(self, call: RecordedCall) -> None:
+        """Record that a call begins."""
         with self._lock:
-            number, self._next = self._next, self._next + 1
-        begun = {"call": number, "name": name, "arguments": arguments}
+            call.number, self._next = self._next, self._next + 1
+        begun = {"call": call.number, "name": call.name, "arguments": call.arguments}
         self._run.record("started", begun)
-        return RecordedCall(number, name, arguments)
 
     def act(self, action: Action) -> Observation:
         """Have the run's environment do an action: guarded, announced before, its screen kept.
@@ -187,9 +198,7 @@ class Calls:
         if self._run.environment is None:
             raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
         self._run.check()
-        world, around = self._run.environment, _call.get()
-        if around is None or around.name != action.kind:  # else the tool's own call announced it
-            world = _Journaled(world, self)
+        world = _Journaled(self._run.environment, self)
         seen = Guard(world, self._run.approver).execute(action)
         if isinstance(seen, ComputerObservation):
             self.keep_screen(action, seen)
@@ -206,32 +215,45 @@ class Calls:
         self._run.record("screen", screen)
 
     def announced(self, name: str, arguments: dict[str, Any], do: Callable[[], Any]) -> Any:
-        """Do something whose beginning and end are recorded."""
-        return self._do(self._announce(name, arguments), do)
+        """Do something, and record it: as the tool call in progress, or as a call of its own."""
+        self._run.check()  # an approver may have taken its time
+        around = _call.get()
+        if around is not None and around.number == _NOT_BEGUN:
+            self._announce(around)
+            return do()
+        call = RecordedCall(_NOT_BEGUN, name, arguments)
+        self._announce(call)
+        return self._do(call, do)
 
     def _do(self, call: RecordedCall, function: Callable[[], Any]) -> Any:
         """Do a call whose beginning is recorded, and record its end."""
         run = self._run
         run.emit("call_started", text=call.name)
         call.code = run.codes_ended
-        head = {"call": call.number, "name": call.name}
         start, token = time.monotonic(), _call.set(call)
         try:
             result = function()
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as e:
-            error = {**head, "error": f"{type(e).__name__}: {e}"[:_SHOWN]}
-            if ends_run(e):
-                error["interrupted"] = True
-            run.record("call", error, duration=time.monotonic() - start)
+            if call.number != _NOT_BEGUN or not isinstance(e, ActionRejected | RunEnding):
+                error: dict[str, Any] = {"error": f"{type(e).__name__}: {e}"[:_SHOWN]}
+                if ends_run(e):
+                    error["interrupted"] = True
+                self._ended(call, error, start)
             raise
         finally:
             _call.reset(token)
             run.emit("call_ended", text=call.name)
-        ended = {**head, "value": str(result)[:_SHOWN], **_whole(result)}
-        run.record("call", ended, duration=time.monotonic() - start)
+        self._ended(call, {"value": str(result)[:_SHOWN], **_whole(result)}, start)
         return result
+
+    def _ended(self, call: RecordedCall, facts: dict[str, Any], start: float) -> None:
+        """Record the end of a call; before it the beginning of one that never acted."""
+        if call.number == _NOT_BEGUN:
+            self._announce(call)
+        head = {"call": call.number, "name": call.name}
+        self._run.record("call", {**head, **facts}, duration=time.monotonic() - start)
 
 
 class _Journaled(Environment):
@@ -249,6 +271,8 @@ class _Journaled(Environment):
     def execute(self, action: Action) -> Observation:
         if isinstance(action, ComputerAction):
             facts = action.arguments()
+        elif isinstance(action, BrowserAction):
+            facts = action.given()
         else:
             facts = {k: v for k, v in action.to_dict().items() if k != "kind" and v}
         do = functools.partial(self._inner.execute, action)

@@ -31,7 +31,10 @@ class Environment(ABC):
         """Do one thing and tell what came of it."""
 
     def named(self, action: Action) -> Action:
-        """The action with what it would act on said in it, for approvers. Changes nothing."""
+        """The action with what it would reach said in it, for approvers. Changes nothing.
+
+        `execute` of that action fails if it would reach something else by then.
+        """
         return action
 
     @abstractmethod

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ck_pro.approval import Approver, AutoApprover
+from ck_pro.approval import Approver, AutoApprover, MaskingApprover
 from ck_pro.calls import Calls
 from ck_pro.cancel import Cancellation, Later
 from ck_pro.code_runner import CodeRunner
@@ -96,9 +96,9 @@ class Run:
         """Lines that the model reads in the next prompt."""
         self.plan_notices: list[str] = []
         """Lines that the model reads in the next prompt of the plan phase."""
-        self.approver: Approver = (
-            agent.approver or (parent.approver if parent else None) or AutoApprover()
-        )
+        inherited = parent.approver if parent else AutoApprover()
+        own = agent.approver
+        self.approver: Approver = MaskingApprover(own, self.journal.masked) if own else inherited
         self.person: Person | None = agent.person or (parent.person if parent else None)
         self.calls = Calls(self, cut_off.next_call if cut_off is not None else 0)
         self.run_code = CodeRunner(self)

@@ -106,6 +106,7 @@ Several calls may run at once."""
             pictures=self._pictures(),
             left=run.lease,
             last_url=_last_url(session),
+            approver=run.approver,
         )
         run.environment = self._web_envs[session.id] = env
 

@@ -21,11 +21,13 @@ from ck_web.downloads import Downloads
 from ck_web.files import read_inside
 from ck_web.page_text import one_line
 from ck_web.state import WebState, data_url, full_address
-from ck_web.wire import TELLING, file_to_upload, wire_fields
+from ck_web.wire import NOT_DONE, TELLING, file_to_upload, reaches, wire_fields
 from web_server.contract import Observation, ObserveOptions, PerformAction
 
 _NEWS_LENGTH = 300
 _END_SECONDS = 1.0
+NOTHING = "nothing"
+"""What an action reaches whose element is not on the page."""
 _MAX_UPLOAD = 50_000_000  # as many bytes as the server takes
 
 
@@ -181,23 +183,58 @@ class Browser:
             RequestRefused: the action could not be done.
             ToolError: a file to upload cannot be read, or a text is too long for the wire.
         """
+        files = self._files(action.arguments["paths"]) if action.name == "upload" else []
+        message, seen = self.client.perform(self._request(action, files))
+        if action.name not in TELLING:
+            self.take(seen or self.look(LEAN))
+        return message
+
+    def described(self, action: BrowserAction) -> BrowserAction:
+        """The action with what it would reach now, which `send` holds it to.
+
+        Raises:
+            BrowserServerError: the server cannot say it.
+        """
+        if not reaches(action):
+            return action.model_copy(update={"url": self.state.step_url})
+        if self.lease is not None and "describeAction" not in self.lease.features:
+            raise BrowserServerError(
+                f"browser server {self.lease.url}: it cannot say what an action reaches, which an "
+                "approver needs; update it, or leave web_env.server_url empty"
+            )
+        try:
+            found = self.client.describe_action(self._request(action, []))
+        except RequestRefused as e:
+            if e.status not in NOT_DONE:
+                raise
+            found = {}  # there is nothing, so that acting fails
+        return action.model_copy(
+            update={
+                "element": str(found.get("target") or NOTHING),
+                "url": str(found.get("url") or self.state.step_url),
+                "secret": found.get("secret") is True,
+            }
+        )
+
+    def _request(self, action: BrowserAction, files: list[dict[str, str]]) -> PerformAction:
+        """The action on the wire.
+
+        Raises:
+            ToolError: a value is not possible, such as a text that is too long.
+        """
         role, name = self.state.element(action.target)
-        fields = wire_fields(action)
-        if action.name == "upload":
-            fields["files"] = self._files(action.arguments["paths"])
+        fields = {**wire_fields(action), "files": files}
         fields.update(browserId=self.state.browser_id, pageId=self.state.page_id)
         fields.update(targetElementType=role, targetElementName=name)
         fields.update(LEAN.model_dump(), observe=action.name not in TELLING)
+        if action.element:
+            fields.update(expectedTarget=action.element, expectedUrl=action.url)
         try:
-            request = PerformAction.model_validate(fields)
+            return PerformAction.model_validate(fields)
         except ValidationError as e:
             first = e.errors(include_url=False, include_input=False)[0]
             field = ".".join(str(part) for part in first["loc"])
             raise ToolError(f"not possible: {field}: {first['msg']}") from None
-        message, seen = self.client.perform(request)
-        if action.name not in TELLING:
-            self.take(seen or self.look(LEAN))
-        return message
 
     def _files(self, paths: list[str]) -> list[dict[str, str]]:
         files, left = [], _MAX_UPLOAD

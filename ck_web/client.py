@@ -119,11 +119,12 @@ class BrowserClient:
         if lease_seconds is not None:
             body["leaseSeconds"] = lease_seconds
         reply = self._post("getBrowser", body, timeout=max(self.timeout, _QUEUE_TIMEOUT))
-        expires = reply.get("expiresAt")
+        expires, features = reply.get("expiresAt"), reply.get("features")
         return Sandbox(
             id=self._field(reply, "browserId", "getBrowser"),
             url=self.url,
             expires_at=float(expires) if isinstance(expires, int | float) else None,
+            features=frozenset(map(str, features)) if isinstance(features, list) else frozenset(),
         )
 
     def close_browser(self, browser_id: str) -> None:
@@ -143,6 +144,14 @@ class BrowserClient:
         body = {**options.model_dump(), "browserId": browser_id, "pageId": page_id}
         reply = self._post("getAccessibilityTree", body, safe=True)
         return self._as_observation(reply, "getAccessibilityTree")
+
+    def describe_action(self, action: PerformAction) -> dict[str, Any]:
+        """What an action would reach: `target` (one line), `url`, `secret`.
+
+        Raises:
+            RequestRefused: the action names no element of the page.
+        """
+        return self._post("describeAction", action.model_dump(exclude_none=True), safe=True)
 
     def perform(self, action: PerformAction) -> tuple[str, Observation | None]:
         """Act on a page; the server's words, and the new view where it gives one at once.

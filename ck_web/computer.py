@@ -34,8 +34,7 @@ from web_server.contract import ObserveOptions
 WAIT_SECONDS = 1.0
 """How long `wait` waits when it does not say."""
 
-_PLACES = LEAN.model_copy(update={"elements": True})
-_SCREEN = _PLACES.model_copy(update={"screenshot": "plain", "imageFormat": "jpeg"})
+_SCREEN = LEAN.model_copy(update={"elements": True, "screenshot": "plain", "imageFormat": "jpeg"})
 _FRESH_SECONDS = 0.5  # a look right after an act is that act's: carets blink, prompts need not
 _AROUND = 3  # so many elements around a point are told
 _NEVER = (float("-inf"), "")
@@ -84,9 +83,9 @@ class ComputerEnv(WebEnv):
         if not isinstance(action, ComputerAction):
             return super().execute(action)
         with self._lock, self._browser.explained():
-            before, text = self._screen, ""
+            before, text, reached = self._screen, "", action.target or self._lies_there(action)
             if action.action != "screenshot":
-                done = super().execute(browser_action(action))
+                done = super().execute(self._browser_action(action))
                 if isinstance(done, ErrorObservation):
                     return done
                 text = done.text
@@ -97,8 +96,8 @@ class ComputerEnv(WebEnv):
                     text += NOTHING_CHANGED  # the server does not say it where it cannot know
                 self._unchanged = 0
                 text = self._done[-1] = text.replace(NOTHING_CHANGED, "; the picture changed")
-            if action.target:
-                text += f" ({action.target})"
+            if reached:
+                text += f" ({reached})"
             url = self._state.step_url
             return ComputerObservation(text=text, image=image, current_url=url)
 
@@ -110,15 +109,25 @@ class ComputerEnv(WebEnv):
     def named(self, action: Action) -> Action:
         """The action with the element that lies there, or has the focus, as its `target`."""
         if not isinstance(action, ComputerAction):
+            return super().named(action)
+        if action.action == "screenshot":
             return action
-        with self._lock, self._browser.explained():
-            self._see(_PLACES)  # the page may have changed while the model was thinking
-            if action.action in ("type", "keypress"):
-                target = _ID.sub("", self._focused)
-            else:
-                point = action.path[0] if action.path else action
-                target = elements_at(self._elements, point.x, point.y)
-        return action.model_copy(update={"target": target})
+        there = super().named(browser_action(action))
+        assert isinstance(there, BrowserAction)
+        facts = {"target": there.element, "url": there.url, "secret": there.secret}
+        return action.model_copy(update=facts)
+
+    def _browser_action(self, action: ComputerAction) -> BrowserAction:
+        """What the browser is to do, held to what was approved."""
+        facts = {"element": action.target, "url": action.url, "secret": action.secret}
+        return browser_action(action).model_copy(update=facts)
+
+    def _lies_there(self, action: ComputerAction) -> str:
+        """What the last screen showed at the action's point, or with the focus."""
+        if action.action in ("type", "keypress"):
+            return _ID.sub("", self._focused)
+        point = action.path[0] if action.path else action
+        return elements_at(self._elements, point.x, point.y)
 
     def _see(self, options: ObserveOptions) -> str:
         """Look at the screen; returns it as a data URL, if the options want a picture."""
@@ -238,6 +247,9 @@ target_url is the page to begin with. Several calls may run at once."""
         MultiStepAgent.init_run(self, session)
         run: Run = session.run
         env = ComputerEnv(
-            self.web_env, workdir=run.workdir, target_url=session.info.get("target_url")
+            self.web_env,
+            workdir=run.workdir,
+            target_url=session.info.get("target_url"),
+            approver=run.approver,
         )
         run.environment = self._web_envs[session.id] = env

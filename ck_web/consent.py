@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ck_pro.events import BrowserAction
 from ck_web.banners import find_banner
 from ck_web.browser import Browser
@@ -21,10 +23,17 @@ class Consent:
     Args:
         browser: whose pages.
         mode: `WebEnvConfig.cookie_banners`.
+        approved: a click as it was approved, or None.
     """
 
-    def __init__(self, browser: Browser, mode: str):
+    def __init__(
+        self,
+        browser: Browser,
+        mode: str,
+        approved: Callable[[BrowserAction], BrowserAction | None],
+    ):
         self._browser = browser
+        self._approved = approved
         self._mode = mode
         self._answered: dict[str, int] = {}  # site -> banners answered there
 
@@ -39,8 +48,11 @@ class Consent:
             return False
         self._answered[site] = self._answered.get(site, 0) + 1
         button = banner.answer
+        click = self._approved(BrowserAction(name="click", target=button.id))
+        if click is None:
+            return False
         try:
-            self._browser.send(BrowserAction(name="click", target=button.id))
+            self._browser.send(click)
         except RequestRefused:
             return False
         self._browser.news.append(

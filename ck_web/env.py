@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ck_pro.approval import ActionRejected, Approver, AutoApprover, Guard, require_approval
 from ck_pro.environment import Environment
 from ck_pro.events import (
     Action,
@@ -28,7 +29,7 @@ from ck_web.files import write_inside
 from ck_web.notices import mostly_visual, page_notices
 from ck_web.page_text import one_line, said_by_server
 from ck_web.state import WebState, describe, is_other_page, what_changed
-from ck_web.wire import RESTING, TELLING, read_whole
+from ck_web.wire import NOT_DONE, RESTING, TELLING, read_whole
 from web_server.contract import Observation
 
 Pictures = Literal["off", "asked", "auto", "on"]
@@ -43,7 +44,6 @@ NOTHING_CHANGED = "; nothing changed"
 """How the server ends what it says of an action without effect."""
 _DOCUMENT_STAYED = "; the page changed"
 """How it ends what it says of one that changed the document and led to no other."""
-_NOT_DONE = frozenset({400, 403, 404, 409, 423})
 
 
 class WebEnv(Environment):
@@ -58,6 +58,8 @@ class WebEnv(Environment):
         pictures: see `Pictures`.
         left: what `suspend` of an earlier environment returned, to be taken up again.
         last_url: where a run was that goes on in a new browser.
+        approver: reviews what is done beside `execute`: action strings, and answers to cookie
+            banners.
 
     Raises:
         BrowserServerError: no server, no free browser, or the server failed.
@@ -72,7 +74,9 @@ class WebEnv(Environment):
         pictures: Pictures = "asked",
         left: Mapping[str, Any] | None = None,
         last_url: str = "",
+        approver: Approver | None = None,
     ):
+        self._approver = approver or AutoApprover()
         self.config = config if isinstance(config, WebEnvConfig) else WebEnvConfig(**config or {})
         self.workdir = Path(workdir)
         self.pictures = pictures
@@ -82,7 +86,7 @@ class WebEnv(Environment):
         first = target_url or self.config.target_url
         self._browser = Browser(self.config, self.workdir, first, left)
         self.taken_up = self._browser.taken_up
-        self._consent = Consent(self._browser, self.config.cookie_banners)
+        self._consent = Consent(self._browser, self.config.cookie_banners, self._approved)
         try:
             if last_url and not self._browser.taken_up and last_url != self._state.step_url:
                 self.execute(BrowserAction(name="goto", value=last_url))
@@ -138,9 +142,10 @@ class WebEnv(Environment):
 
         Raises:
             BrowserServerError: the server or the browser is gone.
+            GuardStopped: the approver ends the run.
         """
         try:
-            return self.execute(parse_action(action_string)).text
+            return Guard(self, self._approver).execute(parse_action(action_string)).text
         except ParseError as e:
             return f"not done: {e}"
 
@@ -231,6 +236,24 @@ class WebEnv(Environment):
 
     # --- acting ----------------------------------------------------------------------------
 
+    def named(self, action: Action) -> Action:
+        """The action with the element that it would reach now, and the page's address."""
+        if not isinstance(action, BrowserAction):
+            return action
+        with self._lock, self._browser.explained():
+            return self._browser.described(action)
+
+    def _approved(self, action: BrowserAction) -> BrowserAction | None:
+        """An action that no agent asked for, as the approver saw it; None if it said no."""
+        if type(self._approver) is AutoApprover:
+            return action
+        action = self._browser.described(action)
+        try:
+            require_approval(self._approver, action)
+        except ActionRejected:
+            return None
+        return action
+
     def _do(self, action: BrowserAction) -> str:
         """Do the action; what to say of it."""
         arguments = action.arguments
@@ -288,7 +311,7 @@ class WebEnv(Environment):
         """The reason for the model; raises when it is not the action that is at fault."""
         if isinstance(error, ToolError):
             return str(error)
-        if error.status not in _NOT_DONE:
+        if error.status not in NOT_DONE:
             raise error
         if error.observation is not None:
             self._browser.take(error.observation)

@@ -48,11 +48,13 @@ class Sandbox:
         id: names it in every request (the wire's `browserId`).
         url: address of the server that holds it.
         expires_at: end of the lease in seconds since 1970; None when the server sets none.
+        features: what the server can do beyond the old wire, see `web_server.contract.FEATURES`.
     """
 
     id: str
     url: str
     expires_at: float | None = None
+    features: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

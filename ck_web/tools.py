@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ck_pro.events import ErrorObservation
-from ck_pro.exceptions import EnvironmentFailure, ToolError
+from ck_pro.exceptions import ToolError
 from ck_pro.run import Run
 from ck_pro.tool import Tool, parameters_schema
 from ck_web.actions import FURTHER_WEB_ACTIONS, PREDEFINED_WEB_ACTIONS, parse_action
@@ -21,6 +21,8 @@ class WebTool(Tool):
     """
 
     on_resume = "never"  # a resumed run has another page
+    acts_by_run = True
+    """Its actions are approved together with what they reach."""
 
     def __init__(self, **kwargs: Any) -> None:
         write = PREDEFINED_WEB_ACTIONS[kwargs["name"]]
@@ -38,9 +40,7 @@ class WebTool(Tool):
 
         @functools.wraps(write)
         def act(*args: Any, **kwargs: Any) -> str:
-            if run.environment is None:
-                raise EnvironmentFailure(f"{self.name}: this run has no browser")
-            done = run.environment.execute(parse_action(write(*args, **kwargs)))
+            done = run.calls.act(parse_action(write(*args, **kwargs)))
             if isinstance(done, ErrorObservation):
                 raise ToolError(done.text)
             return done.text

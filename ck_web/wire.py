@@ -15,9 +15,19 @@ TELLING = frozenset({"read", "find"})
 """Actions whose answer is a text from the page, and which change nothing."""
 RESTING = TELLING | {"answer_dialog", "wait", "wait_for", "move", "hover"}
 """Actions after which a page that looks the same is nothing to wonder at."""
+NOT_DONE = frozenset({400, 403, 404, 409, 423})
+"""Statuses that say that an action was not done, and that the browser is as it was."""
 
+_AT_FOCUS = frozenset({"press", "type_text"})
 _MAX_PARTS = 25
 _PART_HEAD = re.compile(r"Part \d+ of (\d+)\n\n")
+
+
+def reaches(action: BrowserAction) -> bool:
+    """Whether an action goes to an element, a point, or the focus of the page."""
+    given = action.arguments
+    aimed = action.target or given.get("x") is not None or "path" in given
+    return action.name not in TELLING and bool(aimed or action.name in _AT_FOCUS)
 
 
 def wire_fields(action: BrowserAction) -> dict[str, Any]:

@@ -23,7 +23,7 @@ async def type_text_into(doing: Doing) -> str:
     target, came = await _fill(doing, text)
     said = f"typed '{one_line(text)[:80]}' into {hands.describe(target)}{came}"
     if doing.request.needEnter and await fields.takes_enter(target):
-        await doing.surface.page.keyboard.press("Enter")
+        await doing.surface.press_key("Enter")
         said += " and pressed Enter"
     return said
 
@@ -190,7 +190,7 @@ async def type_text(doing: Doing) -> str:
     text = doing.request.text or doing.request.actionValue
     await fields.type_keys(doing.surface, text)
     if doing.request.needEnter:
-        await doing.surface.page.keyboard.press("Enter")
+        await doing.surface.press_key("Enter")
     return f"typed '{one_line(text)[:80]}'"
 
 

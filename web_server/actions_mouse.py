@@ -115,6 +115,7 @@ async def _drag(doing: Doing, points: list[Place]) -> None:
     mouse = doing.surface.page.mouse
     button: Any = doing.request.button
     await doing.surface.move_mouse(*points[0])
+    await doing.surface.before_input()
     await mouse.down(button=button)
     try:
         for x, y in [*points[1:-1], _just_before(points[-2], points[-1])]:

@@ -67,6 +67,10 @@ NEW_ACTIONS = (
 ACTION_NAMES = OLD_ACTIONS + NEW_ACTIONS
 
 
+FEATURES = ("describeAction",)
+"""What /getBrowser says that this server can do, for clients that depend on it."""
+
+
 class Wire(BaseModel):
     """Base of all wire types: unknown fields are ignored, infinities and NaN refused."""
 
@@ -198,6 +202,8 @@ class PerformAction(PageRequest, ObserveOptions):
         values: option labels or values for `select_option`.
         timeout: milliseconds, for `wait` and `wait_for`.
         toId: the element on which a `drag` ends.
+        expectedTarget, expectedUrl: `target` and `url` of the reply of /describeAction. The action
+            is done only if it still reaches them, else answered with 409.
     """
 
     actionName: Text = ""
@@ -223,6 +229,8 @@ class PerformAction(PageRequest, ObserveOptions):
     text: Text = ""
     values: TextList = Field(default_factory=list)
     timeout: Milliseconds = None
+    expectedTarget: Text = ""
+    expectedUrl: Text = ""
 
 
 class RoundRequest(PageRequest):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from web_server.looking import capture_all, observe, round_name
 from web_server.observe import ElementGone
 from web_server.page import Tab, protocol_reason
 from web_server.pool import Lease, Pool
+from web_server.reach import check_reach, reach_of
 from web_server.session import Session
 from web_server.surface import PageHung, PageLost, Surface
 from web_server.view import blank_observation
@@ -91,6 +93,28 @@ class Driver:
             tab = session.tab(page_id)
             return await self._view(session, tab, options)
 
+    async def describe(self, request: PerformAction) -> dict[str, Any]:
+        """What an action would reach, without doing it.
+
+        Raises:
+            ServerError: it names no element of the page, or the page does not answer.
+        """
+        action_of(request)
+        async with self._keeper.session(request.browserId) as session:
+            tab = session.tab(request.pageId)
+            await self._keeper.ensure(session, tab)
+            doing = Doing(session, tab, request)
+            try:
+                found = await tab.surface.guard(reach_of(doing), ACTION_SECONDS)
+            except (PageLost, PageHung) as problem:
+                await self._keeper.recover(session, tab, problem)
+                raise Conflict(f"nothing can be told of {request.actionName}: {_LOST}") from None
+            except ElementGone as gone:
+                raise NotFound(str(gone)) from None
+            except Error as error:
+                raise Conflict(f"nothing can be told of it: {protocol_reason(error)}") from None
+        return {"target": found.target, "url": found.url, "secret": found.secret}
+
     async def act(self, request: PerformAction) -> tuple[str, dict[str, Any] | None]:
         """Act on a page: what happened, and what it looks like if the request asks for it.
 
@@ -119,6 +143,8 @@ class Driver:
                     request.timeout or 0
                 ) / 1000
                 try:
+                    await surface.guard(check_reach(doing), ACTION_SECONDS)
+                    surface.before_input = partial(check_reach, doing, True)
                     acting = action(doing)
                     # to close a page is to lose it
                     said = await (acting if name == "close_tab" else surface.guard(acting, limit))

@@ -151,7 +151,7 @@ async def click_at(
 ) -> None:
     """Move the mouse there and click."""
     await surface.move_mouse(x, y)
-    await _press_button(surface, button, count)
+    await _press_checked(surface, button, count)
 
 
 async def click(surface: Surface, target: Target, button: Any = "left", count: int = 1) -> None:
@@ -180,7 +180,7 @@ async def click(surface: Surface, target: Target, button: Any = "left", count: i
         await surface.settler.settle()
         await surface.settler.until_loaded(_PICTURE_SECONDS)
         target = await reach(surface, str(target.id))
-    await _press_button(surface, button, count)
+    await _press_checked(surface, button, count)
 
 
 async def _click_moving(surface: Surface, target: Target, button: Any, count: int) -> None:
@@ -200,9 +200,15 @@ async def _click_moving(surface: Surface, target: Target, button: Any, count: in
 
 async def _press_button_at(surface: Surface, target: Target, button: Any, count: int) -> None:
     # No look between moving and pressing: each takes a moment in which it moves on.
+    await surface.before_input()
     surface.mouse_at = None
     moving = surface.page.mouse.move(target.x, target.y)
     await asyncio.gather(moving, _press_button(surface, button, count))
+
+
+async def _press_checked(surface: Surface, button: Any, count: int) -> None:
+    await surface.before_input()
+    await _press_button(surface, button, count)
 
 
 async def _press_button(surface: Surface, button: Any, count: int) -> None:

@@ -117,7 +117,7 @@ async def press(surface: Surface, keys: str) -> None:
         BadRequest: there is no such key.
     """
     try:
-        await surface.page.keyboard.press(chord(keys))
+        await surface.press_key(chord(keys))
     except Error as error:
         if "Unknown key" in error.message:
             asked = one_line(keys)[:40]

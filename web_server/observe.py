@@ -101,6 +101,11 @@ class Observer:
             raise RuntimeError("Observer.attach() has to be awaited before the page is observed")
         return self._walks
 
+    @property
+    def main(self) -> Realm:
+        """Where the page's own document is looked at."""
+        return self._walker.main
+
     async def observe(
         self,
         *,

@@ -198,4 +198,5 @@ function frameOwners(id) {
 globalThis.ckObserver = {
   adopt, observe, observeWhen, readable, frameOwners, resolve, resolveInFrame, scrollToNode, handOver,
   elementOf, expectPress, missedPress, placeOf, originOf, quote, quoteSelected,
+  reachedNode, reachedPoint, reachedFocus, reachedByAccessKey, takesKeys,
 };

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
 _PARTS = (
     "safe", "dom", "told", "tables", "roles", "names", "states", "hints", "text", "walk",
-    "offscreen", "interactive", "tags", "page", "read", "quote", "target",
+    "offscreen", "interactive", "tags", "page", "read", "quote", "reach", "target",
 )  # fmt: skip
 _MAX_FRAME_LEVELS = 6
 _MANY_PLACES = 20_000

@@ -62,6 +62,7 @@ class Routes:
             "openPage": self.open_page,
             "gotoUrl": self.goto_url,
             "getAccessibilityTree": self.observe,
+            "describeAction": self.describe_action,
             "performAction": self.perform,
             "takeScreenshot": self.take_screenshot,
             "loadScreenshot": self.load_screenshot,
@@ -93,6 +94,7 @@ class Routes:
                 "browserId": lease.session.id,
                 "expiresAt": lease.expires_at,
                 "sandboxUrl": request.url_root.rstrip("/"),
+                "features": contract.FEATURES,
             }
         )
 
@@ -133,6 +135,11 @@ class Routes:
         g.action = wanted.actionName[:40]
         message, view = self._run(self._driver.act(wanted), 2 * REQUEST_SECONDS)
         return _reply({"message": message}, view)
+
+    def describe_action(self) -> Response:
+        wanted = _parse(contract.PerformAction)
+        _browser_id(wanted)
+        return jsonify(self._run(self._driver.describe(wanted)))
 
     def take_screenshot(self) -> Response:
         wanted = _parse(contract.PageRequest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -62,6 +62,10 @@ class Chooser:
     several: bool
 
 
+async def _no_check() -> None:
+    pass
+
+
 class Surface:
     """One page of the browser.
 
@@ -79,6 +83,8 @@ class Surface:
         self._chooser: asyncio.Future[Chooser] | None = None
         self.given_up = False
         self.mouse_at: tuple[float, float, int] | None = None
+        self.before_input: Callable[[], Awaitable[None]] = _no_check
+        """Awaited right before a button or a key is pressed; raises if that must not be."""
         self._host = host
         self._lost = asyncio.Event()
         self._dialogs = 0
@@ -170,8 +176,14 @@ class Surface:
         await self.page.mouse.move(x, y, steps=steps)
 
     def begin_action(self) -> None:
-        """Forget what was counted during the last action."""
+        """Forget what was counted during the last action, and what it was checked for."""
         self._dialogs = 0
+        self.before_input = _no_check
+
+    async def press_key(self, chord: str) -> None:
+        """Press a chord, in the browser library's names."""
+        await self.before_input()
+        await self.page.keyboard.press(chord)
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         self._dialogs += 1

@@ -113,6 +113,33 @@ class Target:
             x, y = x + place["x"], y + place["y"]
         return x, y
 
+    async def reached(self) -> dict[str, Any]:
+        """Role, name and text of the element, and what Enter in it submits.
+
+        Raises:
+            ElementGone: it vanished meanwhile.
+        """
+        try:
+            facts: dict[str, Any] | None = await self._realm.call("reachedNode", self._local_id)
+        except ContextGone:
+            facts = None
+        if facts is None:
+            raise gone(self.id)
+        return facts
+
+    async def takes_keys(self) -> bool:
+        """Whether the keyboard's keys go to the element."""
+        return bool(await self._realm.call("takesKeys", self._local_id))
+
+    def place(self) -> tuple[Realm, int]:
+        """The document that knows the element, and its id there."""
+        return self._realm, self._local_id
+
+    async def inner_point(self, x: float, y: float) -> tuple[float, float]:
+        """A point of the main frame's viewport, in the document that knows the element."""
+        dx, dy = await self._origin()
+        return x - dx, y - dy
+
     async def expect_press(self) -> None:
         """Take note of what a button of the mouse is pressed on next."""
         await self._realm.call("expectPress", self._local_id)

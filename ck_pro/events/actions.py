@@ -33,14 +33,48 @@ class ToolCall(Action):
     call_id: str = ""
 
 
+_ARGUMENTS = {
+    "type": "content",
+    "goto": "url",
+    "new_tab": "url",
+    "press": "keys",
+    "select": "option",
+    "switch_tab": "tab",
+    "close_tab": "tab",
+    "scroll_in": "direction",
+}
+
+
 class BrowserAction(Action):
-    """One step of a browser: an action of the wire by name, with its target and arguments."""
+    """One step of a browser: an action of the wire by name, with its target and arguments.
+
+    Attributes:
+        target: id of the element.
+        element: what it reaches, as the environment says it ("button 'Buy'"), for approvers.
+        url: address of the page, for approvers.
+        secret: the text is typed into a field for a password, a code or a card.
+    """
 
     kind: ClassVar[str] = "browser"
     name: str
     target: str = ""
     value: str | None = None
     arguments: dict[str, Any] = Field(default_factory=dict)
+    element: str = ""
+    url: str = ""
+    secret: bool = False
+
+    def given(self) -> dict[str, Any]:
+        """What the agent said of it, as JSON-able data."""
+        said = {"name": self.name, "target": self.target, "value": self.value}
+        return {k: v for k, v in {**said, "arguments": self.arguments}.items() if v}
+
+    def __str__(self) -> str:
+        named = _ARGUMENTS.get(self.name, "text")
+        number: Any = int(self.target) if self.target.isdecimal() else self.target
+        given = {"id": number, named: self.value, **self.arguments}
+        shown = [f"{k}={v!r}" for k, v in given.items() if v not in ("", None, [])]
+        return f"{self.name}({', '.join(shown)})"
 
 
 class CmdRunAction(Action):

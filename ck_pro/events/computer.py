@@ -70,6 +70,8 @@ class ComputerAction(Action):
         call_id: names the call in a service's protocol.
         pending_safety_checks: what must be acknowledged before it acts.
         target: what lies there, as the environment says it ("button 'Buy'"), for approvers.
+        url: address of the page, for approvers.
+        secret: the text is typed into a field for a password, a code or a card.
     """
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -88,6 +90,8 @@ class ComputerAction(Action):
     call_id: str = ""
     pending_safety_checks: tuple[SafetyCheck, ...] = ()
     target: str = ""
+    url: str = ""
+    secret: bool = False
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> ComputerAction:
@@ -100,7 +104,7 @@ class ComputerAction(Action):
 
     def arguments(self) -> dict[str, Any]:
         """What a model says of it: `action` and the fields that it gave, as JSON-able data."""
-        own = {"call_id", "pending_safety_checks", "target"}
+        own = {"call_id", "pending_safety_checks", "target", "url", "secret"}
         return {
             "action": self.action,
             **self.model_dump(mode="json", exclude=own | {"action"}, exclude_defaults=True),

@@ -121,6 +121,10 @@ class Journal:
             if self._secrets.add(secrets):
                 self._prompts.forget()  # they are masked as they were
 
+    def masked(self, value: Any) -> Any:
+        """JSON-able data as it would be stored, without its secrets."""
+        return self._secrets.masked(value)
+
     def put_blob(self, content: bytes, ext: str) -> str:
         """Store bytes once under their hash; returns `<sha256>.<ext>`."""
         return self._images.put(content, ext)

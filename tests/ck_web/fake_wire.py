@@ -9,6 +9,8 @@ from collections import defaultdict, deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from web_server.contract import FEATURES
+
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
@@ -43,6 +45,8 @@ class FakeWire:
         pages: URL -> title and lines; a test may put its own there.
         replies: actionName -> the message of the next replies to it, one by one.
         elements: what observations carry when elements are asked for.
+        features: what the server says that it can do.
+        reached: what describeAction tells of an action; else of its element's line.
         goes: id of a button -> how many lines before it go with it when it is clicked.
     """
 
@@ -56,6 +60,8 @@ class FakeWire:
         self.pages = dict(PAGES)
         self.replies: defaultdict[str, deque[str]] = defaultdict(deque)
         self.elements: dict[str, Any] = {}
+        self.features = list(FEATURES)
+        self.reached: dict[str, Any] = {}
         self.goes: dict[str, int] = {}
         self._made = 0
         handler = type("Handler", (_Handler,), {"wire": self})
@@ -93,7 +99,7 @@ class FakeWire:
             self._made += 1
             key = f"b{self._made}"
             self.browsers[key] = {"history": [], "files": [], "events": [], "text": ""}
-            return 200, {"browserId": key, "expiresAt": 2e9}
+            return 200, {"browserId": key, "expiresAt": 2e9, "features": self.features}
         if route == "getFile":
             found = self.files.get(body["filename"])
             if found is None:
@@ -110,12 +116,23 @@ class FakeWire:
         if route == "openPage":
             browser["history"] = [body["url"]]
             return 200, self._with_view({"browserId": body["browserId"], "pageId": "0"}, browser)
+        if route == "describeAction":
+            return 200, self._reached(browser, body)
         if route == "getAccessibilityTree":
             return 200, self._view(browser, body)
         return self._act(browser, body)
 
+    def _reached(self, browser: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+        url, mark = browser["history"][-1], f"[{body.get('targetId')}] "
+        lines = [line.strip() for line in self.pages.get(url, ("", []))[1]]
+        found = next((line.removeprefix(mark) for line in lines if line.startswith(mark)), "")
+        return {"target": found or "nothing", "url": url, "secret": False, **self.reached}
+
     def _act(self, browser: dict[str, Any], body: dict[str, Any]) -> tuple[int, Any]:
         action, target = body["actionName"], body.get("targetId")
+        expected = body.get("expectedTarget")
+        if expected and expected != self._reached(browser, body)["target"]:
+            return 409, {"error": "not done: it would reach something else"}
         page = self.pages.get(browser["history"][-1], ("", []))[1]
         if target and not any(line.strip().startswith(f"[{target}] ") for line in page):
             view = {} if self.alone else {"observation": self._view(browser, {})}

@@ -12,9 +12,9 @@ from scripted import code, prompt_text
 
 from ck_main.command import run_command
 from ck_pro import Status
-from ck_pro.approval import RuleApprover
+from ck_pro.approval import AutoApprover, Guard, RuleApprover
 from ck_pro.computer import computer_action
-from ck_pro.events import BrowserAction, ComputerObservation, ErrorObservation
+from ck_pro.events import BrowserAction, ComputerAction, ComputerObservation, ErrorObservation
 from ck_pro.exceptions import BrowserServerError
 from ck_pro.language import CodeLanguage, ComputerUseLanguage
 from ck_pro.model import Reply
@@ -131,24 +131,35 @@ def test_a_look_right_after_an_act_is_that_acts(
     assert looks() == 1
 
 
-def test_what_an_act_would_act_on(env: ComputerEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = env._browser.look
+def test_what_an_act_would_act_on(env: ComputerEnv, wire: FakeWire) -> None:
+    wire.reached = {"target": "link 'Lamps'"}
+    for given in (
+        {"action": "click", "x": 50, "y": 30},
+        {"action": "type", "text": "x"},
+        {"action": "drag", "path": [[15, 25], [500, 500]]},
+    ):
+        claimed = computer_action(given, target="link 'harmless'")
+        named = env.named(claimed)
+        assert isinstance(named, ComputerAction)
+        assert (named.target, named.url) == ("link 'Lamps'", "http://shop.test/")
+    assert wire.count("describeAction") == 3
+    goto = env.named(BrowserAction(name="goto", value="x"))
+    assert goto == BrowserAction(name="goto", value="x", url="http://shop.test/")
+    assert wire.count("describeAction") == 3
 
-    def look(options: Any) -> Any:
-        places = {"elements": {"4": LINK}, "focused": "[7] textbox 'Find'"}
-        return looked(options).model_copy(update=places)
 
-    monkeypatch.setattr(env._browser, "look", look)
-    assert (
-        env.named(computer_action({"action": "click", "x": 50, "y": 30})).target == "link 'Lamps'"
-    )
-    assert env.named(computer_action({"action": "type", "text": "x"})).target == "textbox 'Find'"
-    path = [[15, 25], [500, 500]]
-    claimed = computer_action({"action": "click", "x": 50, "y": 30}, target="link 'harmless'")
-    assert env.named(claimed).target == "link 'Lamps'"
-    assert env.named(computer_action({"action": "drag", "path": path})).target == "link 'Lamps'"
-    goto = BrowserAction(name="goto", value="x")
-    assert env.named(goto) is goto
+def test_without_an_approver_an_act_costs_no_further_request(
+    env: ComputerEnv, wire: FakeWire
+) -> None:
+    wire.elements = {"4": LINK}
+    env.observe()
+    before = len(wire.requests)
+    act = computer_action({"action": "click", "x": 50, "y": 30})
+    assert Guard(env, AutoApprover()).execute(act).text.endswith("(link 'Lamps')")
+    assert [route for route, _ in wire.requests[before:]] == [
+        "performAction",
+        "getAccessibilityTree",
+    ]
 
 
 # --- the agent ---------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -191,19 +192,16 @@ def test_the_same_agent_by_function_calls(wire: FakeWire, tmp_path: Path) -> Non
 
 
 def test_a_function_acts_at_once_or_raises(wire: FakeWire, tmp_path: Path) -> None:
-    class Run:
-        environment = WebEnv(
-            {"server_url": wire.url}, workdir=tmp_path, target_url="http://shop.test/"
-        )
-
-    click = WebTool(name="click").bind(Run())  # type: ignore[arg-type]
+    env = WebEnv({"server_url": wire.url}, workdir=tmp_path, target_url="http://shop.test/")
+    run = SimpleNamespace(calls=SimpleNamespace(act=env.execute))
+    click = WebTool(name="click").bind(run)  # type: ignore[arg-type]
     assert click(id="3").startswith("click [3] link 'Lamps': now at")
     with pytest.raises(ToolError, match="no element 99"):
         click(99)
     with pytest.raises(ParseError, match="needs the number of an element"):
         click("the lamp")
     assert click.__name__ == "click" and "link_name" in click.__wrapped__.__annotations__
-    Run.environment.close()
+    env.close()
 
 
 def test_settings() -> None:

@@ -1,0 +1,197 @@
+"""Approvers that fail, take their time or are shown secrets; what the journal keeps of it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from ck_pro import AgentSession, Journal, MultiStepAgent, Status, StopTool
+from ck_pro.approval import (
+    AutoApprover,
+    Decision,
+    Guard,
+    MaskingApprover,
+    RuleApprover,
+    describe,
+)
+from ck_pro.events import Action, BrowserAction, BrowserObservation, ComputerAction, ToolCall
+from ck_pro.exceptions import GuardStopped
+from ck_pro.journal import read_events
+from ck_pro.journal.masking import Secrets
+from ck_pro.session import StopReason
+from ck_pro.testing import FakeEnvironment, ScriptedLLM
+from ck_pro.tool import Tool
+
+
+class Page(FakeEnvironment):
+    """A page with one button, whose name is known once it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(respond=lambda action: BrowserObservation(text="clicked"))
+        self.asked = 0
+
+    def named(self, action: Action) -> Action:
+        self.asked += 1
+        return action.model_copy(update={"element": "button 'Buy'", "url": "http://shop.test/"})
+
+
+class Click(Tool):
+    """Clicks on the page."""
+
+    name = "click"
+    acts_by_run = True
+    on_resume = "never"
+
+    def execute(self, id: int) -> str:
+        """Click [id]."""
+        return ""
+
+    def bind(self, run: Any) -> Any:
+        def click(id: int) -> str:
+            if id < 0:
+                raise ValueError("no such number")
+            return str(run.calls.act(BrowserAction(name="click", target=str(id))))
+
+        return click
+
+
+class Clicker(MultiStepAgent):
+    """An agent with that page."""
+
+    def init_run(self, session: AgentSession) -> None:
+        session.run.environment = self.page = Page()
+
+
+class Deciding:
+    """An approver made of a function."""
+
+    def __init__(self, decide: Any) -> None:
+        self.decide, self.seen = decide, []
+
+    def review(self, action: Action) -> Any:
+        self.seen.append(describe(action))
+        return self.decide(action)
+
+
+def clicker(approver: Any, *code: str) -> Clicker:
+    model = ScriptedLLM([f"```python\n{one}\n```" for one in (*code, "stop('done')")])
+    return Clicker(model=model, tools=[Click(), StopTool()], approver=approver)
+
+
+def test_what_rules_read_of_an_action() -> None:
+    typed = BrowserAction(
+        name="type",
+        target="4",
+        value="lamp",
+        arguments={"enter": True, "hint": ""},
+        element="textbox 'Find'; Enter submits button 'Buy'",
+        url="http://shop.test/",
+    )
+    assert describe(typed) == (
+        "type(id=4, content='lamp', enter=True) on textbox 'Find'; Enter submits button 'Buy' "
+        "at http://shop.test/"
+    )
+    act = ComputerAction(action="click", x=1, y=2, target="link 'A'", url="http://shop.test/")
+    assert describe(act).endswith("on link 'A' at http://shop.test/")
+    assert describe(BrowserAction(name="goto", value="http://x.test/")) == (
+        "goto(url='http://x.test/')"
+    )
+
+
+def test_only_an_approver_costs_a_look_at_the_target() -> None:
+    page = Page()
+    click = BrowserAction(name="click", target="3")
+    Guard(page, AutoApprover()).execute(click)
+    assert page.asked == 0
+    Guard(page, RuleApprover(stop=["never"])).execute(click)
+    assert page.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("decide", "said"),
+    [
+        (lambda action: 1 / 0, "the approver failed on click(id=3) on button 'Buy'"),
+        (lambda action: None, "the approver returned None"),
+        (lambda action: "approve", "the approver returned 'approve'"),
+        (lambda action: Decision("yes"), "which is not a Decision"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_approver_that_fails_approves_nothing(decide: Any, said: str) -> None:
+    page = Page()
+    with pytest.raises(GuardStopped) as stopped:
+        Guard(page, Deciding(decide)).execute(BrowserAction(name="click", target="3"))
+    assert said in str(stopped.value) and page.actions == []
+
+
+def test_approvers_see_no_secret() -> None:
+    masked = Secrets(["sk-1234567890"]).masked
+    inner = Deciding(lambda action: RuleApprover(stop=["send"]).review(action))
+    call = ToolCall(name="send", arguments={"text": "my key is sk-1234567890"})
+    said = MaskingApprover(inner, masked).review(call)
+    assert inner.seen == ["send(text='my key is ***')"] and "sk-" not in said.reason
+    password = BrowserAction(name="type", target="1", value="hunter2", secret=True)
+    approver = Deciding(lambda action: Decision())
+    page = Page()
+    Guard(page, approver).execute(password)
+    assert "hunter2" not in approver.seen[0]
+    (done,) = page.actions
+    assert isinstance(done, BrowserAction) and done.value == "hunter2"
+
+
+def test_a_run_masks_the_secrets_of_its_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "token-12345")
+    approver = Deciding(lambda action: Decision())
+    agent = clicker(approver, "click(3)")
+    agent.model = ScriptedLLM(["```python\nstop('token-12345')\n```"])
+    agent.run("t")
+    assert approver.seen == ["stop(output='***')"]
+
+
+def test_an_action_is_asked_for_and_announced_once(tmp_path: Any) -> None:
+    approver = Deciding(lambda action: Decision())
+    agent = clicker(approver, "print(click(3))")
+    with Journal(tmp_path) as journal:
+        session = agent.run("t", journal=journal)
+    assert session.status is Status.DONE and len(agent.page.actions) == 1
+    assert approver.seen[0] == "click(id=3) on button 'Buy' at http://shop.test/"
+    assert len(approver.seen) == 2  # with the call of stop
+    calls = [e["data"] for e in read_events(tmp_path) if e["kind"] in ("started", "call")]
+    assert [(c["name"], c["call"], "value" in c) for c in calls] == [
+        ("click", 0, False),
+        ("click", 0, True),
+        ("stop", 1, False),
+        ("stop", 1, True),
+    ]
+
+
+def test_what_was_stopped_is_not_announced(tmp_path: Any) -> None:
+    agent = clicker({"stop": ["Buy"]}, "click(3)")
+    with Journal(tmp_path) as journal:
+        session = agent.run("t", journal=journal)
+    assert session.stop_reason is StopReason.GUARD and agent.page.actions == []
+    assert not [e for e in read_events(tmp_path) if e["kind"] in ("started", "call")]
+
+
+def test_a_call_that_fails_before_it_acts_is_recorded(tmp_path: Any) -> None:
+    agent = clicker(None, "click(-1)")
+    with Journal(tmp_path) as journal:
+        agent.run("t", journal=journal)
+    calls = [e["data"] for e in read_events(tmp_path) if e["kind"] in ("started", "call")]
+    assert [(c["name"], c.get("error", "")) for c in calls[:2]] == [
+        ("click", ""),
+        ("click", "ValueError: no such number"),
+    ]
+
+
+def test_nothing_is_done_after_a_stop_that_came_while_an_approver_decided() -> None:
+    cancel = threading.Event()
+
+    def decide(action: Action) -> Decision:
+        cancel.set()
+        return Decision()
+
+    agent = clicker(Deciding(decide), "click(3)")
+    session = agent.run("t", cancel=cancel)
+    assert session.status is Status.IN_PROGRESS and agent.page.actions == []
