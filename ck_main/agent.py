@@ -19,6 +19,11 @@ class CKAgent(MultiStepAgent):
     `sub_agents` or `tools`.
     """
 
+    former_names = {
+        "file_agent": "! there is no file agent; the tools of docs/workspace.md read files: "
+        "remove this setting"
+    }
+
     name: str = "ck_agent"
     description: str = "Solves a task by planning, writing Python and delegating."
     max_steps = 16

@@ -37,6 +37,7 @@ _OF_FILES = (
     *(f"run_{name}" for name in LIMITS),
 )
 _ASKING = (Status.HUMAN_INTERVENTION.value, Status.AMBIGUITY.value)
+_END = "__END__"
 RESUMED_OUTPUT = Path("runs/resumed.jsonl")
 HELP = """\
 \b
@@ -263,15 +264,15 @@ def answer_text(answer: str, *, to_terminal: bool) -> str:
 
 
 def _typed(screen: Console) -> Iterator[str]:
-    """Questions from standard input, until its end."""
+    """Questions from standard input, until its end or a line `__END__`."""
     person = sys.stdin.isatty()
     if person:
-        screen.print("Type a task, one line; Ctrl-D ends.")
+        screen.print(f"Type a task, one line; Ctrl-D or {_END} ends.")
     while True:
         if person:
             screen.print("task> ", end="")
         line = sys.stdin.readline()
-        if not line:
+        if not line or line.strip() == _END:
             return
         if line.strip():
             yield line.strip()

@@ -8,6 +8,7 @@ What a line may hold (all of it also inside an `info` object):
 - the right answer: the first of `Final answer, answer, true_answer`; `null`, an empty text and `?`
   (the placeholder of test sets whose answers are withheld) mean that it is not known;
 - `target_url`: the page that a web agent begins with;
+- `skip`: the task is not run, unless `--ids` names it; 0, false, `null` and an empty text mean no;
 - `id` or `task_id`; without one the task is `task0000`, `task0001`, ... by its place in the file.
 
 A line that cannot be used becomes a `LineProblem`; the lines after it are read all the same.
@@ -39,6 +40,7 @@ QUESTION_NAMES = (
 ANSWER_NAMES = ("Final answer", "answer", "true_answer")
 ID_NAMES = ("id", "task_id")
 MAX_ID_CHARS = 200
+_NOT_SKIPPED = ("", "0", "0.0", "false", "no")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 # names that Windows keeps for devices (a run folder may be copied there), those of files that stand
@@ -63,6 +65,7 @@ class Task:
         file: where that file is.
         original: the line's object, unchanged.
         target_url: the page to begin with; None if the line names none.
+        skip: the line says that the task is not to be run.
     """
 
     id: str
@@ -73,6 +76,7 @@ class Task:
     file: Path | None = None
     original: dict[str, Any] = field(default_factory=dict)
     target_url: str | None = None
+    skip: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,7 @@ def parse_task(item: Any, index: int, root: Path, taken: set[str]) -> Task:
         file=file,
         original=item,
         target_url=_target_url(item),
+        skip=str(_first(item, ("skip",))[1] or "").strip().casefold() not in _NOT_SKIPPED,
     )
 
 

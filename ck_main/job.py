@@ -19,7 +19,15 @@ from ck_main.dataset import LineProblem, Task, read_tasks
 from ck_main.display import PlainDisplay, is_done, make_display
 from ck_main.logs import LOG_NAME, logging_to
 from ck_main.metrics import MetricsServer
-from ck_main.reports import say_changed, say_error, say_gone, say_lost, show_problems, show_summary
+from ck_main.reports import (
+    say_changed,
+    say_error,
+    say_gone,
+    say_lost,
+    say_skipped,
+    show_problems,
+    show_summary,
+)
 from ck_main.rerun import Rerun, supersede
 from ck_main.rows import TASK_EVENT, Outcome, RowFile
 from ck_main.runner import ExitCode, RunOptions, TaskRunner
@@ -77,11 +85,14 @@ class Job:
     log_json: bool = False
     metrics: int | None = None
     ray: str | None = None
+    skipped: list[str] = field(default_factory=list, init=False, compare=False)
+    """Ids of the tasks whose lines say that they are not run, once the task file was read."""
 
     def selected(self, tasks: Iterable[Task]) -> Iterator[Task]:
         """Those of all tasks that are meant."""
         chosen = set(self.ids)
-        limited = islice((t for t in tasks if not chosen or t.id in chosen), self.limit)
+        meant = (t for t in tasks if (t.id in chosen if chosen else not t.skip))
+        limited = islice(meant, self.limit)
         first, step = self.shard or (1, 1)
         return islice(limited, first - 1, None, step)
 
@@ -117,6 +128,10 @@ def run_job(
     assert source is not None
     ids, problems = survey(job)
     show_problems(problems, screen)
+    if job.skipped:
+        say_skipped(screen, source, job.skipped)
+    if job.skipped and not ids and not problems:
+        return ExitCode.DONE, []
     if not ids and not problems:
         raise TaskFileError(f'{job.input}: holds no task; write {{"question": ...}}, one per line')
     if not ids:
@@ -194,6 +209,7 @@ def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:
         raise ConfigError(f"--output {job.output} is the task file itself; name another file")
     known: set[str] = set()
     problems: list[LineProblem] = []
+    job.skipped.clear()
 
     def usable() -> Iterator[Task]:
         assert job.input is not None
@@ -202,6 +218,8 @@ def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:
                 problems.append(found)
             else:
                 known.add(found.id)
+                if found.skip and found.id not in job.ids:
+                    job.skipped.append(found.id)
                 yield found
 
     every = usable()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from ck_main.choosing import Choose, Until
+from ck_main.former_flags import current_arguments
 from ck_pro.journal import Fsync
 from ck_pro.trajectory.commands import AnyPath
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
@@ -60,7 +61,12 @@ class GroupedOption(click.Option):
 
 
 class TaskCommand(click.Command):
-    """A command whose help shows its options in groups."""
+    """A command whose help shows its options in groups, and that knows flags of CK-Pro."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command.parse_args`."""
+        known = {name for param in self.params for name in (*param.opts, *param.secondary_opts)}
+        return super().parse_args(ctx, current_arguments(args, known))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See `click.Command.format_options`."""

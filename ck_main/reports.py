@@ -35,6 +35,12 @@ def say_changed(screen: Console, tasks: Path, name: str, output: Path) -> None:
     )
 
 
+def say_skipped(screen: Console, tasks: Path, skipped: Sequence[str]) -> None:
+    """Tasks of the file are marked to be skipped."""
+    line = f'{printable(str(tasks))}: not run, marked "skip": {printable(_some(skipped))}'
+    screen.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def say_gone(screen: Console, tasks: Path, gone: Sequence[str]) -> None:
     """Tasks of the file were not in it any more, or not as they were, when it was their turn."""
     say_error(

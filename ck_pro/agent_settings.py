@@ -50,6 +50,12 @@ class AgentSettings(KwargsInitializable):
     threads; everything of a run lives in its `AgentSession` and `Run`.
     """
 
+    former_names = {
+        "max_time_limit": "max_seconds?",
+        "exec_timeout_wo_call": "executor.timeout",
+        "exec_timeout_with_call": "executor.call_timeout?",
+    }
+
     name: str = "agent"
     description: str = ""
     """What it is for, as an agent that may call it reads it."""
@@ -71,6 +77,8 @@ class AgentSettings(KwargsInitializable):
     goals: list[Goal] = []
     """What the agent is for, beside its tasks; told in its prompts by priority."""
     max_steps: Annotated[int, Field(ge=1)] = 10
+    max_seconds: _Positive | None = None
+    """Wall time of one run of this agent, in seconds, within the limits of the whole task."""
     recent_steps: Annotated[int, Field(ge=0)] | None = None
     """How many steps the prompt shows; None lets the window grow and move in rare jumps."""
     history_chars: Annotated[int, Field(ge=1000)] = 120_000

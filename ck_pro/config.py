@@ -58,6 +58,10 @@ class KwargsInitializable:
     string_setting: ClassVar[str | None] = None
     """The setting that a plain string stands for where an object of this class is wanted."""
 
+    former_names: ClassVar[Mapping[str, str]] = {}
+    """Other names of settings: name -> dotted name of the setting, with a "?" where 0 and the empty
+    text mean None. What has no setting any more: name -> "!" and the reason."""
+
     _local_names: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -78,7 +82,7 @@ class KwargsInitializable:
         for name in preset.keys() & declared.keys():
             setattr(self, name, self._converted(name, preset[name], defaults.get(name)))
         known = self.setting_names()
-        for name, value in kwargs.items():
+        for name, value in self._current_names(kwargs, known):
             if name not in known:
                 raise SettingError(type(self).__name__, "", self._unknown(name, known))
             setattr(self, name, self._converted(name, value))
@@ -90,6 +94,25 @@ class KwargsInitializable:
         """The names that keyword arguments may set, in order of declaration."""
         return (*setting_types(type(self)), *self._preset_names)
 
+    def _current_names(
+        self, given: Mapping[str, Any], known: tuple[str, ...]
+    ) -> Iterator[tuple[str, Any]]:
+        """The settings that are given, former names replaced."""
+        for name, value in given.items():
+            bases = (b.__dict__.get("former_names", {}) for b in type(self).__mro__)
+            former = next((names[name] for names in bases if name in names), None)
+            if former is None or name in known:
+                yield name, value
+                continue
+            if former.startswith("!"):
+                raise SettingError(type(self).__name__, "", f"'{name}': {former[1:].strip()}")
+            if former.endswith("?") and not value:
+                value = None
+            first, *rest = former.rstrip("?").split(".")
+            for part in reversed(rest):
+                value = {part: value}
+            yield first, value
+
     def _unknown(self, name: str, known: tuple[str, ...]) -> str:
         default = inspect.getattr_static(type(self), name, None)
         if name.startswith("_") or default is None or callable(default):
@@ -100,10 +123,11 @@ class KwargsInitializable:
     def updated(self: _T, updates: Mapping[str, Any]) -> _T:
         """A new object of the same class with `updates` merged into these settings."""
         settings = {n: getattr(self, n) for n in self.setting_names()}
-        unknown = [n for n in updates if n not in settings]
-        if unknown:
-            raise SettingError(type(self).__name__, "", unknown_name(unknown[0], tuple(settings)))
-        settings.update({n: self._converted(n, v) for n, v in updates.items()})
+        known = tuple(settings)
+        for name, value in self._current_names(updates, known):
+            if name not in settings:
+                raise SettingError(type(self).__name__, "", unknown_name(name, known))
+            settings[name] = self._converted(name, value, settings[name])
         return type(self)(**settings)
 
     def to_dict(self) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class WebAgent(MultiStepAgent):
     A run's start page is `session.info["target_url"]`, else the setting `web_env.target_url`.
     """
 
+    former_names = {"web_env_kwargs": "web_env"}
+
     name: str = "web_agent"
     description: str = """\
 Do a task on the web in a real browser: navigate, search, fill in forms, read, download.

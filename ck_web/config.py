@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr
@@ -10,12 +12,23 @@ from ck_pro.config import KwargsInitializable
 from ck_web import sandbox
 from ck_web.client import server_address
 
+_log = logging.getLogger(__name__)
 _Side = Annotated[int, Field(ge=100, le=4096)]
 
 
 def _off(value: Any) -> Any:
     """An unquoted `off` as YAML reads it."""
     return "off" if value is False else value
+
+
+@functools.cache
+def _report_unused_command(command: str) -> None:
+    """Report once that a setting has no effect."""
+    _log.warning(
+        "web_command %r is not run: without web_ip or server_url, a browser server is started "
+        "automatically; remove the setting",
+        command,
+    )
 
 
 class WebEnvConfig(KwargsInitializable):
@@ -28,6 +41,7 @@ class WebEnvConfig(KwargsInitializable):
     """
 
     string_setting = "server_url"
+    former_names = {"web_timeout": "timeout"}
 
     server_url: str = ""
     """Browser server to use, `http://host:port` or `host:port`; one is started when empty."""
@@ -44,6 +58,11 @@ class WebEnvConfig(KwargsInitializable):
     """Seconds that one request to the server may take."""
     use_screenshot: bool = False
     """Show screenshots from the first step on; `screenshot(flag)` switches during a run."""
+    screenshot_boxed: bool = True
+    """Screenshots show the elements' numbers in boxes."""
+    web_command: str = ""
+    """A command that started a server, of older settings. It is not run: without `server_url`, a
+    server is started anyway."""
     cookie_banners: Annotated[Literal["dismiss", "report", "off"], BeforeValidator(_off)] = (
         "dismiss"
     )
@@ -63,6 +82,8 @@ class WebEnvConfig(KwargsInitializable):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if self.web_command:
+            _report_unused_command(self.web_command)
         if self.given_server():
             server_address(self.given_server())
 

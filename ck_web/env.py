@@ -37,6 +37,7 @@ Pictures = Literal["off", "asked", "auto", "on"]
 text of a page cannot tell enough, always."""
 
 _BOXED = LEAN.model_copy(update={"screenshot": "boxed", "imageFormat": "jpeg"})
+_PLAIN = _BOXED.model_copy(update={"screenshot": "plain"})
 _PLACED = LEAN.model_copy(update={"elements": True})
 _MESSAGE_LENGTH = 300
 _UNCHANGED = 3  # so many actions in a row without effect are worth a notice
@@ -197,10 +198,11 @@ class WebEnv(Environment):
         asked = self._state.curr_screenshot_mode and self.pictures != "off"
         pictured = self.pictures == "on" or asked
         unasked = self.pictures == "auto" and not pictured
-        seen = self._browser.look(_BOXED if pictured else _PLACED if unasked else LEAN)
+        picture = _BOXED if self.config.screenshot_boxed else _PLAIN
+        seen = self._browser.look(picture if pictured else _PLACED if unasked else LEAN)
         if unasked and self._needs_picture(seen):
             pictured, first = True, seen
-            seen = self._browser.look(_BOXED)
+            seen = self._browser.look(picture)
             told = {"events": first.events + seen.events, "dialogs": first.dialogs + seen.dialogs}
             seen = seen.model_copy(update=told)
         self._browser.take(seen)

@@ -29,6 +29,7 @@ class LLM(KwargsInitializable):
     """
 
     string_setting: ClassVar[str | None] = "call_target"
+    former_names = {"seed": "call_kwargs.seed", "max_token_num": "max_prompt_tokens?"}
 
     call_target: str = "manual"
     """What answers: "manual", "gpt:NAME", "http(s)://...", "replay:FILE", "record:FILE:TARGET"."""

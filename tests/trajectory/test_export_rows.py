@@ -556,6 +556,10 @@ def test_the_short_form_for_scripts(samples: Samples, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert set(read_lines(out)[0]) == {"messages", "tools", "metadata"}
+    former = ["--input_file", str(samples.plain), "--output_file", str(out), "--min_score", "1"]
+    command = [sys.executable, str(script), *former, "--force"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 # --- large rows --------------------------------------------------------------------------------
