@@ -164,7 +164,9 @@ class MultiStepAgent(ActingAgent):
         self, session: AgentSession, stream: bool, max_steps: int | None, **settings: Any
     ) -> Any:
         """Give a session its live run, and run it, or leave that to whoever takes the steps."""
-        session.run = Run(self, session, **settings)
+        run = session.run = Run(self, session, **settings)
+        if self.max_seconds is not None:
+            run.budget = Budget(max_seconds=self.max_seconds, parent=run.budget)
         steps = self.yield_session_run(session, max_steps)
         if stream:
             return steps

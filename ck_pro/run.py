@@ -82,10 +82,7 @@ class Run:
         """What the environment of a suspended run left, to be taken up again."""
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
         self.journal: Journal = parent.journal if parent else journal or Journal()
-        around = parent.budget if parent else budget
-        self.budget: Budget = around or Budget()
-        if parent is not None or agent.max_seconds is not None:
-            self.budget = Budget(max_seconds=agent.max_seconds, parent=around)
+        self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
         self.cancel: Cancellation = Cancellation(parent.cancel if parent else cancel)
         self.cancel_code = Later(self.cancel, _GRACE_SECONDS)
         """Set when code must go too: a step in flight may finish after `cancel`, for a while."""
