@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ck_pro.approval import describe
@@ -14,7 +14,7 @@ from ck_pro.events import (
     RejectAction,
     ToolCall,
 )
-from ck_pro.exceptions import CKError, EnvironmentFailure, RunEnding
+from ck_pro.exceptions import ends_run, error_text
 from ck_pro.executor import LocalCall
 from ck_pro.observed import append_piece, several_observed
 from ck_pro.phases import AskingAgent
@@ -52,25 +52,36 @@ class ActingAgent(AskingAgent):
                 run.record("finish", {"output": "", "log": reason, "rejected": True})
                 return reason
             case _ if run.environment is not None:
-                seen = run.calls.act(action)
-                if isinstance(seen, ErrorObservation):
-                    run.record("error", {"error": "ActionFailed"})
-                return str(seen)
+                return _attempt(lambda: self._act(run, action))
         return f"Error: {self.name} cannot do an action of kind {action.kind!r}."
 
     def _tool_call(self, run: Run, name: str, arguments: Mapping[str, Any]) -> Any:
         functions = run.calls.functions
         if name not in functions:
             return f"Error: no function {name!r}; known are: {', '.join(functions)}"
-        try:
+
+        def call() -> Any:
             result = functions[name](**arguments)
-        except (RunEnding, EnvironmentFailure):
+            return result if isinstance(result, LocalCall) else result_value(result)
+
+        seen = _attempt(call)
+        return run.run_code.locally(seen) if isinstance(seen, LocalCall) else seen
+
+    def _act(self, run: Run, action: Action) -> str:
+        seen = run.calls.act(action)
+        if isinstance(seen, ErrorObservation):
+            run.record("error", {"error": "ActionFailed"})
+        return str(seen)
+
+
+def _attempt(do: Callable[[], Any]) -> Any:
+    """Do what the model asked for. The model reads an error, unless the error ends the run."""
+    try:
+        return do()
+    except BaseException as e:
+        if ends_run(e):
             raise
-        except (CKError, TypeError, ValueError, LookupError, OSError) as e:
-            return f"{type(e).__name__}: {e}"
-        if isinstance(result, LocalCall):
-            return run.run_code.locally(result)
-        return result_value(result)
+        return error_text(e)
 
 
 def _with_note(note: str, seen: Any) -> Any:

@@ -22,7 +22,13 @@ from ck_pro.events import (
     Observation,
     ToolCall,
 )
-from ck_pro.exceptions import EnvironmentFailure, RunEnding, ToolError, ends_run
+from ck_pro.exceptions import (
+    EnvironmentFailure,
+    RunEnding,
+    ToolError,
+    ends_run,
+    error_text,
+)
 from ck_pro.results import AgentResult
 from ck_pro.resume import CutOff, RecordedCall, call_key
 from ck_pro.sampling import SelectedResult
@@ -142,10 +148,10 @@ class Calls:
                 continue
             try:
                 call.shown, call.error = str(self.functions[call.name](**call.arguments)), ""
-            except Exception as e:
+            except BaseException as e:
                 if ends_run(e):
                     raise
-                call.error = f"{type(e).__name__}: {e}"
+                call.error = error_text(e)
             call.ended = call.finished = True
 
     # --- one call ---------------------------------------------------------------------------
@@ -233,11 +239,12 @@ class Calls:
         start, token = time.monotonic(), _call.set(call)
         try:
             result = function()
-        except (KeyboardInterrupt, GeneratorExit):
+            ended = {"value": str(result)[:_SHOWN], **_whole(result)}
+        except KeyboardInterrupt:
             raise
         except BaseException as e:
             if call.number != _NOT_BEGUN or not isinstance(e, ActionRejected | RunEnding):
-                error: dict[str, Any] = {"error": f"{type(e).__name__}: {e}"[:_SHOWN]}
+                error: dict[str, Any] = {"error": error_text(e)[:_SHOWN]}
                 if ends_run(e):
                     error["interrupted"] = True
                 self._ended(call, error, start)
@@ -245,7 +252,7 @@ class Calls:
         finally:
             _call.reset(token)
             run.emit("call_ended", text=call.name)
-        self._ended(call, {"value": str(result)[:_SHOWN], **_whole(result)}, start)
+        self._ended(call, ended, start)
         return result
 
     def _ended(self, call: RecordedCall, facts: dict[str, Any], start: float) -> None:

@@ -180,3 +180,12 @@ def ends_run(error: BaseException) -> bool:
     exception that its code can catch in code actions.
     """
     return isinstance(error, RunEnding | EnvironmentFailure | KeyboardInterrupt)
+
+
+def error_text(error: BaseException) -> str:
+    """An error as `Type: message`, also where its own `__str__` fails."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except Exception:  # noqa: BLE001 - code from elsewhere may raise anything
+        return name

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ck_pro import threads
-from ck_pro.exceptions import RunEnding
+from ck_pro.exceptions import ends_run
 
 from .describing import Function, describe_error
 from .lead import Lead
@@ -167,10 +167,10 @@ class StepCalls:
             if name in self._terminal:
                 ended_with = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
             reply = self._reply(number, function(*args, **kwargs))
-        except (RunEnding, KeyboardInterrupt) as error:
-            self._abort(error)
-            return
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the code's to see
+        except BaseException as error:  # noqa: BLE001 - what does not end the run, the code sees
+            if ends_run(error):
+                self._abort(error)
+                return
             reply, ended_with = ["exc", number, describe_error(error)], None
         self._finish(number, name, reply, ended_with)
 

@@ -180,8 +180,8 @@ class CodeExecutor:
             cancel: when it is set the step is killed, with the error type "Cancelled".
 
         Raises:
-            RunEnding, KeyboardInterrupt: raised by a function that the code called;
-                the step was killed.
+            RunEnding, EnvironmentFailure, KeyboardInterrupt: raised by a function that the code
+                called (see `ck_pro.exceptions.ends_run`); the step was killed.
             ExecutorError: no worker can be started, or this executor is closed or runs already.
             ConfigError: an argument is not usable.
         """
