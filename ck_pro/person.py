@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ck_pro.exceptions import HumanNeeded, ToolError
-from ck_pro.model.manual import terminal_turn
+from ck_pro.model.terminal import read_line, terminal_turn
 from ck_pro.tool import Tool
 
 
@@ -34,7 +34,7 @@ class TerminalPerson:
         with terminal_turn():
             sys.stderr.write(f"\nThe agent asks: {shown}\nYour answer (empty: none)> ")
             sys.stderr.flush()
-            line = sys.stdin.readline().strip()
+            line = read_line(sys.stdin).strip()
         return line or None
 
 

@@ -24,6 +24,7 @@ from ck_pro.exceptions import Cancelled, InputError, LimitReached, ParseError
 from ck_pro.history import History
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
+from ck_pro.model.terminal import cancelled_by
 from ck_pro.model_calls import ModelCalls
 from ck_pro.person import Answer, Person
 from ck_pro.prefixes import Prefixes
@@ -259,7 +260,10 @@ class Run:
             answer = self.answer.take(self.session.id, question)
             if answer is not None:
                 return answer
-        return self.person.answer(question) if self.person is not None else None
+        if self.person is None:
+            return None
+        with cancelled_by(self.cancel):
+            return self.person.answer(question)
 
     def drop_answer(self) -> None:
         """The step that asked is over: if nothing took the answer, the model reads it."""

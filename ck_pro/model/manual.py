@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -10,15 +9,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from ck_pro.exceptions import Cancelled, ManualAbort, ReplayError
+from ck_pro.exceptions import ManualAbort, ReplayError
 from ck_pro.model.backend import Backend, ChatRequest
 from ck_pro.model.elements import fill_reply
 from ck_pro.model.shorten import estimate_tokens
+from ck_pro.model.terminal import read_line, terminal_turn
 from ck_pro.model.types import Message, RawReply
 
 HELP = """\
@@ -33,7 +32,6 @@ Write the reply, in as many lines as it takes. A line by itself does this:
 //send is the text "/send". {{button 'Search'}} becomes the id of that element of the page.
 """
 _NOTHING = "Nothing to send yet."
-_TERMINAL = threading.Lock()
 _DATA_SHOWN = 60  # characters of an image's data URL that are shown
 
 
@@ -60,22 +58,6 @@ class ManualBackend(Backend):
         with terminal_turn(request.context.cancel):
             talk = _Talk(self._input or sys.stdin, self._output or sys.stderr, request)
             return RawReply(text=talk.reply(), model="manual")
-
-
-@contextlib.contextmanager
-def terminal_turn(cancel: threading.Event | None = None) -> Iterator[None]:
-    """The terminal for oneself; a cancelled run does not queue on.
-
-    Raises:
-        Cancelled: `cancel` was set while somebody else had the terminal.
-    """
-    while not _TERMINAL.acquire(timeout=0.2):
-        if cancel is not None and cancel.is_set():
-            raise Cancelled("the run was cancelled before the person was asked")
-    try:
-        yield
-    finally:
-        _TERMINAL.release()
 
 
 class _Talk:
@@ -137,14 +119,7 @@ class _Talk:
                 self.say(f"That line was not {e.encoding}: write it again.")
 
     def _next_line(self) -> str | None:
-        if self.tty and self.input is sys.stdin:
-            with contextlib.suppress(ImportError):
-                import readline  # noqa: F401 - its import makes the line editable
-            try:
-                return input()
-            except EOFError:
-                return None
-        line = self.input.readline()
+        line = read_line(self.input, self.request.context.cancel, edit=True)
         return line.rstrip("\r\n") if line else None
 
     def say(self, text: str) -> None:

@@ -1,0 +1,160 @@
+"""A person at a real terminal who plays the model of a sub-agent, and stops."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ck_main.runner import ExitCode
+from ck_pro.journal import read_events
+from ck_pro.session import Status, sessions_from_events
+
+pytestmark = [pytest.mark.worker, pytest.mark.integration]
+WAIT = 120.0  # seconds: what is waited for comes within some, but on a busy machine
+
+PROGRAM = """
+import sys
+import ck_main.main as main
+from ck_main.command import run_command
+from ck_pro import MultiStepAgent, StopTool
+from ck_pro.person import AskHumanTool
+
+class Delegating(main.CKAgent):
+    helper: MultiStepAgent = MultiStepAgent(name="helper", tools=[AskHumanTool(), StopTool()])
+    sub_agents = ["helper"]
+    templates = {"plan": None, "action": "ck_action", "end": None}
+
+main.CKAgent = Delegating
+sys.exit(run_command(main.cli))
+"""
+CALL = "```python\nfound = helper('Look.')\nstop(found['output'])\n```\n/send\n"
+
+
+class Terminal:
+    """A command that runs at a terminal of its own."""
+
+    def __init__(self, folder: Path, *args: str):
+        self.master, slave = pty.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *args, "-m", "manual"],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=folder,
+            env={**os.environ, "LINES": "100000", "TERM": "dumb"},
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(slave)
+
+    def expect(self, text: str) -> None:
+        """Wait until the terminal shows a text, after what was expected before."""
+        end = time.monotonic() + WAIT
+        while text not in self.shown:
+            assert time.monotonic() < end, f"no {text!r} in: {self.shown[-2000:]}"
+            assert self._read(), f"the end, and no {text!r} in: {self.shown[-2000:]}"
+        self.shown = self.shown.split(text, 1)[1]
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def end(self) -> int:
+        """Wait for the end of the command; its exit code. `shown` is all that came."""
+        end = time.monotonic() + WAIT
+        while self._read():
+            assert time.monotonic() < end, f"it does not end: {self.shown[-2000:]}"
+        return self.process.wait(WAIT)
+
+    def _read(self) -> bool:
+        if not select.select([self.master], [], [], 0.1)[0]:
+            return True
+        with contextlib.suppress(OSError):  # its other side is closed
+            data = os.read(self.master, 65536)
+            self.shown += data.decode(errors="replace")
+            return bool(data)
+        return False
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+
+
+@contextlib.contextmanager
+def terminal(folder: Path, *args: str) -> Iterator[Terminal]:
+    one = Terminal(folder, *args)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def at_the_helpers_prompt(one: Terminal) -> None:
+    one.expect("you are the model: ck_agent, action")
+    one.expect("/send on a line by itself")
+    one.type(CALL)
+    one.expect("you are the model: ck_agent/helper, action, step 0")
+    one.expect("/send on a line by itself")
+
+
+def statuses(folder: Path) -> list[Status]:
+    sessions = sessions_from_events(read_events(next(folder.glob("out/*/events.jsonl")).parent))
+    return [s.status for s in sessions.values()]
+
+
+def resumed_at_the_helpers_prompt(folder: Path) -> None:
+    run = next(folder.glob("out/*/events.jsonl")).parent
+    with terminal(folder, "--resume", str(run)) as one:
+        one.expect("you are the model: ck_agent/helper, action, step 0")
+        one.expect("/send on a line by itself")
+        one.type("```python\nstop('found it')\n```\n/send\n")
+        assert one.end() == ExitCode.DONE and "found it" in one.shown
+
+
+def test_ctrl_c_at_a_sub_agents_prompt_acts_at_once(tmp_path: Path) -> None:
+    with terminal(tmp_path, "-t", "Do it.", "-o", "out.jsonl") as one:
+        at_the_helpers_prompt(one)
+        one.type("half a reply\n\x03")
+        assert one.end() == ExitCode.STOPPED
+        assert "did not stop within" not in one.shown and "Traceback" not in one.shown
+    assert statuses(tmp_path) == [Status.IN_PROGRESS, Status.IN_PROGRESS]
+    assert not (tmp_path / "out" / "run.log").exists(), "nothing was waited for in vain"
+    resumed_at_the_helpers_prompt(tmp_path)
+
+
+def test_ctrl_c_at_a_question_of_a_sub_agent_acts_at_once(tmp_path: Path) -> None:
+    with terminal(tmp_path, "-t", "Do it.", "-o", "out.jsonl") as one:
+        at_the_helpers_prompt(one)
+        one.type("```python\nstop(ask_human('The code?'))\n```\n/send\n")
+        one.expect("The agent asks: The code?")
+        one.type("12\x03")
+        assert one.end() == ExitCode.STOPPED
+    run = next(tmp_path.glob("out/*/events.jsonl")).parent
+    ended = [e["data"] for e in read_events(run) if e["kind"] == "call"]
+    assert [(d["name"], d["interrupted"]) for d in ended] == [("ask_human", True), ("helper", True)]
+    with terminal(tmp_path, "--resume", str(run)) as one:
+        one.expect("The agent asks: The code?")
+        one.type("1234\n")
+        assert one.end() == ExitCode.DONE and "1234" in one.shown
+
+
+def test_abort_at_a_sub_agents_prompt_ends_the_run_which_can_be_resumed(tmp_path: Path) -> None:
+    with terminal(tmp_path, "-t", "Do it.", "-o", "out.jsonl") as one:
+        at_the_helpers_prompt(one)
+        one.type("/abort\n")
+        assert one.end() == ExitCode.UNREACHABLE
+        assert "aborted by the person (ck_agent/helper" in one.shown
+        assert one.shown.count("you are the model") == 0 and "Traceback" not in one.shown
+    resumed_at_the_helpers_prompt(tmp_path)
