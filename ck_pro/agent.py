@@ -23,7 +23,7 @@ from ck_pro.model import Budget, Reply
 from ck_pro.observed import observation_text
 from ck_pro.results import ActionResult, AgentResult
 from ck_pro.resume import CutOff, Used, cut_off
-from ck_pro.run import EventSink, Run, check_given
+from ck_pro.run import EventSink, Run, check_extra_info, check_given
 from ck_pro.session import AgentSession, Status, StopReason
 
 
@@ -49,6 +49,7 @@ class MultiStepAgent(ActingAgent):
         cancel: threading.Event | None = None,
         on_event: EventSink | None = None,
         info: Mapping[str, Any] | None = None,
+        **extra_info: Any,
     ) -> Any:
         """Work on a task to its end.
 
@@ -64,6 +65,7 @@ class MultiStepAgent(ActingAgent):
             cancel: set it, from any thread, to stop the run.
             on_event: called with small dicts for a display; from several threads.
             info: JSON-able facts for `session.info`; subclasses read their arguments there.
+            extra_info: more of these: `run(task, target_url="https://...")`.
 
         Returns:
             The session; `status` and `stop_reason` say how it ended. With `stream`, the iterator
@@ -74,6 +76,7 @@ class MultiStepAgent(ActingAgent):
             JournalError: the journal cannot be written.
             InputError: there is no task, the session has been run, or an argument is no such thing.
         """
+        check_extra_info(extra_info, MultiStepAgent.run)
         if task is None:
             raise InputError("there is no task: give an instruction as text")
         task = str(task)
@@ -87,7 +90,7 @@ class MultiStepAgent(ActingAgent):
             if session.steps or session.run is not None:
                 raise InputError("this session has been run; give a fresh one, or none")
             session.task, session.agent = task, self.name
-            session.info.update(jsonable(dict(info or {})))
+            session.info.update(jsonable({**(info or {}), **extra_info}))
         shared = {"journal": journal, "budget": budget, "cancel": cancel, "on_event": on_event}
         return self._begun(
             session, stream, max_steps, parent=parent, workdir=workdir, cut_off=cut, **shared

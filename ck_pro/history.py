@@ -43,6 +43,11 @@ class History:
         window = [*itertools.chain.from_iterable(self._shown[first:])]
         return [{"role": "user", "content": _left_out(first)}, *window] if first else window
 
+    def steps(self) -> list[dict[str, Any]]:
+        """The finished steps inside the window, oldest first."""
+        first = self._first()
+        return self._session.steps[first : len(self._shown)]
+
     def text(self) -> str:
         """The same as one text."""
         first = self._first()

@@ -15,6 +15,7 @@ from ck_pro.exceptions import (
     AnswerNeeded,
     ContentFiltered,
     EnvironmentFailure,
+    InputError,
     LimitReached,
     ModelError,
     ParseError,
@@ -105,6 +106,10 @@ class AskingAgent(CallableAgent):
             "max_steps": self.max_steps,
             "functions_short": short,
             "functions_long": long,
+            "subagent_tool_str_short": short,
+            "subagent_tool_str_long": long,
+            "recent_steps": run.history.steps(),
+            "current_step": session.current_step() or {},
             **_state_values(state),
             "plans": bool(self.templates.get("plan")),
             "language": self.language,
@@ -122,7 +127,16 @@ class AskingAgent(CallableAgent):
         model: LLM | None = None,
         **call_kwargs: Any,
     ) -> Reply:
-        """Render a phase's template and call the model with it."""
+        """Render a phase's template and call the model with it.
+
+        Raises:
+            InputError: the session is not running.
+        """
+        if session.run is None:
+            raise InputError(
+                f"{self.name}: session {session.id} is not running, so that no model call can be "
+                "logged: use run(), or decide() for one step"
+            )
         prompt = self.language.render(self.get_template(phase), kwargs)
         model = self._model_for(kwargs, model)
         reply: Reply = session.run.call_model(model, prompt, phase, **call_kwargs)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
+import inspect
 import logging
 import os
 import shutil
@@ -10,7 +12,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,18 @@ def check_given(journal: Any, budget: Any) -> None:
         )
     if not isinstance(budget, Budget | None):
         raise InputError(f"budget: {budget!r} is none; give Budget(max_steps=..., max_money=...)")
+
+
+def check_extra_info(extra: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """Raise InputError where a fact for `session.info` looks like a misspelled argument."""
+    known = inspect.signature(function).parameters
+    for name in extra:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if near:
+            raise InputError(
+                f"run(): unknown argument '{name}'; did you mean '{near[0]}'? "
+                f"A fact of that name goes into info={{{name!r}: ...}}"
+            )
 
 
 class Run:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ck_pro.exceptions import JournalError
+from ck_pro.exceptions import InputError, JournalError
 from ck_pro.observed import observation_text
 from ck_pro.status import Status, StopReason
 from ck_pro.task import Task
@@ -32,6 +32,7 @@ MAIN = "__main__"
 ALL = "__ALL__"
 COUNTERS = ("llm_call", "completion_tokens", "prompt_tokens", "total_tokens")
 PHASES = ("plan", "action", "end")
+_INFO_OF_SESSION = ("call_stat", "status", "agent", "final_results", "stop_reason", "message")
 _CALL_FACTS = (
     "model",
     "params",
@@ -91,6 +92,100 @@ class AgentSession:
         self.run: Any = None
         self._sub_sessions: list[list[str]] = []
         self._unreadable: Counter[str] = Counter()
+
+    # --- from a row ------------------------------------------------------------------------
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> AgentSession:
+        """Rebuild a session from the `session` of an output row, or from the row itself.
+
+        `to_dict` of the result equals a session that this version wrote. What other programs left
+        out of a row may be missing.
+
+        Args:
+            row: `id, info, task, steps`; sub-agents' sessions are inside.
+
+        Raises:
+            InputError: it is not a session of an output row.
+        """
+        found: Any = row
+        if isinstance(found, Mapping) and isinstance(found.get("session"), Mapping):
+            found = found["session"]
+        steps = found.get("steps") if isinstance(found, Mapping) else None
+        if not isinstance(steps, Sequence) or isinstance(steps, str | bytes):
+            raise InputError("not a session of an output row: it has no list of steps")
+        info = _mapping(found.get("info"), "info")
+        session = cls(str(found.get("task") or ""), id=str(found.get("id") or "") or None)
+        for number, step in enumerate(steps):
+            session.add_step(_mapping(step, f"steps[{number}]"))
+        session._take_info(info)
+        return session
+
+    def _take_info(self, info: Mapping[str, Any]) -> None:
+        """Set what a row's `info` says of the session, whose steps are known."""
+        self.info = {k: v for k, v in info.items() if k not in _INFO_OF_SESSION}
+        self.agent = str(info.get("agent") or "")
+        self.message = str(info.get("message") or "")
+        end = self.steps[-1].get("end") or {} if self.steps else {}
+        results = info.get("final_results") or end.get("final_results")
+        if isinstance(results, Mapping):
+            self.final_results = dict(results)
+            if self.steps:
+                self.steps[-1]["end"] = {**end, "final_results": dict(results)}
+        answered = (self.final_results or {}).get("output") not in (None, "")
+        try:
+            self.stop_reason = StopReason(info["stop_reason"]) if info.get("stop_reason") else None
+            guessed = Status.DONE if answered else Status.PROBLEM
+            self.status = Status(info["status"]) if info.get("status") else guessed
+        except ValueError as e:
+            raise InputError(f"not a session of an output row: {e}") from None
+        agents = {child.agent or "sub_agent" for child in self.children.values()}
+        for name, counted in _mapping(info.get("call_stat"), "call_stat").items():
+            own = counted if name == MAIN else _mapping(counted, name).get(MAIN)
+            if name != ALL and name not in agents and own:
+                self.calls[name] = {c: int(own.get(c) or 0) for c in COUNTERS}
+
+    def add_step(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a step to a session that is not running.
+
+        Args:
+            step: as rows have it, with any of `plan`, `action`, `end`; numbered here.
+
+        Returns:
+            The step as `steps` holds it.
+
+        Raises:
+            InputError: the session is running, so that it records its steps itself.
+        """
+        if self.run is not None:
+            raise InputError("this session is running and records its steps: use agent.step()")
+        kept = {k: dict(_mapping(v, k)) for k, v in step.items() if k in PHASES and v is not None}
+        action = {"thought": "", "code": "", "observation": "", **kept.get("action", {})}
+        nested: list[str] = []
+        for sub in action.pop("sub_sessions", None) or ():
+            nested.append(self._adopt(sub))
+        action["observation"] = self._referring(action["observation"])
+        self._sub_sessions.append(nested)
+        other = {k: v for k, v in step.items() if k not in PHASES}
+        made = {**other, "step_idx": len(self.steps), **kept, "action": action}
+        self.steps.append(made)
+        self.state = dict(kept.get("plan", {}).get("state") or self.state)
+        return made
+
+    def _adopt(self, row: Mapping[str, Any]) -> str:
+        child = AgentSession.from_dict(row)
+        self.children[child.id] = child
+        return child.id
+
+    def _referring(self, value: Any) -> Any:
+        """An observation of a row with each sub-agent's session replaced by its id."""
+        if isinstance(value, list):
+            return [self._referring(v) for v in value]
+        if isinstance(value, Mapping) and "sel_cands" in value:
+            return {**value, "sel_cands": self._referring(value["sel_cands"])}
+        if isinstance(value, Mapping) and isinstance(value.get("session"), Mapping):
+            return {**value, "session": self._adopt(value["session"])}
+        return value
 
     # --- the fold --------------------------------------------------------------------------
 
@@ -222,6 +317,24 @@ class AgentSession:
 
     # --- reading ---------------------------------------------------------------------------
 
+    def num_of_steps(self) -> int:
+        """How many steps there are, the one in progress included."""
+        return len(self.steps)
+
+    def get_current_step(self) -> dict[str, Any] | None:
+        """The step in progress, or the last one; None before the first."""
+        return self.current_step()
+
+    def get_latest_steps(self, count: int = 0, include_last: bool = False) -> list[dict[str, Any]]:
+        """The steps before the current one, oldest first.
+
+        Args:
+            count: at most so many, the latest; 0: all.
+            include_last: the current step, too.
+        """
+        found = self.steps if include_last else self.steps[:-1]
+        return list(found[-count:] if count > 0 else found)
+
     def current_step(self) -> dict[str, Any] | None:
         """The step under way or last done."""
         return self.steps[-1] if self.steps else None
@@ -335,6 +448,14 @@ def sessions_from_events(
                 parent.children[sid] = sessions[sid]
         sessions[sid].apply(event)
     return sessions
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"not a session of an output row: {name} is not an object")
+    return value
 
 
 def _happened(phase: Mapping[str, Any]) -> bool:

@@ -94,6 +94,15 @@ class StopTool(Tool):
     terminal = True
     on_resume = "again"
 
+    def __init__(self, agent: Any = None, **kwargs: Any) -> None:
+        """Make the tool.
+
+        Args:
+            agent: accepted for code that was written for CK-Pro. Results are in the session.
+            kwargs: settings.
+        """
+        super().__init__(**kwargs)
+
     def execute(self, output: str, log: str = "") -> dict[str, str]:
         """End the task.
 

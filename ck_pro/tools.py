@@ -32,6 +32,14 @@ class AskLLMTool(Tool):
     model: LLM | None = None
     """The model that answers; None: that of the calling agent."""
 
+    def set_llm(self, llm: LLM | str | dict[str, Any]) -> None:
+        """Set the model that answers.
+
+        Args:
+            llm: a model, its `call_target`, or its settings.
+        """
+        self.model = self._converted("model", llm, None)
+
     def execute(self, query: str) -> str:
         """Ask a language model to explain, translate, summarise, extract or judge a text.
 

@@ -18,7 +18,7 @@ from ck_pro.events import (
     ErrorObservation,
 )
 from ck_pro.events import Observation as Event
-from ck_pro.exceptions import ParseError, ToolError
+from ck_pro.exceptions import BrowserServerError, ParseError, ToolError
 from ck_web import sandbox
 from ck_web.actions import parse_action
 from ck_web.browser import Browser
@@ -149,6 +149,41 @@ class WebEnv(Environment):
             return Guard(self, self._approver).execute(parse_action(action_string)).text
         except ParseError as e:
             return f"not done: {e}"
+
+    def reset_to_state(self, target: WebState | Mapping[str, Any]) -> bool:
+        """Go back to the page of an earlier state, if the browser shows another one.
+
+        Only the address is restored: what was typed or clicked there is not.
+
+        Args:
+            target: the state, or its dict (`to_dict`, a step's `web_state_before`).
+
+        Returns:
+            Whether the browser was sent back.
+
+        Raises:
+            BrowserServerError: the server or the browser is gone, or the page cannot be opened.
+        """
+        state = target if isinstance(target, WebState) else WebState.create_from_dict(target)
+        with self._lock:
+            url = state.step_url or state.target_url
+            if not url or url == self._state.step_url:
+                return False
+            done = self.execute(BrowserAction(name="goto", value=url))
+            if isinstance(done, ErrorObservation):
+                raise BrowserServerError(f"cannot go back to {url}: {done.text}")
+            self._note(num_revert_state=self._state.num_revert_state + 1)
+            return True
+
+    def sync_files(self) -> list[str]:
+        """Copy new downloads to the working directory now; paths of all copies, relative to it.
+
+        Raises:
+            BrowserServerError: the server or the browser is gone.
+        """
+        with self._lock, self._browser.explained():
+            self._browser.take(self._browser.look(LEAN))
+            return list(self._state.downloaded_file_path)
 
     def take_log(self) -> list[str]:
         """One line of each action since this was last asked."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from ck_pro.events import BrowserAction
+from ck_web.banners import find_banner
 from ck_web.page_text import all_new, changes, changes_text, one_line
 
 _ANY_TEXT = frozenset(
@@ -30,6 +32,7 @@ class WebState:
         downloaded_file_path: copies of downloads, relative to the working directory.
         curr_screenshot_mode: whether observations carry a screenshot.
         boxed_screenshot: data URL of the page with numbered boxes; left out of the log's dict.
+        num_revert_state: how often the browser was reset to an earlier state.
     """
 
     browser_id: str = ""
@@ -44,6 +47,45 @@ class WebState:
     downloaded_file_path: tuple[str, ...] = ()
     curr_screenshot_mode: bool = False
     boxed_screenshot: str = field(default="", repr=False)
+    num_revert_state: int = 0
+
+    @classmethod
+    def create_from_dict(cls, data: Mapping[str, Any]) -> WebState:
+        """Rebuild a state from `to_dict`, or from a step's `web_state_before`; other keys do not
+        count."""
+        known = {f.name for f in fields(cls)}
+        given = {k: v for k, v in data.items() if k in known and v is not None}
+        files = tuple(given.pop("downloaded_file_path", ()))
+        return cls(**given, downloaded_file_path=files)
+
+    def copy(self) -> WebState:
+        """A state of the same content; states never change."""
+        return replace(self)
+
+    @property
+    def total_actual_step(self) -> int:
+        """The same as `curr_step`: each action counts once."""
+        return self.curr_step
+
+    @property
+    def action(self) -> str:
+        """The same as `action_string`."""
+        return self.action_string
+
+    @property
+    def current_has_cookie_popup(self) -> bool:
+        """Whether the page shows a cookie banner."""
+        return find_banner(self.current_accessibility_tree) is not None
+
+    @property
+    def html_md(self) -> str:
+        """The page as text: the same as `current_accessibility_tree`."""
+        return self.current_accessibility_tree
+
+    @property
+    def expanded_part(self) -> None:
+        """None: a page is never shown in expanded parts."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """The state as JSON-able data, without the screenshot and the count of actions.
@@ -52,7 +94,7 @@ class WebState:
         goes in circles is found out.
         """
         out = asdict(self)
-        del out["boxed_screenshot"], out["curr_step"]
+        del out["boxed_screenshot"], out["curr_step"], out["num_revert_state"]
         return {**out, "downloaded_file_path": list(self.downloaded_file_path)}
 
     def element(self, target: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from scripted import web_env
 
 from ck_pro.events import BrowserAction, CodeAction, ErrorObservation
 from ck_pro.exceptions import BrowserServerError
+from ck_web.state import WebState
 
 pytestmark = pytest.mark.integration
 
@@ -217,3 +218,36 @@ def test_what_the_wire_cannot_carry_is_told(wire: FakeWire, tmp_path: Path) -> N
     env.step_state("upload [4] large")
     assert len(wire.requests[-1][1]["files"][0]["buffer"]) == 2_000_000
     env.close()
+
+
+# --- other names ---------------------------------------------------------------------------------
+
+
+def test_a_browser_is_reset_to_an_earlier_state(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    first = env.get_state()
+    assert not env.reset_to_state(first)
+    env.step_state("click [3]")
+    assert env.get_state().step_url == "http://shop.test/lamps"
+    assert env.reset_to_state(first.to_dict()) and env.get_state().step_url == first.step_url
+    state = env.get_state()
+    assert (state.num_revert_state, state.total_actual_step, state.action) == (
+        1,
+        2,
+        state.action_string,
+    )
+    assert WebState.create_from_dict(state.to_dict()).to_dict() == state.to_dict()
+    assert "num_revert_state" not in state.to_dict() and state.copy() == state
+    assert state.html_md == state.current_accessibility_tree and state.expanded_part is None
+    assert not state.current_has_cookie_popup
+    assert env.sync_files() == []
+    env.close()
+    with pytest.raises(BrowserServerError, match="closed"):
+        env.sync_files()
+
+
+def test_a_reset_that_cannot_be_done_is_an_error(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    wire.fail("performAction", 403)
+    with pytest.raises(BrowserServerError, match=r"cannot go back to http://no\.test/"):
+        env.reset_to_state({"step_url": "http://no.test/", "unknown": 1, "title": None})
