@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -226,3 +229,62 @@ def test_a_view_that_cannot_be_built_leaves_the_files_to_landlock(project, isola
         assert (work_of(project) / "new").read_text() == "x"
     finally:
         zygotes._zygotes.pop(("stringprep",)).stop()
+
+
+SEND = """
+import ctypes, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def pair(kind):
+    ends = (ctypes.c_int * 2)()
+    if libc.socketpair(1, kind, 0, ends) < 0:
+        return None
+    return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM, fileno=ends[0])
+for kind in (1, 2, 3, 5, 2 | socket.SOCK_CLOEXEC, 10):
+    one = pair(kind)
+    for place in PLACES:
+        for send in ('sendto', 'connect', 'sendmsg'):
+            try:
+                if send == 'sendto':
+                    one.sendto(b'x', place)
+                elif send == 'sendmsg':
+                    one.sendmsg([b'x'], [], 0, place)
+                else:
+                    one.connect(place)
+                    one.send(b'x')
+            except (OSError, AttributeError):
+                pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("layers", "network"),
+    [(("seccomp",), False), (("seccomp",), True), (LAYERS, False), (LAYERS, True)],
+    ids=["seccomp", "seccomp-network", "all", "all-network"],
+)
+def test_no_message_reaches_a_socket_outside(project, isolation, layers, network):
+    """Also where its path can be seen: a read-only view does not stop what is sent to a socket."""
+    needs(isolation, layers)
+    services = project / "services"
+    services.mkdir()
+    given = {"workdir": work_of(project), "readable": [services], "network": network}
+    with contextlib.ExitStack() as stack, with_layers(layers)(**given) as executor:
+        listeners = [stack.enter_context(one) for one in listen(services)]
+        names = [one.getsockname() for one in listeners]
+        places = [name if isinstance(name, str) else name.decode() for name in names]
+        result = executor.run(f"PLACES = {places!r}" + SEND)
+        assert result.error is None, result.error
+        for one in listeners:
+            with pytest.raises(BlockingIOError):
+                one.recv(9) if one.type == socket.SOCK_DGRAM else one.accept()
+
+
+def listen(folder: Path) -> Iterator[socket.socket]:
+    """Sockets of every kind, by path and by abstract name."""
+    for number, kind in enumerate((socket.SOCK_DGRAM, socket.SOCK_STREAM, socket.SOCK_SEQPACKET)):
+        for place in (str(folder / f"{number}"), f"\0ck-test-{os.getpid()}-{number}"):
+            listener = socket.socket(socket.AF_UNIX, kind)
+            listener.bind(place)
+            listener.setblocking(False)
+            if kind != socket.SOCK_DGRAM:
+                listener.listen()
+            yield listener

@@ -503,15 +503,15 @@ def interpret(program, number, args=(), arch=0xC000003E):
         code, yes, no, operand = program[at]
         if code == 0x06:
             return operand
-        if code == 0x20:
-            held = words.get(operand, 0)
+        if code in (0x20, 0x54):
+            held = words.get(operand, 0) if code == 0x20 else held & operand
             at += 1
             continue
         hit = {0x15: held == operand, 0x35: held >= operand, 0x45: bool(held & operand)}[code]
         at += 1 + (yes if hit else no)
 
 
-ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
+ALLOW, EPERM, ENOSYS, ENOMEM = 0x7FFF0000, 0x00050001, 0x00050026, 0x0005000C
 
 
 @pytest.mark.parametrize(
@@ -524,6 +524,18 @@ ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
         (56, (0x10000000 | 17,), EPERM),  # clone into a user namespace
         (41, (2, 1), ALLOW),  # internet
         (41, (1, 1), EPERM),  # unix
+        (53, (1, 1), ALLOW),  # a pair of streams
+        (53, (1, 5 | 0o2000000), ALLOW),  # a pair of packets, closed on exec
+        (53, (1, 2), EPERM),  # a datagram socket can send to any path
+        (53, (1, 3 | 0o2000000), EPERM),  # so can what the kernel makes of a raw one
+        (53, (30, 5), EPERM),  # another family
+        (64, (), EPERM),  # semget
+        (240, (), EPERM),  # mq_open
+        (278, (), ENOSYS),  # vmsplice
+        (9, (0, 1 << 21, 3, 0x21), ALLOW),
+        (9, (0, 1 << 21, 3, 0x40022), ENOMEM),  # huge pages
+        (72, (3, 1031), EPERM),  # a larger pipe
+        (72, (3, 3), ALLOW),
         (90, (0, 0o755), ALLOW),
         (90, (0, 0o4755), EPERM),
         (2, (0, 0, 0o4000), ALLOW),  # open without O_CREAT: the mode is not one

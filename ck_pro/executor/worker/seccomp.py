@@ -1,9 +1,9 @@
 """The system calls that a worker cannot make: a seccomp filter, assembled here.
 
 A deny-list: what administers the machine, looks into other processes, makes namespaces or mounts,
-opens sockets that lead outside, hides memory from the accounts, or makes a file set-user-id. What
-is denied fails with an error number, so that programs can go on; only a foreign calling convention
-kills. Formats: `linux/filter.h`, `linux/seccomp.h`, `linux/audit.h`.
+opens sockets that lead outside, takes memory that no process is charged for, or makes a file
+set-user-id. What is denied fails with an error number, so that programs can go on; only a foreign
+calling convention kills. Formats: `linux/filter.h`, `linux/seccomp.h`, `linux/audit.h`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from collections.abc import Iterable
 
 from . import kernel
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF_0000, 0x0005_0000, 0x8000_0000
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _ARCHITECTURES = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
 _NUMBER, _ARCH = 0, 4
-_AF_INET, _AF_INET6 = 2, 10
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPE_MASK = 1, 5, 0xF
 _SET_ID_BITS = 0o6000
 _O_CREAT_OR_TMPFILE = 0o100 | 0o20000000
 _NEW_NAMESPACES = 0x7E02_0000
@@ -79,9 +80,19 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
-    # memory that no process is seen to have
+    # memory of the kernel that no process is charged for
     "shmget": (29, 194),
+    "shmat": (30, 196),
+    "shmctl": (31, 195),
+    "semget": (64, 190),
+    "semctl": (66, 191),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
     "msgget": (68, 186),
+    "msgctl": (71, 187),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
+    "mq_open": (240, 180),
 }
 # these fail as on a kernel that has never heard of them: programs know another way
 _UNKNOWN: dict[str, tuple[int | None, int | None]] = {
@@ -92,6 +103,7 @@ _UNKNOWN: dict[str, tuple[int | None, int | None]] = {
     "io_uring_register": (427, 427),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
+    "vmsplice": (278, 75),
 }
 # name: (x86_64, aarch64, the argument that is a mode, the argument that is flags or None)
 _MODES: dict[str, tuple[int | None, int | None, int, int | None]] = {
@@ -106,6 +118,8 @@ _MODES: dict[str, tuple[int | None, int | None, int, int | None]] = {
     "openat": (257, 56, 3, 2),
 }
 _CLONE, _IOCTL, _SOCKET, _KILL_CALL = (56, 220), (16, 29), (41, 198), (62, 129)
+_SOCKETPAIR, _MMAP, _FCNTL = (53, 199), (9, 222), (72, 25)
+_MAP_HUGETLB, _F_SETPIPE_SZ = 0x4_0000, 1031
 _SETSOCKOPT, _SOL_SOCKET, _SO_SNDBUF, _SO_SNDBUFFORCE = (54, 208), 1, 7, 32
 
 
@@ -160,6 +174,10 @@ def program(machine: str, inet: bool, everyone: bool) -> list[_Instruction]:
     lines += _when(_CLONE[column], _bits(0, _NEW_NAMESPACES))
     lines += _when(_IOCTL[column], _values(1, (_TIOCSTI, _TIOCLINUX)))
     lines += _when(_SOCKET[column], _others(0, (_AF_INET, _AF_INET6) if inet else ()))
+    lines += _when(_SOCKETPAIR[column], _connected_pairs())
+    # huge pages and the buffers of pipes are memory that no process is seen to have
+    lines += _when(_MMAP[column], _bits(3, _MAP_HUGETLB, errno.ENOMEM))
+    lines += _when(_FCNTL[column], _values(1, (_F_SETPIPE_SZ,)))
     # what waits in a socket is memory that no process is seen to have; bigger ones are not made,
     # but nobody is told, since programs that want them do well without
     sizes = _values(2, (_SO_SNDBUF, _SO_SNDBUFFORCE), error=0)
@@ -198,10 +216,26 @@ def _argument(index: int) -> int:
     return 16 + 8 * index  # the low half, on a little-endian machine
 
 
-def _bits(argument: int, mask: int) -> list[_Instruction]:
+def _bits(argument: int, mask: int, error: int = errno.EPERM) -> list[_Instruction]:
     return [
         (_LOAD, 0, 0, _argument(argument)),
         (_ANY_BIT, 0, 1, mask),
+        (_RETURN, 0, 0, _ERRNO | error),
+    ]
+
+
+def _connected_pairs() -> list[_Instruction]:
+    """Allow pairs of path sockets that stay connected to each other.
+
+    A datagram socket can send to any path; the kernel takes the type SOCK_RAW for one, too.
+    """
+    return [
+        (_LOAD, 0, 0, _argument(0)),
+        (_EQUAL, 0, 4, _AF_UNIX),
+        (_LOAD, 0, 0, _argument(1)),
+        (_AND, 0, 0, _SOCK_TYPE_MASK),
+        (_EQUAL, 2, 0, _SOCK_STREAM),
+        (_EQUAL, 1, 0, _SOCK_SEQPACKET),
         (_RETURN, 0, 0, _ERRNO | errno.EPERM),
     ]
 
