@@ -176,6 +176,7 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all "$@"
 
 # What no right of the user has a part in: the clock, the two pipes, and the life of a worker. With
 # CK_LONG=1 these run as an ordinary user, too.
+TESTED = ("abuse", "isolation", "files", "memory")
 SAME_FOR_EVERYONE = ["time/", "output/", "protocol/", "fifty", "recursion", "outlives", "fork_of"]
 SAME_FOR_EVERYONE += ["filter", "never_closed", "comes_back", "interrupt", "while_it_starts"]
 SAME_FOR_EVERYONE += ["preloaded", "number_of_files", "elsewhere_than"]
@@ -197,7 +198,7 @@ def test_all_of_it_as_an_ordinary_user():
     if os.environ.get("CK_LONG") != "1":
         command += ["-k", " and ".join(f"not {name}" for name in SAME_FOR_EVERYONE)]
     command += ["--basetemp", folder, "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
-    files = [str(here / f"test_executor_{name}.py") for name in ("abuse", "isolation", "files")]
+    files = [str(here / f"test_executor_{name}.py") for name in TESTED]
     environment = {**os.environ, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(

@@ -479,20 +479,66 @@ def make_cgroups(root: Path, own: str, given: dict[str, str]) -> None:
 def test_a_control_group_is_made_where_memory_is_handed_on(tmp_path):
     make_cgroups(tmp_path, "/user/app", {"": "", "user": "cpu memory pids", "user/app": ""})
     place = cgroup.find_place(str(tmp_path))
-    assert place == str(tmp_path / "sys/fs/cgroup/user")
-    group = cgroup.enter(f"{place}/one", 100, 50)
-    assert Path(group, "memory.max").read_text() == str(100 << 20)
-    assert Path(group, "cgroup.procs").read_text() == str(os.getpid())
-    Path(group, "memory.events").write_text("oom 1\noom_kill 2\n")
-    assert cgroup.ran_out(group)
-    Path(group, "memory.events").write_text("oom 0\noom_kill 0\n")
-    assert not cgroup.ran_out(group)
+    assert place == (str(tmp_path / "sys/fs/cgroup/user"), 2)
+    folder = Path(place.folder, "one")
+    folder.mkdir()
+    Path(folder, "memory.events").write_text("oom 1\noom_kill 2\n")
+    Path(folder, "memory.swap.max").touch()
+    with pytest.MonkeyPatch.context() as patch:  # the kernel fills a directory as it is made
+        patch.setattr(cgroup.os, "mkdir", lambda path: None)
+        group = cgroup.Group(place._replace(folder=str(folder)), 100 << 20, 50)
+    group.add(77)
+    assert Path(folder, "memory.max").read_text() == str(100 << 20)
+    assert Path(folder, "memory.swap.max").read_text() == "0"
+    assert Path(folder, "cgroup.procs").read_text() == "77"
+    assert group.ran_out()
+    Path(folder, "memory.events").write_text("oom 0\noom_kill 0\n")
+    assert not group.ran_out()
+    group.close()
+
+
+def test_a_delegated_control_group_hands_memory_on_once_it_has_no_processes(tmp_path, monkeypatch):
+    make_cgroups(tmp_path, "/unit", {"": "memory pids", "unit": ""})
+    unit = tmp_path / "sys/fs/cgroup/unit"
+    (unit / "cgroup.controllers").write_text("cpu memory pids\n")
+    (unit / "cgroup.procs").write_text("7\n8\n")
+    moved = []
+
+    def write(path, text):  # as the kernel does
+        if path.endswith("ck-agent/cgroup.procs"):
+            moved.append(text)
+            if text == "8":
+                raise ProcessLookupError
+            (unit / "cgroup.procs").write_text("9\n" if moved == ["7"] else "")
+        elif path.endswith("subtree_control"):
+            assert (unit / "cgroup.procs").read_text() == "" and text == "+memory +pids"
+            Path(path).write_text("memory pids")
+
+    monkeypatch.setattr(cgroup, "_write", write)
+    monkeypatch.setattr(cgroup, "_is_delegated", lambda group: group == str(unit))
+    assert cgroup.find_place(str(tmp_path)) == (str(unit), 2)
+    assert moved == ["7", "8"] or moved == ["7", "8", "9"]
+    (tmp_path / "proc/self/cgroup").write_text("0::/unit/ck-agent\n")
+    assert cgroup.find_place(str(tmp_path)) == (str(unit), 2)
 
 
 def test_no_control_group_without_the_memory_controller(tmp_path):
     make_cgroups(tmp_path, "/app", {"": "cpu", "app": ""})
     with pytest.raises(cgroup.NoGroup, match="memory"):
         cgroup.find_place(str(tmp_path))
+
+
+def test_a_control_group_of_version_1(tmp_path):
+    make_cgroups(tmp_path, "/", {"": ""})
+    mounts = tmp_path / "proc/self/mounts"
+    mounts.write_text(mounts.read_text() + "cgroup /sys/fs/memory cgroup rw,relatime,memory 0 0\n")
+    (tmp_path / "proc/self/cgroup").write_text("4:memory:/app\n3:cpu:/other\n0::/\n")
+    group = tmp_path / "sys/fs/memory/app"
+    group.mkdir(parents=True)
+    with pytest.raises(cgroup.NoGroup):
+        cgroup.find_place(str(tmp_path))
+    (group / "memory.limit_in_bytes").touch()
+    assert cgroup.find_place(str(tmp_path)) == (str(group), 1)
 
 
 def interpret(program, number, args=(), arch=0xC000003E):

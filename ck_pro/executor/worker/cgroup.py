@@ -1,22 +1,36 @@
-"""A control group (version 2) for a session, where one can be made: memory and processes in sum.
+"""A control group for a session, where one can be made: the kernel counts and limits its memory.
 
-The kernel's `admin-guide/cgroup-v2` describes the files.
+Version 2 (`admin-guide/cgroup-v2`), where the memory controller is handed on to this process's
+group, its parent, or a group that systemd delegates; else version 1 (`admin-guide/cgroup-v1`).
 """
 
 from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterator
+from typing import NamedTuple
 
-_CONTROLLERS = ("memory", "pids")
+_AGENT = "ck-agent"
+_ROUNDS = 5
 
 
 class NoGroup(OSError):
     """No control group can be made here; the message says why."""
 
 
-def find_place(root: str = "/") -> str:
+class Place(NamedTuple):
+    """Where groups can be made."""
+
+    folder: str
+    version: int
+
+
+def find_place(root: str = "/") -> Place:
     """Find a directory in which groups with a limit of memory can be made.
+
+    A delegated group hands the controller on only once its own processes are in a group below:
+    this moves them there.
 
     Args:
         root: where `proc` and `sys` are.
@@ -24,49 +38,92 @@ def find_place(root: str = "/") -> str:
     Raises:
         NoGroup: there is none.
     """
-    mount = _mount_point(root)
-    own = _own_path(root)
-    base = os.path.join(root, mount.lstrip("/"))  # noqa: PTH118
-    inner = os.path.normpath(os.path.join(base, own.lstrip("/")))  # noqa: PTH118
-    # a group with processes of its own cannot hand controllers on; a sibling of it can have them
-    for place in (inner, os.path.dirname(inner)):  # noqa: PTH120
-        if not place.startswith(os.path.normpath(base)):
+    for inner, top in _own_groups(root, "cgroup2"):
+        if _hands_on(inner) or (_is_delegated(inner) and _hand_on(inner)):
+            return Place(inner, 2)
+        # a group with processes of its own cannot hand controllers on; its parent may
+        parent = os.path.dirname(inner)  # noqa: PTH120
+        if parent.startswith(top) and _hands_on(parent):
+            return Place(parent, 2)
+    for inner, _ in _own_groups(root, "cgroup"):
+        if os.access(inner, os.W_OK) and os.path.exists(f"{inner}/memory.limit_in_bytes"):  # noqa: PTH110
+            return Place(inner, 1)
+    raise NoGroup("no cgroup with the memory controller here that may be written")
+
+
+def _own_groups(root: str, kind: str) -> Iterator[tuple[str, str]]:
+    """Give the directory of this process's group, and where the hierarchy is mounted."""
+    own = None
+    for line in _read_lines(os.path.join(root, "proc/self/cgroup")):  # noqa: PTH118
+        number, names, path = line.split(":", 2)
+        if (number == "0" and not names) if kind == "cgroup2" else "memory" in names.split(","):
+            own = path
+    for line in _read_lines(os.path.join(root, "proc/self/mounts")):  # noqa: PTH118
+        _, place, found, options, *_ = line.split()
+        if found != kind or (kind == "cgroup" and "memory" not in options.split(",")):
             continue
+        if own is not None:
+            top = os.path.normpath(os.path.join(root, place.lstrip("/")))  # noqa: PTH118
+            yield os.path.normpath(os.path.join(top, own.lstrip("/"))), top  # noqa: PTH118
+        return
+
+
+def _read_lines(path: str) -> list[str]:
+    try:
+        with open(path) as file:  # noqa: PTH123
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def _hands_on(group: str) -> bool:
+    given = " ".join(_read_lines(f"{group}/cgroup.subtree_control")).split()
+    return "memory" in given and os.access(group, os.W_OK)
+
+
+def _is_delegated(group: str) -> bool:
+    """Whether systemd gave the group to its processes (`Delegate=yes`)."""
+    if not hasattr(os, "getxattr"):
+        return False
+    for name in ("user.delegate", "trusted.delegate"):
         try:
-            with open(f"{place}/cgroup.subtree_control") as file:  # noqa: PTH123
-                given = file.read().split()
+            if os.getxattr(group, name) == b"1":
+                return os.access(group, os.W_OK)
         except OSError:
             continue
-        if "memory" in given and os.access(place, os.W_OK):
-            return place
-    raise NoGroup("no cgroup v2 here that has the memory controller and may be written")
+    return False
 
 
-def _mount_point(root: str) -> str:
+def _hand_on(group: str) -> bool:
+    """Move the group's processes into one below it, and hand the controllers on."""
+    given = " ".join(_read_lines(f"{group}/cgroup.controllers")).split()
+    if "memory" not in given:
+        return False
+    leaf = f"{group}/{_AGENT}"
     try:
-        with open(os.path.join(root, "proc/self/mounts")) as file:  # noqa: PTH118, PTH123
-            for line in file:
-                _, place, kind, *_ = line.split()
-                if kind == "cgroup2":
-                    return place
-    except OSError as error:
-        raise NoGroup(f"the mounts cannot be read: {error}") from error
-    raise NoGroup("no cgroup v2 is mounted")
+        os.makedirs(leaf, exist_ok=True)  # noqa: PTH103
+        for _ in range(_ROUNDS):  # those that are forked meanwhile, too
+            pids = _read_lines(f"{group}/cgroup.procs")
+            if not pids:
+                break
+            for pid in pids:
+                _move(pid, leaf)
+        wanted = [f"+{name}" for name in ("memory", "pids") if name in given]
+        _write(f"{group}/cgroup.subtree_control", " ".join(wanted))
+    except OSError:
+        return False
+    return _hands_on(group)
 
 
-def _own_path(root: str) -> str:
+def _move(pid: str, group: str) -> None:
     try:
-        with open(os.path.join(root, "proc/self/cgroup")) as file:  # noqa: PTH118, PTH123
-            for line in file:
-                if line.startswith("0::"):
-                    return line[3:].strip()
-    except OSError as error:
-        raise NoGroup(f"the own cgroup cannot be read: {error}") from error
-    raise NoGroup("this process is in no cgroup v2")
+        _write(f"{group}/cgroup.procs", pid)
+    except ProcessLookupError:  # it has ended
+        pass
 
 
 @functools.lru_cache(maxsize=1)
-def remembered_place() -> str | NoGroup:
+def remembered_place() -> Place | NoGroup:
     """Give the place of `find_place`, or why there is none; looked for once."""
     try:
         return find_place()
@@ -74,8 +131,8 @@ def remembered_place() -> str | NoGroup:
         return error
 
 
-def name_of(pid: int) -> str:
-    """Give the directory of the group whose first process is this one.
+def name_of(pid: int) -> Place:
+    """Give the group of the session whose outer supervisor is this process.
 
     Raises:
         NoGroup: there is no place for it.
@@ -83,50 +140,75 @@ def name_of(pid: int) -> str:
     place = remembered_place()
     if isinstance(place, NoGroup):
         raise place
-    return f"{place}/ck-executor-{pid}"
+    return place._replace(folder=f"{place.folder}/ck-executor-{pid}")
 
 
-def enter(group: str, memory_mb: int, tasks: int) -> str:
-    """Make a group with limits, and move this process (and its later children) into it.
+class Group:
+    """A group with limits.
 
-    Returns:
-        The group's directory.
+    Args:
+        place: its directory, which is made, and its version.
+        memory: bytes.
+        tasks: processes and threads (version 2).
 
     Raises:
-        OSError: it cannot be made or entered; nothing is left behind.
+        OSError: it cannot be made; nothing is left behind.
     """
-    os.mkdir(group)  # noqa: PTH102
-    try:
-        settings = {
-            "memory.max": str(memory_mb << 20),
-            "memory.swap.max": "0",
-            "memory.oom.group": "1",
-            "pids.max": str(tasks),
-        }
-        for setting, value in settings.items():
-            if setting == "memory.max" or os.path.exists(f"{group}/{setting}"):  # noqa: PTH110
-                _write(f"{group}/{setting}", value)
-        _write(f"{group}/cgroup.procs", str(os.getpid()))
-    except OSError:
-        remove(group)
-        raise
-    return group
+
+    def __init__(self, place: Place, memory: int, tasks: int):
+        self._folder = place.folder
+        os.mkdir(place.folder)  # noqa: PTH102
+        if place.version == 2:
+            events = "memory.events"
+            settings = {
+                "memory.max": str(memory),
+                "memory.swap.max": "0",
+                "memory.oom.group": "1",
+                "pids.max": str(tasks),
+            }
+        else:
+            events = "memory.oom_control"
+            settings = {
+                "memory.limit_in_bytes": str(memory),
+                "memory.memsw.limit_in_bytes": str(memory),
+            }
+        needed = next(iter(settings))
+        try:
+            for setting, value in settings.items():
+                if setting == needed or os.path.exists(f"{self._folder}/{setting}"):  # noqa: PTH110
+                    _write(f"{self._folder}/{setting}", value)
+            # read later, when the directory is out of sight
+            self._events = os.open(f"{self._folder}/{events}", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            remove(place)
+            raise
+
+    def add(self, pid: int) -> None:
+        """Move a process into the group; its later children are in it, too.
+
+        Raises:
+            OSError: that is not allowed.
+        """
+        _write(f"{self._folder}/cgroup.procs", str(pid))
+
+    def ran_out(self) -> bool:
+        """Say whether the kernel killed something in the group for its memory."""
+        try:
+            lines = os.pread(self._events, 4096, 0).decode().splitlines()
+            counts = dict(line.split() for line in lines)
+        except (OSError, ValueError):
+            return False
+        return int(counts.get("oom_kill", "0")) > 0
+
+    def close(self) -> None:
+        """Let go of it; it stays until it is removed."""
+        os.close(self._events)
 
 
-def ran_out(group: str) -> bool:
-    """Say whether the kernel killed something in the group for its memory."""
-    try:
-        with open(f"{group}/memory.events") as file:  # noqa: PTH123
-            counts = dict(line.split() for line in file)
-    except (OSError, ValueError):
-        return False
-    return int(counts.get("oom_kill", "0")) > 0
-
-
-def remove(group: str) -> None:
+def remove(place: Place) -> None:
     """Remove a group whose processes have ended."""
     try:
-        os.rmdir(group)  # noqa: PTH106
+        os.rmdir(place.folder)  # noqa: PTH106
     except OSError:
         pass
 

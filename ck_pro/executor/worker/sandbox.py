@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import cgroup, kernel, landlock, limits, mounts, seccomp
+from . import cgroup, kernel, landlock, limits, memory, mounts, seccomp
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
@@ -22,7 +23,7 @@ def prepare(config: dict[str, Any]) -> None:
         for path in config["copies"]:
             mounts.read_copy(path)
         cgroup.remembered_place()
-        limits.bytes_of_a_socket()  # looked up while this is the host's network
+        memory.bytes_of_a_socket()  # looked up while this is the host's network
         try:
             for inet in (True, False):
                 seccomp.assemble(kernel.MACHINE, inet, True)
@@ -44,7 +45,8 @@ class Sandbox:
         self.missing: dict[str, str] = {}
         self.own_pids = False
         self.private_proc = False
-        self.group: str | None = None
+        self.scratch: tuple[str, ...] = ()
+        self.group: cgroup.Group | None = None
         self._own_user = False
         self.own_net = False
 
@@ -78,18 +80,17 @@ class Sandbox:
             return False
         return True
 
-    # -- in the first process: its control group and namespaces
+    # -- in the first process: a control group, and namespaces
 
-    def enter_group(self) -> None:
-        """Enter a control group of the session's own."""
+    def make_group(self) -> None:
+        """Make a control group for the worker."""
 
-        def enter() -> None:
-            tasks = limits.MAX_TASKS + 2  # with the two processes that watch
-            group = cgroup.name_of(os.getpid())
-            self.group = cgroup.enter(group, self._config["memory_mb"], tasks)
+        def make() -> None:
+            most = self._config["memory_mb"] * limits.MEGABYTE + limits.HEADROOM
+            place = cgroup.name_of(os.getpid())
+            self.group = cgroup.Group(place, most, limits.MAX_TASKS)
 
-        if self._try("cgroup", enter):
-            self.active.add("cgroup")
+        self._try("cgroup", make)
 
     def enter_namespaces(self) -> None:
         """Leave the namespaces of the host, as far as that is allowed. The next fork is inside."""
@@ -133,6 +134,17 @@ class Sandbox:
 
     # -- in the second process, the first one of its pid namespace: what needs its powers
 
+    def fill_group(self, worker: int) -> None:
+        """Move the worker into its control group; the processes that watch it stay outside."""
+        if self.group is not None and self._try("cgroup", partial(self.group.add, worker)):
+            self.active.add("cgroup")
+
+    def look(self) -> dict[str, Any] | None:
+        """Give why all must end: the kernel killed a process of the group for its memory."""
+        if self.group is None or not self.group.ran_out():
+            return None
+        return {"why": "memory", "limit": self._config["memory_mb"]}
+
     def protect(self) -> None:
         """Protect this process from the worker."""
         if not kernel.LINUX:
@@ -160,14 +172,17 @@ class Sandbox:
         if self._config["network"]:
             self.missing["network"] = "open, as asked for (network=True)"
         elif self._try("network", lambda: joined.append(("network", self._leave_network()))):
-            try:
-                _loopback_up()
-            except OSError:  # then there is no loopback either
-                pass
+            for action in (_loopback_up, limits.limit_tcp):
+                with contextlib.suppress(OSError):  # then there is no loopback, or no TCP, either
+                    action()
         if self._try("mounts", partial(self._leave, kernel.CLONE_NEWNS)) and self._arrange_mounts():
             joined.append(("mounts", _open_namespace("mnt")))
         self.own_net = "network" in dict(joined)
-        told = {"join": [layer for layer, _ in joined], "missing": self.missing}
+        told = {
+            "join": [layer for layer, _ in joined],
+            "active": [layer for layer in self.active if layer == "cgroup"],
+            "missing": self.missing,
+        }
         return told, [descriptor for _, descriptor in joined]
 
     def _leave_network(self) -> int:
@@ -186,6 +201,7 @@ class Sandbox:
             self._try("mounts", mounts.hide_proc)
         built = self._try("mounts", partial(mounts.build, self._config))
         self.private_proc = private
+        self.scratch = mounts.SCRATCH if built else ()
         if built and "mounts" not in self.missing:
             self.active.add("mounts")
         return built
@@ -194,12 +210,15 @@ class Sandbox:
 
     def renounce(self) -> None:
         """Give up what nothing in this process needs, even before it is confined."""
+        if self.group is not None:
+            self.group.close()
         if self._try("capabilities", kernel.drop_bounding_set):
             kernel.no_new_privileges()
 
     def join(self, arranged: dict[str, Any], descriptors: list[int]) -> None:
         """Enter what `arrange` has made."""
         self.missing.update(arranged["missing"])
+        self.active.update(arranged["active"])
         for layer, descriptor in zip(arranged["join"], descriptors, strict=True):
             if self._try(layer, partial(kernel.join, descriptor)) and layer not in self.missing:
                 self.active.add(layer)

@@ -20,9 +20,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from . import cgroup, kernel, mounts
+from . import kernel, mounts
 from .disk import Disk
-from .limits import Watchdog
+from .memory import Watchdog
 from .runtime import Worker
 from .sandbox import Sandbox
 
@@ -46,7 +46,7 @@ def supervise(worker: Worker, config: dict[str, Any], main: int, control: int, p
     sock = socket.socket(fileno=control)
     try:
         sandbox = Sandbox(config)
-        sandbox.enter_group()
+        sandbox.make_group()
         sandbox.enter_namespaces()
         if kernel.LINUX:  # a change of user namespace forgets it
             kernel.die_with_parent()
@@ -94,6 +94,7 @@ def _inside(
         theirs.close()
         os.close(main)
         os.close(pipe)
+        sandbox.fill_group(pid)
         sandbox.protect()
         arranged, descriptors = sandbox.arrange()
         _tell(ours, arranged, descriptors)
@@ -101,11 +102,11 @@ def _inside(
         private = sandbox.private_proc  # no code runs before the parent hears what is held now
         disk = Disk(config["workdir"], config["disk_mb"], config["held_first"], private)
         _say_up(sock, sandbox, disk)
-        watchdog = Watchdog(config["memory_mb"], private, sandbox.own_net)
-        why = _watch(sock, pid, watchdog, disk)
+        charged = "cgroup" in sandbox.active
+        watchdog = Watchdog(config["memory_mb"], private, sandbox.own_net, sandbox.scratch, charged)
+        why = _watch(sock, pid, watchdog, disk, sandbox)
         if why is not None:
-            if sandbox.group is not None and cgroup.ran_out(sandbox.group):
-                why = {"why": "memory", "limit": config["memory_mb"]}
+            why = sandbox.look() or why
             _tell(sock, why)
         if not sandbox.own_pids:
             _kill_children(pid)
@@ -124,7 +125,9 @@ def _say_up(sock: socket.socket, sandbox: Sandbox, disk: Disk) -> None:
     _tell(sock, {"up": True, "held": disk.held}, pidfds)
 
 
-def _watch(sock: socket.socket, pid: int, watchdog: Watchdog, disk: Disk) -> dict[str, Any] | None:
+def _watch(
+    sock: socket.socket, pid: int, watchdog: Watchdog, disk: Disk, sandbox: Sandbox
+) -> dict[str, Any] | None:
     """Wait for the end. None: the parent let go; else why it came to an end by itself."""
     poll = select.poll()
     poll.register(sock.fileno(), select.POLLIN)
@@ -143,7 +146,7 @@ def _watch(sock: socket.socket, pid: int, watchdog: Watchdog, disk: Disk) -> dic
                 break
         now = time.monotonic()
         if now >= look_at:
-            why = watchdog.look() or disk.look()
+            why = watchdog.look() or disk.look() or sandbox.look()
             if why is not None:
                 return why
             look_at = now + watchdog.interval
