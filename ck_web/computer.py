@@ -39,7 +39,6 @@ _FRESH_SECONDS = 0.5  # a look right after an act is that act's: carets blink, p
 _AROUND = 3  # so many elements around a point are told
 _NEVER = (float("-inf"), "")
 _ID = re.compile(r"^\[\d+\] ")
-_MODIFIERS = frozenset({"ctrl", "control", "cmd", "command", "meta", "super", "win", "alt"})
 _BUTTONS = {"wheel": "middle"}
 
 
@@ -201,13 +200,8 @@ def browser_action(action: ComputerAction) -> BrowserAction:
 
 
 def chord(keys: tuple[str, ...]) -> str:
-    """Keys pressed together, as the browser server reads them: `["CTRL", "A"]` is "CTRL+a".
-
-    A letter keeps its case without a modifier that makes a shortcut of it.
-    """
-    shortcut = any(k.lower() in _MODIFIERS for k in keys)
-    named = ["Space" if k == " " else k for k in keys]
-    return "+".join(k.lower() if shortcut and len(k) == 1 else k for k in named)
+    """Return keys pressed together as the server reads them: `["CTRL", "A"]` is "CTRL+A"."""
+    return "+".join("Space" if key == " " else key for key in keys)
 
 
 class ComputerAgent(WebAgent):

@@ -18,6 +18,12 @@ Place = tuple[float, float]
 
 _STILL_SECONDS = 0.06
 """How long a drag rests before it ends: by 50 ms libraries tell a drop from a throw."""
+_PRESSED = frozenset(
+    {"button", "link", "checkbox", "radio", "switch", "menuitem", "option", "tab", "treeitem"}
+)
+"""Roles of controls that a press and release of the mouse activates."""
+_SHORTEST_DRAG = 5
+"""Drag libraries take a shorter movement, in pixels, for a click."""
 _SHOVED_MS = 500
 """How long what a drag shoves aside may move, before the drag ends."""
 
@@ -53,6 +59,11 @@ async def drag(doing: Doing) -> str:
         goal = await hands.find(doing.surface, request.toId, "toId")
         if not goal.in_viewport:
             raise Conflict(f"[{goal.id}] {hands.describe(goal)} is out of view: scroll first")
+        if await hands.is_barred(goal):
+            raise Conflict(
+                f"[{goal.id}] {hands.describe(goal)} is covered by {goal.covered_by}: close or "
+                "move that first, or drag to x and y"
+            )
         end, where = await _beyond_middle(source, goal), f"to {hands.describe(goal)}"
     elif request.deltaX is not None or request.deltaY is not None:
         dx, dy = request.deltaX or 0.0, request.deltaY or 0.0
@@ -64,7 +75,13 @@ async def drag(doing: Doing) -> str:
     else:
         end = doing.point()
         where = f"to ({end[0]:g}, {end[1]:g})"
-    await _holding(doing, keys.modifiers(request.keys), _drag(doing, [start, end]))
+    held = keys.modifiers(request.keys)
+    if source.role in _PRESSED and math.dist(start, end) < _SHORTEST_DRAG:
+        raise Conflict(
+            f"[{source.id}] {hands.describe(source)} would be clicked by so short a drag: drag it "
+            f"by {_SHORTEST_DRAG} pixels or more"
+        )
+    await _holding(doing, held, _drag(doing, [start, end]))
     return f"dragged {hands.describe(source)} {where}"
 
 

@@ -11,17 +11,13 @@ from web_server.observe import Target
 from web_server.surface import Surface
 
 _TAKE_KEYS = """(element) => {
-  // The field behind an editor that draws its text itself cannot be seen.
   const small = (node) => {
     const box = node.getBoundingClientRect();
     return box.width < 8 || box.height < 8;
   };
-  const unseen = (node) => small(node) || getComputedStyle(node).opacity === '0';
   let editor = element.parentElement;
   while (editor && small(editor)) editor = editor.parentElement;
-  const proxy = unseen(element) || editor !== element.parentElement;
-  if (!proxy || element.disabled || element.readOnly) return false;
-  if (!editor || editor.matches('body, html')) return false;
+  if (!editor) return false;
   editor.scrollIntoView({block: 'nearest', behavior: 'instant'});
   const box = editor.getBoundingClientRect();
   const middle = (low, high, end) => (Math.max(low, 0) + Math.min(high, end)) / 2;
@@ -34,12 +30,17 @@ _TAKE_KEYS = """(element) => {
 
 
 async def fill(surface: Surface, target: Target, text: str) -> bool:
-    """Replace what an editor holds that draws its text itself and takes keys by a hidden field.
+    """Replace the content of an editor that draws its text itself and takes keys by a hidden field.
+
+    Args:
+        surface: the page.
+        target: the hidden field.
+        text: the new content.
 
     Returns:
-        False if the element is no such field, or something lies over its editor.
+        False if something lies over the editor; then nothing was done.
     """
-    if target.tag != "textarea" or not await target.evaluate(_TAKE_KEYS):
+    if not await target.evaluate(_TAKE_KEYS):
         return False
     keyboard = surface.page.keyboard
     await keyboard.press("ControlOrMeta+a")

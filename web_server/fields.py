@@ -6,12 +6,18 @@ colour and range inputs, which have no part of the page to click on, get their v
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 from web_server.errors import Conflict
 from web_server.hands import click, describe
 from web_server.observe import ElementGone, Target
 from web_server.surface import Surface
 from web_server.view import one_line
 
+MOST_KEYS = 1000
+"""So many characters are typed as keys at once."""
 TYPED_BY_KEY = 100
 """Texts up to this many characters are typed key by key, longer ones come in one piece."""
 
@@ -25,18 +31,15 @@ _SET_TYPES = {
     "range": "50",
 }
 """Inputs whose value is set, with an example of one."""
-_NO_TEXT_TYPES = frozenset(
-    {"checkbox", "radio", "button", "submit", "reset", "image", "file", "hidden"}
-)
-
 _SET_VALUE = """(element, value) => {
-  const before = element.value;
+  // Another input of the type shows what becomes of the value, before the page knows of it.
+  const probe = Object.assign(document.createElement('input'), {type: element.type, value});
+  const fits = element.type === 'range' ? value !== '' && isFinite(Number(value))
+    : element.type === 'color' ? /^#[0-9a-f]{6}$/i.test(value)
+    : value === '' || probe.value !== '';
+  if (!fits) return null;
   const setter = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
   setter.call(element, value);
-  if (value !== '' && element.type !== 'range' && element.value === '') {
-    setter.call(element, before);
-    return null;
-  }
   element.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
   element.dispatchEvent(new Event('change', {bubbles: true}));
   return element.value;
@@ -44,20 +47,7 @@ _SET_VALUE = """(element, value) => {
 
 _SELECT_CONTENT = """(element) => {
   const editable = (node) => node.isContentEditable
-    || (node.matches && node.matches('input, textarea') && !node.disabled);
-  const inner = () => {
-    if (editable(element)) return element;
-    if (element.control && editable(element.control)) return element.control;
-    const roots = [element, element.shadowRoot].filter(Boolean);
-    for (const root of roots) {
-      const found = root.querySelector(
-        'input:not([type=hidden]):not([type=checkbox]):not([type=radio]):not([type=file])'
-        + ':not([type=button]):not([type=submit]), textarea, [contenteditable]:not('
-        + '[contenteditable=false])');
-      if (found) return found;
-    }
-    return null;
-  };
+    || (node.matches('input, textarea') && !node.disabled);
   const deepActive = () => {
     let active = element.ownerDocument.activeElement;
     while (active && active.shadowRoot && active.shadowRoot.activeElement) {
@@ -65,11 +55,10 @@ _SELECT_CONTENT = """(element) => {
     }
     return active;
   };
-  let field = inner();
   const active = deepActive();
-  // A combo box may have put its own field under the focus when it was clicked.
-  if (!field && active && editable(active)) field = active;
-  if (!field) return 'none';
+  // What is no field itself may have put one under the focus when it was clicked.
+  const field = editable(element) ? element : active && editable(active) ? active : null;
+  if (!field) return active === element || element.contains(active) ? 'focus' : 'none';
   if (field.readOnly) return 'readonly';
   if (active !== field && !(field.isContentEditable && field.contains(active))) field.focus();
   if (field.isContentEditable) {
@@ -102,7 +91,7 @@ _CHOOSE = """(element, wanted) => {
       (o) => plain(o.label) === plain(text) || plain(o.text) === plain(text),
       (o) => o.value === text,
       (o) => plain(o.label).toLowerCase() === plain(text).toLowerCase(),
-      (o) => plain(o.label).toLowerCase().includes(plain(text).toLowerCase()),
+      (o) => plain(text) && plain(o.label).toLowerCase().includes(plain(text).toLowerCase()),
     ];
     for (const rule of rules) {
       const found = options.filter((option) => rule(option));
@@ -142,29 +131,24 @@ _HELD = """(element) => typeof element.value === 'string'
   ? element.type === 'password' ? element.value.length : element.value
   : element.isContentEditable ? {rich: element.innerText} : null"""
 
-_CHECKED = """(element) => {
-  const box = element.matches('input') ? element
-    : element.control || element.querySelector('input[type=checkbox], input[type=radio]');
-  if (box && box.matches('[type=checkbox], [type=radio]')) return box.checked;
-  const aria = element.getAttribute('aria-checked') || element.getAttribute('aria-pressed');
-  return aria === null ? null : aria === 'true';
-}"""
 
-
-async def fill(surface: Surface, target: Target, text: str) -> str:
+async def fill(surface: Surface, target: Target, how: str, text: str) -> str:
     """Replace the content of a field.
 
+    Args:
+        surface: the page.
+        target: the field.
+        how: as `usage.check` returned it: field, value or declared.
+        text: the new content.
+
     Returns:
-        what is to be said of it, with a comma or semicolon before it; empty if the field simply
+        a remark on the result, with a comma or semicolon before it; empty if the field simply
         holds the text now.
 
     Raises:
-        Conflict: it is not one that takes this text.
+        Conflict: the field does not take this text, or takes no text after all.
     """
-    if target.tag == "select":
-        await choose(target, [text])
-        return ""
-    if target.input_type in _SET_TYPES and target.tag == "input":
+    if how == "value":
         value = await target.evaluate(_SET_VALUE, text.strip())
         if value is None:
             raise Conflict(
@@ -172,30 +156,54 @@ async def fill(surface: Surface, target: Target, text: str) -> str:
                 f"such as {_SET_TYPES[target.input_type]}, not '{one_line(text)[:60]}'"
             )
         return "" if value == text.strip() else _holds(value)
-    if target.tag == "input" and target.input_type in _NO_TEXT_TYPES:
-        hint = "use upload" if target.input_type == "file" else "click it instead"
-        raise Conflict(f"[{target.id}] {describe(target)} takes no text: {hint}")
     await click(surface, target)
     try:
         kind = await target.evaluate(_SELECT_CONTENT)
+        if how == "declared" and kind in ("focus", "none"):
+            kind = await _turn_into_field(surface, target, kind)
     except ElementGone:
         raise Conflict(
             f"[{target.id}] {describe(target)} vanished when it was clicked: nothing was typed"
         ) from None
-    if kind == "none":
-        hint = ": press the arrow keys on it, or drag it" if target.role == "slider" else ""
-        raise Conflict(f"[{target.id}] {describe(target)} is not a field that takes text{hint}")
-    if kind == "readonly":
-        raise Conflict(f"[{target.id}] {describe(target)} is read-only")
     keyboard = surface.page.keyboard
+    if kind == "none":
+        raise Conflict(
+            f"[{target.id}] {describe(target)} was clicked and took no focus: nothing was typed"
+        )
+    if kind == "readonly":
+        raise Conflict(f"[{target.id}] {describe(target)} is read-only: nothing was typed")
+    if kind == "focus":
+        await keyboard.press("ControlOrMeta+a")
     if kind == "line" or kind == "line-empty":
         text = text.replace("\r\n", "\n").replace("\n", " ")
     if not text:
         if not kind.endswith("-empty"):
             await keyboard.press("Delete")
     else:
-        await type_keys(surface, text)
+        await type_keys(surface, text, field=kind != "focus")
     return await _what_came(surface, target, text)
+
+
+async def _turn_into_field(surface: Surface, target: Target, kind: str) -> str:
+    """Have an element that only says by its role that it takes text become a field.
+
+    Returns:
+        as `_SELECT_CONTENT`.
+    """
+    if target.role != "gridcell":
+        return kind
+    await surface.settler.settle()
+    kind = str(await target.evaluate(_SELECT_CONTENT))
+    if kind == "focus":
+        await surface.page.keyboard.press("F2")  # by which the cells of grids are edited
+        await surface.settler.settle()
+        kind = str(await target.evaluate(_SELECT_CONTENT))
+    if kind in ("focus", "none"):
+        raise Conflict(
+            f"[{target.id}] {describe(target)} was clicked and did not become a field: nothing "
+            "was typed; double-click it, then type into the field that appears"
+        )
+    return kind
 
 
 async def _what_came(surface: Surface, target: Target, text: str) -> str:
@@ -225,10 +233,29 @@ def _holds(value: str) -> str:
     return f"; it holds '{one_line(value)[:80]}' now" if value else "; it is empty now"
 
 
-async def type_keys(surface: Surface, text: str) -> None:
-    """Type at the focus. Long texts, and such of several lines, come in one piece."""
+async def type_keys(surface: Surface, text: str, *, field: bool = True) -> None:
+    """Type at the focus.
+
+    Args:
+        surface: the page.
+        text: what to type.
+        field: whether an editable field has the focus, which takes long texts and texts of several
+            lines in one piece. Anything else hears keys only, and gets each as a key.
+
+    Raises:
+        Conflict: there is no field, and the text is longer than `MOST_KEYS`.
+    """
     keyboard = surface.page.keyboard
-    if len(text) <= TYPED_BY_KEY and "\n" not in text and "\t" not in text:
+    if not field:
+        text = text.replace("\r\n", "\n")
+        if len(text) > MOST_KEYS:
+            raise Conflict(
+                f"no field has the focus, so each character is a key press, and {len(text):,} are "
+                f"too many: type at most {MOST_KEYS:,} at once"
+            )
+        for part in re.split(r"(\t)", text):
+            await (keyboard.press("Tab") if part == "\t" else keyboard.type(part))
+    elif len(text) <= TYPED_BY_KEY and "\n" not in text and "\t" not in text:
         await keyboard.type(text)
     else:
         await keyboard.insert_text(text)
@@ -281,29 +308,44 @@ async def choose_kept(surface: Surface, target: Target, labels: list[str]) -> st
     return said
 
 
-async def takes_enter(target: Target) -> bool:
-    """Whether Enter, pressed now, is for the field that was just filled.
+async def press_enter(surface: Surface, target: Target, how: str) -> str:
+    """Press Enter after a field was filled, if the key goes to a field.
 
     A field whose value was set was not clicked: it gets the focus now, so that the key does not go
     to what had it before, a button perhaps. Lists and colours would open a window on that key.
+
+    Returns:
+        what is to be said of it.
     """
-    if target.tag == "select" or target.input_type == "color":
-        return False
-    if target.tag == "input" and target.input_type in _SET_TYPES:
+    if how == "select" or target.input_type == "color":
+        return ""
+    if how == "value":
         try:
             await target.evaluate("(element) => element.focus()")
         except ElementGone:
-            return False
-    return True
+            return ""
+    focus = await surface.observer.focus()
+    if focus["kind"] == "control" and how != "value":
+        return f"; Enter was not pressed, as the focus went to {named(focus)}"
+    await surface.press_key("Enter")
+    return " and pressed Enter"
+
+
+def named(focus: Mapping[str, Any]) -> str:
+    """Name what has the focus, as of `Observer.focus`: `textbox 'City' [5]`."""
+    if "id" not in focus:
+        return "no element"
+    name = f" '{one_line(focus['name'])[:80]}'" if focus["name"] else ""
+    return f"{focus['role']}{name} [{focus['id']}]"
+
+
+async def content(target: Target) -> str:
+    """Return the text that a field holds; empty for a password."""
+    held = await target.evaluate(_HELD)
+    return held if isinstance(held, str) else held["rich"] if isinstance(held, dict) else ""
 
 
 async def suggested(target: Target, label: str) -> str | None:
     """The value that a field's own list of suggestions has under that label; None without one."""
     value: str | None = await target.evaluate(_SUGGESTED, label)
     return value
-
-
-async def checked(target: Target) -> bool | None:
-    """Whether a check box, radio button or switch is on; None if it is none."""
-    state = await target.evaluate(_CHECKED)
-    return None if state is None else bool(state)

@@ -65,17 +65,16 @@ def element_number(element_id: str) -> str:
     return element_id.strip().strip("[]").removesuffix(".0")
 
 
-async def find(surface: Surface, element_id: str, field: str = "targetId") -> Target:
-    """The element of that id.
+def number_of(element_id: str, field: str = "targetId") -> int:
+    """Return an element's id as a number.
 
     Args:
-        surface: the page that it is on.
         element_id: as the client wrote it.
         field: where the client wrote it.
 
     Raises:
         BadRequest: it is not a number.
-        NotFound: no such element was shown, or it is gone.
+        NotFound: the number is too long for an element's id.
     """
     text = element_number(element_id)
     if not text:
@@ -85,8 +84,24 @@ async def find(surface: Surface, element_id: str, field: str = "targetId") -> Ta
         raise BadRequest(f"{field} must be the number that stands before an element, not '{asked}'")
     if len(text) > 15:
         raise NotFound(f"{field}: there is no element [{text[:15]}...] on the page")
+    return int(text)
+
+
+async def find(surface: Surface, element_id: str, field: str = "targetId") -> Target:
+    """Return the element of that id.
+
+    Args:
+        surface: the page that it is on.
+        element_id: as the client wrote it.
+        field: where the client wrote it.
+
+    Raises:
+        BadRequest, NotFound: see `number_of`.
+        NotFound: no such element was shown, or it is gone.
+    """
+    number = number_of(element_id, field)
     try:
-        return await surface.observer.resolve(int(text))
+        return await surface.observer.resolve(number)
     except ElementGone as gone:
         raise NotFound(str(gone)) from None
 
@@ -104,7 +119,7 @@ async def reach(surface: Surface, element_id: str) -> Target:
     if not target.in_viewport or target.covered_by:
         try:
             target = await target.scroll_into_view()
-            if await _is_barred(target) and await surface.settler.call("changed", _COVER_MS):
+            if await is_barred(target) and await surface.settler.call("changed", _COVER_MS):
                 # What covers it may be on its way out.
                 await surface.settler.settle()
                 target = await surface.observer.resolve(target.id)
@@ -134,7 +149,7 @@ async def reach(surface: Surface, element_id: str) -> Target:
     return target
 
 
-async def _is_barred(target: Target) -> bool:
+async def is_barred(target: Target) -> bool:
     """Whether a click at the element's place would go to something else than its control."""
     return target.covered_by is not None and await _met_instead(target) != "part"
 
@@ -170,7 +185,7 @@ async def click(surface: Surface, target: Target, button: Any = "left", count: i
         except ElementGone as gone:
             raise NotFound(str(gone)) from None
         near = abs(now.x - target.x) <= 1 and abs(now.y - target.y) <= 1
-        if near and now.in_viewport and not await _is_barred(now):
+        if near and now.in_viewport and not await is_barred(now):
             break
         if attempt == _APPROACHES - 1:
             await _click_moving(surface, now, button, count)

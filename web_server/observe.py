@@ -18,7 +18,7 @@ from playwright.async_api import Error
 from . import render
 from .frames import ContextGone, Realm
 from .marks import Box
-from .observe_walker import Walker, script, walker_source
+from .observe_walker import MAX_FRAME_LEVELS, Walker, script, walker_source
 from .target import ElementGone, Target, gone
 
 if TYPE_CHECKING:
@@ -216,6 +216,47 @@ class Observer:
         return Target(
             id=element_id, **facts, frame=frame, _realm=realm, _local_id=local_id, _observer=self
         )
+
+    async def usage(self, element_id: int, purpose: str) -> dict[str, Any]:
+        """What an element can be used for; see `usage` of `observe_usage.js`.
+
+        Args:
+            element_id: as an observation showed it.
+            purpose: text, toggle, file, list or focus.
+
+        Raises:
+            ElementGone: there is none, or none any more.
+        """
+        realm, local_id = self._walker.place(element_id)
+        try:
+            found = await self._walker.ask(realm, "usage", local_id, purpose)
+        except ContextGone:
+            found = None
+        if found is None:
+            raise gone(element_id)
+        return found
+
+    async def focus(self) -> dict[str, Any]:
+        """What has the focus: `kind` as of `focusFacts`, with `id`, `role` and `name` if any."""
+        realm, found = self._walker.main, {"kind": "none"}
+        for _ in range(MAX_FRAME_LEVELS):
+            try:
+                asked = await self._walker.ask(realm, "focusFacts")
+            except ContextGone:
+                break
+            found = asked or found
+            inner = self._walker.realm_in(realm, found) if found["kind"] == "frame" else None
+            if inner is None:
+                break
+            realm = inner
+        return found
+
+    def parts_of(self, element_id: int) -> set[int]:
+        """Ids of what the last observation showed inside an element, or in the list it opened."""
+        for node in self._last:
+            if node.id == element_id:
+                return {inner.id for inner in render.flatten(node.children)}
+        return set()
 
     async def readable(self) -> str:
         """What the page shows as plain HTML: no scripts, no styles, nothing that is hidden."""

@@ -197,6 +197,6 @@ function frameOwners(id) {
 
 globalThis.ckObserver = {
   adopt, observe, observeWhen, readable, frameOwners, resolve, resolveInFrame, scrollToNode, handOver,
-  elementOf, expectPress, missedPress, placeOf, originOf, quote, quoteSelected,
+  elementOf, expectPress, missedPress, placeOf, originOf, quote, quoteSelected, usage, focusFacts,
   reachedNode, reachedPoint, reachedFocus, reachedByAccessKey, takesKeys,
 };

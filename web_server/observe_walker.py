@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
 _PARTS = (
     "safe", "dom", "told", "tables", "roles", "names", "states", "hints", "text", "walk",
-    "offscreen", "interactive", "tags", "page", "read", "quote", "reach", "target",
+    "offscreen", "interactive", "tags", "page", "read", "quote", "reach", "usage", "target",
 )  # fmt: skip
-_MAX_FRAME_LEVELS = 6
+MAX_FRAME_LEVELS = 6
 _MANY_PLACES = 20_000
 
 
@@ -61,6 +61,38 @@ class Walker:
     def place(self, element_id: int) -> tuple[Realm, int]:
         """Where an element is: the realm that knows it, and its id there."""
         return self._places.get(element_id, (self.main, element_id))
+
+    async def ask(self, realm: Realm, function: str, *arguments: Any) -> dict[str, Any] | None:
+        """Call a function of the walker that may number elements; its `id` and `near` page-wide.
+
+        Raises:
+            ContextGone: the document was replaced meanwhile.
+        """
+        main = realm is self.main
+        found: dict[str, Any] | None
+        found = await realm.call(function, *arguments, self._next_id if main else 3)
+        if found is None:
+            return None
+        if main:
+            self._next_id = max(self._next_id, found["next"])
+        elif "id" in found:
+            found["id"] = self._page_id(realm, found["id"])
+            found["near"] = [self._page_id(realm, local) for local in found.get("near", ())]
+        return found
+
+    def realm_in(self, realm: Realm, frame: dict[str, Any]) -> Realm | None:
+        """The realm of a frame element that `ask` told of, if it was walked already."""
+        _, local = self._places.get(frame["id"], (realm, frame["id"]))
+        inner = realm.children.get(local)
+        return None if inner is None or inner.dead else inner
+
+    def _page_id(self, realm: Realm, local: int) -> int:
+        """The page-wide id of an element of a frame that is walked by itself."""
+        if local not in realm.page_ids:
+            realm.page_ids[local] = self._next_id
+            self._places[self._next_id] = (realm, local)
+            self._next_id += 1
+        return realm.page_ids[local]
 
     def walk_when(self, event: str, full: bool) -> None:
         """Walk the document at the moment when an event of that name comes to it.
@@ -143,7 +175,7 @@ class Walker:
         full: bool,
     ) -> None:
         """Walk frames of other origins, level by level, all of a level at once."""
-        for _ in range(_MAX_FRAME_LEVELS):
+        for _ in range(MAX_FRAME_LEVELS):
             if not pending:
                 return
             answers = await asyncio.gather(
@@ -181,11 +213,7 @@ class Walker:
         if len(self._places) > _MANY_PLACES:
             self._places = {n: place for n, place in self._places.items() if not place[0].dead}
         for record in records.split("\x1e") if records else ():
-            local = int(record.split("\x1f", 2)[1])
-            if local not in realm.page_ids:
-                realm.page_ids[local] = self._next_id
-                self._places[self._next_id] = (realm, local)
-                self._next_id += 1
+            self._page_id(realm, int(record.split("\x1f", 2)[1]))
         return realm.page_ids
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from playwright.async_api import Dialog, Error, Page
@@ -46,7 +47,7 @@ class Host(Protocol):
         """The page closed, by itself or by us."""
 
 
-NOT_BY_FIELD = "by a picker without a field, which Chromium lets nobody answer"
+_NOT_BY_FIELD = "by a picker without a field, which Chromium lets nobody answer"
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,14 @@ class Chooser:
     """A file chooser that a page opened.
 
     Attributes:
-        node_id: DevTools id (`backendNodeId`) of the file field that it belongs to; 0: to none.
+        node_id: DevTools id (`backendNodeId`) of the file field that it belongs to.
         several: whether the field takes several files.
+        commits: how many documents had come into the main frame.
     """
 
     node_id: int
     several: bool
+    commits: int
 
 
 async def _no_check() -> None:
@@ -80,7 +83,7 @@ class Surface:
         self.observer = Observer(page)
         self.activity = Activity(page)
         self.settler = Settler(self.activity, token)
-        self._chooser: asyncio.Future[Chooser] | None = None
+        self._chooser: Chooser | None = None
         self.given_up = False
         self.mouse_at: tuple[float, float, int] | None = None
         self.before_input: Callable[[], Awaitable[None]] = _no_check
@@ -213,19 +216,29 @@ class Surface:
         message = " ".join(dialog.message.split())[:500]
         self._host.news.tell_dialog(f"{dialog.type} '{message}' was {answer}")
 
-    def expect_chooser(self) -> asyncio.Future[Chooser]:
-        """Have the next file chooser handed over, instead of telling the client of it.
+    @property
+    def open_chooser(self) -> Chooser | None:
+        """The file chooser that the document opened last and that has no answer yet."""
+        chooser = self._chooser
+        stays = chooser is not None and chooser.commits == self.activity.commits
+        return chooser if stays else None
 
-        The future is to be cancelled when it is not wanted any more.
-        """
-        self._chooser = asyncio.get_running_loop().create_future()
-        return self._chooser
+    async def answer_chooser(self, chooser: Chooser, files: list[Path]) -> bool:
+        """Give files to the chooser that the page opened; False if its field is gone."""
+        self._chooser = None
+        paths = [str(file) for file in files]
+        arguments = {"files": paths, "backendNodeId": chooser.node_id}
+        try:
+            await self.activity.cdp.send("DOM.setFileInputFiles", arguments)
+        except Error:
+            return False
+        return True
 
     def _on_chooser(self, event: dict[str, Any]) -> None:
-        if self._chooser is not None and not self._chooser.done():
-            several = event["mode"] == "selectMultiple"
-            self._chooser.set_result(Chooser(event.get("backendNodeId", 0), several))
-        elif event.get("backendNodeId"):
-            self._host.news.note("the page asks for a file: use the action upload", loud=True)
-        else:
-            self._host.news.note(f"the page asks for a file {NOT_BY_FIELD}", loud=True)
+        node_id = event.get("backendNodeId", 0)
+        if not node_id:
+            self._host.news.note(f"the page asks for a file {_NOT_BY_FIELD}", loud=True)
+            return
+        several = event["mode"] == "selectMultiple"
+        self._chooser = Chooser(node_id, several, self.activity.commits)
+        self._host.news.note("the page asks for a file: use the action upload", loud=True)

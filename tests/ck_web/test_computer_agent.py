@@ -42,7 +42,7 @@ PAGE = {"role": "main", "name": "", "box": [0, 0, 1280, 720]}
         ({"action": "scroll", "scroll_x": -9}, "wheel", "-9,0", {"x": None, "dx": -9}),
         ({"action": "type", "text": "a b"}, "type_text", "a b", {"enter": False}),
         ({"action": "type", "text": "a\n"}, "type_text", "a", {"enter": True}),
-        ({"action": "keypress", "keys": ["CTRL", "A"]}, "press", "CTRL+a", {}),
+        ({"action": "keypress", "keys": ["CTRL", "A"]}, "press", "CTRL+A", {}),
         ({"action": "move", "x": 1, "y": 2.5}, "move", None, {"x": 1, "y": 2.5}),
         (
             {"action": "drag", "path": [[1, 2], [3, 4]]},
@@ -62,7 +62,7 @@ def test_what_the_browser_does(given: Any, name: str, value: Any, arguments: Any
 
 def test_chords() -> None:
     assert [chord(k) for k in (("A",), ("ALT", "F4"), (" ",))] == ["A", "ALT+F4", "Space"]
-    assert (chord(("CMD", "SHIFT", "P")), chord(("SHIFT", "A"))) == ("CMD+SHIFT+p", "SHIFT+A")
+    assert (chord(("CMD", "SHIFT", "P")), chord(("SHIFT", "A"))) == ("CMD+SHIFT+P", "SHIFT+A")
 
 
 def test_the_element_at_a_point_is_the_smallest_around_it() -> None:

@@ -61,7 +61,7 @@ PAGES["/hidden"] = """<title>Hidden</title><p>seen <a href="/two">link</a></p><p
 PAGES[
     "/chords"
 ] = """<title>Chords</title><textarea aria-label="Text">one two</textarea><p id="out">
-    </p><script>addEventListener('keydown', (e) => { if (e.key === 'k' && e.ctrlKey && e.shiftKey)
+    </p><script>addEventListener('keydown', (e) => { if (e.key === 'K' && e.ctrlKey && e.shiftKey)
     out.textContent = 'chord' })</script>"""
 
 
@@ -141,7 +141,7 @@ def test_chords_change_what_they_should(client: Client) -> None:
     client.act("type_text", text="new\nlines")
     assert "value: new lines" in client.view["yaml"]
     assert "'chord'" in client.act("press", keys="ctrl+shift+k")
-    for keys in ("", "Nokey", "Control+"):
+    for keys in ("", "Nokey", "Control+", "Ctrk+a"):
         client.act("press", keys=keys, status=400)
 
 

@@ -165,7 +165,7 @@ def test_a_selection_is_a_change(client: Client) -> None:
     client.act("click", "button 'B'")
     assert client.message.endswith("nothing changed")
     client.act("type_text", text="lost")
-    assert client.message == "typed 'lost'; nothing changed"
+    assert client.message == "typed 'lost' at button 'B' [4]; nothing changed"
 
 
 def test_a_drag_ends_at_rest(client: Client) -> None:

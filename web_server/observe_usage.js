@@ -1,0 +1,245 @@
+// Isolated world: what an element can be used for. Nothing here touches the page: an action asks
+// first, so that one that cannot be done does nothing.
+const NO_TEXT = new Set('checkbox radio button submit reset image file hidden'.split(' '));
+const SET_VALUE = new Set('date time datetime-local month week color range'.split(' '));
+const PRESSED = 'a[href],area[href],button,summary,option,select,input,[role=button],[role=link],[role=checkbox],'
+  + '[role=radio],[role=switch],[role=menuitem],[role=menuitemcheckbox],[role=menuitemradio],[role=option],'
+  + '[role=tab],[role=treeitem]';
+const PRESSED_ROLES = new Set(('button link checkbox radio switch menuitem menuitemcheckbox menuitemradio '
+  + 'option tab treeitem DisclosureTriangle DisclosureTriangleGrouped').split(' '));
+const TYPED_ROLES = new Set(['textbox', 'searchbox', 'spinbutton', 'gridcell']);
+const LIST_ROLES = new Set('combobox listbox menu menubar tree treegrid radiogroup tablist'.split(' '));
+const MOST_INSIDE = 3000;
+const ONE_LINE = 80; // pixels: no higher is a control with the words in it
+
+const isField = (e) => e.localName === 'textarea' || e.localName === 'select'
+  || e.localName === 'input' && !NO_TEXT.has(e.type) || isEditableRoot(e);
+const isBox = (e) => e.localName === 'input' && /^(checkbox|radio)$/.test(e.type);
+const isToggle = (e) => isBox(e) || /^(true|false|mixed)$/i.test(attribute(e, 'aria-checked'));
+const isFileField = (e) => e.localName === 'input' && e.type === 'file';
+const isSelect = (e) => e.localName === 'select';
+const isSmall = (rect) => rect.width < 8 || rect.height < 8;
+const isShown = (e) => e.checkVisibility({ visibilityProperty: true });
+const isUnseen = (e) => isSmall(e.getBoundingClientRect()) || getComputedStyle(e).opacity === '0';
+
+function inside(element, wanted) {
+  const found = [];
+  const stack = [element];
+  for (let seen = 0; stack.length && seen < MOST_INSIDE; seen++) {
+    const node = stack.pop();
+    if (node !== element && wanted(node)) found.push(node);
+    const children = composedChildren(node);
+    for (let i = children.length - 1; i >= 0; i--) if (children[i].nodeType === 1) stack.push(children[i]);
+  }
+  return found;
+}
+
+function around(element, wanted) {
+  for (let e = element; e && e.nodeType === 1; e = composedParent(e)) if (wanted(e)) return e;
+  return null;
+}
+
+const isPage = (e) => e.localName === 'body' || e.localName === 'html';
+const isPressed = (e) => e.matches(PRESSED) || PRESSED_ROLES.has(roleOf(e));
+
+// What the label around an element, or the element as a label, is for.
+function labelledBy(element) {
+  const label = around(element, (e) => e.localName === 'label' || isPressed(e));
+  return label && label.localName === 'label' ? label.control : null;
+}
+
+const refused = (why, fits = '', near = []) => ({ how: 'none', why, fits, near: near.slice(0, 5).map(idOf) });
+
+// What takes the keys for an editor that draws its text itself cannot be seen; what is seen of it.
+function editorOf(field) {
+  let editor = parentOf(field);
+  while (editor && editor.nodeType === 1 && isSmall(editor.getBoundingClientRect())) editor = parentOf(editor);
+  const proxy = isUnseen(field) || editor !== parentOf(field);
+  return proxy && editor && editor.nodeType === 1 && !isPage(editor) ? editor : null;
+}
+
+function textUse(element) {
+  if (isPage(element)) {
+    const written = element.isContentEditable || element.ownerDocument.designMode === 'on';
+    return written ? fieldUse(element) : refused('is the page', 'give the id of a field');
+  }
+  if (isEditable(element) && !isField(element) && element.isContentEditable) {
+    return fieldUse(around(element, isEditableRoot) || element);
+  }
+  if (element.matches('input,textarea,select') || isField(element)) return fieldUse(element);
+  if (element.localName === 'option') return refused('is an option', 'use select');
+  const labelled = labelledBy(element);
+  if (labelled && isField(labelled)) return fieldUse(labelled);
+  const fields = inside(element, isField);
+  const seen = fields.filter((e) => isShown(e) && !isUnseen(e));
+  const meant = seen.length ? seen : fields.filter(isShown);
+  if (meant.length === 1) return fieldUse(meant[0]);
+  if (meant.length) return refused(`holds ${meant.length} fields`, 'give the id of one', meant);
+  if (labelled) return fieldUse(labelled);
+  if (isPressed(element)) return refused(NO_FIELD, roleOf(element) === 'treeitem' ? CLICK_FIRST : '');
+  return besideUse(element) || declaredUse(element);
+}
+
+const NO_FIELD = 'is not a field that takes text';
+const CLICK_FIRST = 'if a click turns it into a field, click it first';
+
+// An editor or a field that an element is a part of, or lies over.
+function besideUse(element) {
+  if (around(element, isPressed)) return refused('is a part of a control that takes no text');
+  let e = composedParent(element);
+  for (let i = 0; e && e.nodeType === 1 && !isPage(e) && i < 12; i++, e = composedParent(e)) {
+    const fields = inside(e, isField).filter(isShown);
+    if (!fields.length) continue;
+    const [field] = fields;
+    if (fields.length > 1) return null;
+    if (field.localName === 'textarea' && contains(editorOf(field), element)) return fieldUse(field);
+    const words = element.getBoundingClientRect();
+    const box = field.getBoundingClientRect();
+    const over = words.left < box.right && box.left < words.right && words.top < box.bottom && box.top < words.bottom;
+    if (TYPED_ROLES.has(roleOf(element)) || e.offsetHeight > ONE_LINE) return null;
+    return over ? fieldUse(field) : refused(NO_FIELD, 'the field beside it is', [field]);
+  }
+  return null;
+}
+
+// What says of itself that it takes text, by its role alone.
+function declaredUse(element) {
+  const role = roleOf(element);
+  if (role === 'slider') return refused(NO_FIELD, 'press the arrow keys on it, or drag it');
+  if (role === 'Canvas') return refused('is a canvas', 'click the place in it, then use type_text');
+  if (role === 'combobox') return refused(NO_FIELD, `choose with select; ${CLICK_FIRST}`);
+  if (!TYPED_ROLES.has(role)) return refused(NO_FIELD, CLICK_FIRST);
+  if (attribute(element, 'aria-readonly') === 'true') return refused('is read-only');
+  if (role === 'gridcell' && inside(element, isPressed).length) return refused(NO_FIELD);
+  return { how: 'declared' };
+}
+
+function fieldUse(field) {
+  const found = { id: idOf(field), how: 'field' };
+  const tag = field.localName;
+  if (isDisabled(field) || isInert(field)) return { ...found, how: 'none', why: 'is disabled', fits: '' };
+  if (tag === 'select') return { ...found, how: 'select' };
+  if (tag === 'input' && NO_TEXT.has(field.type)) {
+    const fits = field.type === 'file' ? 'use upload' : isBox(field) ? 'use check or uncheck' : 'click it instead';
+    return { ...found, how: 'none', why: 'takes no text', fits };
+  }
+  const fixed = tag === 'input' && /^(range|color)$/.test(field.type);
+  if (field.readOnly === true && !fixed || attribute(field, 'aria-readonly') === 'true') {
+    return { ...found, how: 'none', why: 'is read-only',
+      fits: 'click it and use what opens, or type into it if it can be changed then' };
+  }
+  if (tag === 'input' && SET_VALUE.has(field.type)) return { ...found, how: 'value' };
+  return { ...found, how: tag === 'textarea' && editorOf(field) ? 'editor' : 'field' };
+}
+
+// A box, switch or toggle button, and whether it is on.
+function toggleUse(element) {
+  const labelled = labelledBy(element);
+  const all = isPage(element) ? [] : inside(element, isToggle).filter((e) => isBox(e) || isShown(e));
+  const own = isToggle(element) || /^(true|false|mixed)$/i.test(attribute(element, 'aria-pressed'));
+  const box = own ? element : labelled && isToggle(labelled) ? labelled : all[0];
+  if (!own && box !== labelled && all.length > 1) return refused(`holds ${all.length} boxes`, 'give the id of one', all);
+  if (!box) return refused('cannot be switched on or off', 'click it instead');
+  const found = { how: 'box', id: idOf(box), on: isOn(box), radio: roleOf(box) === 'radio' };
+  if (isDisabled(box) || isInert(box)) return { ...found, how: 'none', why: 'is disabled', fits: '' };
+  if (attribute(box, 'aria-readonly') === 'true') return { ...found, how: 'none', why: 'is read-only', fits: '' };
+  // One without a size is drawn by what is around it, and worked there.
+  const rect = box.getBoundingClientRect();
+  if (rect.width * rect.height === 0 && !box.labels?.length) delete found.id;
+  return found;
+}
+
+function isOn(box) {
+  if (isBox(box)) return box.checked;
+  return (attribute(box, 'aria-checked') || attribute(box, 'aria-pressed')).toLowerCase() === 'true';
+}
+
+// The file field that files for an element are for.
+function fileUse(element) {
+  const labelled = labelledBy(element);
+  const all = isPage(element) ? [] : inside(element, isFileField);
+  const own = isFileField(element) ? element : labelled && isFileField(labelled) ? labelled : all[0];
+  if (all.length > 1 && own === all[0]) return refused(`holds ${all.length} file fields`, 'give the id of one', all);
+  const field = own || !isPage(element) && fileFieldOf(element);
+  if (!field) return { how: 'other', pressed: !!around(element, isPressed) };
+  if (isDisabled(field) || isInert(field)) return { how: 'none', id: idOf(field), why: 'is disabled', fits: '' };
+  return { how: 'file', id: idOf(field), several: field.multiple || field.webkitdirectory === true };
+}
+
+// The unseen field that an element stands in for: nothing else that can be pressed is as near to it.
+function fileFieldOf(element) {
+  for (let e = composedParent(element); e && e.nodeType === 1; e = composedParent(e)) {
+    const fields = inside(e, isFileField);
+    if (!fields.length) continue;
+    const others = inside(e, (other) => isPressed(other) && !isFileField(other) && isShown(other)
+      && !contains(other, element) && !contains(element, other));
+    const [field] = fields;
+    const unseen = !isShown(field) || isUnseen(field);
+    return fields.length === 1 && unseen && !others.length && around(element, isPressed) ? field : null;
+  }
+  return null;
+}
+
+// A list to choose from: native, open, or one that a click may open.
+function listUse(element) {
+  const labelled = labelledBy(element);
+  const native = isSelect(element) || element.localName === 'option' ? element
+    : labelled && isSelect(labelled) ? labelled : null;
+  if (native) return { how: 'native', id: idOf(native) };
+  const selects = inside(element, isSelect).filter(isShown);
+  if (selects.length === 1 && !isPage(element)) return { how: 'native', id: idOf(selects[0]) };
+  const popup = attribute(element, 'aria-haspopup').toLowerCase();
+  const asked = element.localName === 'input'
+    && (element.list || attribute(element, 'aria-autocomplete') || attribute(element, 'aria-controls'));
+  const opens = LIST_ROLES.has(roleOf(element)) || popup && popup !== 'false' || !!asked;
+  const expanded = attribute(element, 'aria-expanded').toLowerCase();
+  return { how: opens ? 'opens' : 'items', closed: expanded === 'false', menu: /^(menu|true)$/.test(popup) };
+}
+
+// Give keys to an element: what has the focus then, in an element that cannot take it.
+function focusUse(element) {
+  const part = labelledBy(element) && !isPressed(element) ? labelledBy(element) : element;
+  if (isDisabled(part) || isInert(part)) return refused('is disabled');
+  const inIt = () => {
+    const doc = element.ownerDocument;
+    const active = doc.hasFocus() ? focusedElement(doc) : null;
+    return active !== null && contains(part, active);
+  };
+  if (isPage(element) || inIt()) return { how: 'focus' };
+  part.focus();
+  return inIt() ? { how: 'focus' }
+    : refused('cannot take the focus', 'press the keys without an id, at the focus');
+}
+
+// Does the page draw most of itself? Then an unseen field hears keys for the drawing.
+function hasLargeCanvas() {
+  return [...document.getElementsByTagName('canvas')].some((canvas) => {
+    const rect = canvas.getBoundingClientRect();
+    return rect.width * rect.height > innerWidth * innerHeight / 5 && isShown(canvas);
+  });
+}
+
+// What has the focus: a `field` (it takes keys as text), something that Enter or Space would press
+// (`control`), a `frame` of another site, something else (`other`), or nothing (`none`).
+function focusFacts(next) {
+  nextId = Math.max(nextId, next);
+  const active = focusedElement(document);
+  if (!active) return { kind: 'none', next: nextId };
+  const role = roleOf(active);
+  const facts = { id: idOf(active), role: shownRole(active, role), name: clean(shownName(active, role)), next: nextId };
+  if (/^(iframe|frame|object|embed)$/.test(active.localName)) return { ...facts, kind: 'frame' };
+  if (isEditable(active) || active.editContext) {
+    return { ...facts, kind: isUnseen(active) && hasLargeCanvas() ? 'other' : 'field' };
+  }
+  return { ...facts, kind: isPressed(active) ? 'control' : 'other' };
+}
+
+// What an action may do to an element. `how: none`: nothing, `why` and what `fits` instead; else the
+// element `id` that it is done to, which may be a part of the one that was named.
+function usage(id, purpose, next) {
+  const element = elementOf(id);
+  if (!element) return null;
+  nextId = Math.max(nextId, next);
+  const uses = { text: textUse, toggle: toggleUse, file: fileUse, list: listUse, focus: focusUse };
+  return { id, ...uses[purpose](element), next: nextId };
+}
