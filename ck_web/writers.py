@@ -239,7 +239,7 @@ def wait_for(text: str = "", seconds: float = 10) -> str:
 
 
 def answer_dialog(accept: bool = True, text: str = "") -> str:
-    """Say how the next dialog is to be answered (else: accepted)."""
+    """Order the answer to the next question of a page (else: dismissed), then act."""
     return f"answer_dialog {'accept' if accept else 'dismiss'} {free_text(text)}".rstrip()
 
 

@@ -168,7 +168,12 @@ async def close_tab(doing: Doing) -> str:
     tab = session.tab(doing.request.actionValue) if doing.request.actionValue else doing.tab
     if len(session.tabs) == 1:
         raise Conflict("the last tab cannot be closed")
-    await session.close_tab(tab)
+    if not await session.close_tab(tab):
+        session.current = doing.tab.id
+        raise Conflict(
+            f"tab {tab.id} was not closed: its page asked whether to leave it; to accept, "
+            "answer_dialog first, then act again"
+        )
     doing.tab = session.tab("")
     return f"closed tab {tab.id}, tab {doing.tab.id} is shown now"
 
@@ -191,12 +196,14 @@ async def find(doing: Doing) -> str:
 
 
 async def answer_dialog(doing: Doing) -> str:
-    """Say how the next dialog is to be answered."""
+    """Order the answer to the next dialog that asks something."""
     value = doing.request.actionValue.strip().lower() or "accept"
     if value not in ("accept", "dismiss"):
         raise BadRequest(
             "actionValue of answer_dialog must be accept or dismiss (text is for a prompt), not "
             f"'{one_line(value)[:40]}'"
         )
-    doing.session.news.next_answer = (value == "accept", doing.request.text or None)
-    return f"the next dialog will be {value}ed"
+    answer = (value == "accept", doing.request.text or None)
+    count = doing.session.news.order_answer(answer)
+    dialogs = "dialog" if count == 1 else f"{count} dialogs"
+    return f"the next {dialogs} will be {value}ed"

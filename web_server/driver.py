@@ -24,7 +24,7 @@ from web_server.hands import element_number
 from web_server.keeper import SETTLE_SECONDS, Keeper
 from web_server.looking import capture_all, observe, round_name
 from web_server.observe import ElementGone
-from web_server.page import Tab, protocol_reason
+from web_server.page import STAYED, Tab, protocol_reason
 from web_server.pool import Lease, Pool
 from web_server.reach import check_reach, reach_of
 from web_server.session import Session
@@ -39,6 +39,8 @@ _IN_PARTS = frozenset(
     {"type", "type_text", "clear", "drag", "drag_path", "upload", "select", "select_option"}
 )
 """Actions that may stay half done: they fail as well when the page hangs in the middle of them."""
+_LEAVING = frozenset({"goto", "restart", "goback", "goforward"})
+"""Actions that a page which asks whether to leave it may keep from being done."""
 _TRAVELLING = frozenset({"goto", "restart", "new_tab"})
 
 
@@ -78,6 +80,7 @@ class Driver:
 
     async def _travel(self, session: Session, tab: Tab, url: str) -> str:
         session.downloads.restoring = False
+        asked = session.news.asked
         try:
             await tab.surface.guard(tab.surface.settler.arm(), ACTION_SECONDS)
             message = await tab.surface.guard(tab.goto(url), SETTLE_SECONDS)
@@ -85,6 +88,8 @@ class Driver:
         except (PageLost, PageHung) as problem:
             await self._keeper.recover(session, tab, problem)
             message = "the page crashed or did not answer, and was restored"
+        if session.news.asked > asked:
+            session.news.forget_answers()
         return tab.failure or message
 
     async def observe(self, browser_id: str, page_id: str, options: ObserveOptions) -> Any:
@@ -131,6 +136,7 @@ class Driver:
             before = Before(session, tab, name)
             surface = tab.surface
             surface.begin_action()
+            stays, asked = surface.stays, session.news.asked
             session.clipboard.begins(session)
             if name not in WATCHING:
                 session.downloads.restoring = False
@@ -179,6 +185,10 @@ class Driver:
             finally:
                 if not settled.get("seen"):
                     surface.observer.forget_look()
+            if session.news.asked > asked:
+                session.news.forget_answers()
+            if surface.stays > stays and name in _LEAVING:
+                said = STAYED
             tab = doing.tab
             if session.follows_tabs and session.current in session.tabs:
                 tab = session.tabs[session.current]

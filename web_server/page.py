@@ -23,6 +23,8 @@ from web_server.view import one_line, shortened
 
 MAX_DEPTH = 6
 """How many surfaces a page may be stacked of."""
+STAYED = "the page was not left"
+"""What an action says that would have left a page that asked whether to leave it."""
 _ERROR_PAGE = "chrome-error://"
 _ASK_ANSWER = """() => [
   performance.getEntriesByType('navigation')[0]?.responseStatus || 0, document.contentType,
@@ -91,6 +93,7 @@ class Tab:
             self.failure = f"{shortened(url)} was not opened: {refusal}"
             self._host.news.note("blocked: " + self.failure)
             return self.failure
+        before, stays = self.last_url, self.surface.stays
         self.last_url = url
         activity = self.surface.activity
         activity.failure = ""
@@ -112,6 +115,9 @@ class Tab:
             return f"{shortened(url)} is a download"
         if reply.get("errorText"):
             activity.failure = reply["errorText"]
+        if self.surface.stays > stays:
+            self.last_url, activity.failure = before, ""
+            return STAYED
         if activity.failure == "net::ERR_ABORTED":
             activity.download_hinted = False
             self.failure = f"{shortened(url)} led to no page"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from web_server import hands, keys
+from web_server import hands, keys, usage
 from web_server.doing import Doing
 from web_server.errors import Conflict
 from web_server.frames import ContextGone, Realm, find_frame_realm
@@ -17,7 +17,16 @@ from web_server.observe import Target
 _MAX_FRAMES = 8
 _LONGEST = 1000
 _AT_FOCUS = frozenset({"press", "type_text"})
-_MOUSE = frozenset({"click", "check", "uncheck", "hover", "drag", "upload", "select"})
+_MOUSE = frozenset({"click", "check", "uncheck", "hover", "drag", "select"})
+_PURPOSES: Mapping[str, usage.Purpose] = {
+    "type": "text",
+    "clear": "text",
+    "check": "toggle",
+    "uncheck": "toggle",
+    "upload": "file",
+    "select": "list",
+    "select_option": "list",
+}
 _NOTHING = "nothing"
 _IGNORABLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0"
@@ -106,7 +115,7 @@ async def _reached(doing: Doing, name: str) -> list[tuple[str, dict[str, Any]]]:
     out: list[tuple[str, dict[str, Any] | None]] = []
     place: tuple[float, float] | None = None
     if request.targetId.strip():
-        target = await hands.find(surface, request.targetId)
+        target = await hands.find(surface, await _acted_on(doing, name))
         out.append(("", await target.reached()))
         if name in _MOUSE and target.in_viewport and request.x is None:
             place = (target.x, target.y)
@@ -133,6 +142,19 @@ async def _reached(doing: Doing, name: str) -> list[tuple[str, dict[str, Any]]]:
     if name == "press":
         out += [("", await _access_keys(doing))]
     return [(word, facts) for word, facts in out if facts is not None and facts["parts"]]
+
+
+async def _acted_on(doing: Doing, name: str) -> str:
+    """Return the id of the element that the action is done to: the named one, or its field.
+
+    Raises:
+        NotFound, Conflict: see `usage.check`.
+    """
+    purpose = _PURPOSES.get(name)
+    if purpose is None:
+        return doing.request.targetId
+    use = await usage.check(doing.surface, doing.request.targetId, purpose)
+    return str(use["id"])
 
 
 async def _drag_end(doing: Doing, start: tuple[float, float] | None) -> dict[str, Any] | None:

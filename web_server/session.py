@@ -144,7 +144,7 @@ class Session:
     def surface_closed(self, surface: Surface) -> None:
         """A page closed: its opener, or another tab, is seen again."""
         surface.mark_lost()
-        if self.closed:
+        if self.closed or surface.closing:
             return
         for tab in list(self.tabs.values()):
             if surface in tab.surfaces and (len(tab.surfaces) > 1 or len(self.tabs) > 1):
@@ -250,11 +250,14 @@ class Session:
         if self.current == tab.id:
             self.current = next(reversed(self.tabs), "")
 
-    async def close_tab(self, tab: Tab) -> None:
-        """Close a page and all that is stacked on it."""
+    async def close_tab(self, tab: Tab) -> bool:
+        """Close a page and all that is stacked on it; False if it asked whether to leave it."""
+        if not await tab.surface.close_unless_asked():
+            return False
         self._drop_tab(tab)
-        for surface in tab.surfaces:
+        for surface in tab.surfaces[:-1]:
             await surface.close()
+        return True
 
     @property
     def arriving(self) -> bool:

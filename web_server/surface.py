@@ -21,6 +21,10 @@ MAX_DIALOGS = 20
 """So many dialogs may come while one action settles, until the page is loaded anew."""
 
 
+CLOSE_SECONDS = 5.0
+"""How long a page may take to close."""
+
+
 class PageLost(Exception):
     """The page's renderer crashed, or Chromium did; what was asked of it did not happen."""
 
@@ -33,6 +37,7 @@ class Host(Protocol):
     """What a surface tells of: the session that it belongs to."""
 
     news: News
+    follows_tabs: bool
 
     async def alive(self) -> bool:
         """Whether the Chromium behind the page answers."""
@@ -69,6 +74,23 @@ async def _no_check() -> None:
     pass
 
 
+def _dialog_line(dialog: Dialog, accepted: bool, text: str | None, *, ordered: bool) -> str:
+    """Return the line that reports a dialog, its answer, and how to answer it otherwise."""
+    message = " ".join(dialog.message.split())[:500].replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")
+    leaving = dialog.type == "beforeunload"
+    if not accepted and not ordered:
+        asked = "whether to leave it" if leaving else f"'{message}' ({dialog.type})"
+        came = "it was not left" if leaving else "it was dismissed"
+        answer = "answer_dialog with a text" if dialog.type == "prompt" else "answer_dialog"
+        return f"the page asked {asked}: {came}; to accept, {answer} first, then act again"
+    if leaving:
+        return f"the page asked whether to leave it: {'yes' if accepted else 'no'}"
+    answer = "accepted" if accepted else "dismissed"
+    if accepted and dialog.type == "prompt":
+        answer += f" with '{text or ''}'"
+    return f"{dialog.type} '{message}' was {answer}"
+
+
 class Surface:
     """One page of the browser.
 
@@ -76,6 +98,10 @@ class Surface:
         page: the Playwright page.
         token: the session's secret, see `timers.js`.
         host: the session, told of what happens.
+
+    Attributes:
+        stays: how many times the page asked whether to leave it, and was not left.
+        closing: whether its end was asked for, so that it is no news.
     """
 
     def __init__(self, page: Page, token: str, host: Host) -> None:
@@ -91,6 +117,9 @@ class Surface:
         self._host = host
         self._lost = asyncio.Event()
         self._dialogs = 0
+        self.stays = 0
+        self.closing = False
+        self._stayed = asyncio.Event()
         page.on("crash", lambda _page: self.mark_lost())
         page.on("close", lambda _page: host.surface_closed(self))
         page.on("dialog", self._on_dialog)
@@ -168,10 +197,29 @@ class Surface:
     async def close(self) -> None:
         """Close the page; a renderer that hangs is killed."""
         try:
-            await asyncio.wait_for(self.page.close(), 5)
+            await asyncio.wait_for(self.page.close(), CLOSE_SECONDS)
         except (asyncio.TimeoutError, Error):
             pass  # Chromium itself is gone; the context's end takes the page along
         self.mark_lost()
+
+    async def close_unless_asked(self) -> bool:
+        """Close the page as a person does; False if it asked whether to leave it, and stays."""
+        self.closing = True
+        self._stayed.clear()
+        waited = [asyncio.ensure_future(event.wait()) for event in (self._lost, self._stayed)]
+        try:
+            await asyncio.wait_for(self.page.close(run_before_unload=True), CLOSE_SECONDS)
+            await asyncio.wait(waited, timeout=CLOSE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if self._stayed.is_set():
+                self.closing = False
+                return False
+        except (asyncio.TimeoutError, Error):
+            pass  # it hangs, or is gone already
+        finally:
+            for each in waited:
+                each.cancel()
+        await self.close()
+        return True
 
     async def move_mouse(self, x: float, y: float, steps: int = 1) -> None:
         """Move the mouse to a point of the viewport, in so many steps."""
@@ -190,31 +238,37 @@ class Surface:
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         self._dialogs += 1
-        accept, text = self._host.news.dialog_answer()
+        news = self._host.news
+        # An alert asks nothing: an answer ordered ahead is for a question.
+        ordered = None if dialog.type == "alert" else news.take_answer()
+        accept, text = ordered or (self._is_accepted(dialog.type), None)
         if dialog.type == "prompt" and text is None:
             text = dialog.default_value
+        if dialog.type == "beforeunload" and not accept:
+            self.stays += 1
+            self._stayed.set()
+        if self._dialogs < MAX_DIALOGS:
+            news.tell_dialog(_dialog_line(dialog, accept, text, ordered=ordered is not None))
         try:
             if self._dialogs >= MAX_DIALOGS:
                 # Answering would only bring the next one: the page is given up and loaded anew.
-                self._host.news.note(f"the page showed {MAX_DIALOGS} dialogs in a row", loud=True)
+                news.note(f"the page showed {MAX_DIALOGS} dialogs in a row", loud=True)
                 self.given_up = True
                 self.mark_lost()
-                return
-            if accept:
+            elif accept:
                 await (dialog.accept(text) if dialog.type == "prompt" else dialog.accept())
             else:
                 await dialog.dismiss()
         except Error:
             pass  # the page went away with its dialog
-        answer = "accepted" if accept else "dismissed"
-        if accept and dialog.type == "prompt":
-            answer += f" with '{text or ''}'"
-        if dialog.type == "beforeunload":
-            said = "yes" if accept else "no"
-            self._host.news.tell_dialog(f"the page asked whether to leave it: {said}")
-            return
-        message = " ".join(dialog.message.split())[:500]
-        self._host.news.tell_dialog(f"{dialog.type} '{message}' was {answer}")
+
+    def _is_accepted(self, kind: str) -> bool:
+        """Whether a dialog without an ordered answer is accepted: a question is not.
+
+        A client that does not follow tabs may not know of answers. Its pages are left as it asks,
+        as without a dialog.
+        """
+        return kind == "alert" or (kind == "beforeunload" and not self._host.follows_tabs)
 
     @property
     def open_chooser(self) -> Chooser | None:

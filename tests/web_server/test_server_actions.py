@@ -31,9 +31,11 @@ def test_dialogs_are_answered_and_told(client: Client) -> None:
     client.open("/dialogs")
     assert "alert 'hello' was accepted" in client.act("click", "button 'Alert'")
     assert client.view["dialogs"] == ["alert 'hello' was accepted"]
+    client.act("answer_dialog")
     assert "'true'" in client.act("click", "button 'Confirm'")
     client.act("answer_dialog", actionValue="dismiss")
     assert "'false'" in client.act("click", "button 'Confirm'")
+    assert "confirm 'sure?' was dismissed" in client.message
     client.act("answer_dialog", text="Ada")
     assert "'Ada'" in client.act("click", "button 'Prompt'")
     assert client.tree()["dialogs"] == []

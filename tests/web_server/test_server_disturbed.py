@@ -96,7 +96,7 @@ DISTURBED: dict[str, tuple[str, str, str, dict[str, Any], list[str]]] = {
         "click",
         "link 'L'",
         {},
-        ["confirm 'leave?' was accepted", "the page is now"],
+        ["the page asked 'leave?' (confirm): it was dismissed; to accept, answer_dialog first"],
     ),
 }
 
