@@ -150,7 +150,8 @@ class Driver:
                 ) / 1000
                 try:
                     await surface.guard(check_reach(doing), ACTION_SECONDS)
-                    surface.before_input = partial(check_reach, doing, True)
+                    surface.before_input = partial(check_reach, doing)
+                    surface.before_key = partial(check_reach, doing, True)
                     acting = action(doing)
                     # to close a page is to lose it
                     said = await (acting if name == "close_tab" else surface.guard(acting, limit))

@@ -68,12 +68,12 @@ async def reach_of(doing: Doing) -> Reach:
     return Reach("; ".join(filter(None, parts)) or _NOTHING, doing.tab.url(), secret)
 
 
-async def check_reach(doing: Doing, pressing: bool = False) -> None:
+async def check_reach(doing: Doing, key: bool = False) -> None:
     """Return if the action still reaches what the request expects, or expects nothing.
 
     Args:
         doing: the action.
-        pressing: a key or a button is about to be pressed.
+        key: a key is about to be pressed, which goes to what has the focus.
 
     Raises:
         Conflict: it would reach something else now.
@@ -86,7 +86,7 @@ async def check_reach(doing: Doing, pressing: bool = False) -> None:
     if here != there:
         raise Conflict(f"not done: it was approved at {there}, and the page is now {here}")
     elsewhere = ""
-    by_id = doing.request.targetId.strip() and pressing
+    by_id = doing.request.targetId.strip() and key
     if by_id and doing.request.actionName.strip().lower() in ("press", "type"):
         elsewhere = await _focus_elsewhere(doing)
     if now.target != expected or elsewhere:
@@ -102,7 +102,8 @@ def _address(url: str) -> str:
 
 async def _focus_elsewhere(doing: Doing) -> str:
     """What the keys meant for an element would go to instead; empty if they go there."""
-    target = await hands.find(doing.surface, doing.request.targetId)
+    name = doing.request.actionName.strip().lower()
+    target = await hands.find(doing.surface, await _acted_on(doing, name))
     if await target.takes_keys():
         return ""
     facts = await _focus(doing)

@@ -113,7 +113,9 @@ class Surface:
         self.given_up = False
         self.mouse_at: tuple[float, float, int] | None = None
         self.before_input: Callable[[], Awaitable[None]] = _no_check
-        """Awaited right before a button or a key is pressed; raises if that must not be."""
+        """Awaited right before a button of the mouse is pressed; raises if that must not be."""
+        self.before_key: Callable[[], Awaitable[None]] = _no_check
+        """The same before a chord."""
         self._host = host
         self._lost = asyncio.Event()
         self._dialogs = 0
@@ -229,11 +231,11 @@ class Surface:
     def begin_action(self) -> None:
         """Forget what was counted during the last action, and what it was checked for."""
         self._dialogs = 0
-        self.before_input = _no_check
+        self.before_input = self.before_key = _no_check
 
     async def press_key(self, chord: str) -> None:
         """Press a chord, in the browser library's names."""
-        await self.before_input()
+        await self.before_key()
         await self.page.keyboard.press(chord)
 
     async def _on_dialog(self, dialog: Dialog) -> None:

@@ -248,3 +248,20 @@ def test_a_drag_onto_a_covered_element_does_nothing(client: Client) -> None:
     client.open("/bins")
     client.act("drag", "button 'Card'", toId=client.id_of("button 'Bin'"), status=409)
     assert client.view["title"] == "B" and "is covered by dialog Note" in client.message
+
+
+def test_an_approved_text_goes_to_the_field_that_was_described(client: Client) -> None:
+    client.open("/meant", elements=True)
+    where = {"browserId": client.browser, "pageId": client.page}
+    boxes = [key for key, each in client.view["elements"].items() if each.get("clickable")]
+    for target, more in (
+        (client.id_of("textbox 'Town'"), {"needEnter": True}),
+        (boxes[0], {"needEnter": True}),
+        (client.id_of("StaticText 'Search here'"), {}),
+    ):
+        body = {"actionName": "type", "targetId": target, "actionValue": "Oslo", **more}
+        found = client.ok("describeAction", **where, **body)
+        assert found["target"].startswith("textbox")
+        approved = {"expectedTarget": found["target"], "expectedUrl": found["url"]}
+        client.act("type", targetId=target, actionValue="Oslo", **more, **approved)
+        assert client.message.startswith("typed 'Oslo' into textbox")
