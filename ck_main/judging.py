@@ -90,7 +90,7 @@ def with_advice(question: str, failed: Sequence[tuple[str, str]]) -> str:
     lines = ["", "", "Earlier tries at this task failed. What they tell:"]
     for number, (answer, advice) in enumerate(failed, 1):
         gave = f"it answered {shortened(answer, 200)!r}, which is wrong" if answer else "no answer"
-        lines.append(f"{number}. ({gave}) {advice}".rstrip())
+        lines.append(f"{number}. ({gave}) {' '.join(advice.split())}".rstrip())  # on one line
     return question + "\n".join(lines)
 
 

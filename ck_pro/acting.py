@@ -14,7 +14,7 @@ from ck_pro.events import (
     RejectAction,
     ToolCall,
 )
-from ck_pro.exceptions import ends_run, error_text
+from ck_pro.exceptions import ParseError, ends_run, error_text
 from ck_pro.executor import LocalCall
 from ck_pro.observed import append_piece, several_observed
 from ck_pro.phases import AskingAgent
@@ -43,8 +43,8 @@ class ActingAgent(AskingAgent):
         match action:
             case CodeAction(code=code, note=note):
                 return _with_note(note, observed_value(run.run_code(code)))
-            case ToolCall(name=name, arguments=arguments):
-                return self._tool_call(run, name, arguments)
+            case ToolCall(name=name, arguments=arguments, note=note):
+                return _with_note(note, self._tool_call(run, name, arguments))
             case FinishAction(output=output, log=log):
                 run.record("finish", {"output": output, "log": log})
                 return output
@@ -57,6 +57,12 @@ class ActingAgent(AskingAgent):
 
     def _tool_call(self, run: Run, name: str, arguments: Mapping[str, Any]) -> Any:
         functions = run.calls.functions
+        if name not in functions and name in [form.name for form in self._forms()]:
+            try:
+                return self._take_plan(run.session, arguments)
+            except ParseError as e:
+                run.unreadable("plan", e)
+                return f"ParseError: {e}"
         if name not in functions:
             return f"Error: no function {name!r}; known are: {', '.join(functions)}"
 

@@ -23,7 +23,6 @@ from ck_pro.exceptions import (
     ReplayError,
     RunEnding,
 )
-from ck_pro.language import parse_literal
 from ck_pro.run import Run
 from ck_pro.session import AgentSession, StopReason
 
@@ -128,13 +127,12 @@ def _interruption(error: BaseException | None, run: Run) -> dict[str, Any]:
     return found
 
 
-def end_result(reply: str) -> dict[str, str]:
-    """The final result in a reply of the end phase.
+def end_result(value: Any) -> dict[str, str]:
+    """The final result that a reply of the end phase holds.
 
     Raises:
-        ParseError: it holds no dict with an output.
+        ParseError: it is no dict with an output.
     """
-    value = parse_literal(reply)
     if not isinstance(value, Mapping) or value.get("output") is None:
         raise ParseError("the end result must be a dict with 'output' and 'log'")
     return {"output": str(value["output"]), "log": str(value.get("log") or "")}

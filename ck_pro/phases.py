@@ -10,7 +10,14 @@ from typing import Any
 from ck_pro.approval import describe
 from ck_pro.callable_agent import CallableAgent
 from ck_pro.endings import end_result
-from ck_pro.events import Action, CodeAction, ComputerAction, ToolCall
+from ck_pro.events import (
+    Action,
+    CodeAction,
+    ComputerAction,
+    FinishAction,
+    MessageAction,
+    ToolCall,
+)
 from ck_pro.exceptions import (
     AnswerNeeded,
     ContentFiltered,
@@ -21,7 +28,7 @@ from ck_pro.exceptions import (
     ParseError,
 )
 from ck_pro.history import files_in
-from ck_pro.language import parse_literal, parse_thought_code
+from ck_pro.language import END_FORM, PLAN_FORM, Form, parse_thought_code
 from ck_pro.model import LLM, Reply
 from ck_pro.run import Run
 from ck_pro.session import AgentSession
@@ -39,7 +46,7 @@ class AskingAgent(CallableAgent):
         """Ask the model what to do: the first half of a step, without its effects."""
         self._live(session)
         kwargs = self.step_prepare(session, session.state) if kwargs is None else kwargs
-        extra = self.language.call_kwargs(self.functions())
+        extra = self.language.call_kwargs([*self.functions(), *self._forms()])
         reply = self._call_model(session, "action", kwargs, **extra)
         return self._read(session, reply)
 
@@ -54,12 +61,32 @@ class AskingAgent(CallableAgent):
                 raise ParseError("The reply holds no code in the form that was agreed.")
             return [CodeAction(code=code, thought=parsed.get("thought", ""))]
         actions: list[Action] = self.language.parse(reply)
+        actions = [self._answered(a) if isinstance(a, MessageAction) else a for a in actions]
         for note in notes_of(actions):
             session.run.unreadable("action", note)
         calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
         if calls:
             session.run.record("action", {"code": "\n".join(calls)}, phase="action")
         return actions
+
+    def _answered(self, message: MessageAction) -> FinishAction:
+        """A message without a call as the answer.
+
+        Raises:
+            ParseError: this agent gives its answer by a function.
+        """
+        ending = [f.name for f in self.functions() if getattr(f, "terminal", False)]
+        if ending:
+            raise ParseError(
+                "The reply calls no function, and text alone does nothing. Call the next function; "
+                f"when the task is done, call {' or '.join(ending)} with the answer."
+            )
+        return FinishAction(output=message.content)
+
+    def _forms(self) -> list[Form]:
+        """What the model can fill in beside calling functions: the same in all prompts of a run
+        but the last, since services put the functions first."""
+        return [PLAN_FORM] if self.templates.get("plan") else []
 
     def finalize(self, session: AgentSession) -> dict[str, Any]:
         """Fix the final result: by the terminal action, or by a model when there is a template."""
@@ -69,9 +96,10 @@ class AskingAgent(CallableAgent):
         if self.templates.get("end") and (self.end_always or session.finish is None):
             kwargs = {**self.step_prepare(session, session.state), "final_results": found}
             try:
-                reply = self._call_model(session, "end", kwargs, model=self.end_model)
+                extra = self.language.call_kwargs([END_FORM])
+                reply = self._call_model(session, "end", kwargs, model=self.end_model, **extra)
                 data = {**self._parse_output(reply), **data}
-                data["final_results"] = end_result(reply)
+                data["final_results"] = end_result(self.language.read_form(reply, END_FORM))
             except (ParseError, ContentFiltered) as e:
                 _log.warning("%s: the reply of the end phase is not used: %s", self.name, e)
                 if isinstance(e, ParseError):
@@ -167,19 +195,28 @@ class AskingAgent(CallableAgent):
         run: Run = session.run
         notices, run.plan_notices = run.plan_notices, []
         kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
-        reply = self._call_model(session, "plan", kwargs)
-        data: dict[str, Any] = dict(self._parse_output(reply))
-        question = ""
+        extra = self.language.call_kwargs([*self.functions(), *self._forms()])
+        reply = self._call_model(session, "plan", kwargs, **extra)
+        run.record("plan", self._parse_output(reply), phase="plan")
         try:
-            data["state"] = parse_progress(parse_literal(reply))
-            question = str(data["state"].pop("question", None) or "")
+            self._take_plan(session, self.language.read_form(reply, PLAN_FORM))
         except ParseError as e:
             run.unreadable("plan", e)
             run.plan_notices.append(f"Your last plan could not be read, the old one stays: {e}")
-        run.record("plan", data, phase="plan")
+        return _state_values(session.state)
+
+    def _take_plan(self, session: AgentSession, written: Any) -> str:
+        """Make what the model wrote the progress state; returns what it reads of that.
+
+        Raises:
+            ParseError: it is not a plan.
+        """
+        state = parse_progress(written)
+        question = str(state.pop("question", None) or "")
+        session.run.record("plan", {"state": state}, phase="plan")
         if question:
             self._answer(session, question)
-        return _state_values(session.state)
+        return "The plan is updated."
 
     def _answer(self, session: AgentSession, question: str) -> None:
         """Have the planner's question answered, and put the answer into the progress state."""
@@ -210,7 +247,7 @@ class AskingAgent(CallableAgent):
 
 def notes_of(actions: Sequence[Action]) -> list[str]:
     """What the model is to read of a reply that was not read to its end."""
-    return [a.note for a in actions if isinstance(a, CodeAction) and a.note]
+    return [a.note for a in actions if isinstance(a, CodeAction | ToolCall) and a.note]
 
 
 def _state_values(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,12 +25,13 @@ class CodeAction(Action):
 
 
 class ToolCall(Action):
-    """Call one tool or sub-agent by name, with keyword arguments."""
+    """Call one tool or sub-agent by name, with keyword arguments; `note`: see `CodeAction`."""
 
     kind: ClassVar[str] = "tool_call"
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     call_id: str = ""
+    note: str = ""
 
 
 _ARGUMENTS = {

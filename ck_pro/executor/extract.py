@@ -78,6 +78,12 @@ def extract_code(reply: str) -> str:
     return find_code(reply).code
 
 
+def without_thinking(reply: str) -> str:
+    """A reply without what it thinks aloud first, and without a chat template's beginning."""
+    text = _THOUGHT.sub("", reply.replace("\r\n", "\n").replace("\r", "\n"), count=1)
+    return without_own_head(text)
+
+
 def find_code(reply: str) -> FoundCode:
     """Find the Python code in a model's reply.
 
@@ -91,8 +97,7 @@ def find_code(reply: str) -> FoundCode:
     Nothing is read after the first code where the reply goes on with an observation, or with a turn
     of somebody else: the model invented it (see `ck_pro.executor.invented`).
     """
-    text = _THOUGHT.sub("", reply.replace("\r\n", "\n").replace("\r", "\n"), count=1)
-    text = without_own_head(text)
+    text = without_thinking(reply)
     _, tag, after = text.partition(_PYTHON_TAG)
     if tag:
         text, *rest = _END_TAG.split(after, maxsplit=1)
@@ -113,6 +118,11 @@ def find_code(reply: str) -> FoundCode:
         return FoundCode("", True, "")
     own = _invented_line(bare)
     return FoundCode(bare[:own].rstrip(), own < len(bare), _line(bare, own))
+
+
+def has_python_block(reply: str) -> bool:
+    """Whether a reply has a block that is labelled as Python."""
+    return any(block.label in _PYTHON for block in _find_blocks(without_thinking(reply)))
 
 
 def _chosen(text: str, blocks: list[_Block]) -> FoundCode:

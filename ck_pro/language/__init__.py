@@ -10,21 +10,34 @@ from ck_pro.language.base import AgentLanguage
 from ck_pro.language.calls import FunctionCallingLanguage
 from ck_pro.language.code import CodeLanguage
 from ck_pro.language.computer import ComputerUseLanguage
+from ck_pro.language.forms import END_FORM, PLAN_FORM, Form
 from ck_pro.language.names import LANGUAGES, language_named
 from ck_pro.language.parsing import parse_literal, parse_thought_code
-from ck_pro.language.prompt import Message, Prompt, compose_prompt, text_of
+from ck_pro.language.prompt import (
+    Message,
+    Prompt,
+    compose_prompt,
+    fenced,
+    shown_name,
+    text_of,
+)
 
 __all__ = [
+    "END_FORM",
     "LANGUAGES",
+    "PLAN_FORM",
     "AgentLanguage",
     "CodeLanguage",
     "ComputerUseLanguage",
+    "Form",
     "FunctionCallingLanguage",
     "Message",
     "Prompt",
     "compose_prompt",
+    "fenced",
     "language_named",
     "parse_literal",
     "parse_thought_code",
+    "shown_name",
     "text_of",
 ]

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.events import Action
+from ck_pro.language.forms import Form
+from ck_pro.language.parsing import parse_literal
 from ck_pro.language.prompt import Message, Prompt
 from ck_pro.template import TemplatedString
 
@@ -39,9 +41,18 @@ class AgentLanguage(ABC):
         """Parameters that the model call needs in this language.
 
         Args:
-            functions: tools and sub-agents: `name`, `description`, `parameters` (JSON schema).
+            functions: tools, sub-agents and forms: `name`, `description`, `parameters` (JSON
+                schema).
         """
         return {}
+
+    def read_form(self, reply: str, form: Form) -> Any:
+        """The data that a reply fills a form with: for plans and final results.
+
+        Raises:
+            ParseError: there is none.
+        """
+        return parse_literal(reply)
 
     @abstractmethod
     def parse(self, reply: str) -> list[Action]:

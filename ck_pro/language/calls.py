@@ -6,18 +6,33 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ck_pro.events import Action, FinishAction, ToolCall
+from ck_pro.events import Action, MessageAction, ToolCall
 from ck_pro.exceptions import ParseError
-from ck_pro.language.base import AgentLanguage
-from ck_pro.language.parsing import was_cut_off
-from ck_pro.language.prompt import Message
+from ck_pro.executor.extract import extract_code, has_python_block
+from ck_pro.language.base import OBSERVATION, AgentLanguage
+from ck_pro.language.forms import Form
+from ck_pro.language.parsing import CUT_OFF, INVENTED, parse_literal, was_cut_off
+from ck_pro.language.prompt import Message, fenced
+from ck_pro.language.text_calls import text_calls
 from ck_pro.tool import function_schema
+
+NO_CODE = (
+    "Code does not run here: the reply holds Python. Act by calling the functions that you are "
+    "given, by the function calls of this interface."
+)
+CUT_OFF_CALLS = CUT_OFF.format("none of its calls ran")
 
 
 class FunctionCallingLanguage(AgentLanguage):
-    """Tool calls of the chat-completions API; prose without a call ends the run as its answer."""
+    """Tool calls of the chat-completions API.
+
+    Calls that a reply writes as text are read too. Text without a call is a message: it ends a run
+    only where the agent has no function that does, such as `stop`.
+    """
 
     name = "function_calls"
+    message_ends = False
+    """A message without a call is the answer: the protocol of the service says so."""
 
     def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
         """The functions as the `tools` parameter."""
@@ -25,15 +40,45 @@ class FunctionCallingLanguage(AgentLanguage):
         return {"tools": tools} if tools else {}
 
     def parse(self, reply: str) -> list[Action]:
-        """One `ToolCall` for each call of the reply, in order."""
+        """One `ToolCall` for each call of the reply, in order; a `MessageAction` if it has none.
+
+        Raises:
+            ParseError: the reply is empty, was cut off or holds code, or a call is unreadable.
+        """
+        if was_cut_off(reply):
+            raise ParseError(CUT_OFF_CALLS)
         calls = getattr(reply, "tool_calls", None) or []
-        if not calls and was_cut_off(reply):
-            raise ParseError("The reply was cut off at its greatest length. Write less at a time.")
-        if not calls:
-            if not reply.strip():
-                raise ParseError("The reply is empty. Call a function, or give the answer.")
-            return [FinishAction(output=reply.strip())]
-        return [self._call(c) for c in calls]
+        if calls:
+            return [self._call(c) for c in calls]
+        if not reply.strip():
+            raise ParseError("The reply is empty. Call a function.")
+        if has_python_block(reply):
+            raise ParseError(NO_CODE)
+        written, invented = text_calls(reply)
+        if written:
+            note = INVENTED.format("call", invented) if invented else ""
+            made = [ToolCall(name=c.name, arguments=c.arguments) for c in written]
+            return [*made[:-1], made[-1].model_copy(update={"note": note})]
+        if "<tool_call" in reply or "<function=" in reply:
+            raise ParseError("A call in the reply cannot be read. Call the function again.")
+        if extract_code(reply):
+            raise ParseError(NO_CODE)
+        return [MessageAction(content=reply.strip())]
+
+    def read_form(self, reply: str, form: Form) -> Any:
+        """The arguments of the call of the form, else the literal that the reply's text holds."""
+        for call in getattr(reply, "tool_calls", None) or []:
+            made = self._call(call)
+            if made.name == form.name:
+                return made.arguments
+        written, _ = text_calls(reply)
+        for text_call in written:
+            if text_call.name == form.name:
+                return text_call.arguments
+        try:
+            return parse_literal(reply)
+        except ParseError:
+            raise ParseError(f"The reply has no call of {form.name}.") from None
 
     @staticmethod
     def _call(call: Any) -> ToolCall:
@@ -55,8 +100,9 @@ class FunctionCallingLanguage(AgentLanguage):
 
     def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
         """The step's calls as text; native tool turns would tie the log to one provider."""
+        head = f"{OBSERVATION} {step['step_idx']}:"
         said = "\n".join(t for t in (step["action"]["thought"], step["action"]["code"]) if t)
         return [
             {"role": "assistant", "content": said},
-            {"role": "user", "content": f"Observation of step {step['step_idx']}:\n{observation}"},
+            {"role": "user", "content": f"{head}\n{fenced(observation)}"},
         ]

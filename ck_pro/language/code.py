@@ -8,7 +8,7 @@ from typing import Any
 from ck_pro.events import Action, CodeAction
 from ck_pro.language.base import OBSERVATION, AgentLanguage
 from ck_pro.language.parsing import code_of, parse_thought_code
-from ck_pro.language.prompt import Message
+from ck_pro.language.prompt import Message, fenced
 
 
 class CodeLanguage(AgentLanguage):
@@ -31,5 +31,5 @@ class CodeLanguage(AgentLanguage):
         reply = f"Thought: {action['thought']}\n```python\n{action['code']}\n```"
         if not action["code"]:  # a reply without code is shown as it was
             reply = action["thought"]
-        seen = f"{OBSERVATION} {step['step_idx']}:\n{observation}"
+        seen = f"{OBSERVATION} {step['step_idx']}:\n{fenced(observation)}"
         return [{"role": "assistant", "content": reply}, {"role": "user", "content": seen}]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ck_pro.computer import COMPUTER, COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS, computer_action
-from ck_pro.events import Action, ComputerAction, ToolCall
+from ck_pro.events import Action, ComputerAction, FinishAction, MessageAction, ToolCall
 from ck_pro.language.calls import FunctionCallingLanguage
 from ck_pro.language.prompt import Message, Prompt, text_of
 from ck_pro.model.responses import tool_calls_of
@@ -43,6 +43,8 @@ class ComputerUseLanguage(FunctionCallingLanguage):
     ):
         self.name = "computer_use" if tool == "function" else tool
         self.tool = tool
+        if tool != "function":  # its models end by a message, and its API knows no stop texts
+            self.message_ends, self.stop = True, ()
         self.display_width, self.display_height = display_width, display_height
         self.environment = environment
         self.screenshots = max(1, screenshots)
@@ -90,7 +92,10 @@ class ComputerUseLanguage(FunctionCallingLanguage):
         items = getattr(reply, "items", None) or []
         checks = {str(i.get("call_id")): i.get("pending_safety_checks") or () for i in items}
         actions = super().parse(_WithCalls(reply, items))
-        return [_computer_action(a, checks) if _is_computer(a) else a for a in actions]
+        made = [_computer_action(a, checks) if _is_computer(a) else a for a in actions]
+        if not self.message_ends:
+            return made
+        return [FinishAction(output=a.content) if isinstance(a, MessageAction) else a for a in made]
 
     # --- the past --------------------------------------------------------------------------
 

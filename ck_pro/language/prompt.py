@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -78,6 +79,35 @@ def _joined(a: Any, b: Any) -> Any:
         return f"{a}\n\n{b}"
     as_parts = [[{"type": "text", "text": x}] if isinstance(x, str) else list(x) for x in (a, b)]
     return as_parts[0] + as_parts[1]
+
+
+_RUN = re.compile("`+")
+_LONGEST_RUN = 20
+_TOKEN = re.compile(
+    r"<(?=\|[\w/-]{1,40}\|>|\uff5c[^\uff5c\n]{1,40}\uff5c>|(?:start|end)_of_turn>|/s>)"
+    r"|\[(?=/?INST\])"
+)
+
+
+def fenced(text: str) -> str:
+    """Material for a prompt between fences that it cannot close: longer than any of its own.
+
+    The special tokens of chat templates are broken up in it (`<|im_start|>` becomes
+    `<\\|im_start|>`): some servers would read them as the end of the message.
+    """
+    text = _TOKEN.sub(r"\g<0>\\", text)
+    text = _RUN.sub(_short_run, text)
+    fence = "`" * max(3, 1 + max((len(run) for run in _RUN.findall(text)), default=0))
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _short_run(run: re.Match[str]) -> str:
+    return run[0] if len(run[0]) <= _LONGEST_RUN else f"`[{len(run[0])} of these]`"
+
+
+def shown_name(name: str) -> str:
+    """The name of a file on one line."""
+    return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 
 def text_of(content: Any) -> str:

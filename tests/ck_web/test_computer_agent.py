@@ -183,7 +183,7 @@ def item(**action: Any) -> Reply:
 CLICK = {"x": 50, "y": 30, "button": "left"}
 TOUCH = call("computer", action="click", **CLICK)
 SPEECHES = [
-    pytest.param("computer_use", TOUCH, Reply("42")),
+    pytest.param("computer_use", TOUCH, call("stop", answer="42")),
     pytest.param("function_calls", TOUCH, call("stop", answer="42")),
     pytest.param("computer_use_preview", item(type="click", **CLICK), Reply("42")),
     pytest.param(

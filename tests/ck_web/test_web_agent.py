@@ -16,7 +16,7 @@ from ck_pro import MultiStepAgent, Status
 from ck_pro.agent import AgentResult
 from ck_pro.exceptions import ConfigError, ParseError, ToolError
 from ck_pro.journal import Journal
-from ck_pro.language import FunctionCallingLanguage
+from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import CallContext, Reply
 from ck_pro.results import NO_OUTPUT
 from ck_pro.session import AgentSession
@@ -63,7 +63,7 @@ def test_the_prompt(wire: FakeWire, tmp_path: Path) -> None:
     assert last.startswith("# Task\nHow many lamps?\n\n# The page now")
     assert last.index("# Progress so far") > last.index("[5] button 'Export'")
     assert "URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea 'Shop'" in last
-    assert "Observation of step 0:\nlooked" in prompt_text(script, 2)
+    assert "Observation of step 0:\n```\nlooked" in prompt_text(script, 2)
     assert "Answer: none\nSummary: The run ended without an answer." in prompt_text(script, 2)
 
 
@@ -181,14 +181,21 @@ def test_the_same_agent_by_function_calls(wire: FakeWire, tmp_path: Path) -> Non
         return Reply("", tool_calls=[{"id": "1", "type": "function", **call}])
 
     actions = [reply("click", id=99), reply("click", id=3), reply("stop", answer="42", summary="s")]
-    model = ScriptedLLM({"plan": [code(NOTHING_YET)] * 3, "action": actions})
+    plan = reply("update_plan", completed_list=[], todo_list=["a"], experience=[], information=[])
+    model = ScriptedLLM({"plan": [plan, code(NOTHING_YET), "no plan"], "action": actions})
     session = web_agent(wire, model, language=FunctionCallingLanguage()).run("t", workdir=tmp_path)
     seen = [s["action"]["observation"] for s in session.steps]
     assert seen[0] == "ToolError: click [99] failed: no element 99 on this page"
     assert seen[1].startswith("click [3] link 'Lamps': now at")
     assert session.final_results == {"output": "42", "log": "s"}
-    (tools,) = {len(c.params["tools"]) for c in model.calls if c.context.phase == "action"}
-    assert tools == len(WebAgent().functions())
+    assert [s["plan"]["state"]["todo_list"] for s in session.steps] == [["a"], ["look"], ["look"]]
+    assert session.to_dict()["info"]["unreadable"] == {"plan": 1}
+    (tools,) = {json.dumps(c.params["tools"]) for c in model.calls}
+    names = [tool["function"]["name"] for tool in json.loads(tools)]
+    assert names == [*(f.name for f in WebAgent().functions()), "update_plan"]
+    for c in model.calls:
+        text = "\n".join(text_of(m["content"]) for m in c.messages)
+        assert "python" not in text.casefold() and "calling" in text
 
 
 def test_a_function_acts_at_once_or_raises(wire: FakeWire, tmp_path: Path) -> None:

@@ -87,12 +87,16 @@ def _message(text: str) -> str:
     return Reply(text, items=[{"type": "message", "role": "assistant", "content": [part]}])
 
 
+def _stop_call(answer: str) -> str:
+    return _tool_calls([("stop", {"output": answer})])
+
+
 BAD_ARGUMENTS = Reply("", tool_calls=[{"id": "c0", "function": {"name": "add", "arguments": "{"}}])
 SPEECHES = {
     "code": Speech(CodeLanguage, _code, lambda a: _code([("stop", {"output": a})]), "I talk."),
-    "function_calls": Speech(FunctionCallingLanguage, _tool_calls, Reply, BAD_ARGUMENTS),
+    "function_calls": Speech(FunctionCallingLanguage, _tool_calls, _stop_call, BAD_ARGUMENTS),
     "computer_use": Speech(
-        ComputerUseLanguage, _tool_calls, Reply, _tool_calls([("computer", {"action": "fly"})])
+        ComputerUseLanguage, _tool_calls, _stop_call, _tool_calls([("computer", {"action": "fly"})])
     ),
     "computer_items": Speech(
         lambda: ComputerUseLanguage("computer_use_preview"),

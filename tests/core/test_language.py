@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_pro.events import CodeAction, FinishAction, ToolCall
+from ck_pro.events import CodeAction, MessageAction, ToolCall
 from ck_pro.exceptions import ParseError
 from ck_pro.executor.extract import extract_code
 from ck_pro.language import (
@@ -109,7 +109,7 @@ def test_function_calls() -> None:
 
     language = FunctionCallingLanguage()
     assert language.parse(Reply("")) == [ToolCall(name="f", arguments={"x": 2}, call_id="1")]
-    assert language.parse("the answer") == [FinishAction(output="the answer")]
+    assert language.parse("the answer") == [MessageAction(content="the answer")]
     Reply.tool_calls = [{"function": {"name": "f", "arguments": "{"}}]
     with pytest.raises(ParseError, match="arguments of f"):
         language.parse(Reply(""))

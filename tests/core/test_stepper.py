@@ -58,7 +58,8 @@ def drive(stepper: Stepper, world: FakeEnvironment) -> Any:
 
 def test_the_driver_acts_and_the_agent_decides(tmp_path: Path) -> None:
     click = calls(("computer", {"action": "click", "x": 1, "y": 2}), ("add", {"a": 1, "b": 2}))
-    a = agent(click, Reply("I talk", tool_calls=[{"function": {"arguments": "{"}}]), "done")
+    broken = Reply("I talk", tool_calls=[{"function": {"arguments": "{"}}])
+    a = agent(click, broken, "done", tools=[add])
     world = FakeEnvironment(["nothing", "clicked", "added"])
     with Journal(tmp_path) as journal, Stepper(a, "t", journal=journal) as stepper:
         finish = drive(stepper, world)
@@ -90,7 +91,7 @@ def test_the_agents_own_functions_do_what_the_driver_leaves_to_them() -> None:
 
 
 def test_screens_are_kept_with_the_calls() -> None:
-    a = agent(calls(("computer", {"action": "wait"})), "ok")
+    a = agent(calls(("computer", {"action": "wait"})), "ok", tools=[add])
     shown = ComputerObservation(text="waited", image="data:image/png;base64,AAAA")
     with Stepper(a, "t") as stepper:
         drive(stepper, FakeEnvironment(respond=lambda action: shown))

@@ -545,7 +545,7 @@ def test_agents_that_call_functions_have_them_too(tmp_path: Path) -> None:
         call("read_file", path="../x"),
         call("list_files"),
         call("run_command", command="sleep 7012", timeout=100),
-        Reply("done"),
+        call("stop", output="done"),
         language=FunctionCallingLanguage(),
         executor=ExecutorSettings(timeout=1),
     )

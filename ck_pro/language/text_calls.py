@@ -1,0 +1,175 @@
+"""Calls of functions that a model wrote as text instead of making them. Pure.
+
+Models write what they were trained on, or what their history shows: `<tool_call>` tags, JSON with a
+name and arguments, `Action:` lines, or a call as in Python with named arguments.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ck_pro.executor.extract import without_thinking
+from ck_pro.executor.invented import invented_in_prose
+
+_TAGS = re.compile(
+    r"</?(?:tool_calls?|function_calls?|tools?)>|\[/?TOOL_CALLS?\]|<\|/?tool_calls?\|>"
+    r"|^[ \t]*`{3,}(?:json|tool_call)?[ \t]*$",
+    re.MULTILINE,
+)
+_FUNCTION_TAG = re.compile(
+    r"<function[= ](?:name=)?[\"']?(?P<name>[\w.]+)[\"']?>\s*(?P<body>.*?)\s*</function>", re.DOTALL
+)
+_PARAMETER = re.compile(
+    r"<parameter[= ](?:name=)?[\"']?(\w+)[\"']?>\s*(.*?)\s*</parameter>", re.DOTALL
+)
+_ACTION = re.compile(r"Action:\s*(?P<name>[\w.]+)\s*\nAction[ _]Input:\s*(?=\{)", re.IGNORECASE)
+_HEAD = re.compile(r"(?:(?:Action|Call|Tool):\s*)?(?P<call>[A-Za-z_][\w.]*\()", re.IGNORECASE)
+_NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "kwargs")
+_SPACES = re.compile(r"(?:functions|tools|default_api)\.")
+_DECODER = json.JSONDecoder()
+_CALL_LINES = 60
+_CALLS = 100
+
+
+class TextCall(NamedTuple):
+    """A call as it stands in a reply."""
+
+    name: str
+    arguments: dict[str, Any]
+    end: int
+
+
+def text_calls(reply: str) -> tuple[list[TextCall], str]:
+    """The calls that a reply writes as text, up to where it stops being the model's own.
+
+    Returns:
+        The calls in order, and the line that follows them where the reply invents what they
+        returned; "" if it does not.
+    """
+    text = _TAGS.sub(lambda tag: " " * len(tag.group()), without_thinking(reply))
+    calls: list[TextCall] = []
+    at = 0
+    while at < len(text) and len(calls) < _CALLS:
+        begin, found = _next_call(text, at)
+        until = begin if found else len(text)
+        if calls and (own := invented_in_prose(text, at, until)) < until:
+            return calls, text[own:].strip().partition("\n")[0][:80]
+        if not found:
+            break
+        calls += found
+        at = found[-1].end
+    return calls, ""
+
+
+def _next_call(text: str, at: int) -> tuple[int, list[TextCall]]:
+    """Where the next call, or list of calls, begins, and what it is."""
+    for begin in _line_starts(text, at):
+        found = _calls_at(text, begin)
+        if found:
+            return begin, found
+    return len(text), []
+
+
+def _line_starts(text: str, at: int) -> Iterator[int]:
+    """The places of the first letters of lines."""
+    for line in re.compile(r"^[ \t]*(?=\S)", re.MULTILINE).finditer(text, at):
+        yield line.end()
+
+
+def _calls_at(text: str, begin: int) -> list[TextCall]:
+    if text[begin] in "{[":
+        return _json_calls(text, begin)
+    if text[begin] == "<":
+        tag = _FUNCTION_TAG.match(text, begin)
+        return [_tagged(tag)] if tag is not None else []
+    action = _ACTION.match(text, begin)
+    if action is not None:
+        value, end = _decoded(text, action.end())
+        ok = isinstance(value, dict)
+        return [TextCall(_bare(action["name"]), value, end)] if ok else []
+    head = _HEAD.match(text, begin)
+    return _python_call(text, head.start("call")) if head is not None else []
+
+
+def _decoded(text: str, begin: int) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        return None, begin
+
+
+def _json_calls(text: str, begin: int) -> list[TextCall]:
+    value, end = _decoded(text, begin)
+    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+        value = value["tool_calls"]
+    entries = value if isinstance(value, list) else [value]
+    found = [_json_call(entry) for entry in entries]
+    if not found or None in found:
+        return []
+    return [TextCall(name, arguments, end) for name, arguments in filter(None, found)]
+
+
+def _json_call(entry: Any) -> tuple[str, dict[str, Any]] | None:
+    """Name and arguments of an object that is a call: one of a name alone may be an answer."""
+    if not isinstance(entry, Mapping):
+        return None
+    if isinstance(entry.get("function"), Mapping):
+        entry = entry["function"]
+    name = next((entry[k] for k in _NAMES if isinstance(entry.get(k), str)), "")
+    arguments = next((entry[k] for k in _ARGUMENTS if k in entry), None)
+    if isinstance(arguments, str):
+        arguments, _ = _decoded(arguments.strip(), 0)
+    if isinstance(arguments, dict) and re.fullmatch(r"[\w.]+", name):
+        return _bare(name), arguments
+    return None
+
+
+def _tagged(tag: re.Match[str]) -> TextCall:
+    value, _ = _decoded(tag["body"], 0) if tag["body"].startswith("{") else (None, 0)
+    if not isinstance(value, dict):
+        value = {name: _literal(text) for name, text in _PARAMETER.findall(tag["body"])}
+    return TextCall(_bare(tag["name"]), value, tag.end())
+
+
+def _literal(text: str) -> Any:
+    """A number, list or object as what it is; other text as text."""
+    value, end = _decoded(text, 0)
+    return value if end == len(text) and end else text
+
+
+def _python_call(text: str, begin: int) -> list[TextCall]:
+    """A call with named arguments that are literals, on lines of its own."""
+    end = begin
+    for _ in range(_CALL_LINES):
+        stop = text.find("\n", end)
+        stop = len(text) if stop < 0 else stop
+        call = _parsed(text[begin:stop])
+        if call is not None:
+            return [TextCall(*call, stop)]
+        if stop == len(text):
+            break
+        end = stop + 1
+    return []
+
+
+def _parsed(source: str) -> tuple[str, dict[str, Any]] | None:
+    if not source.rstrip(" \t;.`").endswith(")"):
+        return None
+    try:
+        tree = ast.parse(source.strip(" \t;.`"), mode="eval").body
+        if not isinstance(tree, ast.Call) or tree.args or any(k.arg is None for k in tree.keywords):
+            return None
+        arguments = {str(k.arg): ast.literal_eval(k.value) for k in tree.keywords}
+        json.dumps(arguments)
+        return _bare(ast.unparse(tree.func)), arguments
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def _bare(name: str) -> str:
+    return _SPACES.sub("", name, count=1)
