@@ -66,11 +66,15 @@ class Call:
     error: str = ""
     reasoning: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
+    pooled: float | None = None
+    """What all calls of this prompt and reply were worth together, if that counts instead."""
 
     @property
     def value(self) -> float | None:
         """What the reply was worth: the try's score, but nothing in a session that failed; None
         where nobody knows, as of what the caller did not take."""
+        if self.pooled is not None:
+            return self.pooled
         score = self.attempt.score if self.chosen else None
         return score if score is None or self.healthy else min(score, 0.0)
 

@@ -154,6 +154,13 @@ Exit codes:
     "--errors", type=_KEEP_DROP, default="keep", show_default=True, help="Steps that failed."
 )
 @click.option("--duplicates", type=_KEEP_DROP, default="drop", show_default=True)
+@click.option(
+    "--duplicate-reward",
+    type=click.Choice(["first", "max", "min", "mean"]),
+    default="first",
+    show_default=True,
+    help="The reward of the row that stays for calls of equal prompt and reply.",
+)
 @click.option("--min-chars", type=click.IntRange(min=0), help="Of prompt and reply together.")
 @click.option("--max-chars", type=click.IntRange(min=0), help="Of prompt and reply together.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="The same, by our estimate.")

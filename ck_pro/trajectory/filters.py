@@ -179,6 +179,8 @@ class FilterSettings:
         not_chosen: calls of tries of a sub-agent whose caller took another one.
         errors: calls of steps whose action ended in an error.
         duplicates: calls of equal prompt and reply after the first.
+        duplicate_reward: the `reward` of the row that stays for several equal calls: that of the
+            first, or the highest, the lowest or the mean of those that have one.
         min_chars, max_chars: of prompt and reply together.
         max_tokens: of both together, by our estimate.
     """
@@ -198,6 +200,7 @@ class FilterSettings:
     not_chosen: Literal["keep", "drop"] = "drop"
     errors: Literal["keep", "drop"] = "keep"
     duplicates: Literal["keep", "drop"] = "drop"
+    duplicate_reward: Literal["first", "max", "min", "mean"] = "first"
     min_chars: int | None = None
     max_chars: int | None = None
     max_tokens: int | None = None
@@ -206,7 +209,12 @@ class FilterSettings:
     def of_calls(self) -> bool:
         """Whether any filter of single calls is set."""
         names = ("agents", "phases", "labels", "min_chars", "max_chars", "max_tokens")
-        return any(getattr(self, n) for n in names) or self.errors == "drop"
+        return any(getattr(self, n) for n in names) or self.errors == "drop" or self.pools_rewards
+
+    @property
+    def pools_rewards(self) -> bool:
+        """Whether a row's reward is made of those of several calls."""
+        return self.duplicates == "drop" and self.duplicate_reward != "first"
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,14 @@ from ck_pro.trajectory.images import ImageFolder
 from ck_pro.trajectory.job import PREFERENCES, RUN_FORMATS, ExportSettings, Report
 from ck_pro.trajectory.sharegpt import sharegpt_rows, write_info
 from ck_pro.trajectory.sources import Problem, journals_aside, read_records, unreadable
-from ck_pro.trajectory.survey import BestTries, Kinds, Replies
+from ck_pro.trajectory.survey import (
+    BestTries,
+    Kinds,
+    Replies,
+    kinds_of,
+    kinds_of_pairs,
+    pairs,
+)
 from ck_pro.trajectory.tries import Try, tries_of
 from ck_pro.trajectory.writers import JsonFolderWriter, JsonLinesWriter, ParquetWriter, Writer
 
@@ -168,7 +175,8 @@ class _Export:
     def _survey(self) -> None:
         """The pass for the columns, and for preferences."""
         settings = self.filters.settings
-        if self.settings.format in PREFERENCES:
+        preferences = self.settings.format in PREFERENCES
+        if preferences or settings.pools_rewards:
             settings = replace(settings, duplicates="keep")  # each tells of its reply's worth
             name = f".{self.settings.output.name}.replies"
             self.replies = Replies(
@@ -180,6 +188,25 @@ class _Export:
                 self.replies.add(call)
             elif self.kinds.complete:
                 return
+        if preferences and self.kinds.first:
+            self._survey_rows()
+
+    def _survey_rows(self) -> None:
+        """Find the kinds of the rows: prompts without a pair, and replies without a label, are in
+        none of them."""
+        seen, self.kinds = self.kinds, Kinds()
+        for ordinal, call in self._calls(self.filters.settings):
+            self.kinds.add(call, ordinal, self._kinds_of_rows(call))
+            if self.kinds.first.keys() == seen.first.keys():
+                return
+
+    def _kinds_of_rows(self, call: Call) -> Iterable[str]:
+        assert self.replies is not None
+        if self.settings.format == "dpo":
+            found = pairs(self.replies.to(call), self.settings.max_pairs)
+            return kinds_of_pairs(call, found)
+        judged = self.replies.of(call)
+        return () if judged is None or judged.good == judged.bad else kinds_of(call)
 
     # --- writing -----------------------------------------------------------------------------
 
@@ -241,6 +268,8 @@ class _Export:
         if is_pair and call.prompt_key in self._paired:
             self.report.calls_used += 1
             return
+        if self.settings.filters.pools_rewards and self.replies is not None:
+            call.pooled = self._pooled(call)
         try:
             rows = BUILDERS[self.settings.format](call, layout)
         except MessageError as e:
@@ -259,6 +288,14 @@ class _Export:
             self.report.rows_out += 1
             self.report.prompt_tokens += prompt
             self.report.reply_tokens += reply
+
+    def _pooled(self, call: Call) -> float | None:
+        """The reward of all calls of this prompt and reply together."""
+        judged = self.replies.of(call) if self.replies is not None else None
+        if judged is None:
+            return None
+        by_name = {"max": judged.highest, "min": judged.lowest, "mean": judged.value}
+        return by_name[self.settings.filters.duplicate_reward]
 
     def _write_runs(self, writer: Writer) -> None:
         for ordinal, attempt in self._tries(counting=True):

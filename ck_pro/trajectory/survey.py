@@ -58,9 +58,9 @@ class Kinds:
 
     first: dict[str, tuple[int, Call]] = field(default_factory=dict)
 
-    def add(self, call: Call, ordinal: int) -> None:
-        """Take a call into account."""
-        for kind in kinds_of(call):
+    def add(self, call: Call, ordinal: int, kinds: Iterable[str] | None = None) -> None:
+        """Take a call into account; `kinds` are those of its row, if they are not its own."""
+        for kind in kinds_of(call) if kinds is None else kinds:
             if kind not in self.first:
                 self.first[kind] = (ordinal, _without_row(call))
 
@@ -91,12 +91,20 @@ def kinds_of(call: Call) -> Iterator[str]:
         yield "reasoning"
 
 
+def kinds_of_pairs(call: Call, found: Iterable[tuple[Judged, Judged]]) -> Iterator[str]:
+    """The same for the pairs of a call's prompt, whose replies may be those of other calls."""
+    for pair in found:
+        for one in pair:
+            yield from kinds_of(replace(call, reply=one.reply, reasoning=one.reasoning))
+
+
 @dataclass(frozen=True)
 class Judged:
     """A reply to some prompt, with what all calls that gave it were worth.
 
     Args:
         value: the mean of their values.
+        lowest, highest: of these values.
         good, bad: whether any of them was, or was not, worth the score that counts as good.
     """
 
@@ -105,6 +113,8 @@ class Judged:
     value: float
     good: bool
     bad: bool
+    lowest: float
+    highest: float
 
 
 class Replies:
@@ -164,7 +174,8 @@ class Replies:
 
     def _judged(self, value: float, lowest: float, highest: float, body: str) -> Judged:
         reply, reasoning = json.loads(body)
-        return Judged(reply, reasoning, value, highest >= self._good, lowest < self._good)
+        good, bad = highest >= self._good, lowest < self._good
+        return Judged(reply, reasoning, value, good, bad, lowest, highest)
 
 
 def pairs(replies: Iterable[Judged], limit: int) -> list[tuple[Judged, Judged]]:

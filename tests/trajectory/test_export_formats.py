@@ -103,6 +103,39 @@ def test_trl_takes_messages_and_pairs_apart(
     assert tools.maybe_extract_prompt(row)["chosen"] == pairs[0]["chosen"]
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_pairs_of_text_have_no_column_of_images(
+    samples: Samples, tmp_path: Path, tokenizer: Any, ending: str
+) -> None:
+    """The web agent's calls have screenshots, and its replies are the same in all tries."""
+    tools = trl()
+    path = export("dpo", tmp_path / f"o.{ending}", "-i", samples.good, samples.wrong)
+    rows = loaded(path, tmp_path / "cache")
+    assert len(rows) and "images" not in rows.column_names
+    for row in rows:
+        assert all(isinstance(m["content"], str) for m in row["prompt"])
+        made = tools.maybe_apply_chat_template(row, tokenizer, tools=json.loads(row["tools"]))
+        assert made["prompt"].startswith("<system>")
+    assert not (tmp_path / "o_images").exists()
+
+
+@pytest.mark.parametrize("format_", ["dpo", "kto"])
+def test_preferences_with_images_have_the_column_from_the_first_row_on(
+    samples: Samples, tmp_path: Path, format_: str
+) -> None:
+    rows = read_lines(samples.wrong)
+    for row in rows:
+        for step in row["session"]["steps"]:
+            for sub in step["action"].get("sub_sessions", ()):
+                sub["steps"][-1]["action"]["llm_output"] = "It is Rome."
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = export(format_, tmp_path / "o.jsonl", "-i", samples.good, wrong)
+    found = read_lines(path)
+    assert all("images" in row for row in found) and found[0]["images"]
+    assert any(not row["images"] for row in found)
+
+
 @pytest.mark.parametrize("output", ["sft.jsonl", "sft.parquet", "parquet.parquet"])
 def test_trl_puts_images_into_the_prompt(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str

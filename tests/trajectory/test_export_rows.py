@@ -549,6 +549,30 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Exit codes:" in text and "rejection sampling" in text
 
 
+@pytest.mark.parametrize(
+    ("choice", "reward"), [(None, 0), ("first", 0), ("max", 1), ("min", 0), ("mean", 0.5)]
+)
+def test_the_reward_of_equal_calls(tmp_path: Path, choice: str | None, reward: float) -> None:
+    scores = [0, 1, 1, 0, None]
+    rows = [foreign(f"t{n}", call_row(), eval={"corr": score}) for n, score in enumerate(scores)]
+    path = write(tmp_path / "in.jsonl", *rows, foreign("t9", call_row("other")))
+    args = [] if choice is None else ["--duplicate-reward", choice]
+    same, other = sft(tmp_path / "o.jsonl", "-i", path, *args)
+    assert (same["metadata"]["reward"], same["metadata"]["scored"]) == (reward, True)
+    assert (other["metadata"]["reward"], other["metadata"]["scored"]) == (0, False)
+    assert same["metadata"]["task_id"] == "t0"
+    kept = sft(tmp_path / "k.jsonl", "-i", path, "--duplicates", "keep", *args)
+    assert [row["metadata"]["reward"] for row in kept] == [0, 1, 1, 0, 0, 0]
+
+
+def test_a_first_call_without_a_score_gets_that_of_the_others(tmp_path: Path) -> None:
+    rows = [foreign(f"t{n}", call_row(), eval={"corr": c}) for n, c in enumerate([None, 1])]
+    path = write(tmp_path / "in.jsonl", *rows)
+    (row,) = sft(tmp_path / "o.jsonl", "-i", path, "--duplicate-reward", "max")
+    assert (row["metadata"]["reward"], row["metadata"]["scored"]) == (1, True)
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
 def test_the_short_form_for_scripts(samples: Samples, tmp_path: Path) -> None:
     script = Path(__file__).parents[2] / "data" / "convert_sft.py"
     out = tmp_path / "o.jsonl"
