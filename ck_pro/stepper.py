@@ -6,12 +6,20 @@ out, in its own world, and tells what came of them. (The protocol is that of Ope
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
 from ck_pro.agent import MultiStepAgent
 from ck_pro.endings import last_records, reason_of, reason_without_error
-from ck_pro.events import Action, ComputerObservation, FinishAction, Observation, RejectAction
+from ck_pro.events import (
+    Action,
+    ComputerObservation,
+    FinishAction,
+    Observation,
+    RejectAction,
+    ToolCall,
+)
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
 from ck_pro.observed import observation_text, several_observed
 from ck_pro.run import Run
@@ -48,6 +56,7 @@ class Stepper:
         self._next: list[Action] = []  # decided, not handed out yet
         self._told: list[Any] = []  # what came of the step's actions so far
         self._waiting: Action | None = None  # handed out, without an observation
+        self._last: Action | None = None  # handed out, at the end of the task
 
     def __enter__(self) -> Stepper:
         self.agent.check()
@@ -69,7 +78,10 @@ class Stepper:
         self._end(error)
 
     def step(self, state: AgentSession) -> Action:
-        """The next action. Faults of the model are told to it, and it is asked again.
+        """The next action. The model reads its own errors, and is asked again.
+
+        The last action is a `FinishAction` or a `RejectAction`, whatever ended the task: also a
+        call of `stop`, or code that called it by `act`.
 
         Args:
             state: this stepper's own.
@@ -81,17 +93,21 @@ class Stepper:
         """
         if state is not self.state or state.run is None:
             raise InputError("step: not the state of this stepper, or not within its `with`")
-        if self._waiting is not None or state.finish is not None:
-            asked = "the task has ended" if state.finish else "observe() what came of the last one"
+        if self._waiting is not None or self._last is not None:
+            asked = "the task has ended" if self._last else "observe() what came of the last one"
             raise InputError(f"step: there is no next action: {asked}")
-        while not self._next:
-            self._next = self._decided()
-        action = self._next.pop(0)
-        if isinstance(action, FinishAction | RejectAction):
+        action: Action | None = None
+        while state.finish is None:
+            if not self._next:
+                self._next = self._decided()
+                continue
+            action = self._next.pop(0)
+            if not self._ends(action):
+                self._waiting = action
+                return action
             self._tell(self.agent.step_action(state, action))
-        else:
-            self._waiting = action
-        return action
+        self._last = _last_action(action, state.finish)
+        return self._last
 
     def observe(self, observation: Observation | str) -> None:
         """Tell what came of the action that `step` gave last.
@@ -125,6 +141,12 @@ class Stepper:
     def search_memory(self, query: str) -> list[str]:
         """Earlier steps that hold words of the query, the best first."""
         return self.state.search(query)
+
+    def _ends(self, action: Action) -> bool:
+        """Whether an action ends the task: the agent itself carries it out."""
+        if isinstance(action, ToolCall):
+            return action.name in self.state.run.calls.terminal
+        return isinstance(action, FinishAction | RejectAction)
 
     def _decided(self) -> list[Action]:
         """The actions of a new step; none if the model's reply was of no use."""
@@ -161,3 +183,17 @@ class Stepper:
         finally:
             run.close()
             last_records(state, reason, message)
+
+
+def _last_action(action: Action | None, finish: Mapping[str, Any]) -> Action:
+    """The action that ended a task, as its driver expects it.
+
+    Args:
+        action: the action that was carried out last, if `step` did it.
+        finish: what it left in the session.
+    """
+    if isinstance(action, FinishAction | RejectAction):
+        return action
+    if finish.get("rejected"):
+        return RejectAction(reason=finish["log"])
+    return FinishAction(output=finish["output"], log=finish["log"])

@@ -82,11 +82,36 @@ def test_the_agents_own_functions_do_what_the_driver_leaves_to_them() -> None:
     with Stepper(a, "t") as stepper:
         stepper.step(stepper.state)
         assert stepper.act() == "3"
-        stepper.step(stepper.state)
-        stepper.act()
+        assert stepper.step(stepper.state) == FinishAction(output="3")
         with pytest.raises(InputError, match="has ended"):
             stepper.step(stepper.state)
     assert stepper.state.final_results["output"] == "3"
+    assert stepper.state.status is Status.DONE
+
+
+@pytest.mark.parametrize("language", ["computer_use", "function_calls"])
+def test_the_documented_loop_ends_when_the_model_calls_stop(language: str) -> None:
+    click = calls(("add", {"a": 1, "b": 2}))
+    wrong = calls(("stop", {"result": "3"}))
+    stop = calls(("stop", {"output": "3"}), ("add", {"a": 3, "b": 4}))
+    world = FakeEnvironment(["nothing", "clicked"])
+    with Stepper(agent(click, wrong, stop, language=language), "t") as stepper:
+        assert drive(stepper, world) == FinishAction(output="3")
+    assert [type(x) for x in world.actions] == [ToolCall]
+    assert stepper.state.status is Status.DONE
+    seen = [s["action"]["observation"] for s in stepper.state.steps]
+    assert "TypeError" in seen[1] and stepper.state.final_results["output"] == "3"
+
+
+@pytest.mark.worker
+def test_the_loop_ends_when_code_that_the_agent_runs_calls_stop() -> None:
+    replies = ["```python\nprint(add(1, 2))\n```", "```python\nstop('3')\n```"]
+    with Stepper(agent(*replies, language="code"), "t") as stepper:
+        action = stepper.step(stepper.state)
+        while not isinstance(action, FinishAction | RejectAction):
+            stepper.act()
+            action = stepper.step(stepper.state)
+    assert action == FinishAction(output="3")
     assert stepper.state.status is Status.DONE
 
 
