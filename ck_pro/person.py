@@ -82,9 +82,7 @@ class AskHumanTool(Tool):
     on_resume = "again"
 
     def execute(self, question: str) -> str:
-        """Ask the user for what only a person can give: a login, a captcha, a permission.
-
-        The work may end here if nobody answers: never ask for what you can find out yourself.
+        """Ask the user for a login, captcha or permission; without an answer the run stops.
 
         Args:
             question: one question with all that is needed to answer it.

@@ -13,6 +13,7 @@ from ck_pro.agent import AgentResult, MultiStepAgent
 from ck_pro.events import Action
 from ck_pro.model import LLM
 from ck_pro.observed import append_piece
+from ck_pro.person import AskHumanTool
 from ck_pro.results import NO_OUTPUT
 from ck_pro.run import Run
 from ck_pro.session import AgentSession
@@ -54,7 +55,11 @@ target_url is the page to begin with. Files that it downloads are in the working
 Several calls may run at once."""
     max_steps = 20
     templates = {"plan": "web_plan", "action": "web_action", "end": "web_end"}
-    tools: list[Any] = [*(WebTool(name=n) for n in WEB_FUNCTIONS), WebStopTool()]
+    tools: list[Any] = [
+        *(WebTool(name=n) for n in WEB_FUNCTIONS),
+        AskHumanTool(),
+        WebStopTool(),
+    ]
     web_env: WebEnvConfig = WebEnvConfig()
     end_always = False
     use_multimodal: Multimodal = "auto"

@@ -23,6 +23,7 @@ from ck_pro.events import (
     Observation,
 )
 from ck_pro.language import ComputerUseLanguage
+from ck_pro.person import AskHumanTool
 from ck_pro.run import Run
 from ck_pro.session import AgentSession
 from ck_web.agent import WebAgent, WebStopTool, WebTool
@@ -226,6 +227,7 @@ target_url is the page to begin with. Several calls may run at once."""
     tools: list[Any] = [
         ComputerTool(),
         *(WebTool(name=n) for n in ("goto", "goback", "save")),
+        AskHumanTool(),
         WebStopTool(),
     ]
     language: Any = ComputerUseLanguage()

@@ -45,13 +45,12 @@ def _calling(ending: str) -> PromptParts:
 
 _CALLING = _calling(
     """call stop(answer, summary) with the answer exactly in the form that the
-  task asks for. If it cannot be done, or a login or a captcha bars the way, call stop with an empty
-  answer and a summary that says why. Text alone does nothing."""
+  task asks for. If it cannot be done, call stop with an empty answer and a summary that says why.
+  Text alone does nothing."""
 )
 _WITH_MESSAGES = _calling(
     """reply with the answer alone, exactly in the form that the task asks
-  for, and no call (or call stop). If it cannot be done, or a login or a captcha bars the way, say
-  so in the same way."""
+  for, and no call (or call stop). If it cannot be done, say so in the same way."""
 )
 _CODING = PromptParts(
     "You carry out a task in a real web browser by writing short pieces of Python that use mouse "
@@ -64,8 +63,8 @@ _CODING = PromptParts(
   came of it is shown to you by itself. One that fails raises an error, which ends the block.
 - Downloads are put into the working directory, where your Python can read them. Variables stay
   from step to step. The Python itself has no network.
-- Call stop(answer, summary) as soon as the task is done. If it cannot be done, or a login or a
-  captcha bars the way, call stop with an empty answer and a summary that says why.""",
+- Call stop(answer, summary) as soon as the task is done. If it cannot be done, call stop with
+  an empty answer and a summary that says why.""",
     """\
 Thought: The search field is in the middle of the page, at about 640, 210.
 ```python

@@ -34,8 +34,8 @@ _WORK = f"""\
 - Answer from what you have seen on pages, not from memory."""
 
 _STOP = """\
-- Call stop(answer, summary) as soon as the task is done. If it cannot be done, or a login or a
-  captcha bars the way, call stop with an empty answer and a summary that says why."""
+- Call stop(answer, summary) as soon as the task is done. If it cannot be done, call stop with
+  an empty answer and a summary that says why."""
 
 _CODING = PromptParts(
     """\

@@ -9,6 +9,7 @@ from typing import Any
 
 from ck_pro.events import ErrorObservation
 from ck_pro.exceptions import ToolError
+from ck_pro.person import AskHumanTool
 from ck_pro.run import Run
 from ck_pro.tool import Tool, parameters_schema
 from ck_web.actions import FURTHER_WEB_ACTIONS, PREDEFINED_WEB_ACTIONS, parse_action
@@ -58,6 +59,9 @@ class WebTool(Tool):
         return f'def {head}:\n    """{text}"""'
 
 
+_FURTHER = (*FURTHER_WEB_ACTIONS, AskHumanTool.name)
+
+
 def _bare(signature: inspect.Signature) -> str:
     """The parameters without their types: a line that many more follow is to be short."""
     empty = inspect.Parameter.empty
@@ -71,7 +75,7 @@ def definitions(functions: Sequence[Any]) -> str:
     Args:
         functions: tools and sub-agents, in order.
     """
-    further = [f for f in functions if isinstance(f, WebTool) and f.name in FURTHER_WEB_ACTIONS]
+    further = [f for f in functions if isinstance(f, WebTool | AskHumanTool) and f.name in _FURTHER]
     full = [f.get_function_definition(False) for f in functions if f not in further]
     lines = [f.get_function_definition(True) for f in further]
     return "\n\n".join([*full, *(["Also:\n" + "\n".join(lines)] if lines else [])])
