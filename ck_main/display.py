@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -255,14 +256,26 @@ def totals_line(outcomes: Sequence[Outcome], total: int | None = None) -> str:
         f"{earlier} of them from before" if earlier else "",
         f"{sum(o.corr == 1 for o in scored)} of {len(scored)} scored ones right" if scored else "",
         f"{bad} did not end well" if bad else "",
+        _unreadable(outcomes),
         f"{sum(o.tokens for o in outcomes):,} tokens",
         f"{money:.4f} USD" if money else "",
     ]
     return ", ".join(p for p in parts if p)
 
 
-def _counted(number: int, name: str) -> str:
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+def _unreadable(outcomes: Sequence[Outcome]) -> str:
+    """How many replies could not be read, by phase; "" if all could."""
+    found: Counter[str] = Counter()
+    for outcome in outcomes:
+        found.update(outcome.unreadable)
+    if not found:
+        return ""
+    phases = ", ".join(f"{number} {phase}" for phase, number in found.most_common())
+    return f"{_counted(found.total(), 'reply', 'replies')} not readable ({phases})"
+
+
+def _counted(number: int, name: str, plural: str = "") -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {plural or name + 's'}"
 
 
 def is_done(outcome: Outcome) -> bool:

@@ -119,6 +119,9 @@ def _metrics(status: dict[str, Any]) -> Iterator[tuple[str, str, str, list[tuple
     running = status["running"]
     scores = [(f'{{score="{s}"}}', status[s]) for s in ("right", "wrong", "unscored")]
     yield "ck_tasks_ended_total", "counter", "Tasks that this run ended, by score.", scores
+    unreadable = [(f'{{phase="{p}"}}', n) for p, n in status["unreadable"].items()]
+    text = "Model replies that could not be read, or only in part, by phase."
+    yield "ck_unreadable_replies_total", "counter", text, unreadable
     for name, kind, text, value in (
         ("ck_tasks_failed_total", "counter", "Of these, ended by a problem.", status["failed"]),
         ("ck_tasks_earlier", "gauge", "Tasks with a row before this run.", status["earlier"]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ck_main.dataset import Task
@@ -101,6 +101,7 @@ class Outcome:
         money: USD; None when not known.
         earlier: the row was in the output before this run.
         tries: how many tries of the task were made.
+        unreadable: model replies that could not be read, or only in part, by phase.
     """
 
     id: str
@@ -117,6 +118,7 @@ class Outcome:
     money: float | None = None
     earlier: bool = False
     tries: int = 1
+    unreadable: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @classmethod
     def of_row(
@@ -146,6 +148,7 @@ class Outcome:
             money=money,
             earlier=earlier,
             tries=len(tries),
+            unreadable=dict(info.get("unreadable") or {}),
         )
 
 

@@ -24,6 +24,7 @@ from ck_main.rows import Outcome
 from ck_main.run_options import ExitCode
 from ck_main.watcher import Watcher
 from ck_pro.model import Budget
+from ck_pro.session import PHASES
 
 STATUS_NAME = "status.json"
 _log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class RunStatus:
         self._earlier = 0
         self._with_row: Callable[[], int] = lambda: 0
         self._counts = dict.fromkeys(("done", "right", "wrong", "unscored", "failed"), 0)
+        self._unreadable = dict.fromkeys(PHASES, 0)
         self._running: dict[str, dict[str, Any]] = {}
 
     def begins(self, with_row: Callable[[], int], budget: Budget) -> None:
@@ -95,6 +97,8 @@ class RunStatus:
                 known["steps"] += event["kind"] == "step_started"
                 known.update(agent="/".join(event["path"]), step=max(0, event["step"]))
                 known.update(tokens=event["tokens"], money=event["money"], doing=event["kind"])
+            if event["kind"] == "unreadable":
+                self._unreadable[event["phase"]] += 1
         if event["kind"] == "try_ended":
             facts = {"task": task_id, "try": event["number"], **event["row"]["eval"]}
             _events.info("try ended", extra={"facts": facts})
@@ -127,6 +131,7 @@ class RunStatus:
         used = self._budget.snapshot() if self._budget is not None else {}
         with self._lock:
             counts, state = dict(self._counts), self._state
+            unreadable = dict(self._unreadable)
             running = [
                 {k: v for k, v in task.items() if k != "timer"}
                 | {"seconds": round(self._timer() - task["timer"], 1)}
@@ -155,6 +160,7 @@ class RunStatus:
             "running": running,
             "tasks_per_minute": round(rate * 60, 3) if counts["done"] else None,
             "eta_seconds": round((left or 0) / rate, 1) if going else None,
+            "unreadable": unreadable,
             **{k: used.get(k, 0) for k in ("steps", "llm_call", "tokens", "money")},
         }
 

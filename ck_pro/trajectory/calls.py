@@ -48,6 +48,7 @@ class Call:
         healthy: no session between the try's main one and this one, itself included, failed.
         chosen: none of them is a try of a sub-agent of which its caller took another.
         error: type of the error that the step's action ended in, "" for none.
+        unreadable: why the agent could not read the reply, or only in part; "" if it could.
         info: `llm_info` of the row: model, usage, cost.
     """
 
@@ -64,6 +65,7 @@ class Call:
     healthy: bool
     chosen: bool = True
     error: str = ""
+    unreadable: str = ""
     reasoning: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
     pooled: float | None = None
@@ -71,12 +73,14 @@ class Call:
 
     @property
     def value(self) -> float | None:
-        """What the reply was worth: the try's score, but nothing in a session that failed; None
-        where nobody knows, as of what the caller did not take."""
+        """What the reply was worth: the try's score, but nothing in a session that failed or where
+        the agent could not read it; None where that is unknown, as of what the caller did not
+        take."""
         if self.pooled is not None:
             return self.pooled
         score = self.attempt.score if self.chosen else None
-        return score if score is None or self.healthy else min(score, 0.0)
+        good = self.healthy and not self.unreadable
+        return score if score is None or good else min(score, 0.0)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -203,9 +207,18 @@ class _Walk:
             here.healthy,
             here.chosen,
             error=str(error),
+            unreadable=_unreadable(part, phase, str(error)),
             reasoning=str(info.get("reasoning") or ""),
             info=info,
         )
+
+
+def _unreadable(part: Mapping[str, Any], phase: str, error: str) -> str:
+    """Why a reply could not be read; rows of earlier versions have it of actions alone."""
+    said = str(part.get("unreadable") or "")
+    if said or (phase == "action" and error == "ParseError"):
+        return said or error
+    return ""
 
 
 def _reply(given: Any, info: Mapping[str, Any]) -> Message:

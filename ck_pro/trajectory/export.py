@@ -153,6 +153,13 @@ Exit codes:
 @click.option(
     "--errors", type=_KEEP_DROP, default="keep", show_default=True, help="Steps that failed."
 )
+@click.option(
+    "--unreadable",
+    type=_KEEP_DROP,
+    default="drop",
+    show_default=True,
+    help="Replies (plan, action or end) that the agent could not read, or only in part.",
+)
 @click.option("--duplicates", type=_KEEP_DROP, default="drop", show_default=True)
 @click.option(
     "--duplicate-reward",

@@ -162,8 +162,8 @@ def _label(where: str, line: str) -> Label:
 
 @dataclass(frozen=True)
 class FilterSettings:
-    """What to keep; the defaults keep everything but duplicates, judges, and sub-sessions that
-    failed or were not chosen.
+    """What to keep; the defaults keep everything but duplicates, judges, replies that the agent
+    could not read, and sub-sessions that failed or were not chosen.
 
     Args:
         score_from: path of the score in a row.
@@ -178,6 +178,7 @@ class FilterSettings:
         failed_subs: calls of sub-sessions that failed, or are below one that failed.
         not_chosen: calls of tries of a sub-agent whose caller took another one.
         errors: calls of steps whose action ended in an error.
+        unreadable: calls whose reply the agent could not read, or only in part.
         duplicates: calls of equal prompt and reply after the first.
         duplicate_reward: the `reward` of the row that stays for several equal calls: that of the
             first, or the highest, the lowest or the mean of those that have one.
@@ -199,6 +200,7 @@ class FilterSettings:
     failed_subs: Literal["keep", "drop"] = "drop"
     not_chosen: Literal["keep", "drop"] = "drop"
     errors: Literal["keep", "drop"] = "keep"
+    unreadable: Literal["keep", "drop"] = "drop"
     duplicates: Literal["keep", "drop"] = "drop"
     duplicate_reward: Literal["first", "max", "min", "mean"] = "first"
     min_chars: int | None = None
@@ -263,6 +265,8 @@ class Filters:
             return "judge"
         if s.errors == "drop" and call.error:
             return "error"
+        if s.unreadable == "drop" and call.unreadable:
+            return "unreadable reply"
         if s.labels is not None:
             verdict = s.labels.verdict(call.metadata)
             if verdict is False or (verdict is None and s.unlabelled == "drop"):

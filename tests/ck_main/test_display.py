@@ -144,6 +144,11 @@ def test_the_totals() -> None:
         "3 tasks, 1 of them from before, 1 of 2 scored ones right, 1 did not end well, "
         "3,702 tokens, 1.5000 USD"
     )
+    unread = [make_outcome(unreadable={"plan": 2}), make_outcome(unreadable={"plan": 1, "end": 1})]
+    assert "4 replies not readable (3 plan, 1 end), " in totals_line(unread)
+    assert "1 reply not readable (1 action), " in totals_line(
+        [make_outcome(unreadable={"action": 1})]
+    )
     assert totals_line([]) == "0 tasks, 0 tokens"
     assert totals_line(rows[:1], 4).startswith("1 of 4 tasks, 3 not run, ")
 

@@ -18,8 +18,10 @@ from ck_main.metrics import MetricsServer, metrics_text
 from ck_main.rows import RowFile
 from ck_main.runner import RunOptions, TaskRunner
 from ck_main.status import RunStatus, StatusFile
+from ck_pro import MultiStepAgent
 from ck_pro.exceptions import ConfigError
 from ck_pro.session import StopReason
+from ck_pro.testing import ScriptedLLM
 
 
 class Observed:
@@ -69,6 +71,30 @@ def test_the_status_counts(tmp_path: Path) -> None:
     assert (end["state"], end["failed"], end["unscored"], end["running"]) == ("problem", 1, 1, [])
     assert (end["steps"], end["tokens"], end["money"], end["llm_call"]) == (3, 21, 0.75, 3)
     assert len(observed.inner.outcomes) == 3  # told further
+
+
+def test_unreadable_replies_are_counted_by_phase(tmp_path: Path) -> None:
+    agent = MultiStepAgent(
+        name="ck_agent",
+        model=ScriptedLLM({"plan": ["?"] * 3, "action": ["?"] * 2, "end": ["?"] * 2}),
+        templates={"plan": "agent_plan", "action": "agent_action", "end": "agent_end"},
+        max_steps=2,
+    )
+    observed = Observed(tmp_path)
+    observed.runner.agent = agent
+    with observed.rows:
+        observed.runner.run([make_task("a", "a", answer="x")])
+    status = observed.status.snapshot()
+    assert status["unreadable"] == {"plan": 2, "action": 2, "end": 1}
+    assert 'ck_unreadable_replies_total{phase="plan"} 2\n' in metrics_text(status)
+    (outcome,) = observed.inner.outcomes
+    assert outcome.unreadable == status["unreadable"]
+    row = json.loads(observed.rows.path.read_text())
+    assert row["session"]["info"]["unreadable"] == status["unreadable"]
+    with (tmp_path / "out" / "a" / "events.jsonl").open() as journal:
+        events = [json.loads(line) for line in journal]
+    found = [e["phase"] for e in events if e["kind"] == "unreadable"]
+    assert found == ["plan", "action", "plan", "action", "end"]
 
 
 def test_the_file_is_whole_at_any_moment_and_up_to_date_at_the_end(tmp_path: Path) -> None:

@@ -735,3 +735,31 @@ class Asking(AskLLMTool):
     """`ask_llm` by another name."""
 
     name = "ask"
+
+
+def test_a_plan_that_cannot_be_read_is_reported_in_the_next_plan_prompt_alone() -> None:
+    phases = {"plan": "agent_plan", "action": "agent_action"}
+    good = "```python\n{'todo_list': ['a']}\n```"
+    replies = ["no plan", code("1"), good, code("2"), good, code("stop(3)")]
+    a = agent(*replies, templates=phases)
+    session = a.run("t")
+    model = a.model
+    assert isinstance(model, ScriptedLLM)
+    told = ["Your last plan could not be read" in text for text in prompts(a)]
+    assert told == [False, False, True, False, False, False]
+    assert [c.context.phase for c in model.calls] == ["plan", "action"] * 3
+    assert "holds no dict" in session.steps[0]["plan"]["unreadable"]
+    assert session.to_dict()["info"]["unreadable"] == {"plan": 1}
+
+
+def test_unreadable_replies_of_sub_agents_count_too(tmp_path: Path) -> None:
+    sub = helper("I talk", code("stop('x')"), "no end", templates=END, max_steps=3)
+    a = agent(code("print(helper('a'))"), code("stop(1)"), sub_agents=[sub])
+    with Journal(tmp_path / "journal") as journal:
+        session = a.run("t", journal=journal)
+    assert session.to_dict()["info"]["unreadable"] == {"action": 1, "end": 1}
+    rebuilt = next(iter(sessions_from_events(read_events(tmp_path / "journal")).values()))
+    assert json.dumps(rebuilt.to_dict()) == json.dumps(session.to_dict())
+
+
+END = {"action": "agent_action", "end": "agent_end"}

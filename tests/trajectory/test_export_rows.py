@@ -257,6 +257,25 @@ def test_filters(tmp_path: Path, args: list[str], kept: set[str]) -> None:
     assert {r["completion"][0]["content"] for r in found} == kept
 
 
+def test_replies_that_could_not_be_read_stay_out_unless_asked_for(tmp_path: Path) -> None:
+    rows = [
+        foreign("a", call_row("p", "whole"), eval={"corr": 1}),
+        foreign("b", call_row("p", "half", unreadable="an invented observation"), eval={"corr": 1}),
+        foreign("c", call_row("p", "none", error={"error": "ParseError"}), eval={"corr": 1}),
+        foreign("d", call_row("p", "failed", error={"error": "NameError"}), eval={"corr": 1}),
+    ]
+    steps = rows[0]["session"]["steps"]
+    steps[0]["plan"] = call_row("q", "no plan", unreadable="holds no dict")
+    steps[0]["end"] = call_row("r", "no end", unreadable="holds no dict")
+    path = write(tmp_path / "r.jsonl", *rows)
+    said = [r["completion"][0]["content"] for r in sft(tmp_path / "o.jsonl", "-i", path)]
+    assert said == ["whole", "failed"]
+    found = sft(tmp_path / "p.jsonl", "-i", path, "--unreadable", "keep")
+    rewards = {r["completion"][0]["content"]: r["metadata"]["reward"] for r in found}
+    assert rewards.pop("whole") == rewards.pop("failed") == 1.0
+    assert rewards == dict.fromkeys(("half", "none", "no plan", "no end"), 0.0)
+
+
 def test_the_best_of_several_tries_is_the_shortest_of_the_right_ones(tmp_path: Path) -> None:
     long = foreign("t", call_row("p", "long"), call_row("p", "long 2"), eval={"corr": 1})
     short = foreign("t", call_row("p", "short"), eval={"corr": 1})
