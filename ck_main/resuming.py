@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
+
 from ck_main.attempt import Assignment
 from ck_main.dataset import Task
 from ck_main.earlier import UNUSABLE
@@ -18,7 +20,7 @@ from ck_pro.exceptions import ConfigError, JournalError
 from ck_pro.journal import is_journal, journal_folders, read_events
 from ck_pro.resume import cut_off
 from ck_pro.session import Status
-from ck_pro.trajectory.fork import fork_run, read_reply, task_folder_of
+from ck_pro.trajectory.fork import file_lines, fork_run, read_reply, task_folder_of
 
 _ASKED = (Status.AMBIGUITY, Status.HUMAN_INTERVENTION)
 FORKS = Path("runs/forks")
@@ -120,7 +122,8 @@ def begin_fork(
     name = task_folder_of(origin)
     output = output or _free_output(FORKS, f"{name}-at-{at}")
     folder = folder_of(output) / name
-    fork_run(origin, at, folder, reply=text)
+    for line in file_lines(fork_run(origin, at, folder, reply=text), at):
+        click.echo(line, err=True)
     return output, folder
 
 

@@ -93,6 +93,9 @@ class AgentSettings(KwargsInitializable):
     """So many equal steps in a row end the run."""
     store_io: bool = True
     """Keep the model's input and output in rows and journal."""
+    snapshot_mb: Annotated[int, Field(ge=0)] = 64
+    """Megabytes of files of the working directory that a run's journal keeps, so that a fork can
+    restore them; 0 keeps none."""
     executor: ExecutorSettings = ExecutorSettings()
     sub_agent_stops: Literal["end", "message"] = "end"
     """What happens when a sub-agent stops for a person (a question without an answer, an action

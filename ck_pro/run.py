@@ -32,6 +32,7 @@ from ck_pro.person import Answer, Person
 from ck_pro.prefixes import Prefixes
 from ck_pro.resume import NOTICE, CutOff
 from ck_pro.session import AgentSession
+from ck_pro.snapshots import FILES, FileSnapshots
 
 _log = logging.getLogger(__name__)
 EventSink = Callable[[dict[str, Any]], None]
@@ -106,6 +107,7 @@ class Run:
         given = workdir or (parent.workdir if parent else None)
         self._workdir = None if given is None else Path(given).resolve()
         self._remove_temporary: Callable[[], object] | None = None
+        self._snapshots: FileSnapshots | None = None
         self.environment: Environment | None = None
         self.notices: list[str] = []
         """Lines that the model reads in the next prompt."""
@@ -201,7 +203,21 @@ class Run:
         """
         self.check()
         self.budget.take_step()
+        self._record_files()
         self.record("step", {})
+
+    def _record_files(self) -> None:
+        """Record the files of the working directory, for a fork that begins with this step."""
+        limit = self.agent.snapshot_mb
+        if self.parent is not None or self.journal.folder is None or not limit:
+            return
+        if self._snapshots is None:
+            begun = bool(self.session.steps)
+            put = self.journal.put_blob
+            self._snapshots = FileSnapshots(self.workdir, put, limit << 20, begun=begun)
+        changed = self._snapshots.take()
+        if changed is not None:
+            self.record(FILES, changed)
 
     def allow_sub_agent(self) -> None:
         """Return if a sub-agent may begin. Where only the steps are used up the first one may: it

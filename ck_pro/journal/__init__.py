@@ -11,7 +11,7 @@ A closed journal may be compressed: `events.jsonl.zst` is then in the place of `
 the same content. All readers take both, and `Journal` makes it plain again to write on.
 """
 
-from ck_pro.journal.images import BLOBS_FOLDER
+from ck_pro.journal.images import BLOBS_FOLDER, BlobReader
 from ck_pro.journal.lazy import LazyList
 from ck_pro.journal.masking import MASK, secrets_of_environment
 from ck_pro.journal.packed import (
@@ -40,6 +40,7 @@ __all__ = [
     "FORKED",
     "JOURNAL_FILES",
     "MASK",
+    "BlobReader",
     "Fsync",
     "Journal",
     "LazyList",

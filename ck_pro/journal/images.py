@@ -24,6 +24,7 @@ BLOB, ESCAPED = "blob:", "blob::"
 
 _DATA_URL = re.compile(r"data:image/([a-z0-9.+-]+);base64,(.+)", re.DOTALL)
 _BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
+_BLOB_NAME = re.compile(r"[0-9a-f]{64}\.[a-z0-9]+")
 
 
 class ImageWriter:
@@ -111,6 +112,27 @@ def _decoded(text: str) -> bytes | None:
     except ValueError:
         return None
     return content if base64.b64encode(content).decode() == text else None
+
+
+class BlobReader:
+    """The blobs of a journal, by name.
+
+    Args:
+        folder: of the journal.
+    """
+
+    def __init__(self, folder: Path):
+        self._blobs = folder / BLOBS_FOLDER
+
+    def read(self, name: str) -> bytes | None:
+        """Give the bytes under a name; None if they are missing, or are others by now."""
+        if _BLOB_NAME.fullmatch(name) is None:
+            return None
+        try:
+            content = (self._blobs / name).read_bytes()
+        except OSError:
+            return None
+        return content if hashlib.sha256(content).hexdigest() == name.split(".", 1)[0] else None
 
 
 class ImageReader:

@@ -16,18 +16,27 @@ from typing import Any
 import click
 
 from ck_pro.exceptions import ConfigError, InputError, JournalError, OutputError
-from ck_pro.journal import FORKED, Journal, is_journal, journal_folders, read_events
+from ck_pro.journal import (
+    FORKED,
+    BlobReader,
+    Journal,
+    is_journal,
+    journal_folders,
+    read_events,
+)
 from ck_pro.model.targets import check_target
+from ck_pro.snapshots import FILES, files_after, restore_files
 from ck_pro.trajectory.commands import WORK_FOLDER, AnyPath, ExitCode, require_folder, run_command
 from ck_pro.trajectory.id_list import id_text
 
 EPILOG = """
 \b
 NEW gets the journal of the old run up to the beginning of STEP of its main
-agent (sub-agents of earlier steps included), and a copy of its working folder
-AS IT IS NOW: files of later steps are in it, too. Nothing is run yet. To go on,
-make NEW the folder of that task in a new run, and start that run (the option
---fork of that command does both at once):
+agent (sub-agents of earlier steps included), and the files of its working
+folder as they were then. Files that cannot be restored are listed. A run
+without snapshots (snapshot_mb=0) gets its working folder as it is now. Nothing
+is run yet. To resume, make NEW the folder of that task in a new run, and start
+that run (the option --fork of that command does both at once):
 
 \b
   python -m ck_pro.trajectory.fork runs/a/task0007 --at 3 --to runs/b/task0007
@@ -45,6 +54,9 @@ Exit codes:
 """
 
 
+_MOST_SHOWN = 20
+
+
 @dataclass(frozen=True)
 class Fork:
     """What was written.
@@ -56,6 +68,8 @@ class Fork:
         events: taken over.
         files: of the working folder taken over.
         task_folder: what the runner calls the folder of this task.
+        lost: paths of files that could not be restored.
+        as_now: the working folder was copied as it is now: the run has no snapshot of that step.
     """
 
     folder: Path
@@ -64,6 +78,8 @@ class Fork:
     events: int
     files: int
     task_folder: str
+    lost: tuple[str, ...] = ()
+    as_now: bool = False
 
 
 def events_before(events: Iterable[Mapping[str, Any]], step: int) -> Iterator[Mapping[str, Any]]:
@@ -110,7 +126,8 @@ def fork_run(
         _discard(partial)  # of a fork that was killed
         partial.mkdir(parents=True)
         made = _write(origin, at, partial, reply)
-        files = _copy_work(origin, partial) if work else 0
+        if work:
+            made = _restore_work(made, origin, partial)
         partial.replace(to)
     except OSError as e:
         raise OutputError(f"cannot write {to}: {e.strerror or e}") from None
@@ -123,7 +140,7 @@ def fork_run(
         if parent is not None:
             with suppress(OSError):  # what was written is in it
                 parent.rmdir()
-    return replace(made, folder=to, files=files)
+    return replace(made, folder=to)
 
 
 def _check_origin(origin: Path) -> None:
@@ -147,6 +164,8 @@ def _write(origin: Path, at: int, to: Path, reply: str | None) -> Fork:
             facts = {k: event[k] for k in ("sid", "parent", "i", "phase", "data")}
             journal.append(event["kind"], **facts, duration=event.get("duration"))
             count += 1
+            if event["kind"] == FILES:
+                _copy_blobs(event["data"], origin, journal)
             if event["kind"] == "task":
                 task_id = str(event["data"].get("id", ""))
         data: dict[str, Any] = {"origin": str(origin.resolve()), "at": at}
@@ -154,6 +173,14 @@ def _write(origin: Path, at: int, to: Path, reply: str | None) -> Fork:
             data["reply"] = reply
         journal.append(FORKED, sid=main, i=at, data=data)
     return Fork(to, task_id, steps, count, 0, task_folder_of(origin))
+
+
+def _copy_blobs(data: Mapping[str, Any], origin: Path, journal: Journal) -> None:
+    blobs = BlobReader(origin)
+    for facts in data.get("changed", {}).values():
+        content = blobs.read(facts["blob"]) if "blob" in facts else None
+        if content is not None:
+            journal.put_blob(content, facts["blob"].split(".", 1)[1])
 
 
 def _recorded(origin: Path, *, stored: bool = False) -> Iterator[dict[str, Any]]:
@@ -169,6 +196,19 @@ def task_folder_of(origin: Path) -> str:
     folder = origin.resolve()
     inner = re.fullmatch(r"(try|attempt)-\d+", folder.name) is not None
     return folder.parent.name if inner else folder.name
+
+
+def _restore_work(made: Fork, origin: Path, to: Path) -> Fork:
+    files = files_after(read_events(to, stored=True))
+    if files is None:
+        count = _copy_work(origin, to)
+        return replace(made, files=count, as_now=count > 0)
+    now = origin / WORK_FOLDER
+    if not files and not now.is_dir():
+        return made
+    (to / WORK_FOLDER).mkdir()
+    lost = restore_files(files, to / WORK_FOLDER, BlobReader(to).read, now)
+    return replace(made, files=len(files) - len(lost), lost=tuple(lost))
 
 
 def _copy_work(origin: Path, to: Path) -> int:
@@ -240,11 +280,23 @@ def report_lines(made: Fork, at: int, model: str | None, *, edited: bool) -> lis
     lines = [
         f"{made.folder}: {made.events} events{files}; step {at} of {made.steps} comes next, "
         f"with {first}",
+        *file_lines(made, at),
         f"go on: {shlex.join(command)}",
     ]
     if folder.name != made.task_folder:
         lines.insert(1, f"rename it to {made.task_folder}, where the runner looks for that task")
     return lines
+
+
+def file_lines(made: Fork, at: int) -> list[str]:
+    """What differs from the files at the beginning of the step."""
+    if made.as_now:
+        return [f"no snapshot of step {at}: the files are those of the working folder as it is now"]
+    if not made.lost:
+        return []
+    shown = ", ".join(map(repr, made.lost[:_MOST_SHOWN]))
+    more = len(made.lost) - _MOST_SHOWN
+    return [f"not restored: {shown}" + (f" and {more} more" if more > 0 else "")]
 
 
 def main(args: Sequence[str] | None = None) -> int:

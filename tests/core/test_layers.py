@@ -57,6 +57,7 @@ ORDER = [
     "prefixes",
     "model_calls",
     "code_runner",
+    "snapshots",
     "run",
     "callable_agent",
     "endings",

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_runs import Samples, make_agent, read_lines, run_tasks
+from sample_runs import Samples, call, make_agent, read_lines, run_tasks
 
+from ck_pro import MultiStepAgent, snapshots
 from ck_pro.exceptions import InputError, OutputError
 from ck_pro.journal import FORKED, Journal, compress_journal, read_events
+from ck_pro.language import FunctionCallingLanguage
+from ck_pro.model import Reply
+from ck_pro.snapshots import FileSnapshots
+from ck_pro.testing import ScriptedLLM
 from ck_pro.trajectory import fork
 from ck_pro.trajectory.fork import events_before, fork_run
 
@@ -39,7 +48,7 @@ def test_the_steps_before_are_kept_whole(origin: Path, tmp_path: Path) -> None:
     assert (events[-1]["kind"], events[-1]["i"]) == (FORKED, 1)
     assert events[-1]["data"] == {"origin": str(origin.resolve()), "at": 1}
     assert (made.task_id, made.steps, made.events) == ("capital", 2, len(events) - 1)
-    assert (new / "work" / "notes.txt").read_text() == "of the old run"
+    assert not (new / "work" / "notes.txt").exists()  # it came later
     assert {p.name for p in new.parent.iterdir()} == {"capital"}
     blobs = {p.name for p in (new / "blobs").iterdir()}
     assert blobs and blobs <= {p.name for p in (origin / "blobs").iterdir()}
@@ -147,7 +156,7 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copytree", full)
+    monkeypatch.setattr(fork, "restore_files", full)
     with pytest.raises(OutputError, match="No space left"):
         fork_run(origin, 1, tmp_path / "new")
     assert {p.name for p in tmp_path.iterdir()} == {"old"}
@@ -169,3 +178,173 @@ def test_a_step_of_a_sub_agent_is_no_step_of_the_run() -> None:
     assert list(events_before(events, 1)) == events[:7]
     with pytest.raises(InputError, match="steps 0 to 1"):
         list(events_before(events, 2))
+
+
+# --- the files of the working folder ---------------------------------------------------------
+
+
+Act = Callable[[Path], object]
+
+
+def write(name: str, text: str) -> Act:
+    def act(work: Path) -> None:
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text(text)
+
+    return act
+
+
+def run_that_writes(folder: Path, *acts: Act, **settings: Any) -> Path:
+    """A run whose steps do something to its working folder, one after the other."""
+    work, left = folder / "work", list(acts)
+    work.mkdir(parents=True)
+
+    def touch() -> str:
+        """Change files."""
+        left.pop(0)(work)
+        return "done"
+
+    model = ScriptedLLM(replies=[*(call("touch") for _ in acts), Reply("done")])
+    agent = MultiStepAgent(
+        name="main", model=model, tools=[touch], language=FunctionCallingLanguage(), **settings
+    )
+    with Journal(folder) as journal:
+        agent.run("Write.", workdir=work, journal=journal)
+    assert not left
+    return folder
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_symlink() or path.is_file():
+            content = str(path.readlink()) if path.is_symlink() else path.read_text()
+            found[str(path.relative_to(folder))] = content
+    return found
+
+
+def overwrite_in_place(work: Path) -> None:
+    """Other bytes of the same length, with the old time."""
+    before = (work / "a.txt").stat()
+    (work / "a.txt").write_text("two")
+    os.utime(work / "a.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_a_fork_has_the_files_of_its_step(tmp_path: Path) -> None:
+    old = run_that_writes(
+        tmp_path / "old",
+        write("a.txt", "one"),
+        write("deep/er/b.txt", "b"),
+        overwrite_in_place,
+        lambda work: (work / "link").symlink_to("a.txt"),
+        lambda work: (shutil.rmtree(work / "deep"), (work / "a.txt").chmod(0o755)),
+    )
+    expected: list[dict[str, str]] = [
+        {},
+        {"a.txt": "one"},
+        {"a.txt": "one", "deep/er/b.txt": "b"},
+        {"a.txt": "two", "deep/er/b.txt": "b"},
+        {"a.txt": "two", "deep/er/b.txt": "b", "link": "a.txt"},
+        {"a.txt": "two", "link": "a.txt"},
+    ]
+    for at, files in enumerate(expected):
+        new = tmp_path / f"new{at}"
+        made = fork_run(old, at, new)
+        assert files_of(new / "work") == files and made.files == len(files)
+        assert not made.lost and not made.as_now
+        if at:
+            again = fork_run(new, at - 1, tmp_path / f"again{at}")  # a fork can be forked
+            assert files_of(again.folder / "work") == expected[at - 1]
+    kept, now = (p.stat() for p in (tmp_path / "new5/work/a.txt", old / "work/a.txt"))
+    assert (kept.st_mtime_ns, kept.st_mode) == (now.st_mtime_ns, now.st_mode)
+
+
+def test_files_that_were_not_kept_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(snapshots, "MAX_FILE_BYTES", 10)
+    old = run_that_writes(
+        tmp_path / "old",
+        write("large.txt", "x" * 20),
+        write("larger.txt", "y" * 30),
+        write("large.txt", "changed" * 3),
+    )
+    made = fork_run(old, 2, tmp_path / "new")
+    assert files_of(tmp_path / "new/work") == {"larger.txt": "y" * 30}  # as it is now: the same
+    assert (made.lost, made.files) == (("large.txt",), 1)
+    assert fork.main([str(old), "--at", "2", "--to", str(tmp_path / "other")]) == 0
+    assert "not restored: 'large.txt'" in capsys.readouterr().out
+
+
+def test_the_content_that_a_journal_keeps_is_bounded(tmp_path: Path) -> None:
+    stored: list[bytes] = []
+
+    def put(content: bytes, ext: str) -> str:
+        stored.append(content)
+        return f"{len(stored)}.{ext}"
+
+    taken = FileSnapshots(tmp_path, put, 25)
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(name * 10)
+    changed = (taken.take() or {})["changed"]
+    assert sum("blob" in facts for facts in changed.values()) == 2
+    assert sum(map(len, stored)) <= 25 and taken.take() is None
+
+
+def test_a_folder_of_too_many_files_is_copied_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(snapshots, "MAX_ENTRIES", 2)
+    old = run_that_writes(
+        tmp_path / "old",
+        *(write(f"{n}.txt", str(n)) for n in range(3)),
+        lambda work: (work / "0.txt").unlink(),
+    )
+    made = fork_run(old, 3, tmp_path / "new")
+    assert made.as_now and files_of(tmp_path / "new/work") == {"1.txt": "1", "2.txt": "2"}
+    fork.main([str(old), "--at", "3", "--to", str(tmp_path / "other")])
+    assert "no snapshot of step 3" in capsys.readouterr().out
+    assert not fork_run(old, 2, tmp_path / "before").as_now
+    assert files_of(tmp_path / "before/work") == {"0.txt": "0", "1.txt": "1"}
+    assert not fork_run(old, 4, tmp_path / "after").as_now
+
+
+def test_snapshots_can_be_switched_off(tmp_path: Path) -> None:
+    old = run_that_writes(tmp_path / "old", write("a", "1"), write("b", "2"), snapshot_mb=0)
+    assert not (old / "blobs").exists()
+    assert "files" not in {event["kind"] for event in _events(old)}
+    assert fork_run(old, 1, tmp_path / "new").as_now
+    assert files_of(tmp_path / "new/work") == {"a": "1", "b": "2"}
+
+
+def test_nothing_that_code_puts_there_leads_a_snapshot_elsewhere(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("PLANTED")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "file").symlink_to(secret / "key")
+    (work / "folder").symlink_to(secret)
+    (work / "loop").symlink_to(".")
+    os.mkfifo(work / "pipe")
+    (Path(os.fsdecode(bytes(work) + b"/\xff"))).write_text("odd name")
+    stored: list[bytes] = []
+
+    def put(content: bytes, ext: str) -> str:
+        stored.append(content)
+        return "0" * 64 + f".{ext}"
+
+    changed = (FileSnapshots(work, put, 1000).take() or {})["changed"]
+    assert set(changed) == {"file", "folder", "loop", "\\xff"} and stored == [b"odd name"]
+    json.dumps(changed).encode()
+
+
+@pytest.mark.parametrize("path", ["../out", "/tmp/ck-out", "a/../../out", "", "a//b", "link/x"])
+def test_a_damaged_snapshot_restores_nothing_outside(tmp_path: Path, path: str) -> None:
+    to = tmp_path / "to"
+    to.mkdir()
+    files = {"link": {"link": str(tmp_path)}, path: {"size": 1, "mtime": 1, "blob": "b"}}
+    with suppress(OSError):
+        snapshots.restore_files(files, to, lambda name: b"x", tmp_path / "now")
+    assert {p.name for p in tmp_path.iterdir()} == {"to"}
+    assert not Path("/tmp/ck-out").exists()
