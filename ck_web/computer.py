@@ -26,10 +26,11 @@ from ck_pro.language import ComputerUseLanguage
 from ck_pro.person import AskHumanTool
 from ck_pro.run import Run
 from ck_pro.session import AgentSession
-from ck_web.agent import WebAgent, WebStopTool, WebTool
+from ck_web.agent import WebAgent, WebStopTool
 from ck_web.client import LEAN
 from ck_web.env import NOTHING_CHANGED, WebEnv
 from ck_web.state import data_url
+from ck_web.tools import ComputerWebTool
 from web_server.contract import ObserveOptions
 
 WAIT_SECONDS = 1.0
@@ -226,7 +227,7 @@ target_url is the page to begin with. Several calls may run at once."""
     templates = {"plan": None, "action": "computer_action", "end": "computer_end"}
     tools: list[Any] = [
         ComputerTool(),
-        *(WebTool(name=n) for n in ("goto", "goback", "save")),
+        *(ComputerWebTool(name=n) for n in ("goto", "goback", "save", "upload")),
         AskHumanTool(),
         WebStopTool(),
     ]

@@ -82,7 +82,8 @@ def _read_drag(rest: str) -> BrowserAction:
 
 
 def _read_upload(rest: str) -> BrowserAction:
-    target, rest = target_of("upload", rest)
+    asked = rest.lstrip().startswith('"')  # the page asked, so no element is named
+    target, rest = ("", rest.lstrip()) if asked else target_of("upload", rest)
     paths = []
     while rest.strip():
         path, rest = path_of(rest)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from ck_pro.events import ErrorObservation
 from ck_pro.exceptions import ToolError
 from ck_pro.person import AskHumanTool
 from ck_pro.run import Run
 from ck_pro.tool import Tool, parameters_schema
+from ck_web import writers
 from ck_web.actions import FURTHER_WEB_ACTIONS, PREDEFINED_WEB_ACTIONS, parse_action
 
 
@@ -25,19 +26,21 @@ class WebTool(Tool):
     acts_by_run = True
     """Its actions are approved together with what they reach."""
 
+    _writers: ClassVar[Mapping[str, Callable[..., str]]] = PREDEFINED_WEB_ACTIONS
+
     def __init__(self, **kwargs: Any) -> None:
-        write = PREDEFINED_WEB_ACTIONS[kwargs["name"]]
+        write = self._writers[kwargs["name"]]
         kwargs.setdefault("description", inspect.getdoc(write))
         kwargs.setdefault("parameters", parameters_schema(write))
         super().__init__(**kwargs)
 
     def execute(self, *args: Any, **kwargs: Any) -> str:
         """The action string of a call; `bind` makes the function that also acts."""
-        return PREDEFINED_WEB_ACTIONS[self.name](*args, **kwargs)
+        return self._writers[self.name](*args, **kwargs)
 
     def bind(self, run: Run) -> Callable[..., str]:
         """The function for the code of one run: acts, and returns one line of what came of it."""
-        write = PREDEFINED_WEB_ACTIONS[self.name]
+        write = self._writers[self.name]
 
         @functools.wraps(write)
         def act(*args: Any, **kwargs: Any) -> str:
@@ -51,12 +54,18 @@ class WebTool(Tool):
 
     def get_function_definition(self, short: bool) -> str:
         """The function as prompts show it: one line when `short`, else with all it says."""
-        signature = inspect.signature(PREDEFINED_WEB_ACTIONS[self.name], eval_str=True)
+        signature = inspect.signature(self._writers[self.name], eval_str=True)
         text = " ".join(self.description.split())
         if short:
             return f"- {self.name}({_bare(signature)}): {text.split('. ')[0].rstrip('.')}."
         head = f"{self.name}{signature.replace(return_annotation=signature.empty)}"
         return f'def {head}:\n    """{text}"""'
+
+
+class ComputerWebTool(WebTool):
+    """A browser function for an agent that sees no element ids."""
+
+    _writers = {**PREDEFINED_WEB_ACTIONS, "upload": writers.upload_chosen}
 
 
 _FURTHER = (*FURTHER_WEB_ACTIONS, AskHumanTool.name)

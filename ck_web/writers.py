@@ -160,6 +160,12 @@ def upload(id: int, path: str | list[str]) -> str:
     return f"upload [{id}] {' '.join(quoted(str(p)) for p in paths)}"
 
 
+def upload_chosen(path: str | list[str]) -> str:
+    """Give a file of the working directory (or a list) to the page, once a click made it ask."""
+    paths = [path] if isinstance(path, str) or not isinstance(path, Iterable) else path
+    return f"upload {' '.join(json.dumps(str(p), ensure_ascii=False) for p in paths)}"
+
+
 def scroll_in(id: int, direction: str = "down") -> str:
     """Scroll inside [id]."""
     return f"scroll_in [{id}] {direction}"

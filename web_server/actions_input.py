@@ -172,32 +172,48 @@ async def type_text(doing: Doing) -> str:
 
 async def upload(doing: Doing) -> str:
     """Give files to a file field: the one named, or the one that the named element stands for."""
-    surface = doing.surface
-    use = await usage.check(surface, doing.request.targetId, "file")
+    surface, request = doing.surface, doing.request
+    if not request.targetId.strip():
+        return await _upload_chosen(doing)
+    use = await usage.check(surface, request.targetId, "file")
+    if use["how"] == "other" and surface.open_chooser is not None:
+        return await _upload_chosen(doing)
     target = await hands.find(surface, use["id"])
-    count = len(doing.request.files)
-    chooser = surface.open_chooser if use["how"] == "other" else None
-    several = chooser.several if chooser else use.get("several", True)
-    if count > 1 and not several:
-        name = f"[{target.id}] {hands.describe(target)}"
-        raise Conflict(f"{name} takes one file, not {count}: upload one")
-    files = await doing.session.uploads.keep(doing.request.files)
+    name = f"[{target.id}] {hands.describe(target)}"
+    if len(request.files) > 1 and not use.get("several", True):
+        raise Conflict(f"{name} takes one file, not {len(request.files)}: upload one")
+    files = await doing.session.uploads.keep(request.files)
     names = ", ".join(file.name for file in files) or "no file"
     if use["how"] == "file":
         handle = await target.handle()
         await handle.set_input_files(files)
         return f"gave {names} to {hands.describe(target)}"
-    if chooser and await surface.answer_chooser(chooser, files):
-        return f"gave {names} to the file chooser that the page opened"
     # it may be a place to drop files on, which a button is not
     if not use["pressed"]:
         target = await hands.reach(surface, use["id"])
         if await _drop_files(surface, target, files):
             return f"dropped {names} on {hands.describe(target)}"
     raise Conflict(
-        f"[{target.id}] {hands.describe(target)} is no file field and takes no dropped files: if a "
-        "click makes the page ask for a file, click it first, then upload to it"
+        f"{name} is no file field and takes no dropped files: if a click makes the page ask for a "
+        "file, click it first, then upload to it"
     )
+
+
+async def _upload_chosen(doing: Doing) -> str:
+    """Give files to the file chooser that the page opened after a click."""
+    surface, given = doing.surface, doing.request.files
+    chooser = surface.open_chooser
+    if chooser is None:
+        raise Conflict(
+            "the page asks for no file now: first click the button or field that asks for one"
+        )
+    if len(given) > 1 and not chooser.several:
+        raise Conflict(f"the page takes one file, not {len(given)}: upload one")
+    files = await doing.session.uploads.keep(given)
+    if not await surface.answer_chooser(chooser, files):
+        raise Conflict("the file field that the page opened is gone: click what opens it again")
+    names = ", ".join(file.name for file in files) or "no file"
+    return f"gave {names} to the file chooser that the page opened"
 
 
 async def _drop_files(surface: Surface, target: Target, files: list[Path]) -> bool:

@@ -255,9 +255,9 @@ async def wheel(doing: Doing) -> str:
         raise BadRequest("wheel needs deltaX or deltaY, in pixels")
     aimed = request.x is not None or request.y is not None
     x, y = doing.point() if aimed else (width / 2, height / 2)
-    mouse = doing.surface.page.mouse
+    held = keys.modifiers(request.keys)
     await doing.surface.move_mouse(x, y)
-    await _holding(doing, keys.modifiers(request.keys), mouse.wheel(dx, dy))
+    await _holding(doing, held, doing.surface.turn_wheel(dx, dy))
     return f"turned the wheel by ({dx:g}, {dy:g}) at ({x:g}, {y:g})"
 
 

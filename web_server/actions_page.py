@@ -41,7 +41,7 @@ async def scroll(doing: Doing) -> str:
         # Nothing scrolls by itself: a map or a canvas may listen to the wheel.
         width, height = doing.session.viewport
         await doing.surface.move_mouse(width / 2, height / 2)
-        await doing.surface.page.mouse.wheel(dx * width, dy * height)
+        await doing.surface.turn_wheel(dx * width, dy * height)
         return f"turned the wheel {direction}"
     if moved == "end":
         return f"cannot scroll further {direction}"

@@ -67,6 +67,7 @@ class Before:
         self._url = tab.url()
         self._events = len(session.news.events)
         self._dialogs = len(session.news.dialogs)
+        self._errors = tab.surface.errors.count
         self._telling = action in _MEANT_TO_CHANGE
 
     def message(self, said: str, session: Session, tab: Tab, settled: dict[str, Any]) -> str:
@@ -80,5 +81,7 @@ class Before:
             results.append(f"the address is now {shortened(tab.url())}")
         elif self._telling and not results and not settled.get("unseen"):
             results.append("nothing changed")
+            if tab.surface.errors.count > self._errors:
+                results.insert(-1, tab.surface.errors.explain(self._errors))
         results = [line for line in results if said not in line]
         return "; ".join(part for part in [said, *results] if part)

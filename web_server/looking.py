@@ -10,6 +10,7 @@ from web_server.contract import Observation, ObserveOptions
 from web_server.marks import draw_marks
 from web_server.observe import Observed
 from web_server.page import Tab
+from web_server.page_errors import FEW_LINES
 from web_server.session import Session
 from web_server.view import tree_text
 
@@ -126,6 +127,8 @@ def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
     notices = list(session.news.notices)
     if tab.failure:
         notices.insert(0, tab.failure)
+    if not tab.failure and observed.yaml_body.count("\n") < FEW_LINES:
+        notices += filter(None, [tab.surface.errors.explain()])
     if observed.incomplete:
         notices.append("a part of this page could not be read: it is missing here")
     notices += [line for line in session.news.dialogs if line not in notices]

@@ -13,6 +13,7 @@ from playwright.async_api import Dialog, Error, Page
 from web_server.activity import Activity
 from web_server.news import News
 from web_server.observe import Observer
+from web_server.page_errors import PageErrors
 from web_server.settle import Settler
 
 T = TypeVar("T")
@@ -21,6 +22,10 @@ MAX_DIALOGS = 20
 """So many dialogs may come while one action settles, until the page is loaded anew."""
 
 
+NOTCH_PIXELS = 100
+"""How far one notch of a wheel turns."""
+MOST_NOTCHES = 50
+"""So many notches are turned in one action; further, each turns more pixels."""
 CLOSE_SECONDS = 5.0
 """How long a page may take to close."""
 
@@ -109,6 +114,7 @@ class Surface:
         self.observer = Observer(page)
         self.activity = Activity(page)
         self.settler = Settler(self.activity, token)
+        self.errors = PageErrors(page, self.activity)
         self._chooser: Chooser | None = None
         self.given_up = False
         self.mouse_at: tuple[float, float, int] | None = None
@@ -133,7 +139,10 @@ class Surface:
         # The browser library would tell of a chooser too late, once it has looked at its element.
         cdp = self.activity.cdp
         cdp.on("Page.fileChooserOpened", self._on_chooser)
-        await cdp.send("Page.setInterceptFileChooserDialog", {"enabled": True})
+        await asyncio.gather(
+            cdp.send("Page.setInterceptFileChooserDialog", {"enabled": True}),
+            self.errors.attach(cdp),
+        )
 
     @property
     def lost(self) -> bool:
@@ -227,6 +236,12 @@ class Surface:
         """Move the mouse to a point of the viewport, in so many steps."""
         self.mouse_at = (x, y, self.activity.commits)
         await self.page.mouse.move(x, y, steps=steps)
+
+    async def turn_wheel(self, dx: float, dy: float) -> None:
+        """Turn the wheel by so many pixels, notch by notch: a canvas may count notches alone."""
+        notches = min(MOST_NOTCHES, max(1, round(max(abs(dx), abs(dy)) / NOTCH_PIXELS)))
+        for _ in range(notches):
+            await self.page.mouse.wheel(dx / notches, dy / notches)
 
     def begin_action(self) -> None:
         """Forget what was counted during the last action, and what it was checked for."""

@@ -229,7 +229,7 @@ def test_settings() -> None:
     a = ComputerAgent(language="computer_use_preview", web_env={"viewport_width": 1024})
     assert isinstance(a.language, ComputerUseLanguage) and a.language.display_width == 1024
     assert isinstance(ComputerAgent(language="code").language, CodeLanguage)
-    names = ["computer", "goto", "goback", "save", "ask_human", "stop"]
+    names = ["computer", "goto", "goback", "save", "upload", "ask_human", "stop"]
     assert [f.name for f in a.functions()] == names
     head = a.get_function_definition(short=True)
     assert head.startswith("- computer_agent(task: str, target_url: str | None = None)")

@@ -21,7 +21,9 @@ from ck_pro.model import Reply
 from ck_pro.session import StopReason
 from ck_pro.testing import ChatCall, FakeChatServer
 from ck_web import sandbox
+from ck_web.actions import parse_action
 from ck_web.computer import ComputerAgent, ComputerEnv
+from ck_web.tools import ComputerWebTool
 
 pytestmark = pytest.mark.browser
 
@@ -148,6 +150,23 @@ def test_every_act_reaches_the_page(settings: dict[str, Any], tmp_path: Path) ->
     assert "no key" in does(action="keypress", keys=["NOKEY"])
     assert does(action="screenshot") == ""
     env.close()
+
+
+def test_a_file_is_given_to_what_a_click_opened(tmp_path: Path) -> None:
+    (tmp_path / "a b.txt").write_text("hi")
+    page = """<title>U</title><input type=file style="position:absolute;left:0;top:0;width:200px"
+        onchange="document.title = this.files[0].name + ' ' + this.files[0].size">"""
+    upload = ComputerWebTool(name="upload")
+    with serve({"*": page}) as url:
+        env = ComputerEnv(browser_settings(target_url=f"{url}/"), workdir=tmp_path)
+        refused = env.execute(parse_action(upload.execute("a b.txt")))
+        assert isinstance(refused, ErrorObservation) and "first click the button" in refused.text
+        env.execute(computer_action({"action": "click", "x": 30, "y": 10}))
+        done = env.execute(parse_action(upload.execute("a b.txt")))
+        assert not isinstance(done, ErrorObservation), done.text
+        assert "a b.txt 2" in env.observe().text
+        env.close()
+    assert "upload(path" in upload.get_function_definition(True)
 
 
 def test_a_button_that_rules_name_is_not_pressed(settings: dict[str, Any], tmp_path: Path) -> None:
