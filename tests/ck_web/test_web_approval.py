@@ -268,6 +268,53 @@ def test_an_approved_action_is_asked_for_once(
     ]
 
 
+FORM = """<!doctype html><title>Form</title><p>Nothing to see</p><form action="/sent">
+<label>Name <input name="name"></label><label>Notes <textarea></textarea></label>
+<label>Colour <select><option>Red</option><option>Green</option></select></label>
+<label><input type="checkbox"> Agree</label><input type="file" aria-label="Document">
+<div contenteditable role="textbox" aria-label="Rich">text</div><input type="date" aria-label="Day">
+<button type="button" onclick="this.textContent = 'Pressed'">Press</button>
+<div role="combobox" aria-label="Fruit" tabindex="0" onclick="list.hidden = false">pick</div>
+<ul id="list" role="listbox" hidden><li role="option">Apple</li></ul>
+<button>Send</button></form>"""
+
+
+def test_what_is_approved_is_done_as_without_an_approver(
+    site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    site.page = FORM
+    (tmp_path / "a.txt").write_text("a")
+    approver = Asked(lambda action: Decision())
+    env = WebEnv(settings, workdir=tmp_path, approver=approver)
+    actions = [
+        "type {textbox 'Name'} Ada[NOENTER]",
+        "type {textbox 'Notes'} two words[NOENTER]",
+        "type {textbox 'Rich'} bold[NOENTER]",
+        "type {'Day'} 2024-12-31[NOENTER]",
+        "select {combobox 'Colour'} Green",
+        "select {combobox 'Fruit'} Apple",
+        "check {checkbox 'Agree'}",
+        "uncheck {checkbox 'Agree'}",
+        "upload {button 'Document'} a.txt",
+        "click {button 'Press'}",
+        "press {textbox 'Name'} Control+a Delete",
+        "type_text Bob",
+        "clear {textbox 'Name'}",
+        "hover {button 'Send'}",
+        "wheel 100",
+        "click_at 5 300 right",
+        "type {textbox 'Name'} Eve",
+    ]
+    try:
+        for n, action in enumerate(actions, 1):
+            said = env.step_state(filled(env, action))
+            assert " failed: " not in said and "not done" not in said, said
+            assert len(approver.actions) == n
+        assert "/sent?name=Eve" in env.get_state().step_url
+    finally:
+        env.close()
+
+
 def test_two_threads_that_click_are_each_asked_for(
     site: Site, settings: dict[str, Any], tmp_path: Path
 ) -> None:
