@@ -17,7 +17,8 @@ Failures = Sequence[tuple[str, str]]
 # faults of one task, and of no service: a recording that does not fit it, a filtered prompt
 _OWN_FAULTS = frozenset(e.__name__ for e in (ReplayError, ContentFiltered))
 # ends that another attempt may not come to, though nothing that lasts is known to be wrong
-_PASSING = frozenset({StopReason.ENVIRONMENT_FAILURE, StopReason.INTERNAL_ERROR})
+_LOST = frozenset({StopReason.ENVIRONMENT_FAILURE, StopReason.LEASE_EXPIRED})
+_PASSING = _LOST | {StopReason.INTERNAL_ERROR}
 
 
 def passing_fault(session: AgentSession, failures: Failures) -> str | None:
@@ -38,7 +39,7 @@ def may_be_outage(session: AgentSession, failures: Failures) -> bool:
     """Whether a service failed in a session or below it: then it is asked whether it is there."""
     names, reasons = {name for name, _ in failures}, set(_stop_reasons(session))
     unclear = StopReason.MODEL_FAILURE in reasons and not names
-    return StopReason.ENVIRONMENT_FAILURE in reasons or unclear or bool(names - _OWN_FAULTS)
+    return bool(_LOST & reasons) or unclear or bool(names - _OWN_FAULTS)
 
 
 def _stop_reasons(session: AgentSession) -> Iterator[StopReason | None]:

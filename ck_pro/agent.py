@@ -9,7 +9,13 @@ from typing import Any
 
 from ck_pro.acting import ActingAgent
 from ck_pro.calls import jsonable
-from ck_pro.endings import account_of, goes_on_to_caller, last_records, reason_without_error
+from ck_pro.endings import (
+    account_of,
+    goes_on_to_caller,
+    last_records,
+    reason_without_error,
+    waits_for_person,
+)
 from ck_pro.exceptions import (
     AwaitingHuman,
     ConfigError,
@@ -132,7 +138,7 @@ class MultiStepAgent(ActingAgent):
         """
         self.check()
         check_given(journal, budget)
-        cut, used = CutOff(session) if session is not None else None, Used()
+        cut, used = CutOff(session, lease=session.lease) if session is not None else None, Used()
         if found is not None:
             cut, used = found
         elif cut is None and journal is not None and journal.folder is not None:
@@ -155,8 +161,7 @@ class MultiStepAgent(ActingAgent):
         What its environment holds on lease is kept and journaled; the worker is released.
         """
         run: Run = session.run
-        environment, run.environment = run.environment, None
-        lease = environment.suspend() if environment is not None else None
+        lease = run.suspend_environment()
         self.end_run(session)
         run.record("suspended", {"lease": lease})
         run.close()
@@ -307,11 +312,14 @@ class MultiStepAgent(ActingAgent):
     ) -> None:
         """Every ending comes through here: hooks, the last records, the run's own parts."""
         run: Run = session.run
+        lease: Any = None
         try:
+            if waits_for_person(error, run):
+                lease = run.suspend_environment()
             self.end_run(session)
         finally:
             run.close()
-            last_records(session, reason, message, error)
+            last_records(session, reason, message, error, lease)
 
 
 __all__ = ["ActionResult", "AgentResult", "MultiStepAgent"]

@@ -66,6 +66,13 @@ def goes_on_to_caller(error: BaseException, run: Run) -> bool:
     return isinstance(error, ReplayError | ManualAbort | Cancelled)
 
 
+def waits_for_person(error: BaseException | None, run: Run) -> bool:
+    """Whether a run that an error ends is to resume, in its environment, once a person answered."""
+    if not isinstance(error, AwaitingHuman):
+        return False
+    return run.parent is None or goes_on_to_caller(error, run)
+
+
 def account_of(error: BaseException, run: Run) -> tuple[StopReason, str]:
     """Why an error ends a run, and what is told of it; an error of ours is logged."""
     reason = reason_of(error)
@@ -88,7 +95,11 @@ def reason_without_error(session: AgentSession, name: str, limit: int) -> tuple[
 
 
 def last_records(
-    session: AgentSession, reason: StopReason, message: str, error: BaseException | None = None
+    session: AgentSession,
+    reason: StopReason,
+    message: str,
+    error: BaseException | None = None,
+    lease: Any = None,
 ) -> None:
     """Give a session what every ended one has: a step, an end, a status.
 
@@ -96,6 +107,7 @@ def last_records(
         session: the session, with its run.
         reason, message: why it ended.
         error: the error that ended it, if one did.
+        lease: what its environment keeps for the run that resumes it.
     """
     run: Run = session.run
     try:
@@ -108,6 +120,8 @@ def last_records(
         facts = {"status": reason.status.value, "stop_reason": reason.value}
         budget = run.budget.snapshot()
         more = _interruption(error, run)
+        if lease is not None:
+            more["lease"] = lease
         run.record("status", {**facts, "message": message, **more, "budget": budget})
         run.emit("run_ended", text=message, **facts)
     finally:

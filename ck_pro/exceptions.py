@@ -16,7 +16,7 @@ CKError                       base of everything that we raise on purpose
     ReplayError               a recording does not fit the run (also a RunEnding)
   EnvironmentFailure          the world an agent acts in broke (not: an action failed)
     BrowserServerError        the browser server is unreachable, full, or broken
-    LeaseExpired              the time for which a browser was lent is over
+      LeaseExpired            the lease of a browser ended during a run
   ExecutorError               the executor itself could not work (never: what the code did)
     IsolationError            the isolation that was required cannot be had here
   RunEnding                   ends the run wherever it is raised, also inside a function that the
@@ -93,8 +93,8 @@ class BrowserServerError(EnvironmentFailure):
     """The browser server cannot be reached, has no free browser, or failed by its own fault."""
 
 
-class LeaseExpired(EnvironmentFailure):
-    """The time for which a browser was lent is over, and the server lends it no longer."""
+class LeaseExpired(BrowserServerError):
+    """The lease of a browser ended during a run; a resumed run gets a new browser."""
 
 
 class ExecutorError(CKError):

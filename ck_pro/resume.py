@@ -239,6 +239,7 @@ class CutOff:
 
     def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.interrupted, self.ended = bool(data.get("interrupted")), event["time"]
+        self.lease = data.get("lease")
 
     def _on_forked(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.edited = data.get("reply") or ""

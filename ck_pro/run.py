@@ -337,6 +337,11 @@ class Run:
         """Tell the calling run that the last record is written."""
         self._ended.set()
 
+    def suspend_environment(self) -> Any:
+        """Keep what the environment holds on lease, and return it for the run that resumes."""
+        environment, self.environment = self.environment, None
+        return environment.suspend() if environment is not None else None
+
     def close(self) -> None:
         """Release the worker, the environment and a temporary folder; harmless when repeated.
 

@@ -59,6 +59,7 @@ class AgentSession:
         steps: one dict per step: `step_idx, plan, action` and, in the last, `end`.
         state: the progress state as the planner last wrote it.
         status, stop_reason: how it stands; `stop_reason` is None while it runs.
+        lease: what the run's environment keeps while the run is suspended or waits for a person.
         finish: `{"output", "log"}` of the terminal action, once there was one.
         final_results: `{"output", "log"}` once it ended, else None.
         children: sessions of sub-agents by id.
@@ -85,6 +86,7 @@ class AgentSession:
         self.stop_reason: StopReason | None = None
         self.message = ""
         self.asked: dict[str, str] | None = None
+        self.lease: Any = None
         self.finish: dict[str, Any] | None = None
         self.final_results: dict[str, Any] | None = None
         self.children: dict[str, AgentSession] = {}
@@ -266,7 +268,7 @@ class AgentSession:
 
     def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.status, self.stop_reason, self.message = Status.IN_PROGRESS, None, ""
-        self.final_results = self.asked = None
+        self.final_results = self.asked = self.lease = None
         self.info = {k: v for k, v in self.info.items() if k not in ("end_time", "duration")}
         self.info["resumed"] = self.info.get("resumed", 0) + 1
         if self.steps:
@@ -278,10 +280,14 @@ class AgentSession:
             known = self.state.get("information", [])
             self.state = {**self.state, "information": [*known, data["learned"]]}
 
+    def _on_suspended(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.lease = data.get("lease")
+
     def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.status = Status(data["status"])
         self.stop_reason = StopReason(data["stop_reason"]) if data.get("stop_reason") else None
         self.message, self.asked = data.get("message", ""), data.get("asked")
+        self.lease = data.get("lease")
         start = self.info.get("start_time", event["time"])
         self.info.update(end_time=event["time"], duration=max(0.0, event["time"] - start))
 
@@ -300,6 +306,7 @@ class AgentSession:
         "finish": _on_finish,
         "end": _on_end,
         "resumed": _on_resumed,
+        "suspended": _on_suspended,
         "status": _on_status,
     }
 

@@ -106,16 +106,20 @@ Several calls may run at once."""
         """Open the browser, or take up that of a run which goes on."""
         super().init_run(session)
         run: Run = session.run
-        env = WebEnv(
+        env = self._new_env(
             self.web_env,
             workdir=run.workdir,
             target_url=session.info.get("target_url"),
-            pictures=self._pictures(),
             left=run.lease,
             last_url=_last_url(session),
             approver=run.approver,
+            outlive=run.journal.folder is not None,
         )
         run.environment = self._web_envs[session.id] = env
+
+    def _new_env(self, config: WebEnvConfig, **settings: Any) -> WebEnv:
+        """The browser of a run."""
+        return WebEnv(config, pictures=self._pictures(), **settings)
 
     def end_run(self, session: AgentSession) -> None:
         """Forget the browser, which the run itself closes."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,8 +15,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ck_pro.events import BrowserAction
-from ck_pro.exceptions import BrowserServerError, ToolError
-from ck_web import sandbox
+from ck_pro.exceptions import BrowserServerError, LeaseExpired, ToolError
+from ck_web import kept_servers, sandbox
 from ck_web.client import LEAN, BrowserClient, RequestRefused
 from ck_web.config import WebEnvConfig
 from ck_web.downloads import Downloads
@@ -26,6 +28,10 @@ from web_server.contract import Observation, ObserveOptions, PerformAction
 
 _NEWS_LENGTH = 300
 _END_SECONDS = 1.0
+_KEPT_SECONDS = 1800.0  # a server ends an unused lease after so long, unless it is told otherwise
+_SHORTEST_LEASE = 20.0
+GONE = "browser_gone"
+"""The server's code for a browser that it does not lend (any more)."""
 NOTHING = "nothing"
 """What an action reaches whose element is not on the page."""
 _MAX_UPLOAD = 50_000_000  # as many bytes as the server takes
@@ -40,6 +46,7 @@ class Browser:
         target_url: the page to begin with.
         left: what `suspend` of an earlier one returned: that browser is taken up again, if it is
             still leased.
+        outlive: a server that we started keeps the browser after this process, if it is suspended.
 
     Attributes:
         state: what it looked like last.
@@ -56,8 +63,11 @@ class Browser:
         workdir: Path,
         target_url: str,
         left: Mapping[str, Any] | None = None,
+        outlive: bool = False,
     ):
         self.config = config
+        self._outlive = outlive
+        self._renew_at = math.inf
         self.workdir = workdir
         self.state = WebState(
             target_url=full_address(target_url), curr_screenshot_mode=config.use_screenshot
@@ -69,10 +79,10 @@ class Browser:
         self._client: BrowserClient | None = None
         self._closing = threading.Lock()
         try:
-            self._connect()
-            with self.explained():
-                self.taken_up = left is not None and self._take_up(left)
-                if not self.taken_up:
+            self.taken_up = left is not None and self._take_up(left)
+            if not self.taken_up:
+                self._connect()
+                with self.explained():
                     self._open()
         except BaseException:
             self.close()
@@ -90,45 +100,88 @@ class Browser:
     def _open(self) -> None:
         assert self._client is not None
         size = (self.config.viewport_width, self.config.viewport_height)
-        self.lease = self._client.get_browser(viewport=size)
+        self._have(self._client.get_browser(viewport=size))
+        assert self.lease is not None
         page_id, seen = self.client.open_page(self.lease.id, self.state.target_url)
         self.state = replace(self.state, browser_id=self.lease.id, page_id=page_id)
         self.take(seen or self.look(LEAN))
 
+    def _have(self, lease: sandbox.Sandbox) -> None:
+        """Note a lease, and when to renew it: when half of its time is over."""
+        self.lease = lease
+        if lease.expires_at is not None:
+            half = max(_SHORTEST_LEASE, lease.expires_at - time.time()) / 2
+            self._renew_at = time.monotonic() + half
+
     def _take_up(self, left: Mapping[str, Any]) -> bool:
         """Whether the browser that was left is ours again."""
-        if self._client is None or self._client.url != left.get("server"):
+        if not self._connect_to(str(left.get("server"))):
             return False
+        assert self._client is not None
         try:
+            expires = _renewed(self._client, left["browserId"])
             seen = self._client.observe(left["browserId"], left["pageId"], LEAN)
-        except RequestRefused:  # its lease has ended meanwhile
+        except BrowserServerError:  # its lease has ended meanwhile, or its server
+            self.close()
             return False
-        self.lease = sandbox.Sandbox(id=left["browserId"], url=self._client.url)
+        features = frozenset(left.get("features") or ())
+        self._have(sandbox.Sandbox(left["browserId"], self._client.url, expires, features))
         self.downloads.remember(left.get("downloads") or {})
         self.state = replace(self.state, browser_id=left["browserId"], page_id=left["pageId"])
         self.take(seen)
         return True
 
+    def _connect_to(self, url: str) -> bool:
+        """Connect to the server that a browser was left at, if it may be ours to use."""
+        if self.config.given_server():
+            self._connect()
+            if self._client is not None and self._client.url == url:
+                return True
+            self.close()
+            return False
+        self.server = sandbox.running_server(url)
+        token = self.server.token if self.server is not None else kept_servers.token_of(url)
+        if token:
+            self._client = BrowserClient(url, token=token, timeout=self.config.timeout)
+        return bool(token)
+
     def suspend(self) -> dict[str, Any] | None:
-        """Let go of the browser without giving it back, where its server outlives us.
+        """Let go of the browser without giving it back.
+
+        Its server keeps it until its lease ends, or until another client finds no free browser.
 
         Returns:
             What a new `Browser` takes as `left`; None where the browser was given back.
         """
         lease, client = self.lease, self._client
-        if lease is None or client is None or self.server is not None:
+        if lease is None or client is None or not self._parked(lease, client):
             self.close()
             return None
         left = {
             "server": client.url,
             "browserId": lease.id,
             "pageId": self.state.page_id,
+            "url": self.state.step_url,
             "downloads": self.downloads.known(),
+            "features": sorted(lease.features),
         }
         with self._closing:
             self.lease = self._client = None
+            server, self.server = self.server, None
         client.close()
+        if server is not None:
+            sandbox.release_server(server, max(_KEPT_SECONDS, self.config.keep_server_seconds))
         return left
+
+    def _parked(self, lease: sandbox.Sandbox, client: BrowserClient) -> bool:
+        """Whether the server keeps the browser for whoever takes it up."""
+        if self.server is not None and self._outlive:
+            self.server.keep_parked(_KEPT_SECONDS)
+        try:
+            _renewed(client, lease.id, parked=True)
+        except BrowserServerError:
+            return False
+        return True
 
     def close(self) -> None:
         """Give the browser back, and the server if we started it; harmless when repeated.
@@ -155,6 +208,10 @@ class Browser:
         """The connection; `BrowserServerError` once closed."""
         if self._client is None or self.lease is None:
             raise BrowserServerError("this browser was closed already")
+        if time.monotonic() > self._renew_at:
+            self._renew_at = math.inf
+            expires = _renewed(self._client, self.lease.id)
+            self._have(replace(self.lease, expires_at=expires))
         return self._client
 
     def look(self, options: ObserveOptions) -> Observation:
@@ -250,13 +307,37 @@ class Browser:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Errors of a server that we started and that died say what it said last."""
+        """Errors of a server that we started and that died say what it said last.
+
+        Raises:
+            LeaseExpired: the server does not lend the browser any more.
+        """
         try:
             yield
-        except RequestRefused:
-            raise  # whoever says no is alive
+        except RequestRefused as e:
+            if e.code != GONE:
+                raise  # whoever says no is alive
+            raise LeaseExpired(
+                f"the lease of the browser {self.state.browser_id[:8]} ended: it was not used for "
+                "too long, or its server was restarted; a resumed run opens a new browser at "
+                f"{self.state.step_url or self.state.target_url}"
+            ) from e
         except BrowserServerError as e:
             ended = self.server.ended(_END_SECONDS) if self.server is not None else ""
             if not ended:
                 raise
             raise BrowserServerError(f"the browser server ended by itself: {ended}") from e
+
+
+def _renewed(client: BrowserClient, browser_id: str, parked: bool = False) -> float | None:
+    """The new end of a lease; None where the server knows no such request.
+
+    Raises:
+        BrowserServerError: the browser is not leased any more, or the server failed.
+    """
+    try:
+        return client.renew_browser(browser_id, parked=parked)
+    except RequestRefused as e:
+        if e.code == GONE:
+            raise
+        return None

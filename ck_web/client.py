@@ -39,12 +39,19 @@ class RequestRefused(BrowserServerError):
         status: 400 malformed, 401 token, 403 policy, 404 not there, 409 cannot be acted on.
         reason: the server's own words.
         observation: what the page looks like after an action that could not be done, if told.
+        code: the server's name for the error, if it has one: "browser_gone".
     """
 
     def __init__(
-        self, message: str, status: int, reason: str, observation: Observation | None = None
+        self,
+        message: str,
+        status: int,
+        reason: str,
+        observation: Observation | None = None,
+        code: str = "",
     ):
         super().__init__(message)
+        self.code = code
         self.status = status
         self.reason = reason
         self.observation = observation
@@ -130,6 +137,17 @@ class BrowserClient:
     def close_browser(self, browser_id: str) -> None:
         """Give the browser back."""
         self._post("closeBrowser", {"browserId": browser_id})
+
+    def renew_browser(self, browser_id: str, *, parked: bool = False) -> float | None:
+        """Renew the lease; its new end in seconds since 1970.
+
+        Args:
+            browser_id: of the lease.
+            parked: the browser is not used until the next request for it. Its lease may end early.
+        """
+        reply = self._post("renewBrowser", {"browserId": browser_id, "parked": parked})
+        expires = reply.get("expiresAt")
+        return float(expires) if isinstance(expires, int | float) else None
 
     def open_page(
         self, browser_id: str, url: str, options: ObserveOptions = LEAN
@@ -228,8 +246,9 @@ class BrowserClient:
         if reply.status_code in (429, 503):
             raise BrowserServerError(f"{message}; try later, or start it with more --max-browsers")
         if 400 <= reply.status_code < 500:
-            seen = self._observed(_json_object(reply), route)
-            raise RequestRefused(message, reply.status_code, said, seen)
+            facts = _json_object(reply)
+            seen, code = self._observed(facts, route), str(facts.get("code") or "")
+            raise RequestRefused(message, reply.status_code, said, seen, code)
         raise BrowserServerError(message)
 
     def _json(self, reply: requests.Response, route: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import ck_web.computer_prompts  # noqa: F401  (registers the templates)
-from ck_pro.agent import MultiStepAgent
 from ck_pro.computer import ComputerTool
 from ck_pro.events import (
     Action,
@@ -24,10 +23,9 @@ from ck_pro.events import (
 )
 from ck_pro.language import ComputerUseLanguage
 from ck_pro.person import AskHumanTool
-from ck_pro.run import Run
-from ck_pro.session import AgentSession
 from ck_web.agent import WebAgent, WebStopTool
 from ck_web.client import LEAN
+from ck_web.config import WebEnvConfig
 from ck_web.env import NOTHING_CHANGED, WebEnv
 from ck_web.state import data_url
 from ck_web.tools import ComputerWebTool
@@ -239,14 +237,6 @@ target_url is the page to begin with. Several calls may run at once."""
             size = (self.web_env.viewport_width, self.web_env.viewport_height)
             self.language = self.language.with_display(*size)
 
-    def init_run(self, session: AgentSession) -> None:
-        """Open the browser."""
-        MultiStepAgent.init_run(self, session)
-        run: Run = session.run
-        env = ComputerEnv(
-            self.web_env,
-            workdir=run.workdir,
-            target_url=session.info.get("target_url"),
-            approver=run.approver,
-        )
-        run.environment = self._web_envs[session.id] = env
+    def _new_env(self, config: WebEnvConfig, **settings: Any) -> ComputerEnv:
+        """The browser of a run."""
+        return ComputerEnv(config, **settings)

@@ -41,6 +41,10 @@ _PLAIN = _BOXED.model_copy(update={"screenshot": "plain"})
 _PLACED = LEAN.model_copy(update={"elements": True})
 _MESSAGE_LENGTH = 300
 _UNCHANGED = 3  # so many actions in a row without effect are worth a notice
+_NEW_BROWSER = (
+    "the browser of this run was closed meanwhile, and this is a new one at the same address: "
+    "logins and what was typed may be lost"
+)
 NOTHING_CHANGED = "; nothing changed"
 """How the server ends what it says of an action without effect."""
 _DOCUMENT_STAYED = "; the page changed"
@@ -59,6 +63,8 @@ class WebEnv(Environment):
         pictures: see `Pictures`.
         left: what `suspend` of an earlier environment returned, to be taken up again.
         last_url: where a run was that goes on in a new browser.
+        outlive: once suspended, the browser outlives this process, also where that started its
+            server.
         approver: reviews what is done beside `execute`: action strings, and answers to cookie
             banners.
 
@@ -76,6 +82,7 @@ class WebEnv(Environment):
         left: Mapping[str, Any] | None = None,
         last_url: str = "",
         approver: Approver | None = None,
+        outlive: bool = False,
     ):
         self._approver = approver or AutoApprover()
         self.config = config if isinstance(config, WebEnvConfig) else WebEnvConfig(**config or {})
@@ -85,12 +92,16 @@ class WebEnv(Environment):
         self._done: list[str] = []  # what came of each action since the last take_log()
         self._unchanged = 0  # actions in a row that changed nothing
         first = target_url or self.config.target_url
-        self._browser = Browser(self.config, self.workdir, first, left)
+        self._browser = Browser(self.config, self.workdir, first, left, outlive)
         self.taken_up = self._browser.taken_up
         self._consent = Consent(self._browser, self.config.cookie_banners, self._approved)
         try:
-            if last_url and not self._browser.taken_up and last_url != self._state.step_url:
-                self.execute(BrowserAction(name="goto", value=last_url))
+            last_url = str((left or {}).get("url") or last_url)
+            if last_url and not self.taken_up:
+                if last_url != self._state.step_url:
+                    self.execute(BrowserAction(name="goto", value=last_url))
+                    self._done.clear()
+                self._browser.news.append(_NEW_BROWSER)
             self._consent.answer()
         except BaseException:
             self.close()

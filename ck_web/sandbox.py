@@ -8,6 +8,7 @@ end of a pipe from us and leaves when that closes, so it also goes when we are k
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import queue
 import re
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ck_pro.exceptions import BrowserServerError
+from ck_web import kept_servers
 
 _LISTENING = re.compile(r"listening on (https?://\S+)")
 _SECRET_NAME = re.compile(r"key|secret|token|password|credential", re.IGNORECASE)
@@ -112,6 +114,7 @@ class BrowserServer:
         )
         self._reader = threading.Thread(target=self._read, name="browser-server-log", daemon=True)
         self._reader.start()
+        self._kept = False
         self.url = self._wait_until_listening()
 
     @property
@@ -142,8 +145,36 @@ class BrowserServer:
         last = next((line for line in reversed(self._lines) if line), "it printed nothing")
         return last.removeprefix("Error: ")
 
+    def keep_parked(self, seconds: float) -> bool:
+        """Have the server outlive this process while it holds parked browsers.
+
+        Another process of this user finds it by `kept_servers.token_of`.
+
+        Args:
+            seconds: how long at most, from now.
+
+        Returns:
+            Whether it will.
+        """
+        note = kept_servers.write(self.url, self.token, self.pid)
+        if note is None or self._process.stdin is None:
+            return False
+        try:
+            self._process.stdin.write(f"{seconds:g} {self.url} {note}\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError):  # it ended, or was stopped
+            return False
+        self._kept = True
+        return True
+
     def stop(self) -> None:
-        """Stop the server and its Chromium; harmless when repeated."""
+        """Stop the server and its Chromium; harmless when repeated.
+
+        A server that keeps parked browsers stops by itself, when they are gone.
+        """
+        if self._kept:
+            self._leave()
+            return
         if self._process.stdin is not None:
             try:
                 self._process.stdin.close()
@@ -159,6 +190,13 @@ class BrowserServer:
             pass
         self._process.wait()
         self._reader.join(_STOP_TIMEOUT)
+
+    def _leave(self) -> None:
+        """Let the server go on by itself."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        self._process.returncode = 0  # nobody waits for it: no warning that it still runs
 
     def _read(self) -> None:
         """Keep the last lines of output; report the address when it comes, or the end."""
@@ -249,6 +287,19 @@ def acquire_server(options: ServerOptions) -> BrowserServer:
             if not _shared:
                 atexit.register(stop_servers)
             entry = _shared[options] = _Shared(BrowserServer(options))
+        if entry.timer is not None:
+            entry.timer.cancel()
+            entry.timer = None
+        entry.holders += 1
+        return entry.server
+
+
+def running_server(url: str) -> BrowserServer | None:
+    """The shared server of this process at an address, acquired; None if there is none."""
+    with _lock:
+        entry = next((e for e in _shared.values() if e.server.url == url), None)
+        if entry is None or not entry.server.alive:
+            return None
         if entry.timer is not None:
             entry.timer.cancel()
             entry.timer = None

@@ -107,7 +107,8 @@ def _handle_errors(app: Flask) -> None:
 
     @app.errorhandler(ServerError)
     def expected(error: ServerError) -> Response:
-        more = {"observation": error.observation} if error.observation is not None else {}
+        given = {"observation": error.observation, "code": error.code or None}
+        more = {key: value for key, value in given.items() if value is not None}
         hint = g.hint() if isinstance(error, BadRequest) and "hint" in g else ""
         message = f"{error.message} ({hint})" if hint else error.message
         response = answer(error.status, message, more)

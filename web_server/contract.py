@@ -116,9 +116,15 @@ class BrowserRequest(Wire):
 
 
 class RenewBrowser(BrowserRequest):
-    """/renewBrowser: move the hard end of the lease to `leaseSeconds` from now."""
+    """/renewBrowser: move the hard end of the lease to `leaseSeconds` from now.
+
+    Attributes:
+        parked: nobody works on the browser until the next request for it. Until then the lease ends
+            early if another client finds no free browser.
+    """
 
     leaseSeconds: LeaseSeconds = None
+    parked: Flag = False
 
 
 class PageRequest(BrowserRequest):

@@ -17,6 +17,8 @@ class ServerError(Exception):
     """
 
     status = 500
+    code = ""
+    """Names the error for programs, where the status is not enough."""
 
     def __init__(self, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -47,6 +49,12 @@ class NotFound(ServerError):
     """There is no such browser, page, file, round or element."""
 
     status = 404
+
+
+class BrowserGone(NotFound):
+    """The browser is not leased (any more). Clients tell it from a missing element by its code."""
+
+    code = "browser_gone"
 
 
 class Conflict(ServerError):

@@ -17,7 +17,7 @@ from playwright.async_api import Browser, Error
 from web_server.contract import GetBrowser
 from web_server.engine import Engine
 from web_server.engines import Engines
-from web_server.errors import NotFound, Unavailable, stopping
+from web_server.errors import BrowserGone, Unavailable, stopping
 from web_server.folder import ServerFolder
 from web_server.policy import Policy
 from web_server.session import Session
@@ -60,11 +60,16 @@ class PoolOptions:
 
 @dataclass
 class Lease:
-    """A session and the hard end of its lease, in seconds since the epoch."""
+    """A session and the hard end of its lease, in seconds since the epoch.
+
+    Attributes:
+        parked: it waits for a person, and ends early if its slot is needed.
+    """
 
     session: Session
     expires_at: float
     closing: bool = False
+    parked: bool = False
 
 
 class Pool:
@@ -129,6 +134,7 @@ class Pool:
             TooManyWaiting: the queue is full.
             Unavailable: none became free in time, or the caller hung up.
         """
+        await self._make_room()
         await self._slots.take(gone)
         self._being_leased += 1
         try:
@@ -154,6 +160,14 @@ class Pool:
         self.spare.replenish()
         log.info("leased %s", session.id[:8])
         return lease
+
+    async def _make_room(self) -> None:
+        """End the parked lease that was not used for the longest time, if all slots are taken."""
+        parked = [one for one in self.leases.values() if one.parked and not one.closing]
+        if parked and not self._slots.free:
+            oldest = min(parked, key=lambda lease: lease.session.used)
+            log.info("parked %s makes room", oldest.session.id[:8])
+            await self._end(oldest)
 
     async def _make_session(self, request: GetBrowser) -> Session:
         assert self._folder is not None
@@ -185,15 +199,16 @@ class Pool:
             if self._ending:
                 raise stopping()
             asked = one_line(browser_id)[:8]
-            raise NotFound(
+            raise BrowserGone(
                 f"browserId: no such browser as '{asked}...': it was closed or its lease ended; "
                 "call /getBrowser"
             )
+        lease.parked = False
         return lease
 
-    def closed_meanwhile(self) -> NotFound | Unavailable:
+    def closed_meanwhile(self) -> BrowserGone | Unavailable:
         """What is told to a request whose browser was closed while it was at work."""
-        return stopping() if self._ending else NotFound("the browser was closed meanwhile")
+        return stopping() if self._ending else BrowserGone("the browser was closed meanwhile")
 
     async def release(self, browser_id: str) -> None:
         """End a lease; whoever waits for a slot gets it.

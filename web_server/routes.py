@@ -107,7 +107,9 @@ class Routes:
         wanted = _parse(contract.RenewBrowser)
 
         async def renew() -> float:
-            return self._pool.renew(_browser_id(wanted), wanted.leaseSeconds).expires_at
+            lease = self._pool.renew(_browser_id(wanted), wanted.leaseSeconds)
+            lease.parked = wanted.parked
+            return lease.expires_at
 
         return jsonify({"browserId": wanted.browserId, "expiresAt": self._run(renew())})
 
@@ -181,6 +183,7 @@ class Routes:
                         "browserId": browser_id[:8],
                         "expiresAt": lease.expires_at,
                         "pages": len(lease.session.tabs),
+                        "parked": lease.parked,
                         "idleSeconds": round(now - lease.session.used, 1),
                     }
                     for browser_id, lease in self._pool.leases.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 from collections import defaultdict, deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -41,6 +42,7 @@ class FakeWire:
     Attributes:
         requests: (route, body) of everything that came in.
         faults: what the next requests of a route meet: a status to answer, or "drop".
+        old: know no codes of errors and no /renewBrowser, as older servers.
         alone: answer like older servers, without an observation in the reply of an action.
         pages: URL -> title and lines; a test may put its own there.
         replies: actionName -> the message of the next replies to it, one by one.
@@ -54,7 +56,7 @@ class FakeWire:
         self.token = token
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.faults: dict[str, deque[int | str]] = {}
-        self.alone = False
+        self.alone = self.old = False
         self.browsers: dict[str, dict[str, Any]] = {}
         self.files = {"DownloadedFiles/b1/x-1": ("../data set.csv", b"a,b\n1,2\n")}
         self.pages = dict(PAGES)
@@ -107,7 +109,13 @@ class FakeWire:
             return 200, {"file": base64.b64encode(found[1]).decode()}
         browser = self.browsers.get(body.get("browserId", ""))
         if browser is None:
-            return 404, {"error": "no such browser; its lease may have ended"}
+            error = {"error": "no such browser; its lease may have ended"}
+            return 404, error if self.old else {**error, "code": "browser_gone"}
+        if route == "renewBrowser" and not self.old:
+            browser["parked"] = body.get("parked")
+            return 200, {"browserId": body["browserId"], "expiresAt": time.time() + 3600}
+        if route == "renewBrowser":
+            return 404, {"error": "no such route"}
         if route == "closeBrowser":
             del self.browsers[body["browserId"]]
             return 200, {"message": "closed"}

@@ -101,7 +101,12 @@ def test_a_dead_button_is_noticed(wire: FakeWire, tmp_path: Path) -> None:
 
 
 @pytest.mark.worker
-def test_a_lost_browser_ends_the_run_and_releases_all(wire: FakeWire, tmp_path: Path) -> None:
+@pytest.mark.parametrize("old", [False, True])
+def test_a_lost_browser_ends_the_run_and_releases_all(
+    wire: FakeWire, tmp_path: Path, old: bool
+) -> None:
+    wire.old = old
+
     def answer(messages: Any, context: CallContext) -> str:
         if context.phase == "action":
             wire.browsers.clear()
@@ -109,8 +114,9 @@ def test_a_lost_browser_ends_the_run_and_releases_all(wire: FakeWire, tmp_path: 
 
     script = ScriptedLLM(answer)
     session = web_agent(wire, script).run("t", workdir=tmp_path)
-    assert str(session.stop_reason) == "environment_failure"
-    assert "lease may have ended" in session.message
+    reason, said = ("environment_failure", "may have") if old else ("lease_expired", "the lease of")
+    assert str(session.stop_reason) == reason and said in session.message
+    assert session.status is Status.PROBLEM
 
 
 @pytest.mark.worker

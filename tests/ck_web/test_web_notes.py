@@ -138,7 +138,9 @@ def test_a_login_wall_is_told(wire: FakeWire, tmp_path: Path) -> None:
 def test_a_browser_is_left_and_taken_up_again(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     left = env.suspend()
-    assert left == {"server": wire.url, "browserId": "b1", "pageId": "0", "downloads": {}}
+    where = {"server": wire.url, "browserId": "b1", "pageId": "0", "downloads": {}}
+    assert left == {**where, "url": SHOP, "features": ["describeAction"]}
+    assert wire.browsers["b1"]["parked"] is True
     assert env.suspend() is None and list(wire.browsers) == ["b1"]
     other = WebEnv({"server_url": wire.url}, workdir=tmp_path, left={**left, "server": "x"})
     assert other.get_state().browser_id == "b2"

@@ -68,6 +68,20 @@ def test_a_lease_ends_at_its_hard_end_unless_renewed(narrow: Any, server_site: S
         assert not folder.exists()
 
 
+def test_a_parked_browser_makes_room_for_a_new_one(narrow: Any, server_site: Site) -> None:
+    with Client(narrow.url, server_site.url) as client:
+        client.open("/")
+        client.ok("renewBrowser", browserId=client.browser, parked=True)
+        assert [each["parked"] for each in _status(narrow)["browsers"]] == [True]
+        client.tree()  # used again: it is not parked any more
+        assert client.post("getBrowser").status_code == 503
+        client.ok("renewBrowser", browserId=client.browser, parked=True)
+        with Client(narrow.url, server_site.url) as other:
+            other.open("/two")
+            reply = client.post("getAccessibilityTree", browserId=client.browser)
+            assert (reply.status_code, reply.json()["code"]) == (404, "browser_gone")
+
+
 def test_who_waits_too_long_is_told_when_to_come_again(narrow: Any, server_site: Site) -> None:
     with Client(narrow.url, server_site.url):
         late = requests.post(f"{narrow.url}/getBrowser", json={}, timeout=60)
