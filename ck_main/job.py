@@ -25,6 +25,7 @@ from ck_main.reports import (
     say_gone,
     say_lost,
     say_skipped,
+    say_warning,
     show_problems,
     show_summary,
 )
@@ -32,6 +33,7 @@ from ck_main.rerun import Rerun, supersede
 from ck_main.rows import TASK_EVENT, Outcome, RowFile
 from ck_main.runner import ExitCode, RunOptions, TaskRunner
 from ck_main.scale import RayRunner
+from ck_main.setups import setup_of, warnings_about
 from ck_main.signals import StopSignals
 from ck_main.status import RunStatus, StatusFile
 from ck_pro.agent import MultiStepAgent
@@ -44,6 +46,7 @@ from ck_pro.exceptions import (
     OutputError,
     TaskFileError,
 )
+from ck_pro.fingerprint import fingerprint_of
 from ck_pro.journal import Journal
 
 
@@ -143,6 +146,8 @@ def run_job(
             say_changed(screen, source, name, job.output)
         wanted = _Wanted(job, ids, changed)
         again = (lambda: supersede(rows, wanted, job.rerun)) if job.rerun else None
+        for line in _other_settings(agent, job, rows, ids):
+            say_warning(screen, line)
         make = TaskRunner if job.ray is None else partial(RayRunner, address=job.ray)
         code, outcomes = run_tasks(
             agent, wanted, job, rows, screen, ids=ids, prepare=again, make=make
@@ -159,6 +164,21 @@ def run_job(
             say_gone(screen, source, gone)
         code = ExitCode.LINES if problems or changed or gone else _verdict(shown)
     return code, shown
+
+
+def _other_settings(
+    agent: MultiStepAgent, job: Job, rows: RowFile, ids: Collection[str]
+) -> list[str]:
+    """Lines on how the rows of the output were made otherwise, if this command appends to it."""
+    if "all" in job.rerun or (not job.rerun and all(name in rows.done for name in ids)):
+        return []
+    tries = job.options.tries
+    seeded = {"try": {"seed": tries.seed(1)}} if tries is not None else {}
+    info = {"config": agent.to_dict(), **job.options.recorded_limits(), **seeded}
+    if isinstance(agent, MultiStepAgent):
+        agent.check()
+        info.update(fingerprint_of(agent))
+    return warnings_about((o.setup for o in rows.done.values()), setup_of(info))
 
 
 class _Wanted:

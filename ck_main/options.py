@@ -115,9 +115,9 @@ _OPTIONS = (
     _option(
         _TASKS,
         "--rerun",
-        type=click.Choice(["failed", "wrong"]),
+        type=click.Choice(["failed", "wrong", "all"]),
         multiple=True,
-        help="Also tasks whose row says so (may be repeated). The old rows move to "
+        help="Also tasks whose row says so, or all (may be repeated). The old rows move to "
         "OUTPUT.superseded.jsonl; stopped, the same command continues.",
     ),
     _option(

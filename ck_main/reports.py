@@ -76,5 +76,11 @@ def say_error(screen: Console, text: str) -> None:
     screen.print(line, soft_wrap=True)
 
 
+def say_warning(screen: Console, text: str) -> None:
+    """One line that a person should know before the run."""
+    line = printable(text) if text.startswith(" ") else f"warning: {printable(text)}"
+    screen.print(Text(line, style="yellow"), soft_wrap=True)
+
+
 def _some(ids: Sequence[str]) -> str:
     return f"{len(ids)} ({', '.join(ids[:_SHOWN_IDS])})"

@@ -10,7 +10,7 @@ from ck_main.display import is_done
 from ck_main.rows import Outcome, RowFile, superseded_path
 from ck_main.task_folder import claimed, own_files, set_aside, tries_in
 
-Rerun = Literal["failed", "wrong"]
+Rerun = Literal["failed", "wrong", "all"]
 
 
 def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) -> list[str]:
@@ -56,4 +56,6 @@ def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) ->
 
 
 def _is_meant(outcome: Outcome, kind: Rerun) -> bool:
+    if kind == "all":
+        return True
     return not is_done(outcome) if kind == "failed" else outcome.corr == 0

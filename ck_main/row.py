@@ -14,6 +14,7 @@ from typing import Any
 
 from ck_main.dataset import Task
 from ck_main.scoring import evaluate
+from ck_main.setups import Setup, setup_of
 from ck_pro.exceptions import JournalError
 from ck_pro.session import AgentSession, sessions_from_events
 
@@ -102,6 +103,7 @@ class Outcome:
         earlier: the row was in the output before this run.
         tries: how many tries of the task were made.
         unreadable: model replies that could not be read, or only in part, by phase.
+        setup: what the row was made with, as far as it records that.
     """
 
     id: str
@@ -119,6 +121,7 @@ class Outcome:
     earlier: bool = False
     tries: int = 1
     unreadable: Mapping[str, int] = field(default_factory=dict, hash=False)
+    setup: Setup | None = None
 
     @classmethod
     def of_row(
@@ -149,6 +152,7 @@ class Outcome:
             earlier=earlier,
             tries=len(tries),
             unreadable=dict(info.get("unreadable") or {}),
+            setup=setup_of(info),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 from ck_main.choosing import TryOptions
 from ck_main.limits import RunLimits, TaskBudget
@@ -61,6 +62,13 @@ class RunOptions:
         """A fresh budget for one attempt, within `parent`; its clock starts now."""
         limits = self.max_steps, self.max_seconds, self.max_tokens, self.max_money
         return TaskBudget(*limits, parent=parent)
+
+    def recorded_limits(self) -> dict[str, Any]:
+        """The limits of a task as a session's `info` records them; nothing where there are none."""
+        names = ("max_steps", "max_seconds", "max_tokens", "max_money")
+        found = {name: getattr(self, name) for name in names}
+        limits = {name: value for name, value in found.items() if value is not None}
+        return {"limits": limits} if limits else {}
 
     @property
     def limits_money(self) -> bool:

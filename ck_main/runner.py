@@ -249,7 +249,13 @@ class TaskRunner:
         while True:
             count = {"attempts": attempts_in(assignment.folder) + 1}
             earlier = {"earlier_faults": list(faults)} if faults else {}
-            info = {**where, **assignment.info, **count, **earlier}
+            info = {
+                **where,
+                **self.options.recorded_limits(),
+                **assignment.info,
+                **count,
+                **earlier,
+            }
             given = replace(assignment, info=info)
             with Attempt(
                 agent,

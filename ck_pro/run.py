@@ -23,6 +23,7 @@ from ck_pro.code_runner import CodeRunner
 from ck_pro.config import parts_of
 from ck_pro.environment import Environment
 from ck_pro.exceptions import Cancelled, InputError, LimitReached, ParseError
+from ck_pro.fingerprint import fingerprint_of
 from ck_pro.history import History
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
@@ -193,6 +194,8 @@ class Run:
         session, agent = self.session, self.agent
         facts = {"task": session.task, "agent": agent.name, "info": session.info}
         facts.update(config=agent.to_dict(), path=list(self.path), workdir=str(self.workdir))
+        if self.parent is None:
+            facts.update(fingerprint_of(agent))
         self.record("session", facts)
 
     def begin_step(self) -> None:

@@ -33,6 +33,7 @@ ALL = "__ALL__"
 COUNTERS = ("llm_call", "completion_tokens", "prompt_tokens", "total_tokens")
 PHASES = ("plan", "action", "end")
 _INFO_OF_SESSION = ("call_stat", "status", "agent", "final_results", "stop_reason", "message")
+_MADE_WITH = ("version", "settings_hash", "prompts_hash")
 _CALL_FACTS = (
     "model",
     "params",
@@ -204,6 +205,7 @@ class AgentSession:
             config = data.get("config", {})
             seed = config.get("model", {}).get("call_kwargs", {}).get("seed")
             self.info.update(config=config, seed=seed)
+            self.info.update({k: data[k] for k in _MADE_WITH if k in data})
 
     def _on_step(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         action = {"thought": "", "code": "", "observation": ""}

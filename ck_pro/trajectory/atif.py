@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ck_pro.exceptions import InputError
+from ck_pro.fingerprint import package_version
 from ck_pro.observed import join_entries
 from ck_pro.trajectory.big_json import Pairs, is_list, plain
 from ck_pro.trajectory.chat import (
@@ -78,7 +78,7 @@ class _Trajectory:
         if extra:
             yield "session_id", str(self.session.get("id", ""))
         yield "steps", self.all_steps()
-        agent = {"name": self.path[-1], "version": _version()}
+        agent = {"name": self.path[-1], "version": package_version()}
         yield "agent", {**agent, "model_name": self.model} if self.model else agent
         yield "final_metrics", self.totals
         facts = {"status": status_of(self.session), "agent_path": "/".join(self.path)}
@@ -235,10 +235,3 @@ def _shown(seen: Any) -> str:
         kept = {k: plain(seen[k]) for k in ("output", "log") if k in seen}
         return str(seen.get("repr") or json.dumps(kept, ensure_ascii=False, default=str))
     return "" if seen is None else str(seen)
-
-
-def _version() -> str:
-    try:
-        return version("ck-pro")
-    except PackageNotFoundError:  # run from a source tree
-        return "0"

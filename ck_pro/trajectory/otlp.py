@@ -7,9 +7,9 @@ numbers are texts. Ids follow from the run, so that exporting it again gives the
 from __future__ import annotations
 
 import hashlib
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ck_pro.fingerprint import package_version
 from ck_pro.trajectory.span_attributes import Attributes
 from ck_pro.trajectory.span_maker import Kind
 
@@ -62,7 +62,7 @@ def traces_data(spans: list[dict[str, Any]], service: str) -> dict[str, Any]:
         spans: of a `JsonEmitter`.
         service: the `service.name` of the resource.
     """
-    scope = {"name": "ck_pro", "version": _version()}
+    scope = {"name": "ck_pro", "version": package_version()}
     resource = {"attributes": attributes_of({"service.name": service})}
     return {
         "resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]
@@ -89,10 +89,3 @@ def _value(value: Any) -> dict[str, Any]:
 
 def _digest(text: str, length: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
-
-
-def _version() -> str:
-    try:
-        return version("ck-pro")
-    except PackageNotFoundError:  # run from a source tree
-        return "0"

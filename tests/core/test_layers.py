@@ -30,6 +30,7 @@ ORDER = [
     "config",
     "settings",
     "template",
+    "fingerprint",
     "events",
     "task",
     "journal",

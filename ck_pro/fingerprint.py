@@ -1,0 +1,136 @@
+"""What made a run: the version of ck-pro, and hashes of an agent's settings and prompts.
+
+Equal hashes mean equal settings or prompts. The order of keys does not count.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from types import CodeType, FunctionType
+from typing import Any
+
+from ck_pro.config import KwargsInitializable
+from ck_pro.template import TemplatedString, get_template
+
+_DIGITS = 16
+_PLAIN = (str, int, float, bool, bytes, type(None))
+
+
+@lru_cache(maxsize=1)
+def package_version() -> str:
+    """The version of ck-pro; "0" in a source tree that is not installed."""
+    try:
+        return version("ck-pro")
+    except PackageNotFoundError:
+        return "0"
+
+
+def fingerprint_of(agent: KwargsInitializable) -> dict[str, str]:
+    """The facts `version`, `settings_hash` and `prompts_hash` of a run.
+
+    Args:
+        agent: the main agent, with its sub-agents.
+    """
+    return {
+        "version": package_version(),
+        "settings_hash": hash_of_json(agent.to_dict()),
+        "prompts_hash": hash_of_json(list(_prompt_texts(agent, set()))),
+    }
+
+
+def hash_of_json(value: Any) -> str:
+    """A hash of a JSON-able value, 16 hexadecimal digits."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _prompt_texts(agent: Any, seen: set[int]) -> Iterator[list[str]]:
+    """What the prompts of an agent and of all below it are made of."""
+    if id(agent) in seen:
+        return
+    seen.add(id(agent))
+    for phase, named in sorted(agent.templates.items()):
+        if named is not None:
+            template = get_template(named) if isinstance(named, str) else named
+            yield [agent.name, phase, _template_text(template)]
+    for goal in agent.goals:
+        yield [agent.name, "goal", repr(goal)]
+    for function in agent.functions():
+        yield [agent.name, "function", function.get_function_definition(False)]
+        if hasattr(function, "templates"):
+            yield from _prompt_texts(function, seen)
+
+
+def _template_text(template: Any) -> str:
+    body = template.template if isinstance(template, TemplatedString) else template
+    if isinstance(body, str):
+        return body
+    return _function_text(body) if isinstance(body, FunctionType) else type(body).__qualname__
+
+
+@lru_cache(maxsize=256)
+def _function_text(function: FunctionType) -> str:
+    """The source of a function with all that it uses of its modules, so that a changed constant of
+    a prompt counts."""
+    found: dict[str, str] = {}
+    _collect(function, found)
+    return json.dumps(found, sort_keys=True)
+
+
+def _collect(function: Callable[..., Any], found: dict[str, str]) -> None:
+    if not isinstance(function, FunctionType):
+        return
+    key = f"{function.__module__}.{function.__qualname__}"
+    if key in found:
+        return
+    found[key] = _source(function)
+    code = function.__code__
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
+    for name, value in [*_globals(function, code), *((n, _content(c)) for n, c in cells)]:
+        if isinstance(value, FunctionType):
+            _collect(value, found)
+        elif isinstance(value, _PLAIN) or _is_plain(value):
+            found[f"{key}: {name}"] = repr(value)
+
+
+def _source(function: FunctionType) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):  # typed into a console
+        code = function.__code__
+        return f"{code.co_code.hex()} {[c for c in code.co_consts if isinstance(c, _PLAIN)]}"
+
+
+def _globals(function: FunctionType, code: CodeType) -> Iterator[tuple[str, Any]]:
+    """The global values that a function uses, also in functions inside it."""
+    for name in code.co_names:
+        if name in function.__globals__ and not hasattr(builtins, name):
+            yield name, function.__globals__[name]
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals(function, constant)
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not set yet
+        return None
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value's `repr` says what it holds, the same in each process."""
+    if isinstance(value, list | tuple):
+        return all(isinstance(v, _PLAIN) or _is_plain(v) for v in value)
+    if isinstance(value, Mapping):
+        return all(isinstance(v, _PLAIN) or _is_plain(v) for v in (*value, *value.values()))
+    if is_dataclass(value) and not isinstance(value, type):
+        return all(isinstance(v, _PLAIN) or _is_plain(v) for v in vars(value).values())
+    return False
