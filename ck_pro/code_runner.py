@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ck_pro.executor import CodeExecutor, CodeResult, LocalCall
+from ck_pro.executor import WALL_SECONDS, CodeExecutor, CodeResult, LocalCall
 
 
 class CodeRunner:
@@ -29,7 +29,8 @@ class CodeRunner:
             Cancelled, LimitReached: the code was killed since the run must stop.
         """
         run, executor = self._run, self._started()
-        executor.wall_timeout = run.budget.remaining_seconds()
+        remaining = run.budget.remaining_seconds()
+        executor.wall_timeout = WALL_SECONDS if remaining is None else remaining
         try:
             result = executor.run(code, cancel=run.cancel_code)
         finally:

@@ -8,7 +8,16 @@ with CodeExecutor(functions={"search": search, "stop": stop}, terminal={"stop"})
 `docs/security.md` says what is contained, by which layer, and what is not.
 """
 
-from .core import CodeExecutor
+from .calls import CallFlag, current_call
+from .core import WALL_SECONDS, CodeExecutor
 from .results import CodeError, CodeResult, LocalCall
 
-__all__ = ["CodeError", "CodeExecutor", "CodeResult", "LocalCall"]
+__all__ = [
+    "WALL_SECONDS",
+    "CallFlag",
+    "CodeError",
+    "CodeExecutor",
+    "CodeResult",
+    "LocalCall",
+    "current_call",
+]

@@ -16,8 +16,8 @@ from ck_pro.exceptions import ends_run
 from .describing import Function, describe_error
 from .lead import Lead
 from .results import LocalCall
+from .waiting import MainWaits
 from .worker import wire
-from .worker.limits import MAX_TASKS
 
 
 class Line(Protocol):
@@ -26,7 +26,7 @@ class Line(Protocol):
     def send(self, message: list[Any]) -> None:
         """Send a frame; a worker that is gone is no error."""
 
-    def receive_soon(self) -> list[list[Any]]:
+    def receive_soon(self) -> list[wire.Message]:
         """Receive messages that come within some milliseconds."""
 
     def wake(self) -> None:
@@ -58,6 +58,46 @@ class Handles:
         return self.objects[tagged["h"]]
 
 
+MAX_GIVEN_UP = 64
+"""Calls that were given up and still run, of one executor; with so many it accepts no further."""
+
+
+class CallFlag:
+    """Tells a call's function whether the call was given up: then its result is dropped."""
+
+    __slots__ = ("began", "from_main", "given_up")
+
+    def __init__(self, began: float, from_main: bool):
+        self.began = began
+        self.from_main = from_main
+        self.given_up = False
+
+    def is_set(self) -> bool:
+        """Whether the call was given up, as its step ended or `call_timeout` was over."""
+        return self.given_up
+
+
+_current: contextvars.ContextVar[CallFlag | None] = contextvars.ContextVar("call", default=None)
+
+
+def current_call() -> CallFlag | None:
+    """Return the flag of the call that this thread does for code; None outside of such a call."""
+    return _current.get()
+
+
+class GivenUp:
+    """Counts the calls of an executor that were given up and still run, over all its steps."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def add(self, number: int) -> None:
+        """Count some more, or less."""
+        with self._lock:
+            self.count += number
+
+
 class StepCalls:
     """The calls of one step.
 
@@ -68,6 +108,7 @@ class StepCalls:
         call_timeout: seconds for one call, or None.
         handles: of the session.
         worker: sends and receives frames; wakes the thread in `run`.
+        given_up: of the executor.
     """
 
     def __init__(
@@ -78,8 +119,10 @@ class StepCalls:
         call_timeout: float | None,
         handles: Handles,
         worker: Line,
+        given_up: GivenUp,
     ):
         self._step = step
+        self._given_up = given_up
         self._functions = functions
         self._terminal = terminal
         self._call_timeout = call_timeout
@@ -89,9 +132,11 @@ class StepCalls:
         self._wake = worker.wake
         self.lead = Lead()
         self._lock = threading.Lock()
-        self._running: dict[int, float] = {}  # id -> when it began
+        self._running: dict[int, CallFlag] = {}
+        self.waits = MainWaits(lambda: worker.send(["where", step]))
         self._busy_since = 0.0
         self._busy = 0.0
+        self._left = False  # the step's main code has ended
         self._over = False
         self._context = contextvars.copy_context()
         self.ended_by: str | None = None
@@ -99,71 +144,122 @@ class StepCalls:
         self.fatal: BaseException | None = None
         self.leaves_something = False  # in the worker: commands in the background
 
-    def begin(self, message: list[Any], may_lead: bool) -> None:
-        """Start a call on a thread of its own.
+    def begin(self, message: wire.Message, may_lead: bool) -> None:
+        """Start a call on a thread of its own; or take another message of a step.
 
         Args:
             message: the worker's frame.
             may_lead: the thread may read the worker's next messages.
 
         Raises:
-            wire.WireError: it is no call, or its id is in use.
+            wire.WireError: it is malformed, or a call's id is in use.
         """
-        if not self._register(message):
-            return
-        token = self.lead.give() if may_lead and not self.lead.is_out else None
-        threads.submit(lambda: self._serve(message, token))
+        kind, *rest = message
+        if [type(one) for one in rest] != _FORMS.get(kind):
+            raise wire.WireError(f"a malformed message {kind[:100]!r}")
+        if rest[0] > self._step:
+            raise wire.WireError("a message of a step to come")
+        if kind == "where" and rest[0] == self._step:
+            self.waits.answer(rest[1])
+        elif kind == "leave" and rest[0] == self._step:
+            self._leave(rest[1])
+        elif kind == "refused":
+            self._refuse(rest[1], rest[2])
+        elif kind in _CALLS and (flag := self._register(message)) is not None:
+            token = self.lead.give() if may_lead and not self.lead.is_out else None
+            begun = [message]  # let go as soon as the call has ended
+            threads.submit(lambda: self._serve(begun.pop(), flag, token))
 
-    def _register(self, message: list[Any]) -> bool:
-        """Check a call, and note its beginning. False: it comes too late.
+    def _register(self, message: wire.Message) -> CallFlag | None:
+        """Note the beginning of a call. None: it comes too late, or is refused.
 
         Raises:
-            wire.WireError: it is no call, or its id is in use.
+            wire.WireError: its id is in use.
         """
-        _check_call(message)
-        step, number = message[1:3]
-        if step > self._step:
-            raise wire.WireError("a call of a step to come")
-        now = time.monotonic()
+        step, number, from_main = message[1], message[2], message[0] == "call"
         with self._lock:
-            if self._over or self.ended_by is not None or step < self._step:
-                return False
-            if number in self._running or len(self._running) >= MAX_TASKS:
-                raise wire.WireError("a call whose id is in use, or too many calls")
-            if not self._running:
-                self._busy_since = now
-            self._running[number] = now
-        return True
+            if self._over or self._left or self.ended_by is not None or step < self._step:
+                return None
+            if number in self._running:
+                raise wire.WireError("a call whose id is in use")
+            if len(self._running) < wire.MAX_CALLS and self._given_up.count < MAX_GIVEN_UP:
+                flag = self._running[number] = CallFlag(time.monotonic(), from_main)
+                if len(self._running) == 1:
+                    self._busy_since = flag.began
+                self.waits.begin(from_main, flag.began)
+                return flag
+        if len(self._running) >= wire.MAX_CALLS:
+            self._refuse(number, f"more than {wire.MAX_CALLS} calls at once")
+        else:
+            self._refuse(number, f"{MAX_GIVEN_UP} calls that were given up still run")
+        return None
 
-    def _serve(self, message: list[Any], token: object | None) -> None:
+    def _refuse(self, number: int, why: str) -> None:
+        self._send(["exc", number, describe_error(ValueError(f"the call is refused: {why}"))])
+
+    def _leave(self, number: int) -> None:
+        """Give all calls up: the step's main code has ended."""
+        with self._lock:
+            self._left = True
+            for one in list(self._running):
+                self._give_up(one)
+        self._send(["ret", number, None])
+
+    def _give_up(self, number: int) -> None:
+        self._running[number].given_up = True
+        self._given_up.add(1)
+        self._end_call(number)
+
+    def _serve(self, message: wire.Message, flag: CallFlag, token: object | None) -> None:
         """Do a call; with the lead, also those that come next, one after the other."""
         lead = self.lead
-        self._context.copy().run(self._perform, *message[2:])
+        self._context.copy().run(self._perform, flag, *message[2:])
+        del message  # what it costs counts no more
         while token is not None and lead.keep(token, busy=False):
             try:
                 messages = self._worker.receive_soon()
             except wire.WireError as error:
-                messages = [["broken", str(error)]]
-            one = messages[0] if len(messages) == 1 else [""]
-            if one[0] != "call" or not lead.keep(token, busy=True):
+                messages = [wire.Message(["broken", str(error)])]
+            one = messages[0] if len(messages) == 1 else wire.Message()
+            if not self._is_call(one) or not lead.keep(token, busy=True):
                 lead.hand_in(token, messages)
                 self._wake()
                 return
             try:
-                registered = self._register(one)
+                next_flag = self._register(one)
             except wire.WireError as error:
-                lead.hand_in(token, [["broken", str(error)]])
+                lead.hand_in(token, [wire.Message(["broken", str(error)])])
                 self._wake()
                 return
-            if registered:
-                self._context.copy().run(self._perform, *one[2:])
+            if next_flag is not None:
+                self._context.copy().run(self._perform, next_flag, *one[2:])
+            del one, messages
 
-    def _perform(self, number: int, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def _is_call(self, message: wire.Message) -> bool:
+        return (
+            bool(message)
+            and message[0] in _CALLS
+            and [type(part) for part in message[1:]] == _FORMS["call"]
+            and message[1] <= self._step
+        )
+
+    def _perform(
+        self, flag: CallFlag, number: int, name: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> None:
+        _current.set(flag)
+        try:
+            self._do(number, name, args, kwargs)
+        finally:
+            with self._lock:
+                if flag.given_up:
+                    self._given_up.add(-1)
+
+    def _do(self, number: int, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
         ended_with = None
         try:
             function = self._functions.get(name)
             if function is None:
-                raise NameError(f"there is no function {name!r} now")
+                raise NameError(f"there is no function {name[:100]!r} now")
             if name in self._terminal:
                 ended_with = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
             reply = self._reply(number, function(*args, **kwargs))
@@ -205,43 +301,41 @@ class StepCalls:
             self._wake()
 
     def _end_call(self, number: int) -> None:
-        del self._running[number]
+        now = time.monotonic()
+        self.waits.end(self._running.pop(number).from_main, now)
         if not self._running:
-            self._busy += time.monotonic() - self._busy_since
-
-    def busy(self, now: float) -> float:
-        """Give the seconds so far in which at least one call was at work."""
-        with self._lock:
-            return self._busy + (now - self._busy_since if self._running else 0.0)
+            self._busy += now - self._busy_since
 
     def expire(self, now: float) -> float | None:
         """Fail the calls that took too long; give the seconds until the next one may, or None."""
         if self._call_timeout is None:
             return None
         with self._lock:
-            late = [n for n, began in self._running.items() if now - began >= self._call_timeout]
+            late = [n for n, one in self._running.items() if now - one.began >= self._call_timeout]
             for number in late:
-                self._end_call(number)
-            first = min(self._running.values(), default=None)
+                self._give_up(number)
+            first = min((one.began for one in self._running.values()), default=None)
         for number in late:
             message = f"the call took longer than {self._call_timeout:g} s"
             self._send(["exc", number, describe_error(TimeoutError(message))])
         return None if first is None else first + self._call_timeout - now
 
     def close(self) -> float:
-        """End the step: what still runs is on its own. Gives the seconds spent in calls."""
-        now = time.monotonic()
+        """End the step: what still runs is given up. Gives the seconds spent in calls."""
         with self._lock:
             self._over = True
             self.lead.revoke()
-            if self._running:
-                self._busy += now - self._busy_since
-                self._running.clear()
+            for number in list(self._running):
+                self._give_up(number)
             return self._busy
 
 
-def _check_call(message: list[Any]) -> None:
-    kind, *rest = message
-    types = [type(one) for one in rest]
-    if kind != "call" or types != [int, int, str, list, dict]:
-        raise wire.WireError(f"a malformed message {kind[:100]!r}")
+_FORMS: dict[str, list[type]] = {
+    "call": [int, int, str, list, dict],
+    "thread_call": [int, int, str, list, dict],
+    "leave": [int, int],
+    "refused": [int, int, str],
+    "where": [int, bool],
+}
+"""The messages of a step, but for its end; each begins with the number of its step."""
+_CALLS = frozenset({"call", "thread_call"})

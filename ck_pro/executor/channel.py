@@ -35,13 +35,14 @@ class Channel:
 
     Args:
         restore: turns a handle from the worker into the object it stands for.
+        bounds: what its messages may cost here.
 
     Raises:
         OSError: there are no descriptors left.
     """
 
-    def __init__(self, restore: Callable[[dict[str, Any]], Any]):
-        self._reader = wire.FrameReader(restore)
+    def __init__(self, restore: Callable[[dict[str, Any]], Any], bounds: wire.Bounds):
+        self._reader = wire.FrameReader(restore, bounds=bounds)
         self._send_lock = threading.Lock()
         self.held: list[int] | None = None  # what was in the working directory at its start
         self._why: dict[str, Any] | None = None
@@ -109,7 +110,7 @@ class Channel:
             poll.register(self._pipe, select.POLLIN)
         return poll
 
-    def receive_soon(self) -> list[list[Any]]:
+    def receive_soon(self) -> list[wire.Message]:
         """Receive messages, if some come within milliseconds. For the thread that has the lead.
 
         Raises:
@@ -129,7 +130,7 @@ class Channel:
         frames: bool = True,
         output: bool = True,
         quick: bool = False,
-    ) -> tuple[list[list[Any]], bytes]:
+    ) -> tuple[list[wire.Message], bytes]:
         """Wait for messages, output, or a wake-up.
 
         Args:
@@ -142,7 +143,7 @@ class Channel:
             WorkerGone: it ended, and all it said has been given.
             wire.WireError: it sent something else than frames.
         """
-        messages: list[list[Any]] = []
+        messages: list[wire.Message] = []
         printed = b""
         milliseconds = (
             None if timeout is None else max(0, int(min(timeout, _LONGEST_POLL) * 1000) + 1)
@@ -162,7 +163,7 @@ class Channel:
             raise WorkerGone(self._why)
         return messages, printed
 
-    def _read_messages(self) -> list[list[Any]]:
+    def _read_messages(self) -> list[wire.Message]:
         try:
             data = self._sock.recv(_READ, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -177,7 +178,7 @@ class Channel:
         self._reader.feed(data)
         return self._take_messages()
 
-    def _take_messages(self) -> list[list[Any]]:
+    def _take_messages(self) -> list[wire.Message]:
         messages = []
         while (message := self._reader.take()) is not None:
             messages.append(message)

@@ -18,7 +18,7 @@ from typing import Any
 
 from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
 
-from .calls import Handles, StepCalls
+from .calls import GivenUp, Handles, StepCalls
 from .channel import WorkerGone
 from .describing import Function, describe_function
 from .extract import extract_code
@@ -27,9 +27,12 @@ from .lead import GLANCE_SECONDS
 from .output import OutputCollector
 from .places import check_readable, session_places
 from .process import LostAtStart, WorkerProcess
-from .results import CodeError, CodeResult, read_error
+from .results import CodeError, CodeResult, clean_text, read_error
 from .step import StepClock, Stop, check_seconds, died, stopped
 from .worker import wire
+
+WALL_SECONDS = 86_400.0
+"""Default of `wall_timeout`. A step that waits for sub-agents may take hours."""
 
 _END_SECONDS = 1.0
 _STARTS = 3
@@ -47,7 +50,9 @@ class CodeExecutor:
         terminal: names of those functions that end the step (and are told in `ended_by`).
         workdir: the working directory, the only place where files can be written; made if missing.
             None: a temporary one that goes with the executor.
-        timeout: seconds of the code's own time per step; None for no limit.
+        timeout: seconds of the code's own time per step; None for no limit. Time in which the
+            step's main code waits for calls does not count; calls of other threads do not stop
+            this clock.
         call_timeout: seconds for one call of a function; None for no limit.
         wall_timeout: seconds per step for everything; None for no limit.
         memory_mb: megabytes for the worker and all its children together.
@@ -81,7 +86,7 @@ class CodeExecutor:
         workdir: str | os.PathLike[str] | None = None,
         timeout: float | None = 60.0,
         call_timeout: float | None = None,
-        wall_timeout: float | None = None,
+        wall_timeout: float | None = WALL_SECONDS,
         memory_mb: int = 2048,
         network: bool = False,
         max_output: int = 65_536,
@@ -108,6 +113,8 @@ class CodeExecutor:
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
         self._handles = Handles()
+        self._given_up = GivenUp()
+        self._bounds = wire.Bounds()
         self._sent: dict[str, Function] | None = None
         self._held_first: list[int] | None = None
         self._step = 0
@@ -204,7 +211,13 @@ class CodeExecutor:
         output = OutputCollector(worker.mark, self.max_output, self._handles.objects)
         functions = dict(self.functions)
         calls = StepCalls(
-            self._step, functions, self.terminal, self.call_timeout, self._handles, worker
+            self._step,
+            functions,
+            self.terminal,
+            self.call_timeout,
+            self._handles,
+            worker,
+            self._given_up,
         )
         clock = StepClock(calls, timeout, self.wall_timeout, cancel)
         result = CodeResult()
@@ -223,7 +236,7 @@ class CodeExecutor:
             result.error = died(error)
         finally:
             result.call_duration = calls.close()
-            result.duration = max(0.0, clock.elapsed() - result.call_duration)
+            result.duration = clock.own()
             self._has_commands |= calls.leaves_something
             if not alive:
                 result.state_lost, result.commands_lost = True, self._has_commands
@@ -293,7 +306,7 @@ class CodeExecutor:
         _, _, value, error, threads_left = message
         if not (value is None or isinstance(value, str)):
             raise wire.WireError("a value that is no text")
-        result.value = value if value is None else value[: self.max_output + 100]
+        result.value = None if value is None else clean_text(value[: self.max_output + 100])
         if error is not None:
             result.error = read_error(error)
         return bool(threads_left)
@@ -317,8 +330,11 @@ class CodeExecutor:
         """A new worker; one that is killed while it starts is started again."""
         for _ in range(_STARTS - 1):
             with contextlib.suppress(LostAtStart):
-                return WorkerProcess(self._config(), self.preload, self._restore)
-        return WorkerProcess(self._config(), self.preload, self._restore)
+                return self._start_worker()
+        return self._start_worker()
+
+    def _start_worker(self) -> WorkerProcess:
+        return WorkerProcess(self._config(), self.preload, self._restore, self._bounds)
 
     def _restore(self, tagged: dict[str, Any]) -> Any:
         return self._handles.restore(tagged)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+
+from .worker import wire
 
 GLANCE_SECONDS = 0.002
 _PATIENCE = 0.001
@@ -22,7 +23,7 @@ class Lead:
         self._lock = threading.Lock()
         self._holder: object | None = None
         self._busy_since: float | None = None
-        self._mail: list[list[Any]] = []
+        self._mail: list[wire.Message] = []
 
     @property
     def is_out(self) -> bool:
@@ -51,7 +52,7 @@ class Lead:
             self._busy_since = time.monotonic() if busy else None
             return True
 
-    def hand_in(self, token: object, messages: list[list[Any]]) -> None:
+    def hand_in(self, token: object, messages: list[wire.Message]) -> None:
         """Give it back, with messages that were read and not served."""
         with self._lock:
             if self._holder is token:
@@ -63,7 +64,7 @@ class Lead:
         with self._lock:
             self._holder = self._busy_since = None
 
-    def mail(self) -> list[list[Any]]:
+    def mail(self) -> list[wire.Message]:
         """Take what was handed in."""
         with self._lock:
             messages, self._mail = self._mail, []

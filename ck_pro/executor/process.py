@@ -40,6 +40,7 @@ class WorkerProcess(Channel):
         config: for the worker; `nonce` is added.
         preload: modules that its zygote has loaded.
         restore: turns a handle from the worker into the object it stands for.
+        bounds: what its messages may cost here.
 
     Raises:
         ExecutorError: it did not start.
@@ -50,11 +51,12 @@ class WorkerProcess(Channel):
         config: dict[str, Any],
         preload: tuple[str, ...],
         restore: Callable[[dict[str, Any]], Any],
+        bounds: wire.Bounds,
     ):
         self.owner = os.getpid()
         self.mark = make_mark(nonce := secrets.token_hex(8))
         try:
-            super().__init__(restore)
+            super().__init__(restore, bounds)
         except OSError as error:
             raise ExecutorError(f"a worker for code cannot start: {error.strerror}") from error
         self._closed = False
@@ -93,10 +95,10 @@ class WorkerProcess(Channel):
         except BaseException:
             self.kill()
             raise
-        if message[0] != "ready" or not isinstance(message[1], dict):
+        if message[0] != "ready" or len(message) != 2 or not isinstance(message[1], dict):
             self.kill()
             raise ExecutorError("a worker for code did not start: it said something else")
-        return message[1]
+        return dict(message[1])
 
     # -- dying
 

@@ -100,9 +100,11 @@ def read_error(frame: Any) -> CodeError:
         raise WireError("a malformed error")
     if line is not None and type(line) is not int:
         raise WireError("a malformed error")
-    return CodeError(_clean(kind[:200]), _clean(message[:20_000]), line, _clean(trace[:40_000]))
+    return CodeError(
+        clean_text(kind[:200]), clean_text(message[:20_000]), line, clean_text(trace[:40_000])
+    )
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Make a text one that can be written as UTF-8, whatever the code put into it."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

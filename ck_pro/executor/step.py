@@ -41,7 +41,7 @@ class StepClock:
     """Watches the time of a step: the code's own, each call's, and all of it.
 
     Args:
-        calls: the step's calls; while one is at work the code's own time stands still.
+        calls: the step's calls; while the main code waits for some, its own time stands still.
         timeout: seconds of the code's own time, or None.
         wall: seconds for everything, or None.
         cancel: set from outside when the step must go, or None.
@@ -60,9 +60,10 @@ class StepClock:
         self._cancel = cancel
         self._began = time.monotonic()
 
-    def elapsed(self) -> float:
-        """Give the seconds since the step began."""
-        return time.monotonic() - self._began
+    def own(self) -> float:
+        """Give the seconds of the code's own time so far."""
+        now = time.monotonic()
+        return max(0.0, now - self._began - self._calls.waits.seconds(now))
 
     def next_check(self) -> float | None:
         """Give the seconds until `check` should be called again, or None for never."""
@@ -70,7 +71,8 @@ class StepClock:
         elapsed = now - self._began
         times = [self._calls.expire(now)]
         if self._timeout is not None:
-            times.append(self._timeout - (elapsed - self._calls.busy(now)))
+            times.append(self._timeout - (elapsed - self._calls.waits.seconds(now)))
+            times.append(self._calls.waits.ask_if_unsure(now))
         if self._wall is not None:
             times.append(self._wall - elapsed)
         if self._cancel is not None:
@@ -95,11 +97,11 @@ class StepClock:
                 "TimeoutError",
                 f"killed after {self._wall:g} s, the limit for the code and its calls. {_LOST}",
             )
-        if self._timeout is not None and elapsed - self._calls.busy(now) >= self._timeout:
+        if self._timeout is not None and elapsed - self._calls.waits.seconds(now) >= self._timeout:
             raise Stop(
                 "TimeoutError",
                 f"killed after {self._timeout:g} s, the limit for the code's own time "
-                f"(calls of functions do not count). {_LOST}",
+                f"(waiting for calls of functions does not count). {_LOST}",
             )
 
 

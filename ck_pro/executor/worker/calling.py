@@ -11,7 +11,9 @@ import itertools
 import os
 import select
 import socket
+import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +24,14 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 
 _READ = 65_536  # more would have to be mapped and unmapped for every read
 _SPIN_SECONDS = 0.0001
+_WAITING = frozenset({"threading", "queue", "selectors", "concurrent", __name__.split(".")[0]})
+"""Modules in whose functions the main code waits: `join()`, `result()`, `get()`, a call itself."""
+_GIVEN_UP = {
+    "type": "RuntimeError",
+    "bases": ["RuntimeError"],
+    "args": None,
+    "text": "the call was cancelled, as its step has ended: wait for threads that call functions",
+}
 
 
 class _Call:
@@ -56,7 +66,7 @@ class Calls:
         self.step: int | None = None
         """The step whose code runs; None: none does, and calls are refused."""
         self._end = end
-        self._pid = 0
+        self._pid = self._main = 0
         self._reader = wire.FrameReader(stubs.Result.make, limit=2 * wire.MAX_FRAME)
         self._poll = select.poll()
         self._spin = wire.Spin(self._poll, _SPIN_SECONDS)
@@ -77,6 +87,7 @@ class Calls:
         """
         self.sock = sock
         self._pid = os.getpid()
+        self._main = threading.get_ident()
         self._poll.register(sock.fileno(), select.POLLIN)
 
     def send(self, message: list[Any]) -> None:
@@ -94,12 +105,32 @@ class Calls:
             self._reader.feed(data)
         return message
 
-    def close_step(self) -> None:
-        """Wait until no call is under way, then refuse further ones."""
+    def close_step(self, until: float) -> None:
+        """End the calls of a step whose main code has ended; further ones are refused.
+
+        Args:
+            until: when calls in progress are given up, by the monotonic clock.
+        """
         with self._state:
-            while self._pending:
-                self._state.wait()
-            self.step = None
+            while self._pending and (seconds := until - time.monotonic()) > 0:
+                self._state.wait(seconds)
+            step, self.step = self.step, None
+            given_up = list(self._pending.values())
+            for one in given_up:
+                one.reply = one.reply or ["exc", 0, _GIVEN_UP]
+            self._state.notify_all()
+            if not given_up:
+                return
+            waiting = _Call()
+            number = next(self._ids)
+            self._pending[number] = waiting
+        self.workspace.kill_foreground()
+        self.send(["leave", step, number])
+        for one in given_up:
+            one.wake()
+        self._await(waiting)  # until then one of them may read the socket
+        with self._state:
+            self._pending.clear()
 
     def drop(self) -> None:
         """Forget all calls. Their frames never go on, and may hold any of the locks."""
@@ -120,13 +151,16 @@ class Calls:
         ]
         waiting = _Call()
         with self._state:
+            while self.step is not None and len(self._pending) >= wire.MAX_CALLS:
+                self._state.wait()
             if self.step is None:
                 raise RuntimeError(f"{name}() was called after its step had ended")
             step = self.step
             number = next(self._ids)
             self._pending[number] = waiting
         try:
-            self.send(["call", step, number, name, *given])
+            kind = "call" if threading.get_ident() == self._main else "thread_call"
+            self.send([kind, step, number, name, *given])
             reply = self._await(waiting)
             if reply[0] == "do":  # inside of the `try`: the end of the step waits for it
                 return self.workspace.do(reply[2], reply[3])
@@ -155,10 +189,18 @@ class Calls:
         return waiting.reply
 
     def _route(self, message: list[Any]) -> None:
+        if message[0] == "where":
+            self.send(["where", message[1], self._main_waits()])
+            return
         other = self._pending.get(message[1])
         if other is not None:  # else: its caller has given up, by an exception of a signal handler
             other.reply = message
             other.wake()
+
+    def _main_waits(self) -> bool:
+        frame = sys._current_frames().get(self._main)
+        name = None if frame is None else frame.f_globals.get("__name__")
+        return isinstance(name, str) and name.split(".")[0] in _WAITING
 
     def _pass_the_lead(self, mine: _Call) -> None:
         with self._state:

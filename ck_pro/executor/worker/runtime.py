@@ -2,9 +2,10 @@
 
 Frames that it takes: `["run", step, code, timeout, functions | null, fresh]`, `["ret", id, value]`,
 `["exc", id, error]`, `["end", id]` (the terminal function was accepted), `["do", id, name, kwargs]`
-(do it yourself: `workspace.py`) and `["bye"]`.
-Frames that it gives: `["ready", isolation]`, `["call", step, id, name, args, kwargs]` and
-`["done", step, value, error, threads_left]`.
+(do it yourself: `workspace.py`), `["where", step]` (does the main code wait?) and `["bye"]`.
+Frames that it gives: `["ready", isolation]`, `["call", step, id, name, args, kwargs]` (from
+other threads than the main one: `thread_call`), `["where", step, waits]`, `["leave", step, id]`
+(give up all calls, then answer this one) and `["done", step, value, error, threads_left]`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +29,7 @@ from .workspace import Workspace
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
+_GRACE_SECONDS = 1.0
 END_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2) + 9 if sys.platform == "linux" else 31
 
 
@@ -184,20 +187,25 @@ class Worker:
             end_child(error, name)
 
     def _wait_for_threads(self, before: set[threading.Thread]) -> None:
-        # as CPython at the end of a script; but the idle threads of a pool would never end
-        pools = sys.modules.get("concurrent.futures.thread")
+        # as CPython at the end of a script; but calls of functions get a short time only
+        until = time.monotonic() + _GRACE_SECONDS
+        while (left := self._threads_left(before)) and (seconds := until - time.monotonic()) > 0:
+            left[0].join(seconds)
+        self._calls.close_step(until)
+        while left := self._threads_left(before):
+            left[0].join()
+
+    def _threads_left(self, before: set[threading.Thread]) -> list[threading.Thread]:
+        if threading.active_count() == 1:
+            return []
+        pools = sys.modules.get("concurrent.futures.thread")  # idle threads of a pool never end
         pooled = pools._threads_queues if pools is not None else ()
         main = threading.main_thread()
-        while threading.active_count() > 1:
-            left = [
-                one
-                for one in threading.enumerate()
-                if not (one in before or one is main or one.daemon or one in pooled)
-            ]
-            if not left:
-                break
-            left[0].join()
-        self._calls.close_step()
+        return [
+            one
+            for one in threading.enumerate()
+            if not (one in before or one is main or one.daemon or one in pooled)
+        ]
 
     def _done(self, value: str | None, error: list[Any] | None, threads_left: bool) -> None:
         self._calls.step = None

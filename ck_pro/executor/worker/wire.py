@@ -17,8 +17,10 @@ import builtins
 import collections
 import collections.abc
 import datetime
+import itertools
 import json
 import os
+import re
 import select
 import struct
 import time
@@ -30,8 +32,32 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 MAX_FRAME = 32 * 1024 * 1024
 """Bytes of a frame at most, in either direction."""
 
+MAX_DECODED = 128 * 1024 * 1024
+"""Bytes that all calls in progress of one worker may take in the parent, once decoded."""
+
+MAX_CALLS = 64
+"""Calls of one worker in progress at once; in the worker, further ones wait."""
+
+MAX_VALUES = 500_000
+"""Values in one frame from a worker."""
+
+MAX_HASHED = 1000
+"""Values other than text in the sets and keys of one message from a worker."""
+
 _HEAD = struct.Struct(">I")
+_CALL = re.compile(rb'\["(?:thread_)?call",(\d{1,15}),(\d{1,15}),"')
+_STRING = re.compile(rb'"[^"]*"')
+_VALUE_BYTES = 100  # of an empty dict in a list, about
+_LONGEST_NUMBER = 40
 _DEEPEST = 100
+_DEEPEST_FRAME = 3 * _DEEPEST + 10  # a tagged value is an object around a list
+_STEPS = {91: 1, 123: 1, 93: -1, 125: -1}
+_NOT_BRACKETS = bytes(set(range(256)) - set(_STEPS))
+_HASHED = frozenset({"set", "frozenset", "map"})
+_UNREADABLE = (
+    ValueError, TypeError, RecursionError, ArithmeticError, LookupError, AttributeError,
+    MemoryError,
+)  # fmt: skip
 _CROWDED_SECONDS = 0.00005
 _SKIPPED = 8
 _MOST_ITEMS = 1 << 20
@@ -108,46 +134,206 @@ class FrameReader:
     Args:
         restore: called with each `result` tag's object; gives the value it stands for.
         limit: bytes of a frame at most; a longer one is a `WireError` before it is read.
+        bounds: what a message may cost; None: whatever it does, for a sender that is trusted.
     """
 
-    def __init__(self, restore: Callable[[dict[str, Any]], Any], limit: int = MAX_FRAME):
+    def __init__(
+        self,
+        restore: Callable[[dict[str, Any]], Any],
+        limit: int = MAX_FRAME,
+        bounds: Bounds | None = None,
+    ):
         self._buffer = bytearray()
+        self._at = 0  # where the next frame begins
         self._limit = limit
-        decoder = json.JSONDecoder(object_hook=lambda found: _untag(found, restore))
+        self._restore = restore
+        self._hashed = 0  # values of the current message that were hashed
+        self._bounds = bounds
+        decoder = json.JSONDecoder(
+            object_hook=self._untag, parse_int=_parse_int, parse_float=_parse_float
+        )
         self._scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once  # type: ignore[attr-defined]
 
     def feed(self, data: bytes) -> None:
         """Add what was received."""
+        if self._at:
+            del self._buffer[: self._at]
+            self._at = 0
         self._buffer += data
 
-    def take(self) -> list[Any] | None:
+    def take(self) -> Message | None:
         """Give the next whole message, or None.
+
+        A call that is beyond the bounds comes as `["refused", step, id, why]`, without its content.
 
         Raises:
             WireError: the next bytes are not a frame. Nothing after that can be trusted.
         """
-        buffer = self._buffer
-        if len(buffer) < 4:
+        buffer, begin = self._buffer, self._at + 4
+        if len(buffer) < begin:
             return None
-        (length,) = _HEAD.unpack_from(buffer)
+        (length,) = _HEAD.unpack_from(buffer, self._at)
         if length > self._limit:
             raise WireError(f"a frame of {length} bytes (at most {self._limit})")
-        if len(buffer) < 4 + length:
+        if len(buffer) < begin + length:
             return None
-        body = buffer[4 : 4 + length]
-        del buffer[: 4 + length]
+        body = bytes(buffer[begin : begin + length])
+        self._at = begin + length
+        if self._at == len(buffer):
+            buffer.clear()
+            self._at = 0
         try:
-            text = body.decode("ascii")
-            message, end = self._scan(text, 0)
-            if end != len(text):
-                raise ValueError("more than one value")
+            return self._read(body)
+        except TooLarge as error:
+            call = _CALL.match(body)
+            if call is None:
+                raise WireError(f"a frame that cannot be accepted: {error}") from error
+            return Message(["refused", int(call[1]), int(call[2]), str(error)])
         except StopIteration:
             raise WireError("a frame that cannot be read: no value") from None
-        except (ValueError, TypeError, RecursionError, ArithmeticError, LookupError) as error:
+        except _UNREADABLE as error:
             raise WireError(f"a frame that cannot be read: {error}") from error
-        if not isinstance(message, list) or not message or not isinstance(message[0], str):
-            raise WireError("a frame that is no message")
+
+    def _read(self, body: bytes) -> Message:
+        cost = 0
+        if self._bounds is not None:
+            cost = cost_of(body)
+            self._bounds.charge(cost)
+        message = Message()
+        message.bounds, message.cost = self._bounds, cost
+        self._hashed = 0
+        text = body.decode("ascii")
+        found, end = self._scan(text, 0)
+        if end != len(text):
+            raise ValueError("more than one value")
+        if not isinstance(found, list) or not found or not isinstance(found[0], str):
+            raise ValueError("it is not a message")
+        message += found
         return message
+
+    def _untag(self, found: dict[str, Any]) -> Any:
+        tag = found.get("$")
+        if tag is None:
+            if "$" in found:
+                raise ValueError("a tag that is null")
+            return found
+        if tag == "result":
+            return self._restore(found)
+        value = found["v"]
+        if tag in _HASHED and self._bounds is not None:
+            self._check_hashed(value if tag != "map" else [key for key, _ in value])
+        return _TAGS[tag](value)
+
+    def _check_hashed(self, values: Any) -> None:
+        # other values than text and bytes could be chosen so that their hashes collide
+        waiting = [values]
+        while waiting:
+            for one in waiting.pop():
+                kind = type(one)
+                if kind is str or kind is bytes or kind is frozenset:  # that has been counted
+                    continue
+                if kind is tuple:
+                    waiting.append(one)
+                elif kind is int:
+                    self._hashed += one.bit_length() >> 6
+                elif kind.__name__ == "Decimal":
+                    self._hashed += len(str(one)) >> 4
+                self._hashed += 1
+                if self._hashed > MAX_HASHED:
+                    raise TooLarge(
+                        f"sets, and dicts whose keys are not text, have more than {MAX_HASHED:,} "
+                        "values, too many to hand over: pass a list"
+                    )
+
+
+class Message(list[Any]):
+    """A message. While it lives, its cost counts against the bounds of its sender."""
+
+    bounds: Bounds | None = None
+    cost = 0
+
+    def __del__(self) -> None:
+        if self.bounds is not None:
+            self.bounds.give_back(self.cost)
+
+
+class Bounds:
+    """What the messages of one sender may cost here while they are in use, all together.
+
+    Args:
+        most: bytes that they take once they are decoded.
+    """
+
+    def __init__(self, most: int = MAX_DECODED):
+        self._most = most
+        self._used = 0
+        self._given_back: collections.deque[int] = collections.deque()
+
+    def charge(self, cost: int) -> None:
+        """Count a message.
+
+        Raises:
+            TooLarge: it does not fit beside the others.
+        """
+        while self._given_back:
+            self._used -= self._given_back.popleft()
+        if self._used + cost > self._most:
+            raise TooLarge(
+                f"the calls in progress have too much data: {self._used + cost:,} bytes "
+                f"(at most {self._most:,}). Pass less, or write it to a file"
+            )
+        self._used += cost
+
+    def give_back(self, cost: int) -> None:
+        """Count a message no more. Without a lock: garbage collection may call it anywhere."""
+        self._given_back.append(cost)
+
+
+def cost_of(body: bytes) -> int:
+    """Estimate the bytes that a frame's JSON takes once it is decoded, without decoding it.
+
+    Raises:
+        TooLarge: it has too many values, or they are nested too deeply.
+    """
+    opened = body.count(b"[") + body.count(b"{")
+    values = opened + body.count(b",") + body.count(b":")
+    if opened > _DEEPEST_FRAME or values > MAX_VALUES:
+        bare = _without_strings(body)
+        opened = bare.count(b"[") + bare.count(b"{")
+        values = opened + bare.count(b",") + bare.count(b":")
+        if values > MAX_VALUES:
+            raise TooLarge(
+                f"{values:,} values are too many to hand over (at most {MAX_VALUES:,}). "
+                "Pass fewer, or write them to a file"
+            )
+        if opened > _DEEPEST_FRAME:
+            steps = (_STEPS[one] for one in bare.translate(None, _NOT_BRACKETS))
+            if max(itertools.accumulate(steps)) > _DEEPEST_FRAME:
+                raise TooLarge(f"lists in lists are too deep to hand over (at most {_DEEPEST})")
+    escaped = body.count(b"\\u")  # a text that has one takes up to four bytes for each character
+    size = 4 * (len(body) - 5 * escaped) if escaped else len(body)
+    return size + _VALUE_BYTES * values
+
+
+def _without_strings(body: bytes) -> bytes:
+    for escaped in (b"\\\\", b'\\"'):
+        if escaped in body:
+            body = body.replace(escaped, b"")
+    if body.count(b'"') > 4 * MAX_VALUES:
+        raise TooLarge("too many texts to hand over")
+    return _STRING.sub(b"", body)
+
+
+def _parse_int(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:  # larger ones are sent in hexadecimal
+        raise ValueError("a number with too many digits")
+    return int(text)
+
+
+def _parse_float(text: str) -> float:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError("a number with too many digits")
+    return float(text)
 
 
 def encode(value: Any, special: Special) -> Any:
@@ -251,6 +437,8 @@ def _items(value: Any) -> Any:
 def _decimal(value: Any) -> Any:
     import decimal
 
+    if not isinstance(value, str) or len(value) > _MOST_DIGITS + 40:
+        raise ValueError("a decimal number with too many digits")
     made = decimal.Decimal(value)
     if not _is_handy(made):
         raise ValueError("a decimal number with too many digits")
@@ -277,17 +465,6 @@ _TAGS: dict[str, Callable[[Any], Any]] = {
     "timedelta": lambda value: datetime.timedelta(*value),
     "decimal": _decimal,
 }
-
-
-def _untag(found: dict[str, Any], restore: Callable[[dict[str, Any]], Any]) -> Any:
-    tag = found.get("$")
-    if tag is None:
-        if "$" in found:
-            raise ValueError("a tag that is null")
-        return found
-    if tag == "result":
-        return restore(found)
-    return _TAGS[tag](found["v"])
 
 
 def ancestors(error: BaseException) -> Iterator[str]:

@@ -1,0 +1,277 @@
+"""Calls from hostile or careless code: what they cost the parent, and how long they take."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+
+import pytest
+
+from ck_pro.executor import CodeExecutor, current_call
+from ck_pro.executor.worker import wire
+
+pytestmark = pytest.mark.worker
+LONG = 30.0
+"""Seconds that no step here takes, however busy the machine is."""
+
+FRAMES = """
+import gc, json, socket, struct
+(SOCK,) = [one for one in gc.get_objects() if type(one) is socket.socket and one.fileno() > 2]
+def send(text):
+    data = text.encode() if isinstance(text, str) else text
+    SOCK.sendall(struct.pack('>I', len(data)) + data)
+def message(*parts):
+    send(json.dumps(parts))
+def call(number, given, name='f'):
+    send(f'["call",{STEP},{number},"{name}",{given},{{}}]')
+"""
+
+
+@contextlib.contextmanager
+def executor_of(tmp_path, **settings):
+    with CodeExecutor(workdir=tmp_path, **settings) as executor:
+        yield executor
+
+
+def took(executor, code, **given):
+    began = time.monotonic()
+    result = executor.run(code, **given)
+    return result, time.monotonic() - began
+
+
+LOOPS = """
+import threading, time
+def loop():
+    while True:
+        f()
+for _ in range(3):
+    threading.Thread(target=loop, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+@pytest.mark.parametrize(
+    "main", ["while True: pass", "time.sleep(600)", "while True: time.sleep(1)"]
+)
+def test_calls_of_other_threads_do_not_stop_the_clock_of_a_step(tmp_path, main, seconds):
+    def f():
+        threading.Event().wait(seconds)
+
+    with executor_of(tmp_path, functions={"f": f}, timeout=1) as executor:
+        result, passed = took(executor, LOOPS + main)
+        assert result.error.type == "TimeoutError" and result.state_lost
+        assert passed < LONG and executor.run("1").value == "1"
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_calls_of_other_threads_do_not_keep_a_step_open(tmp_path, daemon):
+    release = threading.Event()
+    seen = []
+
+    def f():
+        release.wait(0.05)
+
+    def slow():
+        flag = current_call()
+        while not flag.is_set() and not release.wait(0.01):
+            pass
+        seen.append(flag.is_set())
+        return "late"
+
+    with executor_of(tmp_path, functions={"f": f, "slow": slow}, timeout=20) as executor:
+        code = LOOPS if daemon else ""
+        result, passed = took(
+            executor,
+            f"{code}\nimport threading\nx = 1\ndef wait():\n    slow()\n    print('never')\n"
+            f"threading.Thread(target=wait, daemon={daemon}).start()\nprint('end')",
+        )
+        assert result.error is None and not result.state_lost and passed < LONG
+        assert "RuntimeError: the call was cancelled, as its step has ended" in result.output
+        later = executor.run("x")
+        assert later.value == "1" and "never" not in result.output + later.output
+        release.set()
+    assert seen == [True]
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "t = threading.Thread(target=f); t.start(); t.join()",
+        "with ThreadPoolExecutor() as pool: list(pool.map(lambda _: f(), range(4)))",
+        "pool = ThreadPoolExecutor(); pool.submit(f).result()",
+        "concurrent.futures.wait([ThreadPoolExecutor().submit(f)])",
+        "asyncio.run(asyncio.wait_for(asyncio.to_thread(f), 60))",
+        "q = queue.Queue(); threading.Thread(target=lambda: q.put(f())).start(); q.get()",
+        "f()",
+    ],
+)
+def test_a_step_may_wait_for_calls_of_its_threads_beyond_its_own_time(tmp_path, wait):
+    with executor_of(
+        tmp_path, functions={"f": lambda: threading.Event().wait(2.5)}, timeout=1
+    ) as executor:
+        executor.run("import asyncio, concurrent.futures, queue, threading", timeout=LONG)
+        executor.run("from concurrent.futures import ThreadPoolExecutor", timeout=LONG)
+        result = executor.run(wait)
+        assert result.error is None, result.error
+        assert result.call_duration >= 2.4 and result.duration < 1
+
+
+def test_calls_that_were_given_up_and_still_run_are_bounded(tmp_path):
+    release = threading.Event()
+    running = []
+
+    def stuck():
+        running.append(threading.current_thread())
+        release.wait(60)
+
+    with executor_of(
+        tmp_path, functions={"stuck": stuck, "f": lambda: 1}, call_timeout=0.001
+    ) as executor:
+        code = (
+            "said = set()\nfor _ in range(200):\n    try: stuck()\n"
+            "    except (TimeoutError, ValueError) as error: said.add(str(error))\nsorted(said)"
+        )
+        result = executor.run(code)
+        assert "64 calls that were given up still run" in result.value
+        assert len(running) == 64
+        release.set()
+        for thread in running:
+            while executor._given_up.count:
+                thread.join(0.01)
+        executor.call_timeout = None
+        assert executor.run("f()").value == "1"
+
+
+def test_more_threads_than_calls_at_once_wait_for_each_other(tmp_path):
+    busy, most, lock = 0, 0, threading.Lock()
+
+    def f(n):
+        nonlocal busy, most
+        with lock:
+            busy += 1
+            most = max(most, busy)
+        threading.Event().wait(0.02)
+        with lock:
+            busy -= 1
+        return n
+
+    with executor_of(tmp_path, functions={"f": f}) as executor:
+        result = executor.run(
+            "from concurrent.futures import ThreadPoolExecutor\n"
+            "with ThreadPoolExecutor(150) as pool: s = sum(pool.map(f, range(300)))\ns"
+        )
+    assert result.value == str(sum(range(300))) and 1 < most <= wire.MAX_CALLS
+
+
+PRIME = 2**61 - 1
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        f"[{{i * {PRIME} for i in range(900)}}] * 100",
+        "frozenset((i,) * 100 for i in range(1000))",
+        "[[]] * 600_000",
+        "list(range(600_000))",
+        "'x' * (40 << 20)",
+        "'😀' * (1 << 20)",
+    ],
+)
+def test_arguments_that_would_cost_too_much_are_refused_to_the_code(tmp_path, argument):
+    called = []
+    with executor_of(tmp_path, functions={"f": called.append}, timeout=LONG) as executor:
+        executor.run(f"x = {argument}", timeout=LONG)
+        result, passed = took(executor, "f(x)", timeout=LONG)
+        assert passed < LONG and executor.run("len(x) > 0").value == "True"
+    if "😀" in argument:  # of an acceptable size
+        assert result.error is None and called
+    else:
+        assert "hand over" in result.error.message
+        assert not called
+
+
+def test_sets_and_maps_cross_as_what_they_are(tmp_path):
+    given = []
+    with executor_of(tmp_path, functions={"f": given.append}) as executor:
+        executor.run(
+            "f({1, 2.5, None, 'x', (1, 'y')})\nf({1: 'a', (2, 3): {4}})\n"
+            "f({str(n) for n in range(20_000)})\nf({str(n): n for n in range(20_000)})\n"
+            "f(frozenset([frozenset([1]), b'x']))"
+        )
+    assert given[:2] == [{1, 2.5, None, "x", (1, "y")}, {1: "a", (2, 3): {4}}]
+    assert given[2] == {str(n) for n in range(20_000)} and len(given[3]) == 20_000
+    assert given[4] == frozenset([frozenset([1]), b"x"])
+
+
+def test_what_all_calls_in_progress_cost_is_bounded_together(tmp_path):
+    release = threading.Event()
+    given = []
+
+    def hold(text):
+        given.append(len(text))
+        release.wait(60)
+
+    def end():
+        release.set()
+
+    with executor_of(tmp_path, functions={"hold": hold, "end": end}) as executor:
+        result = executor.run(
+            "import threading\nsaid = []\ndef go():\n    try: hold('x' * (20 << 20))\n"
+            "    except ValueError as error: said.append(str(error)); "
+            "len(said) == 10 and end()\n"
+            "ts = [threading.Thread(target=go) for _ in range(16)]\n"
+            "[t.start() for t in ts]; [t.join() for t in ts]; print(len(said), said[0])"
+        )
+        assert result.output.startswith("10 the call is refused: the calls in progress have too")
+        assert len(given) == 6
+        assert executor.run("hold('x' * (20 << 20))").error is None
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        "for n in range(100_000): call(n + 100, '[1]')",
+        "for n in range(200): call(n + 100, '[1]', 'slow')",
+        f"""call(100, '[{{"$":"set","v":%s}}]' % [n * {PRIME} for n in range(60_000)])""",
+        f"""call(100, '[{{"$":"map","v":%s}}]' % [[n * {PRIME}, 0] for n in range(60_000)])""",
+        "call(100, '[' + '{},' * 9_000_000 + '1]')",
+        "call(100, '[' + '[[]],' * 5_000_000 + '1]')",
+        "call(100, '[' * 100_000 + ']' * 100_000)",
+        "call(100, '[' + '9' * 1_000_000 + ']')",
+        "call(100, '[1e' + '9' * 1_000_000 + ']')",
+        """call(100, '[{"$":"decimal","v":"' + '9' * 30_000_000 + '"}]')""",
+        """call(100, '[{"$":"int","v":"' + 'f' * 30_000_000 + '"}]')""",
+        """call(100, '["' + '\\\\"' * 14_000_000 + '"]')""",
+        """call(100, '[' + '"",' * 9_000_000 + '""]')""",
+        """call(100, '[{"$":"result","h":["r1"]}]')""",
+        """call(100, '[]', 'f" * 3')""",
+        "call(100, '[]', 'x' * 10_000_000)",
+        "message('call', STEP, True, 'f', [], {})",
+        "message('call', STEP + 1, 1, 'f', [], {})",
+        "message('call', -1, -1, 'f', [], {})",
+        "message('leave', STEP, 77); call(100, '[1]')",
+        "message('refused', STEP, 77, 'x')",
+        "for _ in range(1000): message('where', STEP, True)",
+        "message('done', STEP, None, [1, 2, 3, 4], 0)",
+        "message('done', STEP, None, None, 0); f(1)",
+        "message('done', STEP, chr(0xD800), None, 0)",
+        "message('done', STEP, None, ['E', 'x', 10 ** 18, 't'], [[]])",
+        "send(b'')",
+        "send(b'[[[')",
+        "for _ in range(100_000): SOCK.sendall(bytes([0, 0, 0, 4]) + b'[9]')",
+    ],
+)
+def test_frames_of_the_codes_own_give_a_result_in_time(tmp_path, frames):
+    stop = threading.Event()
+    functions = {"f": lambda *_: 1, "slow": lambda *_: stop.wait(0.2)}
+    with executor_of(tmp_path, functions=functions, timeout=10) as executor:
+        executor.run("kept = 1")
+        began = time.monotonic()
+        result = executor.run(f"STEP = 2\n{FRAMES}\n{frames}", timeout=10)
+        result.output.encode(), str(result.value).encode(), str(result.error).encode()
+        assert time.monotonic() - began < LONG
+        stop.set()
+        later = executor.run("1 + 1")  # it may find what the frames left behind
+        assert later.value == "2" or later.state_lost
+        assert executor.run("1 + 2").value == "3"
