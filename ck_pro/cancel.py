@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Protocol
 
 _POLL = 0.05
 
 
+class Flag(Protocol):
+    """A flag that can be read."""
+
+    def is_set(self) -> bool:
+        """Return whether it is set."""
+        ...
+
+
 class Cancellation(threading.Event):
-    """A cancel flag that is also set when the one it depends on is.
+    """A cancel flag that is also set when one that it depends on is.
 
     Args:
-        above: the flag of the calling run, or the user's; None for none.
+        above: the flags of the calling run, or the user's, and of the call that it serves; None
+            for none.
     """
 
-    def __init__(self, above: threading.Event | None = None):
+    def __init__(self, *above: Flag | None):
         super().__init__()
-        self._above = above
+        self._above = [flag for flag in above if flag is not None]
 
     def is_set(self) -> bool:
         """Whether this run, or one around it, was told to stop."""
-        return super().is_set() or (self._above is not None and self._above.is_set())
+        return super().is_set() or any(flag.is_set() for flag in self._above)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the flag is set, at most `timeout` seconds; returns whether it is."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self.is_set():
-            # two flags cannot be waited for at once, so the one above is looked at now and then
+            # several flags cannot be waited for at once: those above are read now and then
             left = _POLL if end is None else min(_POLL, end - time.monotonic())
             if left <= 0:
                 break

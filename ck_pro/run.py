@@ -7,7 +7,6 @@ import functools
 import inspect
 import logging
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -23,6 +22,7 @@ from ck_pro.code_runner import CodeRunner
 from ck_pro.config import parts_of
 from ck_pro.environment import Environment
 from ck_pro.exceptions import Cancelled, InputError, LimitReached, ParseError
+from ck_pro.executor import current_call, remove_folder
 from ck_pro.fingerprint import fingerprint_of
 from ck_pro.history import History
 from ck_pro.journal import Journal
@@ -100,7 +100,9 @@ class Run:
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
         self.journal: Journal = parent.journal if parent else journal or Journal()
         self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
-        self.cancel: Cancellation = Cancellation(parent.cancel if parent else cancel)
+        self.cancel: Cancellation = (
+            Cancellation(parent.cancel, current_call()) if parent else Cancellation(cancel)
+        )
         self.cancel_code = Later(self.cancel, _GRACE_SECONDS)
         """Set when code must go too: a step in flight may finish after `cancel`, for a while."""
         self.on_event: EventSink | None = parent.on_event if parent else on_event
@@ -375,4 +377,4 @@ def _answer(text: str, cut: CutOff | None) -> Answer | None:
 
 def _remove(folder: Path, made_by: int) -> None:
     if os.getpid() == made_by:  # a fork of that process has no right to it
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)

@@ -10,6 +10,7 @@ with CodeExecutor(functions={"search": search, "stop": stop}, terminal={"stop"})
 
 from .calls import CallFlag, current_call
 from .core import WALL_SECONDS, CodeExecutor
+from .removal import remove_folder
 from .results import CodeError, CodeResult, LocalCall
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "CodeResult",
     "LocalCall",
     "current_call",
+    "remove_folder",
 ]

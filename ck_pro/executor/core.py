@@ -6,7 +6,6 @@ import contextlib
 import contextvars
 import keyword
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -27,7 +26,8 @@ from .lead import GLANCE_SECONDS
 from .output import OutputCollector
 from .places import check_readable, session_places
 from .process import LostAtStart, WorkerProcess
-from .results import CodeError, CodeResult, clean_text, read_error
+from .removal import remove_folder
+from .results import CodeError, CodeResult, read_done
 from .step import StepClock, Stop, check_seconds, died, stopped
 from .worker import wire
 
@@ -144,7 +144,7 @@ class CodeExecutor:
     def _make_workdir(self, given: str | os.PathLike[str] | None) -> Path:
         if given is None:
             made = Path(tempfile.mkdtemp(prefix="ck-executor-")).resolve()
-            self._remove = weakref.finalize(self, shutil.rmtree, made, ignore_errors=True)
+            self._remove = weakref.finalize(self, remove_folder, made)
             return made
         try:
             Path(given).mkdir(parents=True, exist_ok=True)
@@ -301,15 +301,10 @@ class CodeExecutor:
                 raise Stop("Cancelled", "the code was stopped: its executor was closed")
 
     def _take_done(self, message: list[Any], result: CodeResult) -> bool:
-        if len(message) != 5 or message[1] != self._step:
-            raise wire.WireError("the end of another step")
-        _, _, value, error, threads_left = message
-        if not (value is None or isinstance(value, str)):
-            raise wire.WireError("a value that is no text")
-        result.value = None if value is None else clean_text(value[: self.max_output + 100])
-        if error is not None:
-            result.error = read_error(error)
-        return bool(threads_left)
+        result.value, result.error, threads_left = read_done(
+            message, self._step, self.max_output + 100
+        )
+        return threads_left
 
     # -- the worker
 

@@ -87,6 +87,31 @@ class LocalCall:
         return "(done in the workspace)"
 
 
+def read_done(
+    message: list[Any], step: int, longest: int
+) -> tuple[str | None, CodeError | None, bool]:
+    """Read the worker's word that a step has ended. It is hostile input.
+
+    Args:
+        message: `["done", step, value, error, threads_left]`.
+        step: the step that runs.
+        longest: characters of a value at most.
+
+    Returns:
+        The value, the error, and whether threads are left.
+
+    Raises:
+        WireError: it has another form, or another step.
+    """
+    if len(message) != 5 or type(message[1]) is not int or message[1] != step:
+        raise WireError("the end of another step")
+    _, _, value, error, threads_left = message
+    if not (value is None or type(value) is str):
+        raise WireError("a value that is not text")
+    shown = None if value is None else clean_text(value[:longest])
+    return shown, None if error is None else read_error(error), bool(threads_left)
+
+
 def read_error(frame: Any) -> CodeError:
     """An error as the worker tells it: type, message, line, traceback. It is hostile input.
 

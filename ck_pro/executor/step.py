@@ -135,6 +135,12 @@ def died(error: Exception) -> CodeError:
             f"killed: more than {why['limit']} new files in the working directory. {_LOST} "
             "Delete those that are not needed.",
         )
+    if why["why"] == "deep":
+        return CodeError(
+            "OSError",
+            "killed: folders in the working directory are nested too deeply to measure them. "
+            f"{_LOST}",
+        )
     if why["why"] == "tasks":
         return CodeError(
             "WorkerDied", f"killed: more than {why['limit']} processes and threads. {_LOST}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import decimal
+import json
 import re
 import struct
 import sys
@@ -14,8 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.executor import CodeExecutor
+from ck_pro.executor.calls import GivenUp, Handles, StepCalls
 from ck_pro.executor.describing import describe_error, describe_function
 from ck_pro.executor.output import OutputCollector
+from ck_pro.executor.results import read_done
 from ck_pro.executor.worker import stubs, wire
 from ck_pro.executor.worker.printing import LENGTHS, MAX_BLOCK, SPAN, make_mark, print_blocks
 
@@ -165,6 +168,149 @@ def test_hostile_tags_are_values_or_errors(value):
         assert reader.take() is not None
     except wire.WireError:
         pass
+
+
+WIRE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(st.sampled_from(["$", "v", "h", "d", "s", "x"]), inner, max_size=3)
+        | st.sampled_from(
+            ["set", "frozenset", "map", "int", "bytes", "tuple", "complex", "date", "time",
+             "datetime", "timedelta", "decimal", "result", "?"]
+        ).flatmap(lambda tag: inner.map(lambda value: {"$": tag, "v": value, "h": value}))
+    ),
+    max_leaves=20,
+)  # fmt: skip
+
+
+class FakeLine:
+    """Stands for the worker's process."""
+
+    def __init__(self):
+        self.sent = []
+
+    def send(self, message):
+        self.sent.append(wire.pack(message))
+
+    def receive_soon(self):
+        return []
+
+    def wake(self):
+        pass
+
+
+def mutated(data: bytes, changes: list[tuple[int, int]]) -> bytes:
+    out = bytearray(data)
+    for at, byte in changes:
+        out[4 + at % max(1, len(out) - 4) if at % 7 else at % len(out)] = byte
+    return bytes(out)
+
+
+@given(
+    st.sampled_from(["call", "thread_call", "leave", "where", "refused", "done", "x"]),
+    st.lists(WIRE | st.sampled_from([1, 2, "f", []]), max_size=6)
+    | st.tuples(st.just(1), st.integers(0, 3), st.sampled_from(["f", "g"]), st.lists(WIRE),
+                st.dictionaries(st.text(max_size=3), WIRE)),
+    st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=6),
+)  # fmt: skip
+def test_any_frames_are_served_or_end_the_worker(kind, rest, changes):
+    handles, line = Handles(), FakeLine()
+    bounds = wire.Bounds()
+    reader = wire.FrameReader(handles.restore, limit=1 << 16, bounds=bounds)
+    calls = StepCalls(1, {"f": lambda *_, **__: None}, frozenset(), None, handles, line, GivenUp())
+    calls._serve = lambda message, flag, token: None
+    frame = json.dumps([kind, *rest]).encode()
+    for data in (frame, mutated(b"\0\0\0\0" + frame, changes)[4:]):
+        reader.feed(struct.pack(">I", len(data)) + data)
+        try:
+            while (message := reader.take()) is not None:
+                if message[0] == "done":
+                    read_done(message, 1, 1000)
+                else:
+                    calls.begin(message, may_lead=False)
+        except wire.WireError:
+            break
+    message = None
+    calls.close()
+
+
+@given(WIRE)
+def test_no_message_decodes_to_more_than_it_was_counted_for(value):
+    bounds = wire.Bounds()
+    reader = wire.FrameReader(lambda _: None, bounds=bounds)
+    reader.feed(wire.pack(["x", value]))
+    try:
+        message = reader.take()
+    except wire.WireError:
+        return
+    assert message.cost >= size_of(list(message)) / 4
+    assert bounds._used == message.cost
+    del message
+    bounds.charge(0)
+    assert bounds._used == 0
+
+
+def size_of(value) -> int:
+    """Bytes of a decoded value, roughly."""
+    inside = ()
+    if isinstance(value, dict):
+        inside = (*value.keys(), *value.values())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        inside = value
+    return sys.getsizeof(value) + sum(map(size_of, inside))
+
+
+def nested(depth: int) -> str:
+    return '["x",' + "[" * depth + "]" * depth + "]"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ('["x",[' + "{}," * 600_000 + "1]]", "values are too many"),
+        ('["x",[' + "1," * 600_000 + "1]]", "values are too many"),
+        ('["x",{' + '"a":1,' * 300_000 + '"b":1}]', "values are too many"),
+        ('["x","' + '\\"[' * 600_000 + '"]', None),
+        ('["x","' + "[,{:" * 300_000 + '\\\\"]', None),
+        ('["x"' + ',""' * 1_500_000 + "]", "values are too many|too many texts"),
+        (nested(200), None),
+        (nested(400), "too deep"),
+        ('["x","' + "[" * 1000 + '"]', None),
+        ('["x",' + "9" * 100 + "]", "too many digits"),
+        ('["x",1e' + "9" * 100 + "]", "too many digits"),
+        ('["x",{"$":"set","v":[' + ",".join(map(str, range(1001))) + "]}]", "pass a list"),
+        ('["x",{"$":"set","v":[' + ",".join(map(str, range(1000))) + "]}]", None),
+        ('["x",{"$":"set","v":["a"' + ',"a"' * 100_000 + "]}]", None),
+        ('["x",{"$":"set","v":[{"$":"tuple","v":[1' + ",1" * 1000 + "]}]}]", "pass a list"),
+        ('["x",{"$":"set","v":[{"$":"int","v":"' + "f" * 100_000 + '"}]}]', "pass a list"),
+        ('["x"' + ',{"$":"set","v":[1,2]}' * 501 + "]", "pass a list"),
+        ('["x",{"$":"map","v":[[1,2],[3]]}]', "unpack|values"),
+    ],
+)
+def test_what_a_frame_may_cost_is_checked_before_and_while_it_is_decoded(body, why):
+    reader = wire.FrameReader(no_results, bounds=wire.Bounds())
+    reader.feed(struct.pack(">I", len(body)) + body.encode())
+    if why is None:
+        assert reader.take()[0] == "x"
+        return
+    with pytest.raises(wire.WireError, match=why):
+        reader.take()
+    call = f'["call",1,7,"f",{body[5:-1]}]'.encode()  # a call is refused, and known by its numbers
+    reader = wire.FrameReader(no_results, bounds=wire.Bounds())
+    reader.feed(struct.pack(">I", len(call)) + call)
+    if not re.search("digits|unpack", why):
+        assert reader.take()[:3] == ["refused", 1, 7]
+
+
+def test_many_small_frames_are_cut_without_copying_the_rest():
+    reader = wire.FrameReader(no_results)
+    frame = wire.pack(["x"])
+    reader.feed(frame * 200_000 + frame[:3])
+    assert sum(reader.take() is not None for _ in range(200_000)) == 200_000
+    assert reader.take() is None
+    reader.feed(frame[3:])
+    assert reader.take() == ["x"]
 
 
 def test_frames_have_a_limit(monkeypatch):

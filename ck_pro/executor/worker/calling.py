@@ -24,6 +24,7 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 
 _READ = 65_536  # more would have to be mapped and unmapped for every read
 _SPIN_SECONDS = 0.0001
+_getpid, _monotonic = os.getpid, time.monotonic  # the code may replace them
 _WAITING = frozenset({"threading", "queue", "selectors", "concurrent", __name__.split(".")[0]})
 """Modules in whose functions the main code waits: `join()`, `result()`, `get()`, a call itself."""
 _GIVEN_UP = {
@@ -86,7 +87,7 @@ class Calls:
             sock: the socket to the parent.
         """
         self.sock = sock
-        self._pid = os.getpid()
+        self._pid = _getpid()
         self._main = threading.get_ident()
         self._poll.register(sock.fileno(), select.POLLIN)
 
@@ -112,7 +113,7 @@ class Calls:
             until: when calls in progress are given up, by the monotonic clock.
         """
         with self._state:
-            while self._pending and (seconds := until - time.monotonic()) > 0:
+            while self._pending and (seconds := until - _monotonic()) > 0:
                 self._state.wait(seconds)
             step, self.step = self.step, None
             given_up = list(self._pending.values())
@@ -143,7 +144,7 @@ class Calls:
             RuntimeError: not while a step runs, or not in the process of the code.
             Exception: what the function raised.
         """
-        if os.getpid() != self._pid:
+        if _getpid() != self._pid:
             raise RuntimeError(f"{name}() can be called by the process of the code only")
         given = [
             [wire.encode(one, stubs.tag_result) for one in args],

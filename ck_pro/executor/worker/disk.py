@@ -32,6 +32,7 @@ class Disk:
         self._megabytes = limit_mb
         self._private = private
         self._free = _free(workdir)
+        self._too_deep = False
         began = time.monotonic()
         self.held = self._measure_tree(None)
         self._look_at = began + _EVERY_SECONDS
@@ -59,6 +60,8 @@ class Disk:
         self._left, self._left_files = self._limit - size, self._files - files
         if size > self._limit:
             return {"why": "disk", "limit": self._megabytes}
+        if self._too_deep:
+            return {"why": "deep"}
         if files > self._files:
             return {"why": "files", "limit": MAX_NEW_FILES}
         return None
@@ -85,8 +88,8 @@ class Disk:
                             seen.add(facts.st_ino)
                         size += facts.st_blocks * _BLOCK
             except OSError as error:  # the folder went away while we looked
-                if error.errno == errno.ENAMETOOLONG:  # or so deep that we cannot look
-                    files += MAX_NEW_FILES
+                if error.errno == errno.ENAMETOOLONG:  # or so deep that it cannot be measured
+                    self._too_deep = True
         return size, files
 
     def _nameless(self) -> int:

@@ -22,14 +22,17 @@ from typing import Any
 
 from . import kernel, limits, stubs
 from .calling import Calls
-from .leaving import end_child, end_session, flush_files
+from .leaving import end_child, end_session, exit_status, flush_files
 from .printing import Streams, leave, make_mark, no_input
-from .source import SourceBook, describe
+from .source import SourceBook, describe, plain_text
 from .workspace import Workspace
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
 _GRACE_SECONDS = 1.0
+# the code may replace them in their modules, say for a test of its own
+_active_count, _all_threads = threading.active_count, threading.enumerate
+_getpid, _monotonic = os.getpid, time.monotonic
 END_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2) + 9 if sys.platform == "linux" else 31
 
 
@@ -45,6 +48,7 @@ class Worker:
     def __init__(self) -> None:
         self._calls = Calls(self._end)
         self.send = self._calls.send
+        self._modules = sys.modules
         self._number = 0
         self._parked = 0
         self._pid = 0
@@ -73,7 +77,7 @@ class Worker:
             config: what the parent said of the session (`nonce`, `value_limit`, ...).
         """
         self._config = config
-        self._pid = os.getpid()
+        self._pid = _getpid()
         self._streams.begin(pipe, make_mark(config["nonce"]))
         self._calls.begin(sock)
         self._module = self._new_module()
@@ -104,6 +108,7 @@ class Worker:
     def _prepare(self) -> None:
         """Make whole again what the code may have broken, while nobody waits for it."""
         self._mend_builtins(self._builtins)
+        sys.modules = self._modules
         sys.modules["__main__"] = self._module
         self._streams.mend()
         self._calls.sock.setblocking(True)
@@ -113,6 +118,24 @@ class Worker:
     def _run(
         self, step: int, code: str, timeout: float | None, functions: Any, fresh: bool
     ) -> None:
+        self._number = step
+        name = f"<step {step}>"
+        value = None
+        try:
+            before = self._begin_step(timeout, functions, fresh)
+            self._calls.step = step
+            value, error = self._execute(name, code)
+            late = self._end_threads(before)
+        except BaseException as broken:  # noqa: BLE001 - the code may have broken what this needs
+            error, late = None, broken
+        if error is None and late is not None:
+            error = describe(late, name)
+        self._done(value, error, False)
+
+    def _begin_step(
+        self, timeout: float | None, functions: Any, fresh: bool
+    ) -> set[threading.Thread]:
+        """Get ready for a step; give the threads that earlier ones left."""
         if fresh:
             self._module = self._new_module()
             self._book.forget_futures()
@@ -123,24 +146,17 @@ class Worker:
         for name, stub in self._stubs.items():  # one that the code deleted is there again
             names.setdefault(name, stub)
         before: set[threading.Thread] = set()
-        if threading.active_count() > 1:  # they went on in the meantime
+        if _active_count() > 1:  # they continued in the meantime
             self._prepare()
-            before.update(threading.enumerate())
+            before.update(_all_threads())
         limits.grant_cpu(timeout)
         limits.grant_memory(0.5 if self._out_of_memory else 0.0)
         finder: Any = sys.path_importer_cache.get(self._config["workdir"])
         if finder is not None:  # a module written a moment ago must be found
             finder.invalidate_caches()
-        self._calls.step = self._number = step
-        value, error = self._execute(step, code)
-        try:
-            self._wait_for_threads(before)
-        except BaseException as late:  # noqa: BLE001 - a signal handler of the code's may raise
-            error = error or describe(late, f"<step {step}>")
-        self._done(value, error, False)
+        return before
 
-    def _execute(self, step: int, code: str) -> tuple[str | None, list[Any] | None]:
-        name = f"<step {step}>"
+    def _execute(self, name: str, code: str) -> tuple[str | None, list[Any] | None]:
         names = self._module.__dict__
         names.pop("__warningregistry__", None)  # what warns again is told again
         value = None
@@ -152,29 +168,29 @@ class Worker:
                 if last is not None:
                     found = eval(last, names)
                     if found is not None:
-                        value = repr(found)
+                        value = _shorten(plain_text(repr(found)), self._config["value_limit"])
             finally:
                 self._mend_builtins(self._builtins)  # before this file needs one of them
         except SystemExit as asked:
             self._end_child(asked, name)
-            if asked.code in (None, 0):
+            if exit_status(asked) == 0:
                 return value, None
             return value, describe(asked, name)
         except BaseException as raised:  # noqa: BLE001 - this is the boundary: all becomes a value
             self._end_child(raised, name)
             limits.grant_memory(1.0)
-            self._out_of_memory = isinstance(raised, MemoryError)
+            self._out_of_memory = issubclass(type(raised), MemoryError)
             return value, self._explained(raised, describe(raised, name))
         self._end_child(None, name)
         limits.grant_memory(1.0)
         self._out_of_memory = False
-        return _shorten(value, self._config["value_limit"]), None
+        return value, None
 
     def _explained(self, raised: BaseException, described: list[Any]) -> list[Any]:
         """The error; and why, if variables of the code hide functions that it may have meant."""
         names = self._module.__dict__
         hidden = [n for n, stub in self._stubs.items() if not callable(names.get(n, stub))]
-        if isinstance(raised, TypeError) and hidden:
+        if issubclass(type(raised), TypeError) and hidden:
             one = hidden[0]
             described[3] += (
                 f"(the function {one} is hidden by a variable of that name: `del {one}` brings it "
@@ -183,27 +199,45 @@ class Worker:
         return described
 
     def _end_child(self, error: BaseException | None, name: str) -> None:
-        if os.getpid() != self._pid:  # a process that the code forked came to the end of the code
+        if _getpid() != self._pid:  # a process that the code forked came to the end of the code
             end_child(error, name)
 
-    def _wait_for_threads(self, before: set[threading.Thread]) -> None:
-        # as CPython at the end of a script; but calls of functions get a short time only
-        until = time.monotonic() + _GRACE_SECONDS
-        while (left := self._threads_left(before)) and (seconds := until - time.monotonic()) > 0:
-            left[0].join(seconds)
-        self._calls.close_step(until)
-        while left := self._threads_left(before):
-            left[0].join()
+    def _end_threads(self, before: set[threading.Thread]) -> BaseException | None:
+        """Join threads as CPython does at the end of a script; their calls get a short time only.
+
+        Returns:
+            What a signal handler of the code raised meanwhile, if anything.
+        """
+        until = _monotonic() + _GRACE_SECONDS
+        late = self._join(before, until)
+        for _ in range(10):
+            try:
+                self._calls.close_step(until)
+                break
+            except BaseException as error:  # noqa: BLE001 - as above
+                late = error
+        return self._join(before, None) or late
+
+    def _join(self, before: set[threading.Thread], until: float | None) -> BaseException | None:
+        try:
+            while left := self._threads_left(before):
+                seconds = None if until is None else until - _monotonic()
+                if seconds is not None and seconds <= 0:
+                    break
+                left[0].join(seconds)
+        except BaseException as late:  # noqa: BLE001 - a signal handler of the code's may raise
+            return late
+        return None
 
     def _threads_left(self, before: set[threading.Thread]) -> list[threading.Thread]:
-        if threading.active_count() == 1:
+        if _active_count() == 1:
             return []
         pools = sys.modules.get("concurrent.futures.thread")  # idle threads of a pool never end
         pooled = pools._threads_queues if pools is not None else ()
         main = threading.main_thread()
         return [
             one
-            for one in threading.enumerate()
+            for one in _all_threads()
             if not (one in before or one is main or one.daemon or one in pooled)
         ]
 
@@ -240,7 +274,7 @@ class Worker:
 
     def _end_here(self, *_: Any) -> None:
         self._mend_builtins(self._builtins)
-        if os.getpid() != self._pid or self._calls.step is None:
+        if _getpid() != self._pid or self._calls.step is None:
             return
         limits.grant_memory(1.0)
         self._calls.workspace.kill_foreground()
@@ -251,12 +285,12 @@ class Worker:
         self._calls.drop()
         self._streams.after_fork()  # the frame that was interrupted may hold its lock
         self._streams.muted = False
-        self._done(None, None, threading.active_count() > 1 + self._parked)
+        self._done(None, None, _active_count() > 1 + self._parked)
         self._prepare()
         self.serve()
 
 
-def _shorten(value: str | None, limit: int) -> str | None:
-    if value is None or len(value) <= limit:
+def _shorten(value: str, limit: int) -> str:
+    if len(value) <= limit:
         return value
     return f"{value[:limit]} [... {len(value) - limit} more characters cut ...]"

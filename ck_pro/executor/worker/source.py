@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import inspect
 import io
 import linecache
 import os
 import traceback
+from collections.abc import Callable, Iterator
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -17,6 +19,18 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _LONGEST_MESSAGE = 10_000
 _LONGEST_TRACEBACK = 20_000
+_MOST_CHAINED = 20
+_LONGEST_NAME = 200
+_HEADING = "Traceback (most recent call last):\n"
+_KIND_NAME: Callable[[type], str] = type.__dict__[
+    "__name__"
+].__get__  # a metaclass may have its own
+_CAUSE: Any = BaseException.__dict__["__cause__"]  # past properties of those names
+_CONTEXT: Any = BaseException.__dict__["__context__"]
+_SUPPRESS: Any = BaseException.__dict__["__suppress_context__"]
+_FILENAME: Any = SyntaxError.__dict__["filename"]
+_LINENO: Any = SyntaxError.__dict__["lineno"]
+_TRACE: Any = BaseException.__dict__["__traceback__"]
 _DEEP, _DEEPEST = 3000, 100  # frames: of a recursion without end only the last ones are told
 
 
@@ -123,21 +137,64 @@ _FUTURES = _future_flags()
 
 
 def describe(error: BaseException, name: str) -> list[Any]:
-    """Give an error as `[type, message, line, traceback]`; the line counts in the step's source."""
+    """Give an error as `[type, message, line, traceback]`; the line counts in the step's source.
+
+    Never raises, whatever classes, attributes and methods the code gave to its error.
+    """
+    kind = _KIND_NAME(type(error))[:_LONGEST_NAME]
+    message, line = text_of(error)[:_LONGEST_MESSAGE], _line(error, name)
+    try:
+        return [kind, message, line, _shorten(_report(error, name))]
+    except BaseException:  # noqa: BLE001 - the code's own attributes, and what it replaced
+        where = "" if line is None else f'  File "{name}", line {line}\n'
+        return [kind, message, line, f"{_HEADING}{where}{kind}: {message}\n"]
+
+
+def text_of(thing: object) -> str:
+    """Give `str` of anything that ended the code; never raises."""
+    try:
+        return plain_text(str(thing))
+    except BaseException as worse:  # noqa: BLE001 - as above
+        return f"<str() of the error failed with {_KIND_NAME(type(worse))}>"
+
+
+def plain_text(text: str) -> str:
+    """Give a text without the methods that a subclass of `str` may have."""
+    return str.__getitem__(text, slice(None))
+
+
+def _report(error: BaseException, name: str) -> str:
     if isinstance(error, SyntaxError) and error.text is None and error.filename == name:
         # the compiler's later passes tell the place alone, since there is no file to read
         error.text = linecache.getline(name, error.lineno or 0) or None
     deep = _is_deep(error.__traceback__)
-    report = traceback.TracebackException(
-        type(error), error, error.__traceback__, limit=-_DEEPEST if deep else None, compact=True
-    )
-    _leave_out_ours(report, set())
-    return [
-        type(error).__name__,
-        _text(error)[:_LONGEST_MESSAGE],
-        _line(error, name),
-        _shorten("".join(report.format())),
-    ]
+    with _shortened_chain(error):
+        report = traceback.TracebackException(
+            type(error), error, error.__traceback__, limit=-_DEEPEST if deep else None, compact=True
+        )
+    _leave_out_ours(report)
+    return "".join(report.format())
+
+
+@contextlib.contextmanager
+def _shortened_chain(error: BaseException) -> Iterator[None]:
+    """Cut what led to an error after some exceptions: all of them would be formatted."""
+    last, seen = error, {id(error)}
+    for _ in range(_MOST_CHAINED):
+        before = _CAUSE.__get__(last) or _CONTEXT.__get__(last)
+        if before is None or id(before) in seen:
+            break
+        seen.add(id(before))
+        last = before
+    kept = [_CAUSE.__get__(last), _CONTEXT.__get__(last), _SUPPRESS.__get__(last)]
+    try:
+        if len(seen) > _MOST_CHAINED:
+            _CAUSE.__set__(last, None)
+            _CONTEXT.__set__(last, None)
+        yield
+    finally:
+        for slot, value in zip((_CAUSE, _CONTEXT, _SUPPRESS), kept, strict=True):
+            slot.__set__(last, value)
 
 
 def _is_deep(trace: TracebackType | None) -> bool:
@@ -148,35 +205,30 @@ def _is_deep(trace: TracebackType | None) -> bool:
     return True
 
 
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as worse:  # noqa: BLE001 - the code's own __str__ may raise anything
-        return f"<str() of the error failed with {type(worse).__name__}>"
-
-
 def _line(error: BaseException, name: str) -> int | None:
     found = None
-    trace: TracebackType | None = error.__traceback__
+    trace: TracebackType | None = _TRACE.__get__(error)
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == name:
             found = trace.tb_lineno
         trace = trace.tb_next
-    if found is None and isinstance(error, SyntaxError) and error.filename == name:
-        found = error.lineno
+    if found is None and issubclass(type(error), SyntaxError):
+        file, line = _FILENAME.__get__(error), _LINENO.__get__(error)
+        found = line if type(file) is str and file == name and type(line) is int else None
     return found
 
 
-def _leave_out_ours(report: traceback.TracebackException, seen: set[int]) -> None:
-    if id(report) in seen:
-        return
-    seen.add(id(report))
-    ours = [frame for frame in report.stack if not frame.filename.startswith(_HERE)]
-    report.stack = traceback.StackSummary.from_list(ours)
-    others = [report.__cause__, report.__context__, *(getattr(report, "exceptions", None) or ())]
-    for other in others:
-        if other is not None:
-            _leave_out_ours(other, seen)
+def _leave_out_ours(report: traceback.TracebackException) -> None:
+    waiting, seen = [report], {id(report)}
+    while waiting:
+        one = waiting.pop()
+        ours = [frame for frame in one.stack if not frame.filename.startswith(_HERE)]
+        one.stack = traceback.StackSummary.from_list(ours)
+        others = (one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ()))
+        for other in others:
+            if other is not None and id(other) not in seen:
+                seen.add(id(other))
+                waiting.append(other)
 
 
 def _shorten(text: str) -> str:
