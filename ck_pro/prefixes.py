@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from operator import add
+from operator import add, itemgetter
 from typing import Any
 
 from ck_pro.language import text_of
 
 _REMEMBERED = 8
+_ROLE, _CONTENT = itemgetter("role"), itemgetter("content")
 
 
 class Prefixes:
@@ -44,9 +45,14 @@ class _Texts:
     """
 
     def __init__(self, messages: Sequence[Mapping[str, Any]]):
-        self.roles = [str(m.get("role")) for m in messages]
-        contents = [m.get("content") for m in messages]
-        self.texts = [c if c.__class__ is str else text_of(c) for c in contents]
+        try:
+            self.roles = [*map(str, map(_ROLE, messages))]
+            self.texts = [*map(_CONTENT, messages)]
+        except KeyError:  # a message without text
+            self.roles = [str(m.get("role")) for m in messages]
+            self.texts = [m.get("content") for m in messages]
+        if {*map(type, self.texts)} != {str}:  # the usual prompt is not gone through one by one
+            self.texts = [c if c.__class__ is str else text_of(c) for c in self.texts]
         self._sums = [*accumulate(map(add, map(len, self.roles), map(len, self.texts)))]
 
     def length(self, count: int) -> int:

@@ -11,8 +11,9 @@ leaves a journal that can be read and written on. A `status` of the session ends
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, eq, is_
 from typing import Any
 
 from ck_pro.journal.masking import Secrets
@@ -20,6 +21,7 @@ from ck_pro.journal.masking import Secrets
 _RUN = re.compile(r"(\d+):(\d+)")
 _SHORTEST_RUN = 2
 _PLAIN = (str, int, float, bool, type(None))
+_SOURCE, _GIVEN = attrgetter("source"), attrgetter("given")
 
 
 @dataclass(eq=False)
@@ -87,14 +89,21 @@ class LastPrompts:
 
 
 def _same_beginning(messages: Sequence[Any], last: Sequence[Told]) -> int:
-    same = 0
-    for message, told in zip(messages, last, strict=False):
-        # nearly all of a prompt is the very messages of the one before; a change made in one of
-        # them shows in the copy
+    # nearly all of a prompt is the very messages of the one before; a change made in one of them
+    # shows in the copy
+    same = _leading(map(is_, messages, map(_SOURCE, last)))
+    same = _leading(map(eq, messages, map(_GIVEN, last[:same])))
+    for message, told in zip(messages[same:], last[same:], strict=False):
         if not ((message is told.source and message == told.given) or _same(message, told.given)):
             break
         same += 1
     return same
+
+
+def _leading(flags: Iterable[bool]) -> int:
+    """How many flags are set at the beginning."""
+    found = list(flags)
+    return found.index(False) if False in found else len(found)
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import compress, count
+from operator import eq, itemgetter
 from typing import Any
 
 Message = dict[str, Any]
@@ -58,16 +60,18 @@ def compose_prompt(
 def _alternating(messages: Sequence[Message]) -> list[Message]:
     """Join neighbours of one role, since many chat templates insist on turns; calls and their
     outputs stay apart."""
+    roles = [*map(_ROLE, messages)]
     out: list[Message] = []
-    role = ""
-    for message in messages:
-        before, role = role, message["role"]
-        if before == role and _plain(out[-1]) and _plain(message):
+    done = 0
+    for index in compress(count(1), map(eq, roles, roles[1:])):  # the second of two of one role
+        out += messages[done:index]
+        done, message = index + 1, messages[index]
+        if _plain(out[-1]) and _plain(message):
             joined = _joined(out[-1]["content"], message["content"])
             out[-1] = {**out[-1], "content": joined}
         else:
             out.append(message)
-    return out
+    return [*out, *messages[done:]]
 
 
 def _plain(message: Message) -> bool:
@@ -81,6 +85,7 @@ def _joined(a: Any, b: Any) -> Any:
     return as_parts[0] + as_parts[1]
 
 
+_ROLE = itemgetter("role")
 _RUN = re.compile("`+")
 _LONGEST_RUN = 20
 _TOKEN = re.compile(
