@@ -174,16 +174,18 @@ def _ask(llm: LLM) -> None:
     target = _answering(llm.call_target)
     if split_target(target)[0] in ("manual", "replay"):
         return
+    # as long as any call may take: what is slow is not lost
     bounds = {
         "max_retry_times": min(llm.max_retry_times, _PROBE_TRIES),
         "max_retry_seconds": min(llm.max_retry_seconds, _PROBE_SECONDS),
-        "request_timeout": min(llm.request_timeout, _PROBE_SECONDS),
     }
     probe = llm.updated({"call_target": target, **bounds})
     try:
         probe([{"role": "user", "content": "Reply with the word OK."}])
     except ContentFiltered:
         pass  # it is there, and it answers
+    except ModelUnavailable as e:
+        raise type(e)(f"after a failed call, a question of one line failed too: {e}") from None
 
 
 def _without_price(llm: LLM) -> str | None:

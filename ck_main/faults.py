@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ck_pro.exceptions import (
     ContentFiltered,
     ManualAbort,
+    ModelTimeout,
     ModelUnavailable,
     ReplayError,
 )
@@ -16,6 +17,7 @@ Failures = Sequence[tuple[str, str]]
 """Model calls that failed for good: name of the error's class, and what it said."""
 # faults of one task, and of no service: a recording that does not fit it, a filtered prompt
 _OWN_FAULTS = frozenset(e.__name__ for e in (ReplayError, ContentFiltered))
+_UNREACHABLE = frozenset(e.__name__ for e in (ModelUnavailable, ModelTimeout))
 # ends that another attempt may not come to, though nothing that lasts is known to be wrong
 _LOST = frozenset({StopReason.ENVIRONMENT_FAILURE, StopReason.LEASE_EXPIRED})
 _PASSING = _LOST | {StopReason.INTERNAL_ERROR}
@@ -23,7 +25,7 @@ _PASSING = _LOST | {StopReason.INTERNAL_ERROR}
 
 def passing_fault(session: AgentSession, failures: Failures) -> str | None:
     """What the infrastructure did to a session that ended, if another attempt may fare better."""
-    unreachable = any(name == ModelUnavailable.__name__ for name, _ in failures)
+    unreachable = any(name in _UNREACHABLE for name, _ in failures)
     lost = session.stop_reason is StopReason.MODEL_FAILURE and unreachable
     if session.stop_reason not in _PASSING and not lost:
         return None

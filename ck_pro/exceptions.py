@@ -77,6 +77,10 @@ class ModelUnavailable(ModelError):
     """The model could not be reached, or all retries were used up."""
 
 
+class ModelTimeout(ModelUnavailable):
+    """The model gave no whole reply within `request_timeout`, though its service was reached."""
+
+
 class ModelRefused(ModelError):
     """The service refused: wrong key, no quota, unknown model, malformed request. Not retried."""
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from ck_pro import threads
 from ck_pro.exceptions import ContentFiltered, ModelRefused
 from ck_pro.model.bounds import Bounds
-from ck_pro.model.retry import Transient, one_line, service_error, told_error
+from ck_pro.model.retry import TimedOut, Transient, one_line, service_error, told_error
 from ck_pro.model.types import CallContext, Message, RawReply, Usage
 
 _T = TypeVar("_T")
@@ -33,6 +33,7 @@ class ChatRequest:
         context: who calls.
         seconds: time for the whole reply.
         bounds: what bounds the reply, where the service can.
+        limit: what set `seconds`, for messages.
         abandoned: set when nobody waits any more: the back end should hang up.
     """
 
@@ -41,7 +42,35 @@ class ChatRequest:
     context: CallContext
     seconds: float = 600.0
     bounds: Bounds = field(default_factory=Bounds)
+    limit: str = "`request_timeout`"
     abandoned: threading.Event = field(default_factory=threading.Event)
+    _closers: list[Callable[[], None]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def on_abandon(self, close: Callable[[], None]) -> None:
+        """Have something closed when the call is abandoned; at once if it was."""
+        with self._lock:
+            if not self.abandoned.is_set():
+                self._closers.append(close)
+                return
+        close()
+
+    def abandon(self) -> None:
+        """Stop waiting: close what the call uses."""
+        with self._lock:
+            self.abandoned.set()
+            for close in self._closers:
+                close()
+            self._closers.clear()
+
+    def release(self) -> None:
+        """The call uses nothing any more."""
+        with self._lock:
+            self._closers.clear()
+
+    def timed_out(self, target: str) -> TimedOut:
+        """The error for a reply that did not come in time."""
+        return TimedOut(f"{target}: no whole reply within {self.seconds:.3g} s ({self.limit})")
 
 
 class Backend(ABC):
@@ -224,8 +253,8 @@ def call_bounded(call: Callable[[], _T], request: ChatRequest, target: str) -> _
     """Run `call` in a thread and wait for it as long as the request allows.
 
     The HTTP libraries bound each read, not the whole reply, and cannot be interrupted while they
-    wait for one. So nobody waits for them but that thread; when it is left, it is told to hang up
-    and ends by itself.
+    wait for one. So only that thread waits for them. When the call is abandoned, its connection is
+    closed, and the thread ends.
 
     Raises:
         Transient: the time is up.
@@ -240,10 +269,10 @@ def call_bounded(call: Callable[[], _T], request: ChatRequest, target: str) -> _
             if cancel is not None and cancel.is_set():
                 request.context.check()
             if time.monotonic() >= deadline:
-                raise Transient(f"{target}: no whole reply within {request.seconds:.0f} s")
+                raise request.timed_out(target)
     finally:
         if not outcome.done.is_set():
-            request.abandoned.set()
+            request.abandon()
     if outcome.error is not None:
         raise outcome.error
     return outcome.value  # type: ignore[return-value]

@@ -13,13 +13,13 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import requests
-import requests.adapters
 import requests.auth
 import urllib3.exceptions
 
 from ck_pro.exceptions import ConfigError, ModelRefused
 from ck_pro.model.backend import Backend, ChatRequest, parse_completion, read_body
 from ck_pro.model.bounds import RESPONSES, Answer, send_bounded
+from ck_pro.model.hang_up import WatchedAdapter, watched
 from ck_pro.model.responses import parse_response
 from ck_pro.model.responses_input import chat_params, request_body, wants_responses
 from ck_pro.model.retry import Transient, one_line, service_error
@@ -106,16 +106,19 @@ class HttpBackend(Backend):
         session.mount("https://", _connections(os.getpid()))
         seconds = max(0.1, request.seconds)
         try:
-            with session.request(
-                method,
-                url,
-                json=body,
-                headers=self.headers,
-                auth=_BearerAuth(self.key),
-                timeout=(min(CONNECT_SECONDS, seconds), seconds),
-                stream=True,
-                allow_redirects=False,
-            ) as reply:
+            with (
+                watched(request),
+                session.request(
+                    method,
+                    url,
+                    json=body,
+                    headers=self.headers,
+                    auth=_BearerAuth(self.key),
+                    timeout=(min(CONNECT_SECONDS, seconds), seconds),
+                    stream=True,
+                    allow_redirects=False,
+                ) as reply,
+            ):
                 text = read_body(chunks(reply), request, self.target)
                 return reply.status_code, without_key(text, self.key), reply.headers
         except requests.exceptions.SSLError as e:
@@ -123,8 +126,11 @@ class HttpBackend(Backend):
                 f"{self.target}: TLS failed: {_cause(e)} (an own certificate authority: set "
                 "REQUESTS_CA_BUNDLE)"
             ) from None
+        except requests.exceptions.ConnectTimeout:
+            waited = min(CONNECT_SECONDS, seconds)
+            raise Transient(f"{self.target}: no connection within {waited:.3g} s") from None
         except requests.exceptions.Timeout:
-            raise Transient(f"{self.target}: no answer within {seconds:.0f} s") from None
+            raise request.timed_out(self.target) from None
         except (requests.exceptions.ConnectionError, urllib3.exceptions.HTTPError, OSError) as e:
             if isinstance(e, ValueError):  # malformed address, header or proxy: never mends
                 raise ModelRefused(f"{self.target}: cannot be called: {_cause(e)}") from None
@@ -144,9 +150,9 @@ class _BearerAuth(requests.auth.AuthBase):
 
 
 @lru_cache(maxsize=1)
-def _connections(pid: int) -> requests.adapters.HTTPAdapter:
+def _connections(pid: int) -> WatchedAdapter:
     """The connections of this process: a fork must not write into those of its parent."""
-    return requests.adapters.HTTPAdapter(pool_connections=16, pool_maxsize=64)
+    return WatchedAdapter(pool_connections=16, pool_maxsize=64)
 
 
 def chunks(reply: requests.Response) -> Iterator[bytes]:

@@ -154,6 +154,8 @@ class LLM(KwargsInitializable):
         seconds = context.seconds_left(self.request_timeout)
         bounds = Bounds(context.stop, self.max_reply_tokens)
         request = ChatRequest(sent, params, context, seconds, bounds)
+        if seconds < self.request_timeout:
+            request.limit = "what the time limit of the run left"
 
         def ask() -> tuple[RawReply, str]:
             model = backend.model_name(params)

@@ -14,6 +14,7 @@ from typing import Any
 from ck_pro.exceptions import ModelError, ModelRefused
 from ck_pro.model.backend import Backend, ChatRequest, parse_completion, read_body
 from ck_pro.model.bounds import RESPONSES, Answer, send_bounded
+from ck_pro.model.hang_up import watch_client, watched
 from ck_pro.model.http_endpoint import CONNECT_SECONDS, check_key, shown_url, without_key
 from ck_pro.model.responses import parse_response
 from ck_pro.model.responses_input import chat_params, request_body, wants_responses
@@ -77,11 +78,12 @@ class OpenAIBackend(Backend):
             except openai.APIStatusError as e:
                 return e.status_code, without_key(e.response.text, key), e.response.headers
             except _connection_errors() as e:
-                raise self._connection_error(e, seconds) from None
+                raise self._connection_error(e, request) from None
 
         service = (str(client.base_url), name)
         lengths = RESPONSES if by_items else self._lengths(str(client.base_url.host))
-        answer, bounds = send_bounded(request.bounds, request.params, service, lengths, send)
+        with watched(request):
+            answer, bounds = send_bounded(request.bounds, request.params, service, lengths, send)
         parse = parse_response if by_items else parse_completion
         return replace(parse(self.describe(), *answer), bounds=bounds)
 
@@ -112,15 +114,18 @@ class OpenAIBackend(Backend):
         sent = {"input": body.pop("input"), "extra_body": body}
         return client.responses.with_streaming_response.create, sent
 
-    def _connection_error(self, error: Exception, seconds: float) -> ModelError:
+    def _connection_error(self, error: Exception, request: ChatRequest) -> ModelError:
         causes = list(_chain(error))
         if any(isinstance(c, ssl.SSLCertVerificationError) for c in causes):
             return ModelRefused(
                 f"{self.describe()}: TLS failed: {one_line(str(causes[-1]))} (an own certificate "
                 "authority: set SSL_CERT_FILE)"
             )
+        if any("connecttimeout" in type(c).__name__.lower() for c in causes):
+            waited = min(CONNECT_SECONDS, request.seconds)
+            return Transient(f"{self.describe()}: no connection within {waited:.3g} s")
         if any("timeout" in type(c).__name__.lower() for c in causes):
-            return Transient(f"{self.describe()}: no answer within {seconds:.0f} s")
+            return request.timed_out(self.describe())
         return Transient(f"{self.describe()}: {one_line(str(causes[-1])) or type(error).__name__}")
 
     def _client(self) -> Any:
@@ -167,6 +172,7 @@ def _azure_client(pid: int, key: str, endpoint: str, version: str) -> Any:
 
 def _direct(client: Any) -> Any:
     """The client, made to follow no redirects: prompts go where they were sent, or nowhere."""
+    watch_client(client._client)
     client._client.follow_redirects = False  # an HTTP client given to it would not be closed
     return client
 

@@ -15,7 +15,13 @@ from typing import Any, TypeVar
 
 import tenacity
 
-from ck_pro.exceptions import ContentFiltered, ModelError, ModelRefused, ModelUnavailable
+from ck_pro.exceptions import (
+    ContentFiltered,
+    ModelError,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnavailable,
+)
 from ck_pro.model.types import CallContext
 
 _T = TypeVar("_T")
@@ -83,6 +89,10 @@ class Transient(ModelUnavailable):
         self.retry_after = retry_after
 
 
+class TimedOut(Transient):
+    """No whole reply came in time."""
+
+
 def wait_interruptibly(seconds: float, cancel: threading.Event | None) -> None:
     """Wait, but no longer than until `cancel` is set."""
     if cancel is not None:
@@ -136,11 +146,12 @@ def call_with_retries(
         sleep=sleep,
         before_sleep=lambda s: _tell_wait(s, context),
     )
+    start = time.monotonic()
     try:
         result = retrying(attempt)
     except tenacity.RetryError as e:
         context.check()  # when the run's own time is up, that is the reason
-        raise _gave_up(e.last_attempt, max_retry_seconds) from None
+        raise _gave_up(e.last_attempt, max_retry_seconds, time.monotonic() - start) from None
     return result, int(retrying.statistics["attempt_number"])
 
 
@@ -161,9 +172,14 @@ def _tell_wait(state: tenacity.RetryCallState, context: CallContext) -> None:
         context.on_wait(f"asks again in {state.upcoming_sleep:.1f} s: {error}")
 
 
-def _gave_up(last: Any, max_retry_seconds: float) -> ModelUnavailable:
+def _gave_up(last: Any, max_retry_seconds: float, spent: float) -> ModelUnavailable:
     error = last.exception()
     tries = f"{last.attempt_number} attempt{'s' if last.attempt_number > 1 else ''}"
+    if isinstance(error, TimedOut):
+        return ModelTimeout(
+            f"{error}; gave up after {tries} and {spent:.3g} s (a slow model: raise "
+            "`request_timeout`; more attempts: raise `max_retry_seconds` too)"
+        )
     if error.retry_after is not None and error.retry_after > max_retry_seconds:
         why = f"it asks to wait {error.retry_after:.0f} s, more than `max_retry_seconds`"
     else:

@@ -1,0 +1,227 @@
+"""Calls that take too long, or are cancelled: the message, and what the service sees of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ck_main import checks
+from ck_main.faults import may_be_outage, passing_fault
+from ck_pro import AgentSession, MultiStepAgent
+from ck_pro.exceptions import Cancelled, LimitReached, ModelTimeout, ModelUnavailable
+from ck_pro.model import LLM, Budget, CallContext
+from ck_pro.session import StopReason
+
+HELLO = [{"role": "user", "content": "Hello"}]
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+BODY = json.dumps({"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}).encode()
+LONG = 30.0
+
+
+class SlowServer:
+    """A service on loopback that answers the first calls, and then only begins to.
+
+    Args:
+        answered: how many calls it answers whole.
+        beginning: what it sends of the answer to each further call.
+
+    Attributes:
+        asked: set when such a call has been read.
+        left: set when its client closed the connection.
+    """
+
+    def __init__(self, answered: int = 0, beginning: bytes = b""):
+        self._answered, self._beginning = answered, beginning
+        self.asked, self.left = threading.Event(), threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._connections: list[socket.socket] = []
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+
+    def __enter__(self) -> SlowServer:
+        self._accepting.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(LONG)
+
+    def _accept(self) -> None:
+        threads = []
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                break
+            self._connections.append(connection)
+            threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
+            threads[-1].start()
+        for thread in threads:
+            thread.join(LONG)
+
+    def _serve(self, connection: socket.socket) -> None:
+        connection.settimeout(LONG)
+        with connection:
+            try:
+                while self._read_request(connection):
+                    if self._answered > 0:
+                        self._answered -= 1
+                        connection.sendall(HEAD % len(BODY) + BODY)
+                        continue
+                    connection.sendall(self._beginning)
+                    self.asked.set()
+                    if connection.recv(1) == b"":
+                        self.left.set()
+                    return
+                self.left.set()  # before it had asked anything more
+            except ConnectionError:
+                self.left.set()
+
+    @staticmethod
+    def _read_request(connection: socket.socket) -> bool:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            got = connection.recv(65536)
+            if not got:
+                return False
+            data += got
+        head, _, body = data.partition(b"\r\n\r\n")
+        lengths = [x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length:")]
+        missing = int(lengths[0].split(b":")[1]) - len(body) if lengths else 0
+        while missing > 0:
+            missing -= len(connection.recv(65536))
+        return True
+
+
+@pytest.fixture(params=["http", "gpt"])
+def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., LLM]:
+    """Makes a model of the service at a URL, by each back end."""
+
+    def make(url: str, **settings: Any) -> LLM:
+        target = url
+        if request.param == "gpt":
+            pytest.importorskip("openai")
+            monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key")
+            monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+            target = "gpt:m"
+        return LLM(call_target=target, call_kwargs={"model": "m"}, **settings)
+
+    return make
+
+
+BEGINNINGS = [
+    pytest.param(b"", id="nothing"),
+    pytest.param(HEAD[:20], id="half a head"),
+    pytest.param(HEAD % 500, id="a head"),
+    pytest.param(HEAD % 500 + b'{"choices"', id="half a body"),
+]
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_a_timeout_is_told_as_it_is_and_closes_the_connection(
+    model: Callable[..., LLM], beginning: bytes
+) -> None:
+    with SlowServer(beginning=beginning) as server:
+        with pytest.raises(ModelTimeout) as raised:
+            model(server.url, request_timeout=0.4, max_retry_seconds=0.1)(HELLO)
+        assert server.left.wait(LONG)
+    said = str(raised.value)
+    assert "no whole reply within 0.4 s (`request_timeout`); gave up after 1 attempt" in said
+    assert "raise `request_timeout`" in said and "is the service up" not in said
+
+
+@pytest.mark.parametrize("answered", [0, 1])
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_a_cancelled_call_is_cut_off_at_once(
+    model: Callable[..., LLM], beginning: bytes, answered: int
+) -> None:
+    cancel = threading.Event()
+    with SlowServer(answered=answered, beginning=beginning) as server:
+        llm = model(server.url, request_timeout=600)
+        if answered:  # then the second call goes over the same connection
+            assert str(llm(HELLO)) == "ok"
+        threading.Thread(target=lambda: server.asked.wait(LONG) and cancel.set()).start()
+        with pytest.raises(Cancelled):
+            llm(HELLO, context=CallContext(cancel=cancel))
+        assert server.left.wait(LONG)
+
+
+def test_a_limit_of_the_run_is_not_told_as_one_of_the_model(model: Callable[..., LLM]) -> None:
+    budget = Budget(max_seconds=0.3)
+    with SlowServer() as server:
+        with pytest.raises(LimitReached) as raised:
+            model(server.url, request_timeout=600)(HELLO, context=CallContext(budget=budget))
+        assert server.left.wait(LONG)
+    assert raised.value.reason == "time"
+
+
+def test_calls_after_a_cancelled_one_are_answered(model: Callable[..., LLM]) -> None:
+    with SlowServer() as server, pytest.raises(ModelTimeout):
+        model(server.url, request_timeout=0.2, max_retry_times=0)(HELLO)
+    with SlowServer(answered=2) as server:
+        llm = model(server.url)
+        assert [str(llm(HELLO)), str(llm(HELLO))] == ["ok", "ok"]
+
+
+# --- after a timeout ------------------------------------------------------------------------------
+
+
+def test_a_slow_model_is_asked_with_its_own_time_and_not_with_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[LLM] = []
+
+    def answer(self: LLM, *args: Any, **kwargs: Any) -> str:
+        asked.append(self)
+        raise ModelTimeout("model at x: no whole reply within 600 s (`request_timeout`)")
+
+    monkeypatch.setattr(LLM, "__call__", answer)
+    with pytest.raises(ModelTimeout) as raised:
+        checks._ask(LLM(call_target="http://127.0.0.1:9", request_timeout=600.0))
+    assert [one.request_timeout for one in asked] == [600.0]
+    said = "after a failed call, a question of one line failed too: model at x: no whole reply"
+    assert str(raised.value).startswith(said)
+
+
+def test_a_slow_model_ends_a_run_with_the_truth() -> None:
+    with SlowServer() as server:
+        llm = LLM(
+            call_target=server.url,
+            call_kwargs={"model": "m"},
+            request_timeout=0.3,
+            max_retry_seconds=0.1,
+        )
+        session: AgentSession = MultiStepAgent(model=llm, language="function_calls").run("t")
+    assert session.stop_reason is StopReason.MODEL_FAILURE
+    assert "no whole reply within 0.3 s (`request_timeout`)" in session.message
+    failures = [(ModelTimeout.__name__, session.message)]
+    assert passing_fault(session, failures) and may_be_outage(session, failures)
+
+
+def test_a_service_that_cannot_be_connected_is_no_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    llm = LLM(call_target=url, call_kwargs={"model": "m"}, max_retry_times=0)
+    with pytest.raises(ModelUnavailable, match="Connection refused") as raised:
+        llm(HELLO)
+    assert not isinstance(raised.value, ModelTimeout)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """A call that was abandoned ends its thread's work: none waits for a service any more."""
+    yield
+    busy = [t for t in threading.enumerate() if t.name.startswith("Thread-") and t.is_alive()]
+    for thread in busy:
+        thread.join(LONG)
+    assert not [t for t in busy if t.is_alive()]
