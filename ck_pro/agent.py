@@ -227,13 +227,13 @@ class MultiStepAgent(ActingAgent):
         if cut is None or not cut.under_way:
             run.begin_step()
         run.emit("step_started")
-        if cut is not None and cut.reply is not None and cut.under_way:
+        if cut is not None and cut.under_way and cut.acted:
             seen = self._go_on(session, cut)
         else:
             seen = self._decide_and_act(session, state)
         run.record("observation", {"observation": seen})
         if cut is not None:
-            run.drop_answer()
+            run.drop_answers()
         run.emit("step_ended", text=observation_text(seen)[:200])
         row: dict[str, Any] = session.steps[-1]
         return row
@@ -274,7 +274,8 @@ class MultiStepAgent(ActingAgent):
         run: Run = session.run
         run.calls.answer_from(cut)
         try:
-            if run.same_world() and cut.can_run_again(run.calls.on_resume, run.workdir):
+            again = run.same_world() and cut.can_run_again(run.calls.on_resume, run.workdir)
+            if again and cut.reply is not None:
                 return self._decide_and_act(session, session.state, cut.reply)
             run.calls.finish_interrupted(cut)
             return cut.told()

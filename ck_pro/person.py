@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ck_pro.exceptions import HumanNeeded, ToolError
-from ck_pro.model.terminal import read_line, terminal_turn
+from ck_pro.model.terminal import asking_agents, read_line, terminal_turn
 from ck_pro.tool import Tool
 
 
@@ -32,47 +33,68 @@ class TerminalPerson:
             return None
         shown = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in question)
         with terminal_turn():
-            sys.stderr.write(f"\nThe agent asks: {shown}\nYour answer (empty: none)> ")
+            sys.stderr.write(f"\n{asking_agents()} asks: {shown}\nYour answer (empty: none)> ")
             sys.stderr.flush()
             line = read_line(sys.stdin).strip()
         return line or None
 
 
+@dataclass
 class Answer:
-    """A person's answer to the question for which a run stopped. It is given once, and to that
-    question only: an answer must not approve something else.
+    """A person's answer to a question for which a run stopped.
 
-    Args:
-        text: the answer.
+    Attributes:
         session: id of the session that asked.
-        question: the question, word for word.
+        question: the question, word for word; "" for a run that had not asked.
+        answer: the answer.
+        shown: the model of that session has read it.
     """
 
-    def __init__(self, text: str, session: str, question: str):
-        self.text, self.session, self.question = text, session, question
+    session: str
+    question: str
+    answer: str
+    shown: bool = False
+
+    def line(self) -> str:
+        """The answer as the model of that session reads it, where no call returns it."""
+        if not self.question:
+            return f"The user says: {self.answer}"
+        return f"The user was asked: {self.question} The answer: {self.answer}"
+
+
+class Answers:
+    """The answers that a resumed tree of runs has and has not used yet.
+
+    Each answer is given once, and to its own question only: it must not approve something else.
+
+    Args:
+        answers: the answers, in order.
+    """
+
+    def __init__(self, answers: Sequence[Answer] = ()):
+        self._answers = list(answers)
         self._lock = threading.Lock()
-        self._shown = self._over = False
 
-    def take(self, session: str, question: str) -> str | None:
-        """The answer, for the session and the question that it belongs to; else None."""
-        if (session, question) != (self.session, self.question):
-            return None
+    def take(self, session: str, question: str) -> Answer | None:
+        """Take the answer to a question of a session."""
         with self._lock:
-            over, self._over = self._over, True
-        return None if over else self.text
+            for one in self._answers:
+                if (one.session, one.question) == (session, question):
+                    self._answers.remove(one)
+                    return one
+        return None
 
-    def shown(self, session: str) -> str:
-        """The answer as a line for the model of a session; empty for any other session."""
-        if session != self.session or self._over:
-            return ""
-        self._shown = True
-        return f"The user was asked: {self.question} The answer: {self.text}"
+    def of(self, session: str) -> list[Answer]:
+        """The answers for a session; they can still be taken."""
+        with self._lock:
+            return [one for one in self._answers if one.session == session]
 
-    def close(self, session: str) -> str:
-        """Give no answer from here on; returns `shown` if the session has not had the answer."""
-        line = "" if self._shown else self.shown(session)
-        self._over = self._over or session == self.session
-        return line
+    def drop(self, session: str) -> list[Answer]:
+        """Take all answers for a session, whatever the questions."""
+        dropped = self.of(session)
+        with self._lock:
+            self._answers = [one for one in self._answers if one not in dropped]
+        return dropped
 
 
 class AskHumanTool(Tool):

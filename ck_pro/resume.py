@@ -128,6 +128,9 @@ class CutOff:
         interrupted: its end was an interruption that its caller shared: the call has no result.
         ended: when the session ended, Unix seconds; infinite where no end was recorded.
         edited: what the model shall be taken to have replied next, in a run that was forked.
+        answers: of a main session: the user's answers (`session, question, answer`) that no session
+            of the run has used, in order.
+        answer: the one of these that the user gives now.
         others: all sessions of the run by id, this one included.
     """
 
@@ -141,6 +144,8 @@ class CutOff:
     interrupted: bool = False
     ended: float = math.inf
     edited: str = ""
+    answers: list[dict[str, str]] = field(default_factory=list)
+    answer: dict[str, str] = field(default_factory=dict)
     others: dict[str, CutOff] = field(default_factory=dict)
 
     def take(self, event: Mapping[str, Any]) -> None:
@@ -161,6 +166,12 @@ class CutOff:
             if rule in (None, "never") or (call.ended and not (call.answerable or call.error)):
                 return False
         return not self._wrote(on_resume, workdir)
+
+    @property
+    def acted(self) -> bool:
+        """Whether the step under way came to its actions. A run that stores no replies
+        (`store_io`) tells it by its calls."""
+        return self.reply is not None or bool(self.calls)
 
     @property
     def asked(self) -> Mapping[str, str] | None:
@@ -292,14 +303,30 @@ def cut_off(events: Iterable[Mapping[str, Any]]) -> tuple[CutOff | None, Used]:
     sessions = sessions_from_events(kept)
     found = {sid: CutOff(session) for sid, session in sessions.items()}
     used, stretch = Used(), [0.0, 0.0]
+    answers: list[dict[str, str]] = []
     for event in kept:
         found[event["sid"]].take(event)
+        _note_answer(event, answers)
         _count(event, used)
         stretch = _timed(event, used, stretch)
     used.seconds += stretch[1] - stretch[0]
     for one in found.values():
         one.others = found
-    return next(iter(found.values()), None), used
+    main = next(iter(found.values()), None)
+    if main is not None:
+        main.answers = answers
+    return main, used
+
+
+def _note_answer(event: Mapping[str, Any], answers: list[dict[str, str]]) -> None:
+    """Keep the answers up to date: one was given, or one was used."""
+    if event["kind"] == "resumed" and event["data"].get("answer"):
+        answers.append(dict(event["data"]["answer"]))
+    elif event["kind"] == "answered":
+        key = (event["sid"], event["data"]["question"])
+        used = next((a for a in answers if (a["session"], a["question"]) == key), None)
+        if used is not None:
+            answers.remove(used)
 
 
 def _count(event: Mapping[str, Any], used: Used) -> None:

@@ -27,9 +27,9 @@ from ck_pro.fingerprint import fingerprint_of
 from ck_pro.history import History
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
-from ck_pro.model.terminal import cancelled_by
+from ck_pro.model.terminal import asking_for
 from ck_pro.model_calls import ModelCalls
-from ck_pro.person import Answer, Person
+from ck_pro.person import Answer, Answers, Person
 from ck_pro.prefixes import Prefixes
 from ck_pro.resume import NOTICE, CutOff
 from ck_pro.session import AgentSession
@@ -93,7 +93,7 @@ class Run:
         self.agent, self.session, self.parent = agent, session, parent
         self.cut_off = cut_off
         """Where to go on, for a run that is resumed."""
-        self.answer: Answer | None = parent.answer if parent else _answer(answer, cut_off)
+        self.answers: Answers = parent.answers if parent else _answers(answer, cut_off)
         """What a person answered before the tree of runs was resumed."""
         self.lease: Any = cut_off.lease if cut_off is not None else None
         """What the environment of a suspended run left, to be taken up again."""
@@ -274,11 +274,14 @@ class Run:
         assert cut is not None
         if cut.under_way and not cut.calls and not self.same_world():
             cut.reply = None  # it was decided before a world that is not there any more
-        redo = cut.under_way and cut.reply is None
-        learned = ""
-        if self.answer is not None and (redo or not cut.under_way):
-            learned = self.answer.shown(self.session.id)
-        self.record("resumed", {"redo": redo, "learned": learned})
+        redo = cut.under_way and not cut.acted
+        known = self.answers.of(self.session.id) if redo or not cut.under_way else []
+        learned = " ".join(one.line() for one in known)
+        given = {"answer": cut.answer} if cut.answer else {}
+        self.record("resumed", {"redo": redo, "learned": learned, **given})
+        for one in known:
+            one.shown = True
+            self.record("answered", {"question": one.question})
         if cut.session.steps[0 if redo else -1 :]:
             self.notices.append(NOTICE)
         if learned and not self.agent.templates.get("plan"):
@@ -291,20 +294,21 @@ class Run:
     def ask(self, question: str) -> str | None:
         """Ask the person behind the run; None if there is none, or no answer."""
         self.check()
-        if self.answer is not None:
-            answer = self.answer.take(self.session.id, question)
-            if answer is not None:
-                return answer
+        answer = self.answers.take(self.session.id, question)
+        if answer is not None:
+            self.record("answered", {"question": question})
+            return answer.answer
         if self.person is None:
             return None
-        with cancelled_by(self.cancel):
+        with asking_for(self.cancel, "/".join(self.path)):
             return self.person.answer(question)
 
-    def drop_answer(self) -> None:
-        """The step that asked is over: if nothing took the answer, the model reads it."""
-        learned = self.answer.close(self.session.id) if self.answer is not None else ""
-        if learned:
-            self.notices.append(learned)
+    def drop_answers(self) -> None:
+        """Show the model the answers that nothing took in the step that had asked."""
+        for one in self.answers.drop(self.session.id):
+            if not one.shown:
+                self.record("answered", {"question": one.question})
+                self.notices.append(one.line())
 
     # --- limits ----------------------------------------------------------------------------
 
@@ -364,15 +368,16 @@ class Run:
             self._remove_temporary()
 
 
-def _answer(text: str, cut: CutOff | None) -> Answer | None:
-    """An answer for the session that asked; for the main one where the journal does not say."""
-    if not text or cut is None:
-        return None
-    asked = cut.asked or {}
-    session = asked.get("session", "")
-    if session not in cut.others:
-        session = cut.session.id
-    return Answer(text, session, asked.get("question") or cut.session.message)
+def _answers(text: str, cut: CutOff | None) -> Answers:
+    """The answers that a run has not used yet; `text` belongs to what it asked last."""
+    if cut is None:
+        return Answers()
+    if text:
+        asked = cut.asked or {"session": "", "question": cut.session.message}
+        session = asked["session"] if asked["session"] in cut.others else cut.session.id
+        cut.answer = {"session": session, "question": asked["question"], "answer": text}
+        cut.answers.append(cut.answer)
+    return Answers([Answer(a["session"], a["question"], a["answer"]) for a in cut.answers])
 
 
 def _remove(folder: Path, made_by: int) -> None:

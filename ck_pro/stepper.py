@@ -182,7 +182,7 @@ class Stepper:
             self.agent.end_run(state)
         finally:
             run.close()
-            last_records(state, reason, message)
+            last_records(state, reason, message, error)
 
 
 def _last_action(action: Action | None, finish: Mapping[str, Any]) -> Action:

@@ -17,19 +17,29 @@ _TURN = threading.Lock()
 _POLL_SECONDS = 0.1
 _ahead = bytearray()
 """Typed at the terminal and not read yet; belongs to the thread that has the turn."""
-_cancel: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar(
-    "cancel", default=None
-)
+_NOBODY: tuple[threading.Event | None, str] = (None, "the agent")
+_asker = contextvars.ContextVar("asker", default=_NOBODY)
+"""On whose behalf this thread asks the user: the cancel flag of the run, its agents."""
 
 
 @contextlib.contextmanager
-def cancelled_by(cancel: threading.Event) -> Iterator[None]:
-    """Have the terminal's prompts in this thread end with Cancelled when an event is set."""
-    token = _cancel.set(cancel)
+def asking_for(cancel: threading.Event, agents: str) -> Iterator[None]:
+    """Have the questions of this thread to the user belong to a run.
+
+    Args:
+        cancel: ends the questions with Cancelled when it is set.
+        agents: the run's agent and its callers, as `main/helper`.
+    """
+    token = _asker.set((cancel, agents))
     try:
         yield
     finally:
-        _cancel.reset(token)
+        _asker.reset(token)
+
+
+def asking_agents() -> str:
+    """The agents of `asking_for`; "the agent" outside of it."""
+    return _asker.get()[1]
 
 
 @contextlib.contextmanager
@@ -37,12 +47,12 @@ def terminal_turn(cancel: threading.Event | None = None) -> Iterator[None]:
     """The terminal for one thread; a cancelled run does not queue on.
 
     Args:
-        cancel: the run's; None for that of `cancelled_by`, if any.
+        cancel: the run's; None for that of `asking_for`, if any.
 
     Raises:
         Cancelled: `cancel` was set while another thread had the terminal.
     """
-    cancel = cancel or _cancel.get()
+    cancel = cancel or _asker.get()[0]
     while not _TURN.acquire(timeout=0.2):
         _check(cancel)
     try:
@@ -59,14 +69,14 @@ def read_line(stream: TextIO, cancel: threading.Event | None = None, *, edit: bo
 
     Args:
         stream: standard input, or a stream in its place.
-        cancel: the run's; None for that of `cancelled_by`, if any.
+        cancel: the run's; None for that of `asking_for`, if any.
         edit: let the user edit the line by arrow keys, where that is possible.
 
     Raises:
         Cancelled: `cancel` was set.
         UnicodeDecodeError: the line is not in the stream's encoding.
     """
-    cancel = cancel or _cancel.get()
+    cancel = cancel or _asker.get()[0]
     terminal = stream is sys.stdin and stream.isatty()
     if not terminal:
         return stream.readline()

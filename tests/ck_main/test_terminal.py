@@ -138,14 +138,14 @@ def test_ctrl_c_at_a_question_of_a_sub_agent_acts_at_once(tmp_path: Path) -> Non
     with terminal(tmp_path, "-t", "Do it.", "-o", "out.jsonl") as one:
         at_the_helpers_prompt(one)
         one.type("```python\nstop(ask_human('The code?'))\n```\n/send\n")
-        one.expect("The agent asks: The code?")
+        one.expect("ck_agent/helper asks: The code?")
         one.type("12\x03")
         assert one.end() == ExitCode.STOPPED
     run = next(tmp_path.glob("out/*/events.jsonl")).parent
     ended = [e["data"] for e in read_events(run) if e["kind"] == "call"]
     assert [(d["name"], d["interrupted"]) for d in ended] == [("ask_human", True), ("helper", True)]
     with terminal(tmp_path, "--resume", str(run)) as one:
-        one.expect("The agent asks: The code?")
+        one.expect("ck_agent/helper asks: The code?")
         one.type("1234\n")
         assert one.end() == ExitCode.DONE and "1234" in one.shown
 
