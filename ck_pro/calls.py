@@ -23,6 +23,7 @@ from ck_pro.events import (
     ToolCall,
 )
 from ck_pro.exceptions import (
+    AwaitingHuman,
     EnvironmentFailure,
     RunEnding,
     ToolError,
@@ -164,17 +165,23 @@ class Calls:
             bound = signature.bind(*args, **kwargs)
             arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
             self._run.check()
-            recorded = self._take(callee.name, arguments)
-            if recorded is not None and recorded.ended:
-                result = _as_recorded(recorded, self._cut)
-            else:
-                begun = recorded or self._approved(callee, arguments)
-                if recorded is not None and self.on_resume(callee.name) == "answer":
-                    raise ToolError(_UNSURE.format(callee.name))
-                result = self._do(begun, lambda: function(*args, **kwargs))
+            try:
+                result = answered(arguments, args, kwargs)
+            except AwaitingHuman:
+                self._run.stops_for_person = True
+                raise
             if terminal and self._run.session.finish is None:
                 self._run.record("finish", _final(result))
             return result
+
+        def answered(arguments: dict[str, Any], args: Any, kwargs: Any) -> Any:
+            recorded = self._take(callee.name, arguments)
+            if recorded is not None and recorded.ended:
+                return _as_recorded(recorded, self._cut)
+            begun = recorded or self._approved(callee, arguments)
+            if recorded is not None and self.on_resume(callee.name) == "answer":
+                raise ToolError(_UNSURE.format(callee.name))
+            return self._do(begun, lambda: function(*args, **kwargs))
 
         return call
 

@@ -68,6 +68,8 @@ def goes_on_to_caller(error: BaseException, run: Run) -> bool:
 
 def waits_for_person(error: BaseException | None, run: Run) -> bool:
     """Whether a run that an error ends is to resume, in its environment, once a person answered."""
+    if isinstance(error, Cancelled):
+        return run.stopped_with_caller()
     if not isinstance(error, AwaitingHuman):
         return False
     return run.parent is None or goes_on_to_caller(error, run)

@@ -122,6 +122,8 @@ class Run:
         self.person: Person | None = agent.person or (parent.person if parent else None)
         self.calls = Calls(self, cut_off.next_call if cut_off is not None else 0)
         self.run_code = CodeRunner(self)
+        self.stops_for_person = False
+        """A call of this run has stopped it for a person: its other sub-agents stop with it."""
         self._ended = threading.Event()
         self._without_steps = False
         self._children: list[Run] = []
@@ -345,6 +347,11 @@ class Run:
     def ended(self) -> None:
         """Tell the calling run that the last record is written."""
         self._ended.set()
+
+    def stopped_with_caller(self) -> bool:
+        """Whether a run that called this one, at any depth, has stopped for a person."""
+        above = self.parent
+        return above is not None and (above.stops_for_person or above.stopped_with_caller())
 
     def suspend_environment(self) -> Any:
         """Keep what the environment holds on lease, and return it for the run that resumes."""

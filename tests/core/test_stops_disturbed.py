@@ -19,7 +19,7 @@ from ck_pro.model import CallContext
 from ck_pro.person import AskHumanTool
 from ck_pro.session import Status, StopReason
 from ck_pro.stepper import Stepper
-from ck_pro.testing import ScriptedLLM
+from ck_pro.testing import FakeEnvironment, ScriptedLLM
 
 pytestmark = pytest.mark.worker
 
@@ -274,3 +274,45 @@ def test_a_cancel_keeps_a_sub_agent_in_its_middle(tmp_path: Path) -> None:
     session = team.resume(tmp_path / "run")
     assert session.status is Status.DONE and session.final_results["output"] == "whole"
     assert team.worked == Counter(one=1)
+
+
+def test_sub_agents_that_stop_with_the_one_that_asks_keep_their_worlds(tmp_path: Path) -> None:
+    class Lent(FakeEnvironment):
+        """A world on lease."""
+
+        def suspend(self) -> dict[str, Any]:
+            return {"lease": "b1"}
+
+    class Walker(MultiStepAgent):
+        def init_run(self, session: AgentSession) -> None:
+            leases.append(session.run.lease)
+            session.run.environment = Lent()
+
+    leases: list[Any] = []
+    walks = threading.Event()
+
+    def reply(messages: list[Any], context: CallContext) -> str:
+        if context.agent_path == ("main",):
+            return code(
+                "from threading import Thread\n"
+                "Thread(target=walker, args=['x']).start()\nask_human('The code?')"
+            )
+        walks.set()
+        if context.step == 0 and context.cancel is not None and not leases[1:]:
+            assert context.cancel.wait(60)
+        return code("stop('walked')")
+
+    class Desk:
+        def answer(self, question: str) -> None:
+            assert walks.wait(60)
+
+    walker = Walker(name="walker", model=ScriptedLLM(reply), tools=[StopTool()])
+    tools = [AskHumanTool(), StopTool()]
+    agent = MultiStepAgent(
+        name="main", model=walker.model, tools=tools, sub_agents=[walker], person=Desk()
+    )
+    with Journal(tmp_path) as journal:
+        session = agent.run("Do it.", journal=journal)
+    assert session.status is Status.HUMAN_INTERVENTION
+    (walked,) = session.children.values()
+    assert walked.status is Status.IN_PROGRESS and walked.lease == {"lease": "b1"}
