@@ -100,7 +100,10 @@ class Browser:
     def _open(self) -> None:
         assert self._client is not None
         size = (self.config.viewport_width, self.config.viewport_height)
-        self._have(self._client.get_browser(viewport=size))
+        # a server that we started has the rules already
+        rules = self.config.rules() if self.config.given_server() else {"allow": [], "block": []}
+        lease = self._client.get_browser(viewport=size, allow=rules["allow"], block=rules["block"])
+        self._have(lease)
         assert self.lease is not None
         page_id, seen = self.client.open_page(self.lease.id, self.state.target_url)
         self.state = replace(self.state, browser_id=self.lease.id, page_id=page_id)
@@ -118,6 +121,10 @@ class Browser:
         if not self._connect_to(str(left.get("server"))):
             return False
         assert self._client is not None
+        if left.get("rules", self.config.rules()) != self.config.rules():
+            self.lease = sandbox.Sandbox(left["browserId"], self._client.url)
+            self.close()
+            return False
         try:
             expires = _renewed(self._client, left["browserId"])
             seen = self._client.observe(left["browserId"], left["pageId"], LEAN)
@@ -164,6 +171,7 @@ class Browser:
             "url": self.state.step_url,
             "downloads": self.downloads.known(),
             "features": sorted(lease.features),
+            "rules": self.config.rules(),
         }
         with self._closing:
             self.lease = self._client = None

@@ -10,6 +10,7 @@ import base64
 import binascii
 import re
 import time
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -109,6 +110,8 @@ class BrowserClient:
         storage_state: dict[str, Any] | None = None,
         geo_location: dict[str, float] | None = None,
         tabs: bool = True,
+        allow: Sequence[str] = (),
+        block: Sequence[str] = (),
     ) -> Sandbox:
         """Lease a browser; waits while all are taken.
 
@@ -118,6 +121,10 @@ class BrowserClient:
             storage_state: cookies and local storage to begin with, in Playwright's form.
             geo_location: latitude, longitude and accuracy.
             tabs: whether pages may open further tabs.
+            allow, block: hosts that its pages may and may not reach, within what the server allows.
+
+        Raises:
+            BrowserServerError: the server cannot keep to these rules, or does not permit them.
         """
         body: dict[str, Any] = {"storageState": storage_state, "geoLocation": geo_location}
         body["tabs"] = tabs
@@ -125,14 +132,23 @@ class BrowserClient:
             body["viewport"] = {"width": viewport[0], "height": viewport[1]}
         if lease_seconds is not None:
             body["leaseSeconds"] = lease_seconds
+        if allow or block:
+            body.update(allow=list(allow), block=list(block))
         reply = self._post("getBrowser", body, timeout=max(self.timeout, _QUEUE_TIMEOUT))
         expires, features = reply.get("expiresAt"), reply.get("features")
-        return Sandbox(
+        lease = Sandbox(
             id=self._field(reply, "browserId", "getBrowser"),
             url=self.url,
             expires_at=float(expires) if isinstance(expires, int | float) else None,
             features=frozenset(map(str, features)) if isinstance(features, list) else frozenset(),
         )
+        if (allow or block) and "rules" not in lease.features:
+            self.close_browser(lease.id)
+            raise BrowserServerError(
+                f"browser server {self.url}: it takes no rules from its clients; start it with "
+                "--allow and --block instead of web_env.allow and web_env.block, or update it"
+            )
+        return lease
 
     def close_browser(self, browser_id: str) -> None:
         """Give the browser back."""

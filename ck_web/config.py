@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SecretStr
 
 from ck_pro.config import KwargsInitializable
+from ck_pro.exceptions import ConfigError
 from ck_web import sandbox
 from ck_web.client import server_address
 
@@ -72,7 +73,8 @@ class WebEnvConfig(KwargsInitializable):
     """Longest page text that one observation shows."""
     allow: list[str] = []
     block: list[str] = []
-    """Hosts (or host:port) that a server started by us lets pages reach, or not."""
+    """Hosts (or host:port) that pages may or may not reach. With `server_url` they hold for this
+    browser, within what that server allows."""
     max_browsers: Annotated[int, Field(ge=1, le=500)] = 16
     """Browsers at once of a server started by us; further runs wait for one."""
     chromium: str = ""
@@ -86,6 +88,24 @@ class WebEnvConfig(KwargsInitializable):
             _report_unused_command(self.web_command)
         if self.given_server():
             server_address(self.given_server())
+        self._check_effect()
+
+    def _check_effect(self) -> None:
+        """Refuse a setting that would be ignored."""
+        if not self.given_server():
+            if self.token.get_secret_value():
+                raise ConfigError("token: it is for the server that server_url names; set that too")
+            return
+        for name in ("max_browsers", "chromium", "keep_server_seconds"):
+            if getattr(self, name) != getattr(WebEnvConfig, name):
+                raise ConfigError(
+                    f"{name}: it is for a browser server that is started automatically, and "
+                    f"{self.given_server()!r} is used: start that server with such an option"
+                )
+
+    def rules(self) -> dict[str, list[str]]:
+        """The rules for pages."""
+        return {"allow": list(self.allow), "block": list(self.block)}
 
     def given_server(self) -> str:
         """Address of the server to use, or the empty text."""

@@ -67,7 +67,7 @@ NEW_ACTIONS = (
 ACTION_NAMES = OLD_ACTIONS + NEW_ACTIONS
 
 
-FEATURES = ("describeAction",)
+FEATURES = ("describeAction", "rules")
 """What /getBrowser says that this server can do, for clients that depend on it."""
 
 
@@ -100,6 +100,8 @@ class GetBrowser(Wire):
         geoLocation: see `GeoLocation`; the permission is granted with it.
         tabs: the client follows several tabs; without it a page's pop-ups open in place.
         leaseSeconds: the hard end of the lease, in seconds from now.
+        allow, block: rules for this lease, beside those of the server. They only narrow what its
+            pages may reach: `allow` makes exceptions from `block`, see `web_server.policy`.
     """
 
     storageState: Mapping = None
@@ -107,6 +109,8 @@ class GetBrowser(Wire):
     tabs: Flag = False
     viewport: Annotated[Viewport | None, BeforeValidator(mapping)] = None
     leaseSeconds: LeaseSeconds = None
+    allow: TextList = Field(default_factory=list)
+    block: TextList = Field(default_factory=list)
 
 
 class BrowserRequest(Wire):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -27,6 +27,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*):(?!\d+(?:[/?#]|$))")
+_LOOPBACK = ipaddress.ip_address("127.0.0.1")
+NOT_PUBLIC = "not a public address, and the browser's settings do not allow it"
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -42,11 +44,13 @@ class Rule:
         host: lower-case host name without a trailing dot; empty for an address or for `*`.
         network: the address range it stands for, if it does.
         port: the one port it is about, or None for all.
+        text: the rule as it was written.
     """
 
     host: str
     network: Network | None
     port: int | None
+    text: str = field(default="", compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Rule:
@@ -65,9 +69,9 @@ class Rule:
                 raise RuleError(f"{text!r}: {port} is not a port number")
         rest = rest.removeprefix("[").removesuffix("]")
         if rest == "*":
-            return cls("", None, port)
+            return cls("", None, port, text)
         try:
-            return cls("", ipaddress.ip_network(rest, strict=False), port)
+            return cls("", ipaddress.ip_network(rest, strict=False), port, text)
         except ValueError:
             pass
         host = rest.removeprefix("*.").strip(".")
@@ -75,7 +79,7 @@ class Rule:
             raise RuleError(
                 f"{text!r} is not a rule: write HOST, HOST:PORT, ADDRESS, ADDRESS/BITS or *"
             )
-        return cls(_ascii_host(host), None, port)
+        return cls(_ascii_host(host), None, port, text)
 
     def specificity(self, host: str, port: int, addresses: Sequence[Address]) -> int:
         """How specifically the rule matches; -1 if it does not. 0 is `*`, above it is a name."""
@@ -102,10 +106,12 @@ class Policy:
     Args:
         allow: rules that open hosts or addresses.
         block: rules that close them.
+        lease: the rules of one client, which close only.
     """
 
     allow: tuple[Rule, ...] = ()
     block: tuple[Rule, ...] = ()
+    lease: Policy | None = None
 
     @classmethod
     def of(cls, allow: Iterable[str] = (), block: Iterable[str] = ()) -> Policy:
@@ -146,31 +152,62 @@ class Policy:
             lists[words[0].lower()].append(words[1])
         return cls.of(lists["allow"], lists["block"])
 
+    def narrowed(self, allow: Iterable[str], block: Iterable[str]) -> Policy:
+        """This policy with the rules of one client, which can only close what is open.
+
+        Raises:
+            RuleError: a rule is malformed, or would open what this policy closes.
+        """
+        lease = Policy.of(allow, block)
+        for rule in lease.allow:
+            if reason := self._closed_to(rule):
+                raise RuleError(
+                    f"allow {rule.text!r}: {reason}; only the server's operator can allow it, "
+                    f"by starting the server with --allow {rule.text}"
+                )
+        return replace(self, lease=lease) if lease.allow or lease.block else self
+
+    def _closed_to(self, rule: Rule) -> str:
+        """Why nothing that a rule names can be reached; empty if some of it may be."""
+        port = rule.port or 0
+        if rule.network is not None:
+            ends = (rule.network[0], rule.network[-1])
+            return next(
+                filter(None, (self._refuse(str(a), port, [a], range_=True) for a in ends)), ""
+            )
+        if rule.host == "localhost" or rule.host.endswith(".localhost"):
+            return self._refuse(rule.host, port, [_LOOPBACK], range_=True)
+        return self._refuse(rule.host, port, [], range_=False) if rule.host else ""
+
     def refuse_host(self, host: str, port: int) -> str:
         """Why this host may not be reached, judged by its name alone; empty if it may be tried."""
         host = _ascii_host(host)
         literal = parse_address(host)
-        return self._refuse(host, port, [literal] if literal else [], judge_range=bool(literal))
+        return self._refuse(host, port, [literal] if literal else [], range_=bool(literal))
 
     def refuse_address(self, host: str, port: int, address: Address) -> str:
         """Why a connection to `address`, as which `host` was resolved, may not be made."""
-        return self._refuse(_ascii_host(host), port, [unwrap(address)], judge_range=True)
+        return self._refuse(_ascii_host(host), port, [unwrap(address)], range_=True)
 
-    def _refuse(
-        self, host: str, port: int, addresses: Sequence[Address], *, judge_range: bool
-    ) -> str:
-        allowed = max((r.specificity(host, port, addresses) for r in self.allow), default=-1)
-        blocked = max((r.specificity(host, port, addresses) for r in self.block), default=-1)
+    def _refuse(self, host: str, port: int, addresses: Sequence[Address], *, range_: bool) -> str:
+        allowed, blocked = self._strengths(host, port, addresses)
         if blocked >= 0 and blocked >= allowed:
             return "blocked by the server's policy"
-        if judge_range and allowed < 2:
+        if range_ and allowed < 2:
             for address in addresses:
                 if not is_public(address):
-                    return (
-                        f"{address} is not a public address; "
-                        f"start the server with --allow {host}:{port} to open it"
-                    )
+                    return f"{address} is {NOT_PUBLIC}"
+        if self.lease is not None:
+            allowed, blocked = self.lease._strengths(host, port, addresses)
+            if blocked >= 0 and blocked >= allowed:
+                return "blocked by the rules of this browser"
         return ""
+
+    def _strengths(self, host: str, port: int, addresses: Sequence[Address]) -> tuple[int, int]:
+        """How specifically the rules allow and block a host."""
+        allowed = max((r.specificity(host, port, addresses) for r in self.allow), default=-1)
+        blocked = max((r.specificity(host, port, addresses) for r in self.block), default=-1)
+        return allowed, blocked
 
     def refuse_url(self, url: str) -> str:
         """Why this URL may not be opened, as far as its text tells; empty if it may be tried.

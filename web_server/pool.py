@@ -17,9 +17,9 @@ from playwright.async_api import Browser, Error
 from web_server.contract import GetBrowser
 from web_server.engine import Engine
 from web_server.engines import Engines
-from web_server.errors import BrowserGone, Unavailable, stopping
+from web_server.errors import BadRequest, BrowserGone, Unavailable, stopping
 from web_server.folder import ServerFolder
-from web_server.policy import Policy
+from web_server.policy import Policy, RuleError
 from web_server.session import Session
 from web_server.slots import Slots
 from web_server.spare import Spare
@@ -131,9 +131,11 @@ class Pool:
             gone: tells whether the caller has hung up meanwhile.
 
         Raises:
+            BadRequest: the client's rules cannot be used.
             TooManyWaiting: the queue is full.
             Unavailable: none became free in time, or the caller hung up.
         """
+        self._policy_for(request)  # before it waits in vain
         await self._make_room()
         await self._slots.take(gone)
         self._being_leased += 1
@@ -172,13 +174,25 @@ class Pool:
     async def _make_session(self, request: GetBrowser) -> Session:
         assert self._folder is not None
         options, engine = self.options, self._next_engine()
-        session = Session(request, options.policy, self._folder.path, options.max_download, engine)
+        policy = self._policy_for(request)
+        session = Session(request, policy, self._folder.path, options.max_download, engine)
         try:
             await session.in_chromium(session.open)
         except BaseException:
             await session.close()
             raise
         return session
+
+    def _policy_for(self, request: GetBrowser) -> Policy:
+        """What the pages of a session may reach.
+
+        Raises:
+            BadRequest: the client's rules are malformed, or would open what is closed.
+        """
+        try:
+            return self.options.policy.narrowed(request.allow, request.block)
+        except RuleError as error:
+            raise BadRequest(str(error)) from None
 
     async def _make_spare(self) -> Session:
         return await self._make_session(GetBrowser())

@@ -197,7 +197,8 @@ class Session:
         """Whether a session that was made ahead is what is asked for."""
         asked = request.viewport
         same_size = asked is None or (asked.width, asked.height) == self.viewport
-        return same_size and not request.storageState and not request.geoLocation
+        as_usual = not (request.storageState or request.geoLocation)
+        return same_size and as_usual and not (request.allow or request.block)
 
     def take_on(self, request: GetBrowser) -> None:
         """Become the session of a caller whose request it fits."""

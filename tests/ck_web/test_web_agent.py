@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_wire import FakeWire
+from fake_wire import SHOP, FakeWire
 from scripted import NOTHING_YET, code, prompt_text, web_agent, web_script
 
 from ck_pro import MultiStepAgent, Status
 from ck_pro.agent import AgentResult
-from ck_pro.exceptions import ConfigError, ParseError, ToolError
+from ck_pro.exceptions import BrowserServerError, ConfigError, ParseError, ToolError
 from ck_pro.journal import Journal
 from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import CallContext, Reply
@@ -222,8 +222,9 @@ def test_settings() -> None:
     assert agent.web_env.given_server() == "host:3000"
     assert [f.name for f in agent.functions()] == ["click", "stop"]
     assert WebAgent(web_env={"web_ip": "a:1"}).web_env.given_server() == "a:1"
-    assert WebAgent(web_env={"token": "s3cret"}).web_env.token.get_secret_value() == "s3cret"
-    assert "s3cret" not in str(WebAgent(web_env={"token": "s3cret"}).to_dict())
+    named = {"server_url": "host:3000", "token": "s3cret"}
+    assert WebAgent(web_env=named).web_env.token.get_secret_value() == "s3cret"
+    assert "s3cret" not in str(WebAgent(web_env=named).to_dict())
     with pytest.raises(ConfigError, match="did you mean 'server_url'"):
         WebAgent(web_env={"serverurl": "x"})
     with pytest.raises(ConfigError, match="HOST:PORT"):
@@ -233,6 +234,36 @@ def test_settings() -> None:
     wanted = {"click", "type", "scroll_up", "scroll_down", "wait", "goback", "restart", "goto"}
     assert wanted | {"save", "screenshot", "stop"} <= {f.name for f in WebAgent().functions()}
     assert set(PREDEFINED_WEB_ACTIONS) > wanted
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"token": "x"}, "token: it is for the server that server_url names"),
+        ({"server_url": "host:1", "max_browsers": 3}, "max_browsers: it is for a browser server"),
+        ({"web_ip": "host:1", "chromium": "/x"}, "chromium: .*'host:1' is used"),
+        ({"server_url": "host:1", "keep_server_seconds": 5}, "keep_server_seconds: "),
+    ],
+)
+def test_a_setting_without_effect_is_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        WebAgent(web_env=settings)
+
+
+def test_rules_go_with_the_lease_of_a_given_server(wire: FakeWire, tmp_path: Path) -> None:
+    rules = {"allow": ["shop.test"], "block": ["*"]}
+    env = WebEnv({"server_url": wire.url, "target_url": SHOP, **rules}, workdir=tmp_path)
+    (leased,) = [body for route, body in wire.requests if route == "getBrowser"]
+    assert {key: leased[key] for key in rules} == rules
+    left = env.suspend()
+    other = WebEnv({"server_url": wire.url, "block": ["x.test"]}, workdir=tmp_path, left=left)
+    assert not other.taken_up, "a browser with other rules was used"
+    other.close()
+    assert not wire.browsers
+    wire.features = []
+    with pytest.raises(BrowserServerError, match="takes no rules from its clients"):
+        WebEnv({"server_url": wire.url, "block": ["x.test"]}, workdir=tmp_path)
+    assert not wire.browsers
 
 
 def test_lines_of_actions_are_told_once() -> None:

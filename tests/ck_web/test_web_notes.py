@@ -139,7 +139,8 @@ def test_a_browser_is_left_and_taken_up_again(wire: FakeWire, tmp_path: Path) ->
     env = web_env(wire, tmp_path)
     left = env.suspend()
     where = {"server": wire.url, "browserId": "b1", "pageId": "0", "downloads": {}}
-    assert left == {**where, "url": SHOP, "features": ["describeAction"]}
+    rules = {"rules": {"allow": [], "block": []}}
+    assert left == {**where, "url": SHOP, "features": ["describeAction", "rules"], **rules}
     assert wire.browsers["b1"]["parked"] is True
     assert env.suspend() is None and list(wire.browsers) == ["b1"]
     other = WebEnv({"server_url": wire.url}, workdir=tmp_path, left={**left, "server": "x"})

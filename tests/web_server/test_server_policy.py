@@ -165,3 +165,53 @@ def test_a_malformed_policy_file_says_where(
     with pytest.raises(RuleError) as error:
         Policy.read(file)
     assert said in str(error.value) and "\n" not in str(error.value)
+
+
+OPEN = Policy.of(allow=["127.0.0.1:8000", "ok.internal"], block=["bad.example"])
+
+
+@pytest.mark.parametrize(
+    ("allow", "block", "host", "port", "reason"),
+    [
+        ([], ["example.com"], "www.example.com", 443, "blocked by the rules of this browser"),
+        ([], ["example.com"], "example.org", 443, ""),
+        ([], ["*"], "example.org", 443, "blocked by the rules of this browser"),
+        (["example.com"], ["*"], "example.com", 443, ""),
+        (["example.com"], [], "bad.example", 443, "blocked by the server's policy"),
+        ([], ["ok.internal"], "ok.internal", 80, "blocked by the rules of this browser"),
+        (["127.0.0.1:8000"], ["*"], "127.0.0.1", 8000, ""),
+        (["*"], [], "10.0.0.1", 80, "10.0.0.1 is not a public address"),
+        ([], ["127.0.0.0/8"], "127.0.0.1", 8000, "blocked by the rules of this browser"),
+    ],
+)
+def test_the_rules_of_a_lease_only_narrow(
+    allow: list[str], block: list[str], host: str, port: int, reason: str
+) -> None:
+    said = OPEN.narrowed(allow, block).refuse_host(host, port)
+    assert said.startswith(reason) and bool(said) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    "allow",
+    ["127.0.0.1:8001", "127.0.0.1", "localhost:9", "10.0.0.0/8", "bad.example", "::1"],
+)
+def test_a_lease_cannot_allow_what_the_server_closes(allow: str) -> None:
+    with pytest.raises(RuleError, match="only the server's operator can allow it"):
+        OPEN.narrowed([allow], [])
+
+
+@given(
+    st.lists(st.sampled_from(["*", "example.com", "127.0.0.1:8000", "8.8.8.8", "ok.internal"])),
+    st.lists(st.sampled_from(["*", "example.com", "10.0.0.0/8", "ok.internal", "8.8.8.8:53"])),
+    st.sampled_from(["example.com", "a.example.com", "127.0.0.1", "8.8.8.8", "bad.example", "::1"]),
+    st.sampled_from([53, 80, 8000]),
+)
+def test_no_rules_of_a_lease_open_anything(
+    allow: list[str], block: list[str], host: str, port: int
+) -> None:
+    narrow = OPEN.narrowed(allow, block)
+    if OPEN.refuse_host(host, port):
+        assert narrow.refuse_host(host, port)
+    address = ipaddress.ip_address("127.0.0.1")
+    if OPEN.refuse_address(host, port, address):
+        assert narrow.refuse_address(host, port, address)

@@ -9,7 +9,7 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 from server_client import Client
-from server_site import until
+from server_site import Site, until
 
 from web_server import driver, keeper
 from web_server.contract import ACTION_NAMES, PerformAction
@@ -159,3 +159,15 @@ def test_sessions_know_nothing_of_each_others_downloads(
     tabs_client.act("click", "button 'Open'")
     assert until(lambda: tabs_client.tree()["downloads"] != [])
     assert len(client.tree()["downloads"]) == 1
+
+
+def test_a_client_narrows_what_its_own_pages_may_reach(server_url: str, server_site: Site) -> None:
+    place = server_site.url.removeprefix("http://")
+    with Client(server_url, server_site.url, block=[place]) as narrow:
+        assert "blocked by the rules of this browser" in narrow.open("/")
+        with Client(server_url, server_site.url) as other:
+            assert "heading 'Home'" in other.open("/")
+    with Client(server_url, server_site.url) as client:
+        for rules in ({"allow": ["10.0.0.1"]}, {"block": ["http://x"]}):
+            reply = client.post("getBrowser", **rules)
+            assert reply.status_code == 400, reply.text
