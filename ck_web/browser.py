@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ from ck_web import kept_servers, sandbox
 from ck_web.client import LEAN, BrowserClient, RequestRefused
 from ck_web.config import WebEnvConfig
 from ck_web.downloads import Downloads
-from ck_web.files import read_inside
+from ck_web.files import read_inside, writable
 from ck_web.page_text import one_line
 from ck_web.state import WebState, data_url, full_address
 from ck_web.wire import NOT_DONE, TELLING, file_to_upload, reaches, wire_fields
@@ -28,6 +29,7 @@ from web_server.contract import Observation, ObserveOptions, PerformAction
 
 _NEWS_LENGTH = 300
 _END_SECONDS = 1.0
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _KEPT_SECONDS = 1800.0  # a server ends an unused lease after so long, unless it is told otherwise
 _SHORTEST_LEASE = 20.0
 GONE = "browser_gone"
@@ -308,6 +310,30 @@ class Browser:
             left -= len(data)
             files.append(file_to_upload(path, data))
         return files
+
+    def save(self, remote: str, local: str) -> str:
+        """Save a download, or what is at a URL, in the working directory.
+
+        Args:
+            remote: as `Downloads.save` takes it, or an http(s) address.
+            local: a path in the working directory.
+
+        Returns:
+            one line: the file's path, and for a URL its size and type.
+
+        Raises:
+            RequestRefused: there is no file at the URL, or the policy refuses it.
+            ToolError: there is no such download, or the path cannot be written.
+        """
+        if not _ADDRESS.match(remote.strip()):
+            return f"saved as {self.downloads.save(remote, local)!r}"
+        writable(self.workdir, local)
+        request = self._request(BrowserAction(name="save", value=remote.strip()), [])
+        message, seen = self.client.perform(request)
+        seen = seen or self.look(LEAN)
+        written = self.downloads.save_new(seen, local)
+        self.take(seen)
+        return f"{message} as {written!r}"
 
     def picture(self) -> bytes:
         """The whole page as a PNG image."""

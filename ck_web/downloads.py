@@ -89,6 +89,29 @@ class Downloads:
             return f"the download {name!r} is not copied: this run's downloads are too large"
         return ""
 
+    def save_new(self, seen: Observation, local: str) -> str:
+        """Write the newest download, which was asked for under this name; the path written.
+
+        Args:
+            seen: an observation after it.
+            local: a path in the working directory.
+
+        Raises:
+            ToolError: there is no new download, it is too large, or the path cannot be written.
+        """
+        new = [path for path in seen.downloaded_file_path if path not in self._copies]
+        if not new:
+            raise ToolError("the browser server reports no new download")
+        path = new[-1]
+        self._copies[path] = ""
+        size = next((d.size for d in seen.downloads if d.path == path), 0)
+        if refused := self._too_large(local, size):
+            raise ToolError(refused)
+        data = self._fetch(path)
+        written = self._copies[path] = write_inside(self._workdir, local, data)
+        self._bytes += len(data)
+        return written
+
     def save(self, remote: str, local: str) -> str:
         """Write a download under another name; the path that was written.
 

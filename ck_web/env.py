@@ -307,8 +307,7 @@ class WebEnv(Environment):
         arguments = action.arguments
         match action.name:
             case "save":
-                saved = self._browser.downloads.save(arguments["remote"], arguments["local"])
-                return f"saved as {saved!r}"
+                return self._browser.save(arguments["remote"], arguments["local"])
             case "screenshot":
                 return self._screenshot(arguments["flag"], arguments["path"])
             case "stop" | "nop":

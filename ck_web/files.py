@@ -59,6 +59,15 @@ def write_inside(root: Path, relative: str, data: bytes, *, unique: bool = False
     return "/".join([*parts[:-1], name])
 
 
+def writable(root: Path, relative: str) -> None:
+    """Check that a path may be written with `write_inside`, before a file is fetched for it.
+
+    Raises:
+        ToolError: the path leads out of the working directory.
+    """
+    _parts(root, relative)
+
+
 def read_inside(root: Path, relative: str, limit: int) -> bytes:
     """The content of a file under `root`.
 

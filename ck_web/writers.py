@@ -62,7 +62,10 @@ def goto(url: str) -> str:
 
 
 def save(remote_path: str, local_path: str) -> str:
-    """Copy a downloaded file (named as listed) to local_path in the working directory."""
+    """Copy a downloaded file (named as listed) to local_path in the working directory.
+
+    remote_path may also be a URL, such as that of an image.
+    """
     return f"save {quoted(str(remote_path))} {quoted(str(local_path))}"
 
 

@@ -51,9 +51,10 @@ ACTIONS: dict[str, Action] = {
     "read": actions_page.read,
     "find": actions_page.find,
     "answer_dialog": actions_page.answer_dialog,
+    "save": actions_page.save,
 }
 
-UNSETTLED = frozenset({"read", "find", "answer_dialog"})
+UNSETTLED = frozenset({"read", "find", "answer_dialog", "save"})
 """Actions that change nothing, after which nothing need settle."""
 WATCHING = UNSETTLED | {"wait", "wait_for"}
 """Actions that leave it to the page whether anything changes."""

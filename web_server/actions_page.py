@@ -8,6 +8,7 @@ from web_server import hands
 from web_server.doing import Doing
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.reading import find_lines, read_page
+from web_server.saving import save_address
 from web_server.view import one_line
 
 WAIT_SECONDS = 5.0
@@ -193,6 +194,14 @@ async def find(doing: Doing) -> str:
         return f"'{one_line(text)[:80]}' is not on the page"
     lines = [line.text for line in found]
     return f"found '{one_line(text)[:80]}' in {len(lines)} lines:\n" + "\n".join(lines)
+
+
+async def save(doing: Doing) -> str:
+    """Download what is at a URL."""
+    url = doing.request.actionValue or doing.request.text
+    if not url.strip():
+        raise BadRequest("save needs a URL as actionValue")
+    return await save_address(doing.session, doing.tab, url)
 
 
 async def answer_dialog(doing: Doing) -> str:

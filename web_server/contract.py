@@ -61,6 +61,7 @@ NEW_ACTIONS = (
     "find",
     "answer_dialog",
     "wait_for",
+    "save",
 )
 """Values of `actionName` beyond the old wire."""
 

@@ -52,6 +52,8 @@ class Downloads:
         self._active: dict[str, str] = {}
         self._sources: dict[str, str] = {}
         self._complete: set[str] = set()
+        self._expected: dict[str, asyncio.Future[Download | str]] = {}
+        self._awaited: dict[str, asyncio.Future[Download | str]] = {}
         self._last_begun = 0.0
         self._begun = asyncio.Event()
         self._idle = asyncio.Event()
@@ -107,6 +109,22 @@ class Downloads:
         """Whether what is at that URL has been downloaded."""
         return url.partition("#")[0] in self._complete
 
+    def expect(self, frame_id: str) -> asyncio.Future[Download | str]:
+        """Return a future of the next download that a frame begins, or of why it failed.
+
+        That download is reported by the future alone.
+        """
+        future: asyncio.Future[Download | str] = asyncio.get_running_loop().create_future()
+        self._expected[frame_id] = future
+        return future
+
+    def expect_no_more(self, frame_id: str) -> None:
+        """Cancel what `expect` began for a frame."""
+        self._expected.pop(frame_id).cancel()
+        for guid in [guid for guid, future in self._awaited.items() if future.cancelled()]:
+            self._forget(guid)
+            self._cancel_soon(guid)
+
     async def wait_for_begin(self, since: float, seconds: float) -> bool:
         """Wait until a download has begun after `since` (monotonic), at most so long.
 
@@ -142,6 +160,8 @@ class Downloads:
         guid = event["guid"]
         name = self._unclaimed[guid] = safe_name(event.get("suggestedFilename", ""))
         self._sources[guid] = _source(event.get("url", ""), name)
+        if event["frameId"] in self._expected:
+            self._awaited[guid] = self._expected[event["frameId"]]
         if self._owns(event["frameId"]):
             self._claim(guid)
 
@@ -150,7 +170,8 @@ class Downloads:
         name = self._unclaimed.pop(guid)
         self._last_begun = time.monotonic()
         self._begun.set()
-        if self.restoring and self._sources[guid] in self._complete:
+        again = self.restoring and guid not in self._awaited
+        if again and self._sources[guid] in self._complete:
             self._forget(guid)
             self._cancel_soon(guid)
             return
@@ -172,7 +193,7 @@ class Downloads:
         if event["state"] == "completed":
             self._finish(guid)
         elif event["state"] == "canceled":
-            self._note(f"download of {self._active[guid]} was cancelled")
+            self._report(guid, f"download of {self._active[guid]} was cancelled")
             self._forget(guid)
         else:
             size = max(event.get("receivedBytes", 0), event.get("totalBytes", 0))
@@ -187,18 +208,27 @@ class Downloads:
             (self._incoming / guid).rename(path)
             size = path.stat().st_size
         except OSError as error:
-            self._note(f"download of {name} failed: {error.strerror}")
+            self._report(guid, f"download of {name} failed: {error.strerror}")
         else:
             wire_path = f"{ROOT}/{self._browser_id}/{name}"
             self._complete.add(self._sources[guid])
-            self.done.append(Download(path=wire_path, name=self._active[guid], size=size))
-            self._note(f"downloaded {name} ({size:,} bytes)")
+            done = Download(path=wire_path, name=self._active[guid], size=size)
+            self.done.append(done)
+            self._report(guid, f"downloaded {name} ({size:,} bytes)", done)
         self._forget(guid)
 
     def _cancel(self, guid: str, why: str) -> None:
-        self._note(f"download of {self._active[guid]} refused: {why}")
+        self._report(guid, f"download of {self._active[guid]} refused: {why}")
         self._forget(guid)
         self._cancel_soon(guid)
+
+    def _report(self, guid: str, line: str, done: Download | None = None) -> None:
+        """Report how a download ended: to what expects it, else as news."""
+        future = self._awaited.pop(guid, None)
+        if future is None:
+            self._note(line)
+        elif not future.done():
+            future.set_result(done or line)
 
     def _cancel_soon(self, guid: str) -> None:
         task = asyncio.ensure_future(self._cancel_in_browser(guid))
@@ -218,6 +248,7 @@ class Downloads:
     def _forget(self, guid: str) -> None:
         self._active.pop(guid, None)
         self._sources.pop(guid, None)
+        self._awaited.pop(guid, None)
         if not self._active:
             self._idle.set()
 

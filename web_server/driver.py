@@ -27,6 +27,7 @@ from web_server.observe import ElementGone
 from web_server.page import STAYED, Tab, protocol_reason
 from web_server.pool import Lease, Pool
 from web_server.reach import check_reach, reach_of
+from web_server.saving import SAVE_SECONDS
 from web_server.session import Session
 from web_server.surface import PageHung, PageLost, Surface
 from web_server.view import blank_observation
@@ -41,7 +42,11 @@ _IN_PARTS = frozenset(
 """Actions that may stay half done: they fail as well when the page hangs in the middle of them."""
 _LEAVING = frozenset({"goto", "restart", "goback", "goforward"})
 """Actions that a page which asks whether to leave it may keep from being done."""
-_TRAVELLING = frozenset({"goto", "restart", "new_tab"})
+_LIMITS = {
+    **dict.fromkeys(("goto", "restart", "new_tab"), SETTLE_SECONDS),
+    "save": SAVE_SECONDS + ACTION_SECONDS,
+}
+"""Seconds that an action may take, where it is not `ACTION_SECONDS`."""
 
 
 class Driver:
@@ -145,9 +150,7 @@ class Driver:
             try:
                 if name not in UNSETTLED:
                     await surface.guard(_prepare(surface, request), ACTION_SECONDS)
-                limit = (SETTLE_SECONDS if name in _TRAVELLING else ACTION_SECONDS) + (
-                    request.timeout or 0
-                ) / 1000
+                limit = _LIMITS.get(name, ACTION_SECONDS) + (request.timeout or 0) / 1000
                 try:
                     await surface.guard(check_reach(doing), ACTION_SECONDS)
                     surface.before_input = partial(check_reach, doing)

@@ -6,7 +6,8 @@ import asyncio
 import secrets
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,9 +66,10 @@ class Session:
         self.news = News()
         self.copied: Copied = {}
         self.used = time.time()
-        self._policy = policy
+        self.policy = policy
         self._next_id = 0
         self._arrivals: set[asyncio.Task[None]] = set()
+        self._extra: set[Surface] = set()
         self.closed_tabs = ClosedTabs()
         self._storage = Storage(request.storageState)
         self.downloads = Downloads(self.id, self.folder, max_download, self.news.note, self._owns)
@@ -167,8 +169,21 @@ class Session:
             self.news.withdraw(closed.told)
         self.tabs = dict(sorted(self.tabs.items(), key=lambda item: int(item[0])))
 
+    @asynccontextmanager
+    async def extra_page(self) -> AsyncIterator[Surface]:
+        """A page that is no tab, for one task; it is closed at the end."""
+        surface = await self._context.new_surface()
+        surface.closing = True
+        self._extra.add(surface)
+        try:
+            yield surface
+        finally:
+            self._extra.discard(surface)
+            await surface.close()
+
     def _owns(self, frame_id: str) -> bool:
-        surfaces = [surface for tab in self.tabs.values() for surface in tab.surfaces]
+        surfaces = [*self._extra]
+        surfaces += [surface for tab in self.tabs.values() for surface in tab.surfaces]
         if self._context.spare is not None:
             surfaces.append(self._context.spare)
         return any(frame_id in surface.activity.frames for surface in surfaces)
@@ -240,7 +255,7 @@ class Session:
         return self._add_tab(await self._context.new_surface(), url)
 
     def _add_tab(self, surface: Surface, url: str) -> Tab:
-        tab = Tab(str(self._next_id), url, surface, self._policy, self)
+        tab = Tab(str(self._next_id), url, surface, self.policy, self)
         self._next_id += 1
         self.tabs[tab.id] = tab
         self.current = tab.id

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages_site import Hands, browser_settings, serve
+from pages_site import Hands, Page, browser_settings, serve
 
 from ck_web import WebEnv, sandbox
 
@@ -179,3 +179,20 @@ def test_a_page_of_pictures_is_shown_as_jpeg(site: str, tmp_path: Path) -> None:
     env.step_state(f"goto {site}/more")
     assert env.observe().image == ""
     env.close()
+
+
+def test_what_a_page_shows_inline_is_saved_from_its_address(tmp_path: Path) -> None:
+    data = Page('{"lamps": 3}', headers={"Content-Type": "application/json"})
+    with serve({"/": MORE, "/data.json": data}) as url:
+        env = WebEnv(browser_settings(), workdir=tmp_path, target_url=f"{url}/")
+        said = env.step_state(f"save {url}/data.json out/lamps.json")
+        assert "saved data.json (12 bytes, application/json) from" in said
+        assert said.endswith("as 'out/lamps.json'")
+        assert (tmp_path / "out" / "lamps.json").read_text() == '{"lamps": 3}'
+        assert "Downloaded files: out/lamps.json" in env.observe().text
+        assert not (tmp_path / "downloads").exists()
+        assert "HTTP status 404" in env.step_state(f"save {url}/none.png none.png")
+        assert "not a public address" in env.step_state("save http://10.0.0.1/a a.txt")
+        assert "outside" in env.step_state(f"save {url}/data.json /etc/x")
+        assert not (tmp_path / "a.txt").exists()
+        env.close()

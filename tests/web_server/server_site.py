@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import threading
 import time
 import urllib.parse
@@ -139,6 +140,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if path == "/slow-file":
                 time.sleep(1.5)
             self._send(200, "text/csv", b"a,b\n1,2\n", 'attachment; filename="../data.csv"')
+        elif path == "/told":  # what the browser sent along
+            told = {"cookie": self.headers["Cookie"], "referer": self.headers["Referer"]}
+            self._send(200, "application/json", json.dumps(told).encode())
+        elif path == "/endless-inline":
+            self._send_endless("text/plain", "")
         elif path == "/huge":
             self._send_endless()
         elif path == "/sent":
@@ -186,10 +192,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _send_endless(self) -> None:
+    def _send_endless(
+        self,
+        kind: str = "application/octet-stream",
+        disposition: str = "attachment; filename=huge.bin",
+    ) -> None:
         self.send_response(200)
-        self.send_header("Content-Type", "application/octet-stream")
-        self.send_header("Content-Disposition", "attachment; filename=huge.bin")
+        self.send_header("Content-Type", kind)
+        if disposition:
+            self.send_header("Content-Disposition", disposition)
         self.send_header("Content-Length", str(10**10))
         self.end_headers()
         try:
