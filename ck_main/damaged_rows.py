@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from ck_main.row import Outcome
 
 _START = b'{"id": '
+_ROW_START = re.compile(rb'\{"id": "(?:[^"\\]|\\.)*", "task": ')
 _ID = re.compile(rb'\{"id": ("(?:[^"\\]|\\.)*")')
-_MAX_STARTS = 1000
+_MAX_STARTS = 20
 NOT_A_ROW = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What `parse_row` raises."""
 
@@ -56,15 +57,23 @@ def examine(line: bytes) -> Damage | None:
         return None
     if not nulls and _is_json(text):
         return None  # whole, but a row of another program
-    for number, at in enumerate(_starts(line)):
-        if number == _MAX_STARTS:
-            break
+    for found in islice(_ROW_START.finditer(line), _MAX_STARTS):
+        at = found.start()
         try:
             outcome = parse_row(line[at:])
         except NOT_A_ROW:
             continue
         return Damage(at, outcome, torn_ids(line[:at]))
     return Damage(len(line), None, torn_ids(line))
+
+
+def outcome_in(line: bytes) -> Outcome | None:
+    """The outcome of the row that a line holds, whole or at its end; None if there is none."""
+    try:
+        return parse_row(line)
+    except NOT_A_ROW:
+        damage = examine(line)
+    return damage.outcome if damage is not None else None
 
 
 def torn_ids(piece: bytes) -> tuple[str, ...]:
@@ -74,13 +83,6 @@ def torn_ids(piece: bytes) -> tuple[str, ...]:
         return (str(json.loads(found[1])),) if found else ()
     except ValueError:
         return ()
-
-
-def _starts(line: bytes) -> Iterator[int]:
-    at = line.find(_START)
-    while at >= 0:
-        yield at
-        at = line.find(_START, at + 1)
 
 
 def _is_json(text: bytes) -> bool:

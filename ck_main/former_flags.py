@@ -57,6 +57,10 @@ def current_arguments(
         if is_value or not argument.startswith("-"):
             out.append(argument)
             continue
+        if argument[:2] in UPDATES and len(argument) > 2:  # "-u{...}", in one word
+            out.append(UPDATES[0] + argument[2:])
+            updating = True
+            continue
         name, equals, value = argument.partition("=")
         current = (renamed or {}).get(name, name)
         hyphened = current.replace("_", "-") if current.startswith("--") else current

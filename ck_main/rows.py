@@ -12,7 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ck_main.damaged_rows import NOT_A_ROW, examine, parse_row, torn_ids
+from ck_main.damaged_rows import (
+    NOT_A_ROW,
+    examine,
+    outcome_in,
+    parse_row,
+    torn_ids,
+)
 from ck_main.output_files import (
     check_output,
     folder_of,
@@ -58,6 +64,7 @@ __all__ = [
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _MARK_BYTES = 4096
+_MOST_TRUNCATIONS = 100
 
 
 class RowFile:
@@ -213,8 +220,11 @@ class RowFile:
         try:
             fd = os.open(path, _FLAGS | os.O_TRUNC, os.fstat(self._fd).st_mode & 0o777)
             fcntl.flock(fd, fcntl.LOCK_EX)  # before anybody can find it under the output's name
-            for _, offset, length in places:
+            for name, offset, length in places:
                 line = os.pread(self._fd, length, offset)
+                if len(line) < length or line.find(b"\n") != length - 1:
+                    self.lost = self.lost | {name}  # the file was truncated meanwhile
+                    continue
                 while line:
                     line = line[os.write(fd, line) :]
             os.fsync(fd)
@@ -268,10 +278,24 @@ class RowFile:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             while not self._is_current():
+                self._note_truncation()
                 self._become(self._opened())
                 fcntl.flock(self._fd, fcntl.LOCK_EX)
         except OSError as e:
             raise self._unwritable(e) from None
+
+    def _note_truncation(self) -> None:
+        """Note the rows that a file lost by truncation before another one took its place."""
+        if self._holds_what_was_read():
+            return
+        present = set()
+        with os.fdopen(os.dup(self._fd), "rb") as file:
+            file.seek(0)
+            for line in file:
+                outcome = outcome_in(line)
+                if outcome is not None:
+                    present.add(outcome.id)
+        self.lost = self.lost | (set(self.done) - present)
 
     def _is_current(self) -> bool:
         try:
@@ -295,9 +319,19 @@ class RowFile:
         self._mark = b""
 
     def _refresh(self) -> None:
-        """Read what was added, and repair the file, which is locked."""
-        self._read()
-        self._repair()
+        """Read what was added, and repair the file, which is locked.
+
+        Raises:
+            OutputError: a program truncates it again and again.
+        """
+        for _ in range(_MOST_TRUNCATIONS):
+            self._read()
+            if self._repair():
+                return
+        raise OutputError(
+            f"the output {self.path} is truncated again and again by another program; end that "
+            "program, the same command continues"
+        )
 
     def _reread(self) -> None:
         """Read the whole file again: an editor may have changed any of its lines."""
@@ -331,15 +365,20 @@ class RowFile:
         size = os.fstat(self._fd).st_size
         if size <= self._read_to:
             return
-        hole = os.lseek(self._fd, self._read_to, os.SEEK_HOLE)
-        if hole == size:
+        try:
+            hole = os.lseek(self._fd, self._read_to, os.SEEK_HOLE)
+        except OSError as e:
+            if e.errno != errno.ENXIO:
+                raise
+            return  # truncated meanwhile
+        if hole >= size:
             return
         try:
             os.lseek(self._fd, hole, os.SEEK_DATA)
         except OSError as e:
-            if e.errno != errno.ENXIO:  # there is data behind it
+            if e.errno != errno.ENXIO:
                 raise
-            self.repaired += size - hole
+            self.repaired += size - hole  # there is no data behind it
             os.ftruncate(self._fd, hole)
 
     def _holds_what_was_read(self) -> bool:
@@ -377,14 +416,19 @@ class RowFile:
         self.done[outcome.id] = outcome
         self._places.append((outcome.id, self._read_to + damaged, len(line) - damaged))
 
-    def _repair(self) -> None:
-        """Move torn lines away; a whole row that only lacks its newline gets it."""
+    def _repair(self) -> bool:
+        """Move torn lines away; a whole row that only lacks its newline gets it.
+
+        Returns:
+            False if the file was truncated meanwhile, and must be read again.
+        """
         try:
             size = os.fstat(self._fd).st_size
             if size > self._read_to and self._ends_in_row(size):
                 os.write(self._fd, b"\n")
-                self._read()
-                size = self._read_to
+                return False
+            if size < self._read_to:
+                return False
             pieces = [*self._damaged, (self._read_to, size - self._read_to)]
             for at, length in pieces:
                 self._keep_torn(at, length)
@@ -394,6 +438,7 @@ class RowFile:
                 os.ftruncate(self._fd, self._read_to)
         except OSError as e:
             raise self._unwritable(e) from None
+        return True
 
     def _ends_in_row(self, size: int) -> bool:
         tail = os.pread(self._fd, size - self._read_to, self._read_to)

@@ -108,6 +108,8 @@ class KwargsInitializable:
                 raise SettingError(type(self).__name__, "", f"'{name}': {former[1:].strip()}")
             if former.endswith("?") and not value:
                 value = None
+            elif value is None:
+                continue  # not set
             first, *rest = former.rstrip("?").split(".")
             for part in reversed(rest):
                 value = {part: value}

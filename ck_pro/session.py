@@ -32,7 +32,9 @@ MAIN = "__main__"
 ALL = "__ALL__"
 COUNTERS = ("llm_call", "completion_tokens", "prompt_tokens", "total_tokens")
 PHASES = ("plan", "action", "end")
-_INFO_OF_SESSION = ("call_stat", "status", "agent", "final_results", "stop_reason", "message")
+_INFO_OF_SESSION = (
+    *("call_stat", "status", "agent", "final_results", "stop_reason", "message", "unreadable"),
+)
 _MADE_WITH = ("version", "settings_hash", "prompts_hash")
 _CALL_FACTS = (
     "model",
@@ -119,9 +121,12 @@ class AgentSession:
             raise InputError("not a session of an output row: it has no list of steps")
         info = _mapping(found.get("info"), "info")
         session = cls(str(found.get("task") or ""), id=str(found.get("id") or "") or None)
-        for number, step in enumerate(steps):
-            session.add_step(_mapping(step, f"steps[{number}]"))
-        session._take_info(info)
+        try:
+            for number, step in enumerate(steps):
+                session.add_step(_mapping(step, f"steps[{number}]"))
+            session._take_info(info)
+        except RecursionError:
+            raise InputError("not a session of an output row: it is nested too deeply") from None
         return session
 
     def _take_info(self, info: Mapping[str, Any]) -> None:
@@ -142,6 +147,8 @@ class AgentSession:
             self.status = Status(info["status"]) if info.get("status") else guessed
         except ValueError as e:
             raise InputError(f"not a session of an output row: {e}") from None
+        below = sum((Counter(c.unreadable()) for c in self.children.values()), Counter[str]())
+        self._unreadable = Counter(_mapping(info.get("unreadable"), "unreadable")) - below
         agents = {child.agent or "sub_agent" for child in self.children.values()}
         for name, counted in _mapping(info.get("call_stat"), "call_stat").items():
             own = counted if name == MAIN else _mapping(counted, name).get(MAIN)

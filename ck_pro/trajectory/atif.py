@@ -76,7 +76,7 @@ class _Trajectory:
         yield "schema_version", SCHEMA
         yield "trajectory_id", session_key(self.session).hex()
         if extra:
-            yield "session_id", str(self.session.get("id", ""))
+            yield "session_id", str(self.session.get("id") or "")
         yield "steps", self.all_steps()
         agent = {"name": self.path[-1], "version": package_version()}
         yield "agent", {**agent, "model_name": self.model} if self.model else agent
@@ -167,7 +167,7 @@ class _Trajectory:
     def task_step(self) -> None:
         """The task, as its person said it."""
         self.begun = True
-        self.steps.append({"source": "user", "message": str(self.session.get("task", ""))})
+        self.steps.append({"source": "user", "message": str(self.session.get("task") or "")})
 
     def outcome(self, n: int, action: Mapping[str, Any]) -> None:
         """What the action showed, and the sub-agents that ran in it, put to the last step."""

@@ -200,7 +200,7 @@ class _Walk:
             images,
             normal_tools(value_at(info, "params.tools")),
             here.path,
-            str(session.get("id", "")),
+            str(session.get("id") or ""),
             n,
             phase,
             status_of(session),

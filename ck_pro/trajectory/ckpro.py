@@ -74,7 +74,7 @@ def _called(phase: Any) -> bool:
 def _clean_action(action: Mapping[str, Any]) -> dict[str, Any]:
     out = {**action, "observation": _clean_shown(action.get("observation", ""))}
     if "sub_sessions" in action:
-        cleaned = (_clean(s) for s in action["sub_sessions"])
+        cleaned = (_clean(s) for s in action["sub_sessions"] or ())
         out["sub_sessions"] = [s for s in cleaned if s is not None]
     return out
 

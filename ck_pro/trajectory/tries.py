@@ -51,7 +51,7 @@ class Try:
     @property
     def task_id(self) -> str:
         """The row's id as text."""
-        return str(self.row.get("id", ""))
+        return str(self.row.get("id") or "")
 
     @property
     def group(self) -> bytes:
@@ -162,7 +162,9 @@ def session_key(session: Mapping[str, Any]) -> bytes:
     """The same for copies of one session."""
     steps = session.get("steps") or [{}]
     paths = ("action.llm_output", "action.code")
-    said = [value_at(steps[-1], path) or "" for path in paths]  # "" in rows of older versions
+    # a row of another program may have no id; "" stands in rows of older versions
+    ends = (steps[-1],) if session.get("id") else (steps[0], steps[-1])
+    said = [value_at(step, path) or "" for step in ends for path in paths]
     return hash_of(session.get("id"), session.get("task"), len(steps), said)
 
 

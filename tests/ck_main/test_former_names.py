@@ -72,6 +72,12 @@ def test_a_limit_of_zero_means_none() -> None:
     assert agent.model.max_prompt_tokens is None
 
 
+def test_a_former_name_without_a_value_is_not_set() -> None:
+    agent = CKAgent(model={"seed": None}, web_agent={"web_env_kwargs": None}, max_time_limit=None)
+    assert agent.model.call_kwargs == {} and agent.max_seconds is None
+    assert agent.web_agent.web_env.to_dict() == CKAgent().web_agent.web_env.to_dict()
+
+
 def test_a_command_for_a_server_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr("ck_web.config._log.warning", lambda text, *args: said.append(text % args))
@@ -110,6 +116,8 @@ def test_the_time_limit_of_an_agent_ends_its_run() -> None:
         (["--no_such", "1"], ["--no_such", "1"]),
         (["-t", "{'a': 1}", "x"], ["-t", "{'a': 1}", "x"]),
         (["-u", "-x=1", "--", "--max_steps"], ["-u", "-x=1", "--", "--max_steps"]),
+        (["-u{'a': 1}", "b=2", "-Uc=3", "{}"], ["-u{'a': 1}", "-u", "b=2", "-uc=3", "-u", "{}"]),
+        (["-u"], ["-u"]),
     ],
 )
 def test_former_command_lines(given: list[str], expected: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from fake_agent import FakeAgent, make_task
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ck_main.damaged_rows import examine
 from ck_main.rows import (
     RowFile,
     build_row,
@@ -364,3 +366,42 @@ def test_a_torn_line_in_the_middle_is_moved_away(tmp_path: Path) -> None:
         assert list(rows.done) == ["a", "c", "b"] and rows.torn == {"b"}
     assert path.read_bytes() == a + c + b
     assert (tmp_path / "out.jsonl.torn").read_bytes() == b[:60] + b"\n"
+
+
+def test_rows_survive_a_program_that_truncates_all_the_time(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    files = [RowFile(path) for _ in range(3)]
+    ids = [[f"{n}-{i}" for i in range(20)] for n in range(3)]
+    rng, stop = random.Random(7), threading.Event()
+
+    def truncate() -> None:
+        while not stop.wait(rng.random() / 100):
+            os.truncate(path, rng.randrange(path.stat().st_size + 1))
+
+    def write(n: int) -> None:
+        for name in ids[n]:
+            files[n].append(make_row(name, "x" * (len(name) * 400)))
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(3)]
+    other = threading.Thread(target=truncate)
+    for thread in (other, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    other.join()
+    for file, written in zip(files, ids, strict=True):
+        file.refresh()
+        assert {*file.done, *file.lost} >= set(written), "each row is there, or known to be lost"
+        for name in written:
+            file.restore(make_row(name))
+        file.close()
+    assert sorted(content(path)) == sorted(name for written in ids for name in written)
+
+
+def test_a_huge_torn_row_with_many_ids_in_it_is_examined_quickly() -> None:
+    calls = [{"id": f"c{n}", "type": "function"} for n in range(20_000)]
+    line = row_line({**make_row("big"), "calls": calls})[:-10]
+    damage = examine(line + row_line(make_row("b")))
+    assert damage is not None and damage.torn == ("big",) and damage.size == len(line)
+    assert damage.outcome is not None and damage.outcome.id == "b"

@@ -105,6 +105,14 @@ def test_what_is_no_session_is_refused_in_one_line(row: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_row_that_is_nested_too_deeply_is_refused() -> None:
+    row: dict[str, Any] = {"steps": []}
+    for _ in range(3000):
+        row = {"steps": [{"action": {"sub_sessions": [row]}}]}
+    with pytest.raises(InputError, match="nested too deeply"):
+        AgentSession.from_dict(row)
+
+
 def test_steps_by_hand() -> None:
     session = AgentSession("t")
     assert session.num_of_steps() == 0 and session.get_current_step() is None

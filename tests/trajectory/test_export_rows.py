@@ -568,6 +568,28 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Exit codes:" in text and "rejection sampling" in text
 
 
+@pytest.mark.parametrize("format_", ["sft", "dpo", "kto", "sharegpt", "axolotl", "atif", "ckpro"])
+def test_rows_with_null_in_place_of_what_is_missing(tmp_path: Path, format_: str) -> None:
+    nothing = dict.fromkeys(("observation", "thought", "code", "sub_sessions", "model_calls"))
+    action = {**call_row(), **nothing, "llm_info": None}
+    rows = []
+    for n in range(2):
+        row = foreign(f"t{n}", action, eval={"corr": n, "gold": None, "pred": None}, file=None)
+        row.update(task=None, _orig=None)
+        row["session"].update(id=None, task=None, info=None)
+        row["session"]["steps"][0].update(plan=None, end=None, step_idx=None)
+        row["session"]["steps"].append({"plan": {"llm_input": None}, "action": None})
+        rows.append(row)
+    rows[1]["session"]["steps"][0]["action"] = {**action, "llm_output": "better"}
+    out = tmp_path / f"o.{format_}.jsonl"
+    export("-f", format_, "-i", write(tmp_path / "in.jsonl", *rows), "-o", out)
+    found = read_lines(out)
+    assert len(found) == (1 if format_ == "dpo" else 2)
+    if format_ == "ckpro":
+        assert [r["eval"]["corr"] for r in found] == [0, 1]
+        assert [len(r["session"]["steps"]) for r in found] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("choice", "reward"), [(None, 0), ("first", 0), ("max", 1), ("min", 0), ("mean", 0.5)]
 )
