@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ck_pro.executor.invented import (
     OUTPUT_LABELS,
+    PLAIN_LABELS,
     invented_in_code,
     invented_in_prose,
     others_turn,
@@ -20,7 +21,7 @@ _LABEL = re.compile(r"[ \t]*\{?\.?(?P<label>[A-Za-z0-9_+.#-]*)\}?[^\n]*(?:\n|\Z)
 _OPENS_PYTHON = re.compile(
     rf"[ \t]*(?:`{{3,}}|~{{3,}})[ \t]*(?:{'|'.join(sorted(_PYTHON))})[ \t]*\n", re.IGNORECASE
 )
-_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_THOUGHT = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _PYTHON_TAG = "<|python_tag|>"
 _END_TAG = re.compile(r"<\|(?:eom_id|eot_id|end|im_end|endoftext)\|>")
 TAGGED = re.compile(
@@ -150,6 +151,9 @@ def _own_blocks(text: str, blocks: list[_Block]) -> tuple[list[_Block], str]:
         if at < len(block.code):
             own.append(block._replace(code=block.code[:at].rstrip(), closed=True))
             return own, _line(block.code, at)
+        plain = began and not is_code and block.label in PLAIN_LABELS
+        if plain and invented_in_prose(block.code, 0, len(block.code)) < len(block.code):
+            return own, _line(text, block.begin)
         own.append(block)
         if began:
             until = blocks[n + 1].begin if n + 1 < len(blocks) else len(text)

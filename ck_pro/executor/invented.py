@@ -31,14 +31,17 @@ _OWN_HEAD = re.compile(
 )
 _SOURCES = "execution|code|tool|function|console|terminal|command|program|script|python|step|real"
 _SPEAKERS = (
-    rf"(?:{_SOURCES}|your|the)?[ _-]*(?:observations?|outputs?|results?|responses?|stdout)"
+    rf"(?:{_SOURCES}|your|the)?(?:[ _-]*\d+)?[ _-]*"
+    r"(?:observations?|outputs?|results?|responses?|stdout)"
     r"|obs|user|human|system|assistant|tool|environment|env|ipython"
     r"|观察(?:结果)?|执行结果|工具(?:结果|返回|输出)|输出|结果|用户|系统"
 )
 _NUMBER = r"(?:[ \t]*(?:of|for|from)?[ \t]*(?:the )?(?:step|call)?[ \t]*#?\d+)?"
+_DECOR = r"[ \t#>*_=\[(|-]*"
 _LABEL = re.compile(
-    rf"[ \t#>*_=\[(|-]*(?:{_SPEAKERS}){_NUMBER}"
-    r"[ \t*_\])>|=-]*(?::|$)",
+    rf"{_DECOR}(?:{_SPEAKERS}){_NUMBER}(?:[ \t]+(?:is|was|shows|says))?[ \t*_\])>|=-]*(?::|$)"
+    rf"|{_DECOR}observations?{_NUMBER}[ \t*_\])>]*(?:\||[ \t][-=\u2013\u2014])"
+    r"|[ \t]*\{\s*\"(?:observation|output|result|tool_result|tool_output)\"\s*:",
     re.IGNORECASE,
 )
 _TAG = re.compile(
@@ -64,6 +67,8 @@ OUTPUT_LABELS = frozenset(
     for plural in ("", "s")
 )
 """Labels of fences that hold what a program printed."""
+PLAIN_LABELS = frozenset(("", "text", "txt", "plaintext", "plain", "log"))
+"""Labels of fences that may hold an observation as well as the model's own text."""
 
 
 def without_own_head(reply: str) -> str:

@@ -13,7 +13,7 @@ from ck_pro.language.base import OBSERVATION, AgentLanguage
 from ck_pro.language.forms import Form
 from ck_pro.language.parsing import CUT_OFF, INVENTED, parse_literal, was_cut_off
 from ck_pro.language.prompt import Message, fenced
-from ck_pro.language.text_calls import text_calls
+from ck_pro.language.text_calls import holds_call, text_calls
 from ck_pro.tool import function_schema
 
 NO_CODE = (
@@ -59,7 +59,7 @@ class FunctionCallingLanguage(AgentLanguage):
             note = INVENTED.format("call", invented) if invented else ""
             made = [ToolCall(name=c.name, arguments=c.arguments) for c in written]
             return [*made[:-1], made[-1].model_copy(update={"note": note})]
-        if "<tool_call" in reply or "<function=" in reply:
+        if holds_call(reply):
             raise ParseError("A call in the reply cannot be read. Call the function again.")
         if extract_code(reply):
             raise ParseError(NO_CODE)

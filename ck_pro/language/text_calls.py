@@ -7,6 +7,7 @@ name and arguments, `Action:` lines, or a call as in Python with named arguments
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -21,19 +22,29 @@ _TAGS = re.compile(
     re.MULTILINE,
 )
 _FUNCTION_TAG = re.compile(
-    r"<function[= ](?:name=)?[\"']?(?P<name>[\w.]+)[\"']?>\s*(?P<body>.*?)\s*</function>", re.DOTALL
+    r"<(?P<tag>function|invoke)[= ](?:name=)?[\"']?(?P<name>[\w.]+)[\"']?>\s*"
 )
 _PARAMETER = re.compile(
     r"<parameter[= ](?:name=)?[\"']?(\w+)[\"']?>\s*(.*?)\s*</parameter>", re.DOTALL
 )
 _ACTION = re.compile(r"Action:\s*(?P<name>[\w.]+)\s*\nAction[ _]Input:\s*(?=\{)", re.IGNORECASE)
-_HEAD = re.compile(r"(?:(?:Action|Call|Tool):\s*)?(?P<call>[A-Za-z_][\w.]*\()", re.IGNORECASE)
+_HEAD = re.compile(
+    r"(?:(?:Action|Call|Tool):[ \t]*)?`{0,2}(?P<call>\[?[A-Za-z_][\w.]*\()", re.IGNORECASE
+)
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "kwargs")
 _SPACES = re.compile(r"(?:functions|tools|default_api)\.")
 _DECODER = json.JSONDecoder()
-_CALL_LINES = 60
+_CALL_CHARS = 20_000
 _CALLS = 100
+_LINES = 20
+_ATTEMPTS = 200
+"""So many lines that look like the beginning of a call are looked at."""
+_ENDS = re.compile(r"[)\]][ \t;.`]*$", re.MULTILINE)
+_MADE = re.compile(
+    r"<tool_calls?\b|<function[=_ ]|<invoke\b|\[TOOL_CALLS?\]|<\|tool_call|<\uff5ctool"
+    r"|\bto=functions\.|<\|python_tag\|>"
+)
 
 
 class TextCall(NamedTuple):
@@ -53,9 +64,10 @@ def text_calls(reply: str) -> tuple[list[TextCall], str]:
     """
     text = _TAGS.sub(lambda tag: " " * len(tag.group()), without_thinking(reply))
     calls: list[TextCall] = []
+    starts = _call_starts(text)
     at = 0
     while at < len(text) and len(calls) < _CALLS:
-        begin, found = _next_call(text, at)
+        begin, found = _next_call(text, at, starts)
         until = begin if found else len(text)
         if calls and (own := invented_in_prose(text, at, until)) < until:
             return calls, text[own:].strip().partition("\n")[0][:80]
@@ -66,27 +78,32 @@ def text_calls(reply: str) -> tuple[list[TextCall], str]:
     return calls, ""
 
 
-def _next_call(text: str, at: int) -> tuple[int, list[TextCall]]:
+def holds_call(reply: str) -> bool:
+    """Whether a reply has the marks of a call, in whatever form."""
+    return _MADE.search(without_thinking(reply)) is not None
+
+
+def _next_call(text: str, at: int, starts: Iterator[int]) -> tuple[int, list[TextCall]]:
     """Where the next call, or list of calls, begins, and what it is."""
-    for begin in _line_starts(text, at):
-        found = _calls_at(text, begin)
+    for begin in starts:
+        found = _calls_at(text, begin) if begin >= at else []
         if found:
             return begin, found
     return len(text), []
 
 
-def _line_starts(text: str, at: int) -> Iterator[int]:
-    """The places of the first letters of lines."""
-    for line in re.compile(r"^[ \t]*(?=\S)", re.MULTILINE).finditer(text, at):
-        yield line.end()
+def _call_starts(text: str) -> Iterator[int]:
+    """The places where lines begin that look like calls."""
+    lines = re.compile(r"^[ \t]*(?=[{\[<]|`{0,2}[A-Za-z_][\w.]*[(:])", re.MULTILINE)
+    return (line.end() for line in itertools.islice(lines.finditer(text), _ATTEMPTS))
 
 
 def _calls_at(text: str, begin: int) -> list[TextCall]:
-    if text[begin] in "{[":
-        return _json_calls(text, begin)
+    if text[begin] in "{[" and (found := _json_calls(text, begin)):
+        return found
     if text[begin] == "<":
         tag = _FUNCTION_TAG.match(text, begin)
-        return [_tagged(tag)] if tag is not None else []
+        return _tagged(text, tag) if tag is not None else []
     action = _ACTION.match(text, begin)
     if action is not None:
         value, end = _decoded(text, action.end())
@@ -129,11 +146,16 @@ def _json_call(entry: Any) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-def _tagged(tag: re.Match[str]) -> TextCall:
-    value, _ = _decoded(tag["body"], 0) if tag["body"].startswith("{") else (None, 0)
+def _tagged(text: str, tag: re.Match[str]) -> list[TextCall]:
+    close = f"</{tag['tag']}>"
+    end = text.find(close, tag.end(), tag.end() + _CALL_CHARS)
+    if end < 0:
+        return []
+    body = text[tag.end() : end].strip()
+    value, _ = _decoded(body, 0) if body.startswith("{") else (None, 0)
     if not isinstance(value, dict):
-        value = {name: _literal(text) for name, text in _PARAMETER.findall(tag["body"])}
-    return TextCall(_bare(tag["name"]), value, tag.end())
+        value = {name: _literal(given) for name, given in _PARAMETER.findall(body)}
+    return [TextCall(_bare(tag["name"]), value, end + len(close))]
 
 
 def _literal(text: str) -> Any:
@@ -143,32 +165,30 @@ def _literal(text: str) -> Any:
 
 
 def _python_call(text: str, begin: int) -> list[TextCall]:
-    """A call with named arguments that are literals, on lines of its own."""
-    end = begin
-    for _ in range(_CALL_LINES):
-        stop = text.find("\n", end)
-        stop = len(text) if stop < 0 else stop
-        call = _parsed(text[begin:stop])
-        if call is not None:
-            return [TextCall(*call, stop)]
-        if stop == len(text):
-            break
-        end = stop + 1
+    """Calls with named arguments that are literals, on lines of their own: one, or a list."""
+    for end in itertools.islice(_ENDS.finditer(text, begin, begin + _CALL_CHARS), _LINES):
+        source = text[begin : end.end()].strip(" \t;.`")
+        made = _parsed(source)
+        if made:
+            return [TextCall(name, arguments, end.end()) for name, arguments in made]
     return []
 
 
-def _parsed(source: str) -> tuple[str, dict[str, Any]] | None:
-    if not source.rstrip(" \t;.`").endswith(")"):
-        return None
+def _parsed(source: str) -> list[tuple[str, dict[str, Any]]]:
     try:
-        tree = ast.parse(source.strip(" \t;.`"), mode="eval").body
-        if not isinstance(tree, ast.Call) or tree.args or any(k.arg is None for k in tree.keywords):
-            return None
-        arguments = {str(k.arg): ast.literal_eval(k.value) for k in tree.keywords}
-        json.dumps(arguments)
-        return _bare(ast.unparse(tree.func)), arguments
+        tree = ast.parse(source, mode="eval").body
+        made = [_python_parts(e) for e in (tree.elts if isinstance(tree, ast.List) else [tree])]
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return []
+    return [m for m in made if m is not None] if None not in made else []
+
+
+def _python_parts(tree: ast.expr) -> tuple[str, dict[str, Any]] | None:
+    if not isinstance(tree, ast.Call) or tree.args or any(k.arg is None for k in tree.keywords):
         return None
+    arguments = {str(k.arg): ast.literal_eval(k.value) for k in tree.keywords}
+    json.dumps(arguments)
+    return _bare(ast.unparse(tree.func)), arguments
 
 
 def _bare(name: str) -> str:

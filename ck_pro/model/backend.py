@@ -18,6 +18,8 @@ from ck_pro.model.types import CallContext, Message, RawReply, Usage
 
 _T = TypeVar("_T")
 _POLL = 0.05  # seconds between looks at `cancel` while a call is in flight
+_CUT_OFF = ("length", "max_tokens", "model_length", "max_output_tokens")
+"""What services call the end of a reply that reached the limit of its length."""
 _NO_JSON = object()
 LARGEST_REPLY = 64 << 20
 """Bytes of a reply's body."""
@@ -166,6 +168,7 @@ def _choice(target: str, choice: dict[str, Any], data: dict[str, Any]) -> RawRep
     if not isinstance(message, dict):
         raise Transient(f"{target}: the reply's choice holds no message")
     finish = str(choice.get("finish_reason") or "stop")
+    finish = "length" if finish.lower() in _CUT_OFF else finish
     refusal = message.get("refusal")
     if finish == "content_filter" or (refusal and not message.get("content")):
         said = f": {one_line(str(refusal))}" if refusal else ""

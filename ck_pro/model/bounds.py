@@ -18,6 +18,8 @@ from ck_pro.model.retry import is_filtered
 LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Names of the limit of a reply's length."""
 _REFUSALS = (400, 422)
+_FAULTS = (500, 501)
+"""Of services that fail at a parameter that they do not know."""
 _OF_THIS_PROMPT = re.compile("context", re.IGNORECASE)
 _OF_PARAMETERS = re.compile(
     r"param|field|argument|extra|unrecogni|unknown|unsupport|not (?:supported|permitted|allowed)"
@@ -92,10 +94,10 @@ def send_bounded(
         extra = bounds.params(given, lengths, without)
         answer = send({**extra, **given})
         status, body, _ = answer
-        if status not in _REFUSALS or not extra or is_filtered(body):
+        if status not in (*_REFUSALS, *_FAULTS) or not extra or is_filtered(body):
             break
         dropped, lasting = _refused_by(body, extra, lengths)
-        if not dropped:
+        if not dropped or (status in _FAULTS and not _named(_message(body), extra)):
             break
         without |= dropped
         learned |= dropped if lasting else frozenset()
@@ -110,13 +112,17 @@ def _refused_by(
 ) -> tuple[frozenset[str], bool]:
     """Which bounds a refusal is about, if any, and whether it holds for every prompt."""
     said = _message(body)
-    named = frozenset(n for n in extra if re.search(rf"\b{n}\b", said))
+    named = _named(said, extra)
     long = any(n in extra for n in lengths) and (named or re.search("completion", said))
     if long and _OF_THIS_PROMPT.search(said):
         return frozenset(lengths), False
     if named or not _OF_PARAMETERS.search(said):
         return named, True
     return frozenset((*extra, *lengths)), True  # it does not say which
+
+
+def _named(said: str, extra: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(n for n in extra if re.search(rf"\b{n}\b", said))
 
 
 def _message(body: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -43,6 +44,10 @@ WRITTEN = [
     '<function=search>{"query": "b", "count": 3}</function>',
     "<tool_call>\n<function=search>\n<parameter=query>\nb\n</parameter>\n"
     "<parameter=count>\n3\n</parameter>\n</function>\n</tool_call>",
+    '<function_calls><invoke name="search"><parameter name="query">b</parameter>'
+    '<parameter name="count">3</parameter></invoke></function_calls>',
+    "`search(query='b', count=3)`",
+    "[search(query='b', count=3)]",
     "<think>search(query='no')</think>search(query='b', count=3)",
 ]
 
@@ -166,10 +171,25 @@ def test_no_call_of_a_reply_that_was_cut_off_runs(text: str) -> None:
             LANGUAGE.parse(reply)
 
 
-@pytest.mark.parametrize("reply", ["<tool_call>{broken</tool_call>", "<function=search>"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<tool_call>{broken</tool_call>",
+        "<function=search>",
+        "<\uff5ctool\u2581calls\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>search",
+        '<|channel|>commentary to=functions.search <|message|>{"query": "b"}<|call|>',
+        "[TOOL_CALLS]search{broken",
+    ],
+)
 def test_a_broken_call_is_reported_as_one(reply: str) -> None:
     with pytest.raises(ParseError, match="cannot be read"):
         LANGUAGE.parse(reply)
+
+
+@pytest.mark.parametrize("filler", ["f(\n", "<function=x>\n", "{\n", "[f(a=1),\n", "<parameter=a>"])
+def test_a_long_reply_is_read_in_no_time(filler: str) -> None:
+    with contextlib.suppress(ParseError):
+        LANGUAGE.parse(filler * (100_000 // len(filler)))
 
 
 # --- plans and final results --------------------------------------------------------------------

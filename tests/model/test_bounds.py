@@ -144,3 +144,23 @@ def test_the_responses_api_gets_its_own_name_and_no_stop_texts() -> None:
     assert {k: v for k, v in sent(server)[0].items() if k != "input"} == {
         "max_output_tokens": 16_384
     }
+
+
+def test_a_service_that_breaks_at_a_parameter_that_it_does_not_know() -> None:
+    said = "TypeError: generate() got an unexpected keyword argument 'max_tokens'"
+
+    def answer(call: Any) -> Any:
+        return Fault(500, message=said) if "max_tokens" in call.body else "fine"
+
+    with FakeChatServer(answer) as server:
+        reply = ask(server, times=2)
+    assert str(reply) == "fine" and len(server.calls) == 3
+
+
+@pytest.mark.parametrize("name", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
+def test_every_name_of_a_reply_that_was_cut_off_is_known(name: str) -> None:
+    with FakeChatServer() as server:
+        whole = server.completion("half")
+        whole["choices"][0]["finish_reason"] = name
+        server.answer = lambda call: whole  # type: ignore[method-assign]
+        assert ask(server).finish_reason == "length"
