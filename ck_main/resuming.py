@@ -85,7 +85,10 @@ def resuming(
         raise ConfigError(f"--resume {folder}: its journal does not say what its task was")
     if found.session.status is Status.DONE:
         raise ConfigError(f"--resume {folder}: this run is done, there is nothing to go on with")
-    if answer and found.asked is None and found.session.status not in _ASKED:
+    asked = found.session.status in _ASKED  # all that older journals say
+    if found.asked is not None:
+        asked = bool(found.asked["question"])
+    if answer and not asked:
         raise ConfigError(f"--answer: this run has asked nothing ({found.session.status})")
     task = Task(
         id=facts["id"],

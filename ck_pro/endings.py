@@ -138,7 +138,8 @@ def _interruption(error: BaseException | None, run: Run) -> dict[str, Any]:
     if raised and run.parent is not None:
         found["interrupted"] = True
     if isinstance(error, AwaitingHuman) and (raised or run.parent is None):
-        question = error.question or str(error)
+        # an approver's stop is no question: an answer must not pass for an approval
+        question = error.question or ("" if isinstance(error, GuardStopped) else str(error))
         found["asked"] = {"session": error.session or run.session.id, "question": question}
     return found
 

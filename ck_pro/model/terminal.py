@@ -102,7 +102,10 @@ def _typed(descriptor: int, cancel: threading.Event | None) -> bytes:
         _check(cancel)
         if not select.select([descriptor], [], [], _POLL_SECONDS)[0]:
             continue
-        data = os.read(descriptor, 65536)
+        try:
+            data = os.read(descriptor, 65536)
+        except OSError:  # the terminal is gone
+            data = b""
         if not data:
             break
         _ahead.extend(data)

@@ -75,6 +75,29 @@ def test_a_question_of_a_sub_agent_is_answered_later(
 
 
 @pytest.mark.worker
+def test_an_answer_does_not_pass_for_an_approval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ck_main.main.CKAgent", Delegating)
+    replies = [reply("Open it.", "plan", PLAN)]
+    replies.append(code_reply("Open it.", "stop(helper('Ask.')['output'])"))
+    replies.append({**code_reply("Ask.", "stop('bought')"), "agent": "ck_agent/helper"})
+    model = f"replay:{write_lines(tmp_path / 'replies.jsonl', replies)}?check=off"
+    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": "a", "question": "Open it."}])
+    gated = ("-m", model, "-u", "approver={'stop': ['bought']}")
+    code, _, err = run(capsys, "-i", tasks, "-o", "out.jsonl", *gated)
+    assert code == ExitCode.PROBLEM
+    assert "ck_agent/helper: stopped for a person to decide" in " ".join(err.split())
+    code, _, err = run(capsys, "--resume", "out/a", "--answer", "yes", *gated)
+    assert code == ExitCode.USAGE and "has asked nothing (sensitive-action)" in err
+    code, _, err = run(capsys, "--resume", "out/a", *gated, "-o", "again.jsonl")
+    assert code == ExitCode.PROBLEM and "stopped for a person to decide" in " ".join(err.split())
+    code, out, _ = run(capsys, "--resume", "out/a", "-m", model)
+    assert (code, out.strip()) == (ExitCode.DONE, "bought")
+
+
+@pytest.mark.worker
 def test_a_fork_goes_on_with_another_reply(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
