@@ -6,9 +6,10 @@ recording of replies, unless `--model` names a real one.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from ck_main.checks import check_services, model_settings, probe_services
 from ck_main.command import run_command
 from ck_main.demo_site import DemoSite
 from ck_main.job import Job, run_job, survey
+from ck_main.limits import RunLimits
+from ck_main.options import LIMITS, limit_options
 from ck_main.rows import check_output, folder_of, what_to_do
 from ck_main.runner import ExitCode, RunOptions
-from ck_pro.exceptions import InputError, OutputError
-from ck_pro.settings import merge_settings, read_config
+from ck_pro.exceptions import ConfigError, InputError, OutputError
+from ck_pro.settings import merge_settings, parse_update, read_config
 from ck_pro.trajectory.commands import AnyPath
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
@@ -47,6 +50,14 @@ _FILE = AnyPath()
 @click.option("--ids", callback=ids_of, metavar=METAVAR, help=HELP)
 @click.option("-o", "--output", type=_FILE, default=DEFAULT_OUTPUT, show_default=True)
 @click.option("-w", "--workers", type=click.IntRange(1, 16), default=1, show_default=True)
+@click.option(
+    "-u",
+    "--updates",
+    multiple=True,
+    metavar="DICT|NAME=VALUE",
+    help="Settings over those of the demo, as in ck_main.main; may be repeated.",
+)
+@limit_options
 @click.option("--steps", is_flag=True, help="Show what the agents do, step by step.")
 @click.option("--plain", is_flag=True, help="One line per finished task, no live table.")
 @click.option("--data", type=_FILE, default=DEMO, hidden=True)
@@ -56,9 +67,11 @@ def cli(
     ids: tuple[str, ...],
     output: Path,
     workers: int,
+    updates: tuple[str, ...],
     steps: bool,
     plain: bool,
     data: Path,
+    **limits: Any,
 ) -> ExitCode:
     """Run the demo's tasks on the demo's web site, with a real browser.
 
@@ -69,14 +82,19 @@ def cli(
     out.print(notice(model, data))
     check_output(output)
     with DemoSite(data / "site") as site:
-        agent = demo_agent(site.origin, data, model, record)
+        agent = demo_agent(site.origin, data, model, record, updates)
         tasks = folder_of(output) / TASKS
         job = Job(
             output=output,
             input=tasks,
             files_dir=data,
             ids=ids,
-            options=RunOptions(workers=workers, probe=lambda: probe_services(agent)),
+            options=RunOptions(
+                workers=workers,
+                probe=lambda: probe_services(agent),
+                run=RunLimits(**{n: limits[f"run_{n}"] for n in LIMITS}),
+                **{n: limits[n] for n in LIMITS},
+            ),
             plain=plain,
             steps=steps,
         )
@@ -95,7 +113,11 @@ def cli(
 
 
 def demo_agent(
-    origin: str, data: Path = DEMO, model: str | None = None, record: Path | None = None
+    origin: str,
+    data: Path = DEMO,
+    model: str | None = None,
+    record: Path | None = None,
+    updates: Sequence[str] = (),
 ) -> CKAgent:
     """The main agent as the demo configures it.
 
@@ -104,6 +126,7 @@ def demo_agent(
         data: the demo's folder.
         model: of every agent; the recording of the folder if None.
         record: wrap the model so that its replies are recorded there.
+        updates: settings over those of the demo, as `--updates` has them.
 
     Raises:
         ConfigError: the demo's configuration or the model cannot be used.
@@ -114,7 +137,14 @@ def demo_agent(
     if record is not None:
         target = f"record:{record}:{target}"
     everywhere = model_settings(CKAgent(**settings), target)
-    return CKAgent(**merge_settings(settings, everywhere))
+    settings = merge_settings(settings, everywhere)
+    for text in updates:
+        settings = merge_settings(settings, parse_update(text))
+        try:
+            CKAgent(**settings)
+        except ConfigError as e:
+            raise ConfigError(f"--updates {shlex.quote(text)}: {e}") from None
+    return CKAgent(**settings)
 
 
 def filled(value: Any, names: Mapping[str, str]) -> Any:

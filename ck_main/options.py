@@ -296,3 +296,13 @@ def task_options(function: _Function) -> _Function:
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
+
+
+def limit_options(function: _Function) -> _Function:
+    """Give a command the options for limits alone."""
+    names = {f"{run}{name}" for run in ("", "run_") for name in LIMITS}
+    for option in reversed(_OPTIONS):
+        chosen = option(lambda: None)
+        if chosen.__click_params__[0].name in names:
+            function = option(function)
+    return function

@@ -19,6 +19,7 @@ from ck_pro.exceptions import (
     LimitReached,
     ManualAbort,
     ModelError,
+    PageRefused,
     ParseError,
     ReplayError,
     RunEnding,
@@ -40,6 +41,8 @@ def reason_of(error: BaseException) -> StopReason:
             return StopReason.HUMAN
         case AnswerNeeded():
             return StopReason.AMBIGUITY
+        case PageRefused():
+            return StopReason.PAGE_REFUSED
         case ModelError():
             return StopReason.MODEL_FAILURE
         case RunEnding() | KeyboardInterrupt() | GeneratorExit():

@@ -27,6 +27,7 @@ CKError                       base of everything that we raise on purpose
       GuardStopped            an approver stopped an action for a person to decide
       HumanNeeded             a person must help (captcha, login) and nobody answered
       AnswerNeeded            the planner needs an answer to understand the task
+    PageRefused               the first page of a run may not be opened; a setting allows it
     JournalError              the journal cannot be written or read
 ```
 
@@ -171,6 +172,10 @@ class LimitReached(RunEnding):
     def __init__(self, reason: str, message: str):
         super().__init__(message)
         self.reason = reason
+
+
+class PageRefused(RunEnding):
+    """The first page of a run may not be opened; the message says which setting allows it."""
 
 
 class Cancelled(RunEnding):

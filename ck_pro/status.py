@@ -32,6 +32,7 @@ class StopReason(str, Enum):
     MODEL_FAILURE = "model_failure"
     ENVIRONMENT_FAILURE = "environment_failure"
     LEASE_EXPIRED = "lease_expired"
+    PAGE_REFUSED = "page_refused"
     INTERNAL_ERROR = "internal_error"
     AMBIGUITY = "ambiguity"
     HUMAN = "human"

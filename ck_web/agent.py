@@ -114,6 +114,7 @@ Several calls may run at once."""
             last_url=_last_url(session),
             approver=run.approver,
             outlive=run.journal.folder is not None,
+            setting=_setting_of(run),
         )
         run.environment = self._web_envs[session.id] = env
 
@@ -177,6 +178,18 @@ Several calls may run at once."""
         if self.use_multimodal == "auto":
             return "asked" if self.model_multimodal is None else "auto"
         return self.use_multimodal
+
+
+def _setting_of(run: Run) -> str:
+    """The name of the run's `web_env` among the settings of the command, such as
+    `web_agent.web_env`."""
+    names = ["web_env"]
+    while run.parent is not None:
+        agent, caller = run.agent, run.parent.agent
+        held = (n for n in caller.setting_names() if getattr(caller, n, None) is agent)
+        names.insert(0, next(held, agent.name))
+        run = run.parent
+    return ".".join(names)
 
 
 def _last_url(session: AgentSession) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import math
 import os
 import re
@@ -16,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ck_pro.events import BrowserAction
-from ck_pro.exceptions import BrowserServerError, LeaseExpired, ToolError
+from ck_pro.exceptions import BrowserServerError, LeaseExpired, PageRefused, ToolError
 from ck_web import kept_servers, sandbox
 from ck_web.client import LEAN, BrowserClient, RequestRefused
 from ck_web.config import WebEnvConfig
@@ -27,6 +29,7 @@ from ck_web.state import WebState, data_url, full_address
 from ck_web.wire import NOT_DONE, TELLING, file_to_upload, reaches, wire_fields
 from web_server.contract import Observation, ObserveOptions, PerformAction
 
+_log = logging.getLogger(__name__)
 _NEWS_LENGTH = 300
 _END_SECONDS = 1.0
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
@@ -48,6 +51,7 @@ class Browser:
         target_url: the page to begin with.
         left: what `suspend` of an earlier one returned: that browser is taken up again, if it is
             still leased.
+        setting: where the configuration stands among the settings of a command.
         outlive: a server that we started keeps the browser after this process, if it is suspended.
 
     Attributes:
@@ -66,8 +70,11 @@ class Browser:
         target_url: str,
         left: Mapping[str, Any] | None = None,
         outlive: bool = False,
+        setting: str = "web_env",
     ):
         self.config = config
+        self._setting = setting
+        self._seen_page = False
         self._outlive = outlive
         self._renew_at = math.inf
         self.workdir = workdir
@@ -109,7 +116,25 @@ class Browser:
         assert self.lease is not None
         page_id, seen = self.client.open_page(self.lease.id, self.state.target_url)
         self.state = replace(self.state, browser_id=self.lease.id, page_id=page_id)
-        self.take(seen or self.look(LEAN))
+        seen = seen or self.look(LEAN)
+        if seen.refused:
+            raise PageRefused(self._refusal(seen))
+        self.take(seen)
+
+    def _refusal(self, seen: Observation) -> str:
+        """What a person can do about a page that the policy refuses."""
+        place, server = str(seen.refused.get("place")), self.config.given_server()
+        if not seen.refused.get("private"):
+            by = (
+                f"{self._setting}.block or the --block of {server}"
+                if server
+                else f"{self._setting}.block"
+            )
+            return f"the browser may not open {place}: it is blocked by {by}"
+        how = f"start the browser server {server} with --allow {place}"
+        if not server:
+            how = f"allow it with -u \"{self._setting}.allow=['{place}']\""
+        return f"the browser may not open {place}, which is not a public address: {how}"
 
     def _have(self, lease: sandbox.Sandbox) -> None:
         """Note a lease, and when to renew it: when half of its time is over."""
@@ -135,6 +160,7 @@ class Browser:
             return False
         features = frozenset(left.get("features") or ())
         self._have(sandbox.Sandbox(left["browserId"], self._client.url, expires, features))
+        self._seen_page = True
         self.downloads.remember(left.get("downloads") or {})
         self.state = replace(self.state, browser_id=left["browserId"], page_id=left["pageId"])
         self.take(seen)
@@ -232,6 +258,13 @@ class Browser:
         """Let an observation be the state, and copy new downloads."""
         told = [one_line(line, _NEWS_LENGTH) for line in (*seen.events, *seen.dialogs)]
         self.news += dict.fromkeys(told)
+        if seen.refused and seen.refused.get("private"):
+            refusal = self._refusal(seen)
+            if not self._seen_page:
+                raise PageRefused(refusal)
+            _report(refusal)
+        elif seen.url not in ("", "about:blank") and not seen.refused:
+            self._seen_page = True
         self.news += self.downloads.take(seen)
         self.state = replace(
             self.state,
@@ -361,6 +394,12 @@ class Browser:
             if not ended:
                 raise
             raise BrowserServerError(f"the browser server ended by itself: {ended}") from e
+
+
+@functools.lru_cache(maxsize=100)
+def _report(refusal: str) -> None:
+    """Report once what a person can do."""
+    _log.warning("%s", refusal)
 
 
 def _renewed(client: BrowserClient, browser_id: str, parked: bool = False) -> float | None:

@@ -65,6 +65,7 @@ class WebEnv(Environment):
         last_url: where a run was that goes on in a new browser.
         outlive: once suspended, the browser outlives this process, also where that started its
             server.
+        setting: where the configuration stands among the settings of a command, for messages.
         approver: reviews what is done beside `execute`: action strings, and answers to cookie
             banners.
 
@@ -83,6 +84,7 @@ class WebEnv(Environment):
         last_url: str = "",
         approver: Approver | None = None,
         outlive: bool = False,
+        setting: str = "web_env",
     ):
         self._approver = approver or AutoApprover()
         self.config = config if isinstance(config, WebEnvConfig) else WebEnvConfig(**config or {})
@@ -92,7 +94,7 @@ class WebEnv(Environment):
         self._done: list[str] = []  # what came of each action since the last take_log()
         self._unchanged = 0  # actions in a row that changed nothing
         first = target_url or self.config.target_url
-        self._browser = Browser(self.config, self.workdir, first, left, outlive)
+        self._browser = Browser(self.config, self.workdir, first, left, outlive, setting)
         self.taken_up = self._browser.taken_up
         self._consent = Consent(self._browser, self.config.cookie_banners, self._approved)
         try:

@@ -289,6 +289,8 @@ class Observation(Wire):
         events: one line per thing that happened since the last observation.
         elements: `{id: {role, name, box, ...}}` when asked for.
         pageId: the page that was observed (an action may have moved on to a new tab).
+        refused: `{place, private}` if the policy refuses the page: its host:port, and whether that
+            is only not public, or blocked; else empty.
         number: of this observation, among those of its page; for `since`.
         delta: what `yaml` has otherwise than the observation `since`, see `web_server.delta`;
             empty where that is not known any more, or `yaml` itself is hardly longer.
@@ -312,5 +314,6 @@ class Observation(Wire):
     events: list[str] = Field(default_factory=list)
     downloads: list[Download] = Field(default_factory=list)
     elements: dict[str, Any] = Field(default_factory=dict)
+    refused: dict[str, Any] = Field(default_factory=dict)
     number: int = 0
     delta: str = ""

@@ -148,6 +148,7 @@ def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
         focused=observed.focused,
         dialogs=list(session.news.dialogs),
         events=list(session.news.events),
+        refused=tab.refused if tab.failure else {},
         elements={str(key): value for key, value in (observed.elements or {}).items()},
     )
 

@@ -16,7 +16,7 @@ from playwright.async_api import Error, Page, Request
 
 from web_server.contract import TabInfo
 from web_server.delta import History
-from web_server.policy import Policy, normalise_url
+from web_server.policy import Policy, Refusal, normalise_url, place_of
 from web_server.settle import NAVIGATION_SECONDS
 from web_server.surface import Host, PageHung, Surface
 from web_server.view import one_line, shortened
@@ -55,6 +55,7 @@ class Tab:
         self.last_title = ""
         self.session_storage: dict[str, str] = {}
         self.failure = ""
+        self.refused: dict[str, Any] = {}
         self.discarded: list[Surface] = []
         self.history = History()
         self.remembered_requests = -1
@@ -87,10 +88,11 @@ class Tab:
             what happened, in a few words.
         """
         url = normalise_url(text)
-        self.failure = ""
+        self.failure, self.refused = "", {}
         refusal = self._policy.refuse_url(url)
         if refusal:
             self.failure = f"{shortened(url)} was not opened: {refusal}"
+            self.refused = _refused(url, refusal)
             self._host.news.note("blocked: " + self.failure)
             return self.failure
         before, stays = self.last_url, self.surface.stays
@@ -191,11 +193,19 @@ class Tab:
             url = activity.unreachable
             reason = self._host.unreached(url) or activity.failure
             self.failure = f"{shortened(url)} could not be opened" + (reason and f": {reason}")
+            self.refused = _refused(url, reason)
         elif activity.broken:
             self.failure = f"{shortened(self.url())} broke off before its end: {activity.broken}"
         else:
             return
         self._host.news.note(self.failure)
+
+
+def _refused(url: str, reason: str) -> dict[str, Any]:
+    """What the policy refused, for programs; empty where the reason is another."""
+    if not isinstance(reason, Refusal):
+        return {}
+    return {"place": place_of(url), "private": reason.private}
 
 
 async def _answer(page: Page, document: Request | None) -> tuple[int, str]:

@@ -32,6 +32,23 @@ NOT_PUBLIC = "not a public address, and the browser's settings do not allow it"
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
+class Refusal(str):
+    """Why a place may not be reached, as one line.
+
+    Attributes:
+        private: no rule blocks it; it is not public, and no rule allows it.
+    """
+
+    private = False
+
+    @classmethod
+    def of_private(cls, text: str) -> Refusal:
+        """The refusal of a place that is not public."""
+        refusal = cls(text)
+        refusal.private = True
+        return refusal
+
+
 class RuleError(ValueError):
     """A rule of the policy is malformed. The message is one line for a person."""
 
@@ -192,15 +209,15 @@ class Policy:
     def _refuse(self, host: str, port: int, addresses: Sequence[Address], *, range_: bool) -> str:
         allowed, blocked = self._strengths(host, port, addresses)
         if blocked >= 0 and blocked >= allowed:
-            return "blocked by the server's policy"
+            return Refusal("blocked by the server's policy")
         if range_ and allowed < 2:
             for address in addresses:
                 if not is_public(address):
-                    return f"{address} is {NOT_PUBLIC}"
+                    return Refusal.of_private(f"{address} is {NOT_PUBLIC}")
         if self.lease is not None:
             allowed, blocked = self.lease._strengths(host, port, addresses)
             if blocked >= 0 and blocked >= allowed:
-                return "blocked by the rules of this browser"
+                return Refusal("blocked by the rules of this browser")
         return ""
 
     def _strengths(self, host: str, port: int, addresses: Sequence[Address]) -> tuple[int, int]:
@@ -242,6 +259,14 @@ def normalise_url(text: str) -> str:
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     local = name == "localhost" or parse_address(name.strip("[]")) is not None
     return f"{'http' if local else 'https'}://{url}"
+
+
+def place_of(url: str) -> str:
+    """The `host:port` that a URL leads to, as rules name it."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_address(host: str) -> Address | None:

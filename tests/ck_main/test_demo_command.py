@@ -9,6 +9,7 @@ from test_main import PLAN, code_reply, reply, write_lines
 
 from ck_main.command import run_command
 from ck_main.demo import DEMO, cli, demo_agent, filled, notice, set_aside
+from ck_pro.exceptions import ConfigError
 
 
 @pytest.fixture
@@ -32,6 +33,19 @@ def test_the_agent_knows_the_site(data: Path) -> None:
     assert agent.model.call_target == agent.web_agent.model.call_target == target
     recorder = demo_agent("http://127.0.0.1:81", data, "gpt:x", Path("r.jsonl"))
     assert recorder.web_agent.model.call_target == "record:r.jsonl:gpt:x"
+
+
+def test_the_demo_takes_settings_and_limits(data: Path) -> None:
+    updates = ["web_agent.max_steps=3", "{'max_steps': 5}"]
+    agent = demo_agent("http://127.0.0.1:81", data, updates=updates)
+    assert (agent.max_steps, agent.web_agent.max_steps) == (5, 3)
+    assert agent.web_agent.web_env.allow == ["127.0.0.1:81"]
+    with pytest.raises(ConfigError, match=r"--updates max_step=3: .*did you mean 'max_steps'"):
+        demo_agent("http://127.0.0.1:81", data, updates=["max_step=3"])
+    names = {name for param in cli.params for name in param.opts}
+    what = ("steps", "seconds", "tokens", "money")
+    limits = {f"--{run}max-{one}" for run in ("", "run-") for one in what}
+    assert names >= limits | {"--updates"}
 
 
 def test_filled() -> None:
