@@ -35,6 +35,8 @@ class Setup:
 
 _KNOWN: weakref.WeakValueDictionary[str, Setup] = weakref.WeakValueDictionary()
 """Setups in use, so that many rows share one."""
+_RECORDED: weakref.WeakValueDictionary[tuple[str, ...], Setup] = weakref.WeakValueDictionary()
+"""The same, by the hashes that rows record."""
 
 
 def setup_of(info: Mapping[str, Any]) -> Setup | None:
@@ -46,6 +48,17 @@ def setup_of(info: Mapping[str, Any]) -> Setup | None:
     if not isinstance(config, Mapping) or not config:
         return None
     limits = info.get("limits")
+    recorded = tuple(str(info.get(k)) for k in ("settings_hash", "prompts_hash", "version"))
+    if not info.get("settings_hash"):
+        return _setup(info, config, limits)
+    key = (*recorded, str(limits), str(info.get("try")))
+    found = _RECORDED.get(key)
+    if found is None:
+        found = _RECORDED[key] = _setup(info, config, limits)
+    return found
+
+
+def _setup(info: Mapping[str, Any], config: Mapping[str, Any], limits: Any) -> Setup:
     settings = dict(leaves({**config, "limits": limits} if limits else config))
     if isinstance(info.get("try"), Mapping) and info["try"].get("seed") is not None:
         settings = {k: v for k, v in settings.items() if k[-2:] != ("call_kwargs", "seed")}

@@ -134,6 +134,14 @@ def test_seeds_of_tries_are_no_difference() -> None:
     assert setup_of({"config": configs[0]}) != setup_of({"config": configs[1]})
 
 
+def test_rows_with_equal_hashes_share_what_they_record() -> None:
+    info = {"config": {"a": 1}, "settings_hash": "s", "prompts_hash": "p", "version": "1"}
+    first = setup_of(info)
+    assert first is not None and setup_of(json.loads(json.dumps(info))) is first
+    for other in ({"limits": {"max_steps": 3}}, {"prompts_hash": "q"}, {"version": "2"}):
+        assert setup_of({**info, **other}) != first
+
+
 def test_settings_of_another_version_alone_are_no_difference() -> None:
     old, new = setup(a=1, gone=2), setup_of({"config": {"a": 1, "added": 3}, "version": "2"})
     assert new is not None
