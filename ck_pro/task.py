@@ -92,11 +92,13 @@ def parse_progress(value: Any) -> dict[str, Any]:
             where a list belongs becomes a list of one.
 
     Raises:
-        ParseError: not a mapping, or an entry of the four keys is not a list.
+        ParseError: not a mapping, none of the keys is there, or an entry is not a list.
     """
     if not isinstance(value, Mapping):
         raise ParseError(f"the progress state must be a dict, not {type(value).__name__}")
     state = {str(k): v for k, v in value.items()}
+    if not state.keys() & {*PROGRESS_KEYS, "question"}:
+        raise ParseError(f"the dict is not a plan: it has none of {', '.join(PROGRESS_KEYS)}")
     for key in PROGRESS_KEYS:
         entry = state.setdefault(key, [])
         if isinstance(entry, str):

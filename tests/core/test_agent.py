@@ -763,3 +763,19 @@ def test_unreadable_replies_of_sub_agents_count_too(tmp_path: Path) -> None:
 
 
 END = {"action": "agent_action", "end": "agent_end"}
+
+
+@pytest.mark.parametrize("reply", ["print({'x': 1})", "```python\n{}\n```", '{"price": 3}'])
+def test_a_dict_that_is_no_plan_does_not_wipe_the_plan(reply: str) -> None:
+    phases = {"plan": "agent_plan", "action": "agent_action"}
+    good = "```python\n{'todo_list': ['a']}\n```"
+    session = agent(good, code("1"), reply, code("stop(3)"), templates=phases).run("t")
+    assert session.state["todo_list"] == ["a"]
+    assert "is not a plan" in session.steps[1]["plan"]["unreadable"]
+
+
+def test_a_model_that_always_reaches_its_limit_is_stopped_and_the_reason_is_counted() -> None:
+    half = [Reply("Thought: " + "so " * n, finish_reason="length") for n in range(1, 9)]
+    session = agent(*half, stuck_limit=4).run("t")
+    assert session.stop_reason is StopReason.STUCK
+    assert session.to_dict()["info"]["unreadable"] == {"action": 4}
