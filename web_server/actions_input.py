@@ -13,8 +13,6 @@ from web_server.observe import ElementGone, Target
 from web_server.surface import Surface
 from web_server.view import one_line
 
-_BETWEEN_KEYS_MS = 200
-
 
 async def type_text_into(doing: Doing) -> str:
     """Replace the content of a field; Enter follows if asked for."""
@@ -123,7 +121,7 @@ async def press(doing: Doing) -> str:
             done = ", ".join(one_line(each) or "Space" for each in chords[:number])
             return f"pressed {done}; not the rest, as the page went elsewhere"
         if number:  # a page may listen for the next key only once it has drawn what this one did
-            await doing.surface.settler.call("still", _BETWEEN_KEYS_MS)
+            await doing.surface.settler.call("still", fields.BETWEEN_KEYS_MS)
         copied = await _press_one(doing, chord)
     said = f"pressed {', '.join(one_line(chord) or 'Space' for chord in chords)}"
     return said if copied is None else f"{said}, which copied {_quoted(copied)}"

@@ -16,6 +16,8 @@ from web_server.observe import ElementGone, Target
 from web_server.surface import Surface
 from web_server.view import one_line
 
+BETWEEN_KEYS_MS = 200
+"""How long the page may change between two keys, at most."""
 MOST_KEYS = 1000
 """So many characters are typed as keys at once."""
 TYPED_BY_KEY = 100
@@ -253,8 +255,15 @@ async def type_keys(surface: Surface, text: str, *, field: bool = True) -> None:
                 f"no field has the focus, so each character is a key press, and {len(text):,} are "
                 f"too many: type at most {MOST_KEYS:,} at once"
             )
-        for part in re.split(r"(\t)", text):
-            await (keyboard.press("Tab") if part == "\t" else keyboard.type(part))
+        for part in filter(None, re.split(r"([\t\n])", text)):
+            if part in "\t\n":
+                await keyboard.press("Tab" if part == "\t" else "Enter")
+                await surface.settler.call("still", BETWEEN_KEYS_MS)
+                continue
+            # the first key of a cell may open its editor, which takes the others
+            await keyboard.type(part[0])
+            await surface.settler.call("still", BETWEEN_KEYS_MS)
+            await keyboard.type(part[1:])
     elif len(text) <= TYPED_BY_KEY and "\n" not in text and "\t" not in text:
         await keyboard.type(text)
     else:
@@ -324,6 +333,8 @@ async def press_enter(surface: Surface, target: Target, how: str) -> str:
             await target.evaluate("(element) => element.focus()")
         except ElementGone:
             return ""
+    if target.role == "combobox":
+        await surface.settler.settle()  # the suggestions come first: Enter takes one
     focus = await surface.observer.focus()
     if focus["kind"] == "control" and how != "value":
         return f"; Enter was not pressed, as the focus went to {named(focus)}"

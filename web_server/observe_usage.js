@@ -166,16 +166,18 @@ function fileUse(element) {
   return { how: 'file', id: idOf(field), several: field.multiple || field.webkitdirectory === true };
 }
 
-// The unseen field that an element stands in for: nothing else that can be pressed is as near to it.
+// The unseen field that a button stands in for: nothing else that can be pressed is as near to it.
 function fileFieldOf(element) {
-  for (let e = composedParent(element); e && e.nodeType === 1; e = composedParent(e)) {
+  const button = around(element, isPressed);
+  if (!button || button.form && button.type === 'submit') return null;
+  for (let e = composedParent(button); e && e.nodeType === 1 && !isPage(e); e = composedParent(e)) {
     const fields = inside(e, isFileField);
     if (!fields.length) continue;
     const others = inside(e, (other) => isPressed(other) && !isFileField(other) && isShown(other)
-      && !contains(other, element) && !contains(element, other));
+      && !contains(other, button) && !contains(button, other));
     const [field] = fields;
     const unseen = !isShown(field) || isUnseen(field);
-    return fields.length === 1 && unseen && !others.length && around(element, isPressed) ? field : null;
+    return fields.length === 1 && unseen && !field.labels.length && !others.length ? field : null;
   }
   return null;
 }

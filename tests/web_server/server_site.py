@@ -26,9 +26,9 @@ PAGES: dict[str, str] = {
         <input type="file" name="f" aria-label="Document">
         <div contenteditable aria-label="Rich" role="textbox">some text</div>
         <button>Send</button><button disabled>Never</button></form>""",
-    "/drop": """<title>Drop</title><h1>Nothing here</h1><input type="file" hidden id="file"
+    "/drop": """<title>Drop</title><h1>Nothing here</h1><div><input type="file" hidden id="file"
         onchange="out.textContent='chosen '+this.files[0].name">
-        <button onclick="file.click()">Choose</button><div id="zone" style="padding:20px"
+        <button onclick="file.click()">Choose</button></div><div id="zone" style="padding:20px"
         ondragover="event.preventDefault()" ondrop="event.preventDefault();
         event.dataTransfer.files[0].text().then(t => { out.textContent = 'dropped ' + t })">Drop
         files here</div><p id="out"></p>""",

@@ -42,6 +42,30 @@ def test_a_long_text_is_typed_key_by_key_where_no_field_has_the_focus(client: Cl
     assert "type at most 1,000 at once" in client.message
 
 
+def test_a_cell_whose_editor_opens_with_the_first_key_gets_the_others_too(client: Client) -> None:
+    PAGES["/late-editor"] = """<title>L</title><canvas width=900 height=300></canvas>
+        <textarea id=e style="position:absolute;left:-99px;width:9px"></textarea><p id=out></p>
+        <script>
+        const done = []; addEventListener('keydown', (key) => {
+          if (key.key === 'Enter') { key.preventDefault(); done.push(e.value); e.value = '';
+            e.blur(); out.textContent = done.join('/'); }
+          else if (document.activeElement !== e && key.key.length === 1) { key.preventDefault();
+            requestAnimationFrame(() => { e.value = key.key; e.focus() }) } })</script>"""
+    client.open("/late-editor")
+    assert "'11/12'" in client.act("type_text", text="11\n12\n")
+
+
+def test_enter_waits_for_the_suggestions_of_a_combobox(client: Client) -> None:
+    PAGES["/late-list"] = """<title>L</title><input role=combobox aria-label=City id=city><p id=out>
+        </p><script>let found = 'Rome';
+        city.oninput = () => setTimeout(() => { found = 'Lima' }, 250);
+        city.onkeydown = (e) => { if (e.key === 'Enter') out.textContent = 'took ' + found }
+        </script>"""
+    client.open("/late-list")
+    tree = client.act("type", "combobox 'City'", actionValue="Li", needEnter=True)
+    assert "'took Lima'" in tree
+
+
 def test_what_was_typed_is_reported_with_the_field_that_has_the_focus(client: Client) -> None:
     client.open("/form")
     client.act("click", "textbox 'Notes'")

@@ -240,6 +240,25 @@ def test_files_go_to_the_field_that_a_button_stands_for_or_to_the_open_chooser(
     assert client.view["title"] == "made x.txt"
 
 
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<button onclick=\"document.title='x'\">Delete</button><input type=file hidden>",
+        "<form><input type=file hidden><button>Delete</button></form>",
+        "<div><input type=file hidden id=f><label for=f>Pick</label><a href=/two>Delete</a></div>",
+    ],
+)
+def test_a_button_beside_an_unseen_file_field_is_not_taken_for_its_own(
+    client: Client, html: str
+) -> None:
+    PAGES["/beside"] = f"""<title>B</title>{html}<script>addEventListener('change',
+        () => {{ document.title = 'given' }}, true)</script>"""
+    client.open("/beside")
+    line = "link 'Delete'" if "link 'Delete'" in client.view["yaml"] else "button 'Delete'"
+    client.act("upload", line, files=[FILE], status=409)
+    assert client.view["title"] == "B" and "click it first" in client.message
+
+
 def test_a_drag_onto_a_covered_element_does_nothing(client: Client) -> None:
     PAGES["/bins"] = """<title>B</title><div id=a role=button style="width:60px;height:30px"
         onmousedown="document.title='held'">Card</div><div style="position:relative;width:200px;
