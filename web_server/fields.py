@@ -158,6 +158,10 @@ async def fill(surface: Surface, target: Target, how: str, text: str) -> str:
                 f"such as {_SET_TYPES[target.input_type]}, not '{one_line(text)[:60]}'"
             )
         return "" if value == text.strip() else _holds(value)
+    if target.input_type == "number" and text and not re.search(r"\d", text):
+        raise Conflict(
+            f"[{target.id}] {describe(target)} takes a number, not '{one_line(text)[:60]}'"
+        )
     await click(surface, target)
     try:
         kind = await target.evaluate(_SELECT_CONTENT)

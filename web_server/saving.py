@@ -59,7 +59,7 @@ async def save_address(session: Session, tab: Tab, text: str) -> str:
         finally:
             session.downloads.expect_no_more(surface.activity.frame_id)
     if isinstance(download, str):
-        reason = session.unreached(saving.url or url) or download
+        reason = session.unreached(saving.url or url) or surface.activity.unanswered or download
         raise Conflict(f"{shortened(url)} was not saved: {reason}")
     kind = f", {saving.kind}" if saving.kind else ""
     return f"saved {download.name} ({download.size:,} bytes{kind}) from {shortened(url)}"

@@ -15,6 +15,7 @@ from web_server.news import News
 from web_server.observe import Observer
 from web_server.page_errors import PageErrors
 from web_server.settle import Settler
+from web_server.view import one_line
 
 T = TypeVar("T")
 
@@ -92,7 +93,7 @@ def _dialog_line(dialog: Dialog, accepted: bool, text: str | None, *, ordered: b
         return f"the page asked whether to leave it: {'yes' if accepted else 'no'}"
     answer = "accepted" if accepted else "dismissed"
     if accepted and dialog.type == "prompt":
-        answer += f" with '{text or ''}'"
+        answer += f" with '{one_line(text or '')[:80]}'"
     return f"{dialog.type} '{message}' was {answer}"
 
 

@@ -146,3 +146,12 @@ def test_the_words_of_a_question_cannot_pose_as_the_report(client: Client) -> No
     tree = client.act("click", "button 'Ask'")
     (line,) = client.view["dialogs"]
     assert "\n" not in line and "x' was" not in line and tree.count("[0]") == 2
+
+
+def test_a_long_proposal_of_a_prompt_does_not_fill_the_report(client: Client) -> None:
+    PAGES["/wordy-prompt"] = """<title>W</title><button onclick="
+        document.title = prompt('Text?', 'x'.repeat(9000)).length">Ask</button>"""
+    client.open("/wordy-prompt")
+    client.act("answer_dialog")
+    client.act("click", "button 'Ask'")
+    assert client.view["title"] == "9000" and len(client.message) < 300

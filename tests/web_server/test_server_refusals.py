@@ -166,12 +166,14 @@ def test_cells_of_a_grid_are_clicked_to_become_fields(client: Client) -> None:
 
 def test_values_are_judged_before_they_are_set(client: Client) -> None:
     PAGES["/judged"] = """<title>J</title><input type=range aria-label=V value=7>
-        <input type=color aria-label=C value="#112233"><script>
+        <input type=color aria-label=C value="#112233">
+        <input type=number aria-label=N value=5><script>
         addEventListener('input', () => { document.title = 'changed' })</script>"""
     client.open("/judged")
     for action, line, value in (
         ("type", "slider 'V'", "loud"),
         ("clear", "slider 'V'", ""),
+        ("type", "spinbutton 'N'", "many"),
         ("type", "ColorWell 'C'", "red"),
         ("clear", "ColorWell 'C'", ""),
     ):
