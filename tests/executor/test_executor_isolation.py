@@ -591,6 +591,7 @@ ALLOW, EPERM, ENOSYS, ENOMEM = 0x7FFF0000, 0x00050001, 0x00050026, 0x0005000C
         (16, (0, 0x5412), EPERM),
         (16, (0, 0x5401), ALLOW),
         (54, (0, 1, 7), 0x50000),  # a bigger socket: done, it says
+        (54, (0, 1, 8), 0x50000),
         (54, (0, 1, 9), ALLOW),
         (54, (0, 0, 32), ALLOW),  # the same number means something else for IP
         (62, (-1, 9), ALLOW),

@@ -59,6 +59,23 @@ for folder in ('/tmp', '/var/tmp', '/dev/shm'):
             file.write(os.urandom(MB))
 kept = bytearray(b'x') * (180 * MB)
 """,
+    "entries of epoll": """
+import select
+for _ in range(100):
+    if os.fork() == 0:
+        watched = [os.eventfd(0) for _ in range(250)]
+        kept = [select.epoll() for _ in range(230)]
+        for poll in kept:
+            for one in watched:
+                poll.register(one)
+        break
+""",
+    "empty files in memory": """
+for folder in ('/tmp', '/var/tmp', '/dev/shm'):
+    for number in range(20_000):
+        os.mkdir(f'{folder}/{number}')
+kept = bytearray(b'x') * (220 * MB)
+""",
     "deleted files in memory": """
 kept = []
 for folder in ('/tmp', '/var/tmp', '/dev/shm'):
@@ -160,3 +177,20 @@ def test_mappings_of_files_in_memory_are_told_from_others(monkeypatch):
     )
     monkeypatch.setattr(memory, "_lines", lambda path: smaps.split("\n"))
     assert memory._shared_elsewhere("7", {0x2A}) == 8192
+
+
+def test_there_are_few_pseudo_terminals(tmp_path):
+    code = "import pty\nkept = []\nwhile True: kept.append(pty.openpty())"
+    with executor_for(executor_core.LAYERS, tmp_path) as executor:
+        check_layers(executor, "mounts")
+        assert executor.run(code).error.type == "OSError"
+        assert int(executor.run("len(kept)").value) <= 32
+
+
+def test_locks_and_entries_of_epoll_are_counted(monkeypatch):
+    texts = {"/proc/locks": "1: POSIX\n2: POSIX\n", "/proc/9/fdinfo/4": "pos: 0\ntfd: 5\ntfd: 6"}
+    monkeypatch.setattr(memory, "_lines", lambda path: texts[path].split("\n"))
+    monkeypatch.setattr(memory.os, "listdir", lambda path: ["3", "4"])
+    names = {"/proc/9/fd/3": "/dev/null", "/proc/9/fd/4": "anon_inode:[eventpoll]"}
+    monkeypatch.setattr(memory.os, "readlink", names.__getitem__)
+    assert memory._in_kernel(["9"]) == 2 * memory._LOCK_BYTES + 3 * memory._WATCH_BYTES

@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from . import kernel
 from .limits import HEADROOM, MAX_TASKS, MEGABYTE, PAGE
@@ -22,6 +23,7 @@ _PIPE_BYTES, _FULL_PIPES_BYTES, _SMALL_PIPE_BYTES = 1 << 16, 1 << 26, 1 << 13
 """What a pipe holds; what the pipes of one user hold before the kernel makes smaller ones."""
 _SUM_UP_SHARE = 5
 _BYTES_PER_TABLE = 512  # a page of addresses stands in 8 bytes
+_INODE_BYTES, _LOCK_BYTES, _WATCH_BYTES = 2048, 256, 256
 
 
 class Watchdog:
@@ -55,7 +57,7 @@ class Watchdog:
         self._scratch = scratch
         self._devices = {os.stat(path).st_dev for path in scratch}  # noqa: PTH116
         self._charged = charged
-        self._shared_before = 0 if charged else shared_by_all()
+        self._before = self._now = _Machine() if charged else of_machine()
         self._sum_up_at = self._sum_up_from = 0.0
         self.interval = 0.2
 
@@ -68,7 +70,11 @@ class Watchdog:
             return {"why": "tasks", "limit": MAX_TASKS}
         waiting = _in_sockets() if self._own_net else 0
         files = sum(map(_bytes_of_files, self._scratch))
-        used = waiting + files + sum(map(self._at_most, pids)) + self._unseen(files)
+        if not self._charged:
+            self._now = of_machine()
+            self._before = _Machine(*map(min, self._before, self._now))
+        used = waiting + files + sum(map(self._at_most, pids))
+        used += self._unseen(files) + self._now.kernel - self._before.kernel
         used += max(0, sum(map(_descriptors, pids)) - _FREE_DESCRIPTORS) * _SMALL_PIPE_BYTES
         if used > self._limit and self._goes_beyond(used, waiting + files, files):
             return {"why": "memory", "limit": self._megabytes}
@@ -84,11 +90,7 @@ class Watchdog:
 
         Shared memory without a file lives on when most of its mapping is gone, or is not resident.
         """
-        if self._charged:
-            return 0
-        now = shared_by_all()
-        self._shared_before = min(self._shared_before, now)
-        return max(0, now - self._shared_before - files)
+        return max(0, self._now.shared - self._before.shared - files)
 
     def _goes_beyond(self, used: int, elsewhere: int, files: int) -> bool:
         """Sum up exactly, if that was not done just now, or `used` has grown by what was left."""
@@ -125,9 +127,11 @@ class Watchdog:
                 of_files = _shared_elsewhere(pid, self._devices)
             private += anonymous + _pages(pid)[2] * PAGE // _BYTES_PER_TABLE
             shared += of_files
-        if not self._charged and any(map(_maps_nameless, pids)):
+        if any(map(_maps_nameless, pids)):
             shared = max(shared, self._unseen(files))
-        return private + shared + _in_pipes(pids)
+        grown = self._now.kernel - self._before.kernel
+        kernel = min(grown, _in_kernel(pids)) if grown > HEADROOM else 0
+        return private + shared + kernel + _in_pipes(pids)
 
 
 def _signal(pid: int, number: int) -> None:
@@ -200,17 +204,38 @@ def _maps_nameless(pid: str) -> bool:
     return any("/dev/zero" in line for line in _lines(f"/proc/{pid}/maps"))
 
 
-def shared_by_all() -> int:
-    """Give the bytes of shared memory on the machine: files in memory, and mappings."""
-    for line in _lines("/proc/meminfo"):
-        if line.startswith("Shmem:"):
-            return int(line.split()[1]) * 1024
-    return 0
+class _Machine(NamedTuple):
+    """Bytes that all of the machine has in use."""
+
+    shared: int = 0
+    """Files in memory, and shared mappings."""
+    kernel: int = 0
+    """Structures of the kernel that it cannot give back."""
+
+
+def of_machine() -> _Machine:
+    """Give what the machine has in use."""
+    found = dict(line.split()[:2] for line in _lines("/proc/meminfo") if line)
+    values = (int(found.get(name, "0")) * 1024 for name in ("Shmem:", "SUnreclaim:"))
+    return _Machine(*values)
+
+
+def _in_kernel(pids: list[str]) -> int:
+    """Give the bytes of structures that open files can have without end: locks and watches."""
+    locks = sum(1 for line in _lines("/proc/locks") if line)
+    watches = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended
+            for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+                if os.readlink(f"/proc/{pid}/fd/{name}") == "anon_inode:[eventpoll]":  # noqa: PTH115
+                    watches += sum(1 for _ in _lines(f"/proc/{pid}/fdinfo/{name}"))
+    return locks * _LOCK_BYTES + watches * _WATCH_BYTES
 
 
 def _bytes_of_files(folder: str) -> int:
     facts = os.statvfs(folder)
-    return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+    blocks, inodes = facts.f_blocks - facts.f_bfree, facts.f_files - facts.f_ffree
+    return blocks * facts.f_frsize + inodes * _INODE_BYTES
 
 
 def _descriptors(pid: str) -> int:

@@ -30,6 +30,7 @@ _CALM = kernel.ATTR_NOSUID | kernel.ATTR_NODEV
 _QUIET = kernel.MS_NOSUID | kernel.MS_NODEV
 _ROOT_SIZE = "size=4m,mode=755,nr_inodes=4k"
 _MOST_COPIED = 1 << 20
+_MOST_PTYS = 32  # each holds a megabyte that no process is charged for
 
 
 def build(config: dict[str, Any]) -> None:
@@ -80,7 +81,7 @@ def _add_scratch(config: dict[str, Any]) -> None:
         kernel.mount("tmpfs", f".{path}", "tmpfs", _QUIET, f"size={size}m,mode=1777,nr_inodes=50k")
     _make_folders(PTYS)
     with contextlib.suppress(OSError):  # no pseudo-terminals, then
-        options = "newinstance,ptmxmode=0666"
+        options = f"newinstance,ptmxmode=0666,max={_MOST_PTYS}"
         kernel.mount("devpts", f".{PTYS}", "devpts", kernel.MS_NOSUID, options)
 
 

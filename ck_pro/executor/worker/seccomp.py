@@ -120,7 +120,8 @@ _MODES: dict[str, tuple[int | None, int | None, int, int | None]] = {
 _CLONE, _IOCTL, _SOCKET, _KILL_CALL = (56, 220), (16, 29), (41, 198), (62, 129)
 _SOCKETPAIR, _MMAP, _FCNTL = (53, 199), (9, 222), (72, 25)
 _MAP_HUGETLB, _F_SETPIPE_SZ = 0x4_0000, 1031
-_SETSOCKOPT, _SOL_SOCKET, _SO_SNDBUF, _SO_SNDBUFFORCE = (54, 208), 1, 7, 32
+_SETSOCKOPT, _SOL_SOCKET = (54, 208), 1
+_SO_BUFFERS = (7, 8, 32, 33)  # of sending and receiving, and both by force
 
 
 def install(inet: bool, everyone: bool) -> None:
@@ -180,7 +181,7 @@ def program(machine: str, inet: bool, everyone: bool) -> list[_Instruction]:
     lines += _when(_FCNTL[column], _values(1, (_F_SETPIPE_SZ,)))
     # what waits in a socket is memory that no process is seen to have; bigger ones are not made,
     # but nobody is told, since programs that want them do well without
-    sizes = _values(2, (_SO_SNDBUF, _SO_SNDBUFFORCE), error=0)
+    sizes = _values(2, _SO_BUFFERS, error=0)
     level = [(_LOAD, 0, 0, _argument(1)), (_EQUAL, 0, len(sizes), _SOL_SOCKET)]
     lines += _when(_SETSOCKOPT[column], [*level, *sizes])
     if not everyone:
