@@ -642,6 +642,20 @@ def test_the_working_directory_cannot_be_filled(tmp_path, isolation, kind):
         assert executor.run("open('big', 'wb').write(bytes(60 << 20))").error.type == "OSError"
 
 
+def test_a_working_directory_that_is_moved_is_still_watched(tmp_path, isolation):
+    needs(isolation, "namespaces", "mounts")
+    move = (
+        "import contextlib, os\n"
+        "with contextlib.suppress(OSError):\n"
+        "    above = os.path.dirname(os.getcwd())\n"
+        "    os.rename(above, above + '-moved')\n"
+    )
+    with CodeExecutor(workdir=tmp_path / "above" / "work", disk_mb=50) as executor:
+        result = executor.run(f"{move}kind, keep = 'kept', []" + FILL, timeout=100)
+        assert result.error.type == "OSError" and "50 MB" in result.error.message
+        assert executor.run("1").value == "1"
+
+
 def test_the_number_of_files_is_limited(tmp_path, monkeypatch):
     from ck_pro.executor.worker import disk
 

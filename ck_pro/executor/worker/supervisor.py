@@ -100,7 +100,8 @@ def _inside(
         _tell(ours, arranged, descriptors)
         ours.close()
         private = sandbox.private_proc  # no code runs before the parent hears what is held now
-        disk = Disk(config["workdir"], config["disk_mb"], config["held_first"], private)
+        os.chdir(config["workdir"])  # the code may rename a folder above it
+        disk = Disk(".", config["disk_mb"], config["held_first"], private)
         _say_up(sock, sandbox, disk)
         charged = "cgroup" in sandbox.active
         watchdog = Watchdog(config["memory_mb"], private, sandbox.own_net, sandbox.scratch, charged)
