@@ -60,27 +60,44 @@ def session_places(workdir: Path, readable: Sequence[str] = ()) -> dict[str, Any
         symbolic links on the way to them, with their targets; `copies`: small files of the system;
         `folders`: those above all these, outermost first.
     """
+    work = str(workdir)
+    base = _view(tuple(readable))
+    above = [path for path in _above(work) if path not in base["folders"]]
+    above = [path for path in above if not any(inside(path, top) for top in base["show"])]
+    return {
+        "workdir": work,
+        "show": [path for path in base["show"] if path != work],
+        "links": {path: to for path, to in base["links"].items() if not inside(path, work)},
+        "copies": base["copies"],
+        "folders": [*base["folders"], *sorted(above)],
+    }
+
+
+@functools.lru_cache(maxsize=64)
+def _view(readable: tuple[str, ...]) -> dict[str, Any]:
+    """What `session_places` gives, save for the working directory."""
     show, links = _follow_all((*_installation(), *readable))
     links |= _follow_all(_SCRATCH)[1]
     # what is inside another place needs none of its own
     show = [path for path in show if not any(inside(path, top) for top in show if top != path)]
-    show = [path for path in show if path != str(workdir)]
-    links = {
-        path: target
-        for path, target in links.items()
-        if not any(inside(path, top) for top in (*show, str(workdir)))
+
+    def is_apart(path: str) -> bool:
+        return not any(inside(path, top) for top in show)
+
+    links = {path: target for path, target in links.items() if is_apart(path)}
+    copies = [path for path in _copies() if is_apart(path)]
+    folders = {one for path in (*show, *links, *copies) for one in _above(path)}
+    return {
+        "show": show,
+        "links": links,
+        "copies": copies,
+        "folders": sorted(filter(is_apart, folders)),
     }
-    copies = [path for path in _copies() if not any(inside(path, top) for top in show)]
-    places = {"workdir": str(workdir), "show": show, "links": links, "copies": copies}
-    return {**places, "folders": _folders_above((*show, *links, *copies, str(workdir)), show)}
 
 
-def _folders_above(paths: Iterable[str], show: Iterable[str]) -> list[str]:
-    above: set[str] = set()
-    for path in paths:
-        while (path := os.path.dirname(path)) not in above and path != "/":  # noqa: PTH120
-            above.add(path)
-    return sorted(path for path in above if not any(inside(path, top) for top in show))
+def _above(path: str) -> list[str]:
+    """The folders that a path is in, without the root."""
+    return [str(folder) for folder in Path(path).parents][:-1]
 
 
 def check_readable(readable: Iterable[str | os.PathLike[str]], workdir: Path) -> tuple[str, ...]:
@@ -161,7 +178,6 @@ def _copies() -> tuple[str, ...]:
     return tuple(path for path in paths if os.path.isfile(path))  # noqa: PTH113
 
 
-@functools.lru_cache(maxsize=64)
 def _follow_all(paths: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
     places: dict[str, None] = {}
     links: dict[str, str] = {}
