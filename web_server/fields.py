@@ -261,17 +261,25 @@ async def type_keys(surface: Surface, text: str, *, field: bool = True) -> None:
             )
         for part in filter(None, re.split(r"([\t\n])", text)):
             if part in "\t\n":
-                await keyboard.press("Tab" if part == "\t" else "Enter")
+                await surface.press_key("Tab" if part == "\t" else "Enter")
                 await surface.settler.call("still", BETWEEN_KEYS_MS)
                 continue
             # the first key of a cell may open its editor, which takes the others
-            await keyboard.type(part[0])
+            await _type_words(surface, part[0])
             await surface.settler.call("still", BETWEEN_KEYS_MS)
-            await keyboard.type(part[1:])
+            await _type_words(surface, part[1:])
     elif len(text) <= TYPED_BY_KEY and "\n" not in text and "\t" not in text:
-        await keyboard.type(text)
+        await _type_words(surface, text)
     else:
         await keyboard.insert_text(text)
+
+
+async def _type_words(surface: Surface, text: str) -> None:
+    """Type key by key. What has the focus is checked before each key that may press a button."""
+    for number, part in enumerate(re.split(r"(?=[ \n])", text)):
+        if number or part[:1] in (" ", "\n"):
+            await surface.before_key()
+        await surface.page.keyboard.type(part)
 
 
 async def choose(target: Target, labels: list[str]) -> str | None:

@@ -166,6 +166,21 @@ def test_keys_that_move_the_focus_reach_only_what_was_approved(
         env.close()
 
 
+@pytest.mark.parametrize("text", ["ab  c", "a [ENTER]", "a[ENTER]"])
+def test_typed_keys_do_not_press_a_button_that_took_the_focus(
+    text: str, site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    site.page = """<title>Jump</title><input aria-label="One" oninput="b.focus()">
+      <form action="/paid"><button id="b">Buy</button></form>"""
+    env = WebEnv(settings, workdir=tmp_path, approver=Asked())
+    try:
+        env.step_state(filled(env, "click {textbox 'One'}"))
+        said = env.step_state(f"type_text {text}")
+        assert "would now reach button 'Buy'" in said and site.paid == 0
+    finally:
+        env.close()
+
+
 SWAPS = {
     "while it is decided": "",
     "when the mouse comes": "onmouseover = () => { it.textContent = 'Buy' };",
