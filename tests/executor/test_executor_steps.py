@@ -166,6 +166,55 @@ def test_beside_a_printed_object_all_other_output_is_kept_in_order(tmp_path):
     ]  # fmt: skip
 
 
+PRINTING = {
+    "into a file in place of descriptor 1": (
+        "import os\nold = os.dup(1)\nf = os.open('f', os.O_CREAT | os.O_RDWR)\nos.dup2(f, 1)\n"
+        "print('in', a)\nos.dup2(old, 1)\nprint(open('f').read(), a)",
+        ["in <a>\n ", "a", "\n"],
+    ),
+    "with another stdout": (
+        "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()) as held: print(a)\n"
+        "print(len(held.getvalue()), a)",
+        ["4 ", "a", "\n"],
+    ),
+    "from a forked process": (
+        "import os\nprint('1')\nif os.fork() == 0:\n    print('child', a); os._exit(0)\n"
+        "os.wait(); print(a)",
+        ["1\nchild ", "a", "\n", "a", "\n"],
+    ),
+    "from many threads": (
+        "import threading\nts = [threading.Thread(target=print, args=(a, '.')) for _ in range(9)]\n"
+        "[t.start() for t in ts]; [t.join() for t in ts]",
+        ["a", " .\n"] * 9,
+    ),
+    "by a copy of it": (
+        "import copy\nprint(copy.copy(a), copy.deepcopy(a))", ["a", " ", "a", "\n"]
+    ),
+    "changed": ("a['output'] = 'other'\nprint(a)", ["{'output': 'other', 'log': ''}\n"]),
+    "before an error": ("print(a, end='')\nprint(a, 1 / 0)", ["a"]),
+    "with an argument that fails": (
+        "class P:\n    def __str__(self): raise ValueError\nprint(a, P())", ["a", " "]
+    ),
+    "after descriptor 1 was closed": (
+        "import os\nos.close(1)\ntry: print(a)\nexcept OSError: pass", []
+    ),
+    "in a generator": ("print(*(x for x in (a, a)), sep='')", ["a", "a", "\n"]),
+    "with nothing around": ("print(a, end='')", ["a"]),
+    "and read back": ("import sys\nsys.stdout.write('é'); print(a); sys.stdout.write('é')",
+                      ["é", "a", "\né"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", PRINTING)
+def test_a_printed_object_stands_where_it_was_printed(way, tmp_path):
+    code, expected = PRINTING[way]
+    thing = Named("a")
+    with CodeExecutor(functions={"agent": lambda: thing}, workdir=tmp_path) as executor:
+        result = executor.run(f"a = agent()\n{code}")
+    assert [one if type(one) is str else one.name for one in result.pieces] == expected
+    assert result.output == "".join(map(str, result.pieces))
+
+
 def test_what_a_subprocess_prints_meanwhile_does_not_move_printed_objects(tmp_path):
     big = Named("é" * 50_000)
     with CodeExecutor(

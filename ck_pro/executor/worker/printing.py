@@ -48,6 +48,7 @@ class Streams:
 
     def __init__(self, handle_of: Callable[[Any], str | None]):
         self._pipe = -1
+        self._pipe_place = (-1, -1)
         self._mark = b""
         self._handle_of = handle_of
         self._lock = threading.Lock()
@@ -68,6 +69,7 @@ class Streams:
             mark: from `make_mark`.
         """
         self._pipe, self._mark = pipe, mark
+        self._pipe_place = _place(pipe)
         self.mend()
 
     def mend(self) -> None:
@@ -132,9 +134,12 @@ class Streams:
         if self.muted:
             return
         with self._lock:  # the blocks of one print follow each other
-            for block in print_blocks(self._mark, text, spans):
+            # the code may have put a file of its own in place of descriptor 1
+            is_ours = _place(1) == self._pipe_place
+            blocks = print_blocks(self._mark, text, spans) if is_ours else [text]
+            for block in blocks:
                 written = os.write(1, block)
-                while written < len(block):  # 1 is no pipe now
+                while written < len(block):
                     written += os.write(1, memoryview(block)[written:])
 
 
@@ -173,6 +178,11 @@ def print_blocks(mark: bytes, text: bytes | bytearray, spans: list[Span]) -> Ite
 def _block(mark: bytes, text: bytes | bytearray, spans: list[tuple[int, int, int, int]]) -> bytes:
     packed = b"".join([SPAN.pack(*span) for span in spans])
     return mark + LENGTHS.pack(len(spans), len(text)) + packed + text
+
+
+def _place(descriptor: int) -> tuple[int, int]:
+    facts = os.fstat(descriptor)
+    return facts.st_dev, facts.st_ino
 
 
 def _open(descriptor: int) -> io.TextIOWrapper:
