@@ -484,6 +484,7 @@ def test_a_control_group_is_made_where_memory_is_handed_on(tmp_path):
     folder.mkdir()
     Path(folder, "memory.events").write_text("oom 1\noom_kill 2\n")
     Path(folder, "memory.swap.max").touch()
+    Path(folder, "cgroup.procs").touch()
     with pytest.MonkeyPatch.context() as patch:  # the kernel fills a directory as it is made
         patch.setattr(cgroup.os, "mkdir", lambda path: None)
         group = cgroup.Group(place._replace(folder=str(folder)), 100 << 20, 50)

@@ -177,7 +177,8 @@ class Group:
             for setting, value in settings.items():
                 if setting == needed or os.path.exists(f"{self._folder}/{setting}"):  # noqa: PTH110
                     _write(f"{self._folder}/{setting}", value)
-            # read later, when the directory is out of sight
+            # used later, when the directory is out of sight
+            self._procs = os.open(f"{self._folder}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
             self._events = os.open(f"{self._folder}/{events}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             remove(place)
@@ -189,7 +190,7 @@ class Group:
         Raises:
             OSError: that is not allowed.
         """
-        _write(f"{self._folder}/cgroup.procs", str(pid))
+        os.write(self._procs, str(pid).encode())
 
     def ran_out(self) -> bool:
         """Say whether the kernel killed something in the group for its memory."""
@@ -202,6 +203,7 @@ class Group:
 
     def close(self) -> None:
         """Let go of it; it stays until it is removed."""
+        os.close(self._procs)
         os.close(self._events)
 
 

@@ -90,7 +90,8 @@ class Sandbox:
             place = cgroup.name_of(os.getpid())
             self.group = cgroup.Group(place, most, limits.MAX_TASKS)
 
-        self._try("cgroup", make)
+        if self._try("cgroup", make):
+            self.active.add("cgroup")
 
     def enter_namespaces(self) -> None:
         """Leave the namespaces of the host, as far as that is allowed. The next fork is inside."""
@@ -135,9 +136,12 @@ class Sandbox:
     # -- in the second process, the first one of its pid namespace: what needs its powers
 
     def fill_group(self, worker: int) -> None:
-        """Move the worker into its control group; the processes that watch it stay outside."""
-        if self.group is not None and self._try("cgroup", partial(self.group.add, worker)):
-            self.active.add("cgroup")
+        """Move the worker into its control group; the processes that watch it stay outside.
+
+        It takes milliseconds, in which the worker confines itself. The parent hears of a failure.
+        """
+        if self.group is not None and not self._try("cgroup", partial(self.group.add, worker)):
+            self.active.discard("cgroup")
 
     def look(self) -> dict[str, Any] | None:
         """Give why all must end: the kernel killed a process of the group for its memory."""
@@ -180,7 +184,6 @@ class Sandbox:
         self.own_net = "network" in dict(joined)
         told = {
             "join": [layer for layer, _ in joined],
-            "active": [layer for layer in self.active if layer == "cgroup"],
             "missing": self.missing,
         }
         return told, [descriptor for _, descriptor in joined]
@@ -218,7 +221,6 @@ class Sandbox:
     def join(self, arranged: dict[str, Any], descriptors: list[int]) -> None:
         """Enter what `arrange` has made."""
         self.missing.update(arranged["missing"])
-        self.active.update(arranged["active"])
         for layer, descriptor in zip(arranged["join"], descriptors, strict=True):
             if self._try(layer, partial(kernel.join, descriptor)) and layer not in self.missing:
                 self.active.add(layer)

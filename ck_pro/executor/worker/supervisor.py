@@ -94,11 +94,11 @@ def _inside(
         theirs.close()
         os.close(main)
         os.close(pipe)
-        sandbox.fill_group(pid)
         sandbox.protect()
         arranged, descriptors = sandbox.arrange()
         _tell(ours, arranged, descriptors)
         ours.close()
+        sandbox.fill_group(pid)
         private = sandbox.private_proc  # no code runs before the parent hears what is held now
         os.chdir(config["workdir"])  # the code may rename a folder above it
         disk = Disk(".", config["disk_mb"], config["held_first"], private)
@@ -123,7 +123,8 @@ def _say_up(sock: socket.socket, sandbox: Sandbox, disk: Disk) -> None:
         pidfds = (kernel.pidfd_of(os.getpid()),) if sandbox.own_pids else ()
     except OSError:
         pidfds = ()
-    _tell(sock, {"up": True, "held": disk.held}, pidfds)
+    missing = {name: why for name, why in sandbox.missing.items() if name == "cgroup"}
+    _tell(sock, {"up": True, "held": disk.held, "missing": missing}, pidfds)
 
 
 def _watch(
