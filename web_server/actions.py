@@ -56,7 +56,9 @@ ACTIONS: dict[str, Action] = {
 
 UNSETTLED = frozenset({"read", "find", "answer_dialog", "save"})
 """Actions that change nothing, after which nothing need settle."""
-WATCHING = UNSETTLED | {"wait", "wait_for"}
+WAITING = frozenset({"wait", "wait_for"})
+"""Actions that wait for as long as their `timeout` says."""
+WATCHING = UNSETTLED | WAITING
 """Actions that leave it to the page whether anything changes."""
 
 

@@ -16,6 +16,9 @@ WAIT_SECONDS = 5.0
 FIND_SECONDS = 10.0
 """How long `wait_for` waits for its text, unless it is told."""
 
+MAX_WAIT = 60_000
+"""How many milliseconds `wait` and `wait_for` wait at most."""
+
 _ENDS: dict[str, tuple[float, float]] = {"top": (0, -1e6), "bottom": (0, 1e6)}
 _SHARES: dict[str, tuple[float, float]] = {
     "down": (0, 0.9),
@@ -122,7 +125,7 @@ async def wait(doing: Doing) -> str:
     """Wait until something changes on the page."""
     given = doing.request.timeout
     seconds = WAIT_SECONDS if given is None else given / 1000
-    changed = await doing.surface.settler.call("changed", min(seconds, 60.0) * 1000)
+    changed = await doing.surface.settler.call("changed", min(seconds * 1000, MAX_WAIT))
     return "waited until something changed" if changed else "waited"
 
 
@@ -132,13 +135,13 @@ async def wait_for(doing: Doing) -> str:
     text = request.text or request.actionValue
     if text.strip():
         limit = FIND_SECONDS * 1000 if request.timeout is None else request.timeout
-        limit = min(limit, 60_000)
+        limit = min(limit, MAX_WAIT)
         if await doing.surface.settler.call("text", text, limit):
             return f"'{one_line(text)[:80]}' is on the page"
         raise Conflict(f"'{one_line(text)[:80]}' did not appear within {limit:g} ms")
     if request.timeout is None:
         raise BadRequest("wait_for needs text, or timeout in ms")
-    milliseconds = min(request.timeout, 60_000)
+    milliseconds = min(request.timeout, MAX_WAIT)
     await asyncio.sleep(milliseconds / 1000)
     return f"waited {milliseconds:g} ms"
 

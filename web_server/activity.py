@@ -11,6 +11,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from playwright.async_api import CDPSession, Error, Page, Request
@@ -28,6 +29,7 @@ RESTLESS_AFTER = 4
 _ABORTED = "ERR_ABORTED"
 _NO_CONTENT = (204, 205)
 _ANSWER_KNOWN_SECONDS = 1.0
+_RELOAD_SECONDS = 2.0
 _AWAITED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
 
 
@@ -58,6 +60,7 @@ class Activity:
         download_hinted: whether something since `begin` seems to have become a download.
         windows_due: how many windows have been opened that are no pages yet.
         requests: how many requests the page has ever made.
+        departures: how many navigations of the main frame the page began since `begin`.
         frames: DevTools ids of all its frames.
     """
 
@@ -87,6 +90,7 @@ class Activity:
         self.download_hinted = False
         self.windows_due = 0
         self.requests = 0
+        self.departures = 0
         self.frames: set[str] = set()
 
     @property
@@ -127,6 +131,7 @@ class Activity:
         self.download_hinted = False
         self._asked.clear()
         self._announced = 0.0
+        self.departures = 0
         self.windows_due = 0
         self._in_flight.clear()
         self._pictures.clear()
@@ -218,11 +223,29 @@ class Activity:
             return
         self._navigation = None
         self.unanswered = f"{one_line(request.url)[:300]} did not answer within {self.patience:g} s"
-        task = asyncio.ensure_future(self._stop_loading())
+        task = asyncio.ensure_future(self.stop_loading())
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)
 
-    async def _stop_loading(self) -> None:
+    async def stop_scripts(self) -> None:
+        """Stop what the page loads, and run none of its scripts from now on."""
+        try:
+            await self.cdp.send("Emulation.setScriptExecutionDisabled", {"value": True})
+        except Error:
+            pass  # as below
+        await self.stop_loading()
+        if self.loaded:
+            return
+        # The document was stopped half read. Without its scripts it can be read to its end.
+        commits = self.commits
+        with suppress(Error):
+            await self.cdp.send("Page.reload")
+        end = time.monotonic() + _RELOAD_SECONDS
+        await self.until(lambda: self.commits > commits and self.dom_ready, end)
+        await self.stop_loading()
+
+    async def stop_loading(self) -> None:
+        """Stop what the page loads, and the navigation that it began."""
         try:
             await self.cdp.send("Page.stopLoading")
         except Error:
@@ -269,6 +292,7 @@ class Activity:
             self.outside = event["url"]
         elif event["frameId"] == self.frame_id and event["disposition"] == "currentTab":
             self._announced = time.monotonic()
+            self.departures += 1
             self._changed.set()
         elif event["disposition"] == "download":
             self.download_hinted = True
@@ -297,6 +321,7 @@ class Activity:
         if failed is not None and not self.unreachable:
             self._break_off(failed)
         self.commits += 1
+        self.unanswered = ""
         self._restless.clear()
         self._changed.set()
 

@@ -159,5 +159,6 @@ def why_not_started(error: str) -> str:
     return " ".join(_WRITTEN_BY.sub("", told).split()) + (f" ({ended[1]})" if ended else "")
 
 
-DROPPED_DEFAULTS = ["--disable-popup-blocking"]
-"""Playwright's own flags that are left out: pages may open pop-ups only on a user's gesture."""
+DROPPED_DEFAULTS = ["--disable-popup-blocking", "--disable-ipc-flooding-protection"]
+"""Playwright's own flags that are left out: pages may open pop-ups only on a user's gesture, and a
+page that navigates or changes its history without end is slowed down by Chromium."""

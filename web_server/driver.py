@@ -15,13 +15,14 @@ from typing import Any
 
 from playwright.async_api import Error
 
-from web_server.actions import UNSETTLED, WATCHING, action_of
+from web_server.actions import UNSETTLED, WAITING, WATCHING, action_of
+from web_server.actions_page import MAX_WAIT
 from web_server.contract import ObserveOptions, PerformAction
 from web_server.doing import Before, Doing
 from web_server.downloads import wire_parts
 from web_server.errors import BadRequest, Conflict, NotFound, ServerError
 from web_server.hands import element_number
-from web_server.keeper import SETTLE_SECONDS, Keeper
+from web_server.keeper import Keeper
 from web_server.looking import capture_all, observe, round_name
 from web_server.observe import ElementGone
 from web_server.page import STAYED, Tab, protocol_reason
@@ -32,21 +33,15 @@ from web_server.session import Session
 from web_server.surface import PageHung, PageLost, Surface
 from web_server.view import blank_observation
 
-ACTION_SECONDS = 15.0
-"""How long the input events of one action may take, beyond the waiting that it asks for."""
-OBSERVE_SECONDS = 20.0
-_LOST = "the page crashed or stopped answering during the action"
+_READ_SECONDS = 1.0
+_RELOADING = "the page kept navigating by itself: scripts are off here until the next goto"
 _IN_PARTS = frozenset(
     {"type", "type_text", "clear", "drag", "drag_path", "upload", "select", "select_option"}
 )
 """Actions that may stay half done: they fail as well when the page hangs in the middle of them."""
 _LEAVING = frozenset({"goto", "restart", "goback", "goforward"})
 """Actions that a page which asks whether to leave it may keep from being done."""
-_LIMITS = {
-    **dict.fromkeys(("goto", "restart", "new_tab"), SETTLE_SECONDS),
-    "save": SAVE_SECONDS + ACTION_SECONDS,
-}
-"""Seconds that an action may take, where it is not `ACTION_SECONDS`."""
+_TRAVELLING = frozenset({"goto", "restart"})
 
 
 class Driver:
@@ -87,12 +82,13 @@ class Driver:
         session.downloads.restoring = False
         asked = session.news.asked
         try:
-            await tab.surface.guard(tab.surface.settler.arm(), ACTION_SECONDS)
-            message = await tab.surface.guard(tab.goto(url), SETTLE_SECONDS)
+            await self._keeper.clear_way(session, tab)
+            surface, limit = tab.surface, session.deadline.to_act()
+            await surface.guard(surface.settler.arm(), limit)
+            message = await surface.guard(tab.goto(url), limit)
             await self._keeper.settle(session, tab)
         except (PageLost, PageHung) as problem:
-            await self._keeper.recover(session, tab, problem)
-            message = "the page crashed or did not answer, and was restored"
+            message = await self._keeper.recover(session, tab, problem)
         if session.news.asked > asked:
             session.news.forget_answers()
         return tab.failure or message
@@ -133,7 +129,10 @@ class Driver:
                 like, if the request asks for it.
         """
         name, action = action_of(request)
-        async with self._keeper.session(request.browserId) as session:
+        waiting = min(request.timeout or 0, MAX_WAIT) / 1000 if name in WAITING else 0.0
+        if name == "save":
+            waiting = SAVE_SECONDS
+        async with self._keeper.session(request.browserId, waiting) as session:
             tab = session.tab(request.pageId)
             await self._keeper.ensure(session, tab)
             doing = Doing(session, tab, request)
@@ -148,9 +147,12 @@ class Driver:
             settled: dict[str, Any] = {}
             said: str | None = None
             try:
+                if name in _TRAVELLING:
+                    await self._keeper.clear_way(session, tab)
+                    surface = tab.surface
                 if name not in UNSETTLED:
-                    await surface.guard(_prepare(surface, request), ACTION_SECONDS)
-                limit = _LIMITS.get(name, ACTION_SECONDS) + (request.timeout or 0) / 1000
+                    await surface.guard(_prepare(surface, request), session.deadline.to_act())
+                limit = session.deadline.to_act()
                 try:
                     await surface.guard(check_reach(doing), ACTION_SECONDS)
                     surface.before_input = partial(check_reach, doing)
@@ -164,13 +166,13 @@ class Driver:
                     settled = await self._keeper.settle(session, doing.tab, options)
             except (PageLost, PageHung) as problem:
                 if surface in tab.surfaces or not await session.alive():
-                    await self._keeper.recover(session, tab, problem)
+                    lost = await self._keeper.recover(session, tab, problem)
                     crashed = isinstance(problem, PageLost) and not surface.given_up
                     # Half done, or not done at all: the caller looks before it goes on.
                     if said is None and name != "wait" and (crashed or name in _IN_PARTS):
-                        cut_off = Conflict(f"{request.actionName} was cut off: {_LOST}")
+                        cut_off = Conflict(f"{request.actionName} was cut off: {lost}")
                         raise await self._with_view(cut_off, session, tab, options) from None
-                    said = f"{said}; then {_LOST}" if said else _LOST
+                    said = f"{said}; then {lost}" if said else lost
                 else:
                     said = "the pop-up closed"
                     if tab.surfaces:
@@ -221,6 +223,7 @@ class Driver:
         if options is None:
             self._keeper.remember(session, tab)
             return None
+        deadline = session.deadline
         problem: Exception | None = None
         for attempt in (1, 2, 3):
             if session.closed:
@@ -232,18 +235,39 @@ class Driver:
                 elif problem is not None:
                     await self._keeper.recover(session, tab, problem)
                 await self._keeper.ensure(session, tab)
-                work = observe(session, tab, options, seen and attempt == 1)
-                view = await tab.surface.guard(work, OBSERVE_SECONDS)
+                # Half of what is left at the end stays for a look at a page that was stopped.
+                limit = max(deadline.to_act(), deadline.to_look() / 2)
+                looking = self._look(session, tab, options, seen and attempt == 1)
+                view = await tab.surface.guard(looking, limit)
                 self._keeper.remember(session, tab)
                 return view
             except (PageLost, PageHung, Error) as failure:
                 problem = failure
-        if isinstance(problem, Error):
+            if deadline.over:
+                break
+        if isinstance(problem, Error) and not await session.alive():
             raise problem
+        return self._blank(session, tab, problem)
+
+    async def _look(
+        self, session: Session, tab: Tab, options: ObserveOptions, seen: bool
+    ) -> dict[str, Any]:
+        if not tab.surface.settler.reloading:
+            return await observe(session, tab, options, seen)
+        session.news.note(_RELOADING, loud=True)
+        activity = tab.surface.activity
+        await activity.until(lambda: activity.dom_ready, time.monotonic() + _READ_SECONDS)
+        return await observe(session, tab, options)
+
+    def _blank(self, session: Session, tab: Tab, problem: Exception | None) -> dict[str, Any]:
+        """The observation of a page that cannot be looked at, which says why."""
+        why = "the page does not respond"
+        if isinstance(problem, Error):
+            why = f"the page cannot be observed: {protocol_reason(problem)}"
         infos = [each.info(current=each is tab) for each in session.tabs.values()]
-        return blank_observation(
-            infos, [*session.news.notices, "the page does not answer: go elsewhere"]
-        )
+        notices = [*session.news.notices, *session.news.dialogs, f"{why}: go elsewhere"]
+        session.news.forget()
+        return blank_observation(infos, notices)
 
     async def full_page(self, browser_id: str, page_id: str) -> bytes:
         """A PNG image of the whole page, as far as it is not endless."""
@@ -251,10 +275,9 @@ class Driver:
             tab = session.tab(page_id)
             await self._keeper.ensure(session, tab)
             try:
-                return await tab.surface.guard(capture_all(tab), OBSERVE_SECONDS)
+                return await tab.surface.guard(capture_all(tab), session.deadline.to_act())
             except (PageLost, PageHung) as problem:
-                await self._keeper.recover(session, tab, problem)
-                raise Conflict("the page crashed or did not answer; it was restored") from None
+                raise Conflict(await self._keeper.recover(session, tab, problem)) from None
 
     # --- rounds ---
 
@@ -284,10 +307,10 @@ class Driver:
         async with self._keeper.session(browser_id):
             await self._keeper.ensure(session, tab)
             try:
-                text = await tab.surface.guard(tab.surface.page.content(), OBSERVE_SECONDS)
+                content = tab.surface.page.content()
+                text = await tab.surface.guard(content, session.deadline.to_act())
             except (PageLost, PageHung) as problem:
-                await self._keeper.recover(session, tab, problem)
-                raise Conflict("the page crashed or did not answer; it was restored") from None
+                raise Conflict(await self._keeper.recover(session, tab, problem)) from None
             return text, tab.url()
 
     def file(self, filename: str) -> Path:

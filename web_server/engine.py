@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +25,8 @@ T = TypeVar("T")
 
 ATTEMPTS = 5
 """So often is tried what a Chromium, or a renderer, that dies can spoil."""
+_CLOSE_SECONDS = 2.0
+"""How long Chromium, and then the helper process, may take to end before they are killed."""
 LAUNCHES = 3
 """So often Chromium is started, until it is told that it does not start."""
 
@@ -58,6 +62,7 @@ class Engine:
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._probe: CDPSession | None = None
+        self._pid = 0
         self._broken = False
         self._launching = asyncio.Lock()
         self._stopped = False
@@ -84,6 +89,7 @@ class Engine:
             browser = await self._launched()
             browser.on("disconnected", self._on_lost)
             self._probe = await browser.new_browser_cdp_session()
+            self._pid = await _process_id(self._probe)
             self.clipboard = Clipboard(browser)
             self._browser = browser
             return browser
@@ -185,15 +191,30 @@ class Engine:
         async with self._launching:
             if self._browser is not None:
                 try:
-                    await asyncio.wait_for(self._browser.close(), 10)
-                except (Error, asyncio.TimeoutError):
+                    await asyncio.wait_for(self._browser.close(), _CLOSE_SECONDS)
+                except asyncio.TimeoutError:
+                    if self._pid:
+                        with suppress(OSError):
+                            os.kill(self._pid, signal.SIGKILL)
+                except Error:
                     pass  # it is gone already; its helper process sees to the rest
+                self._browser = None
             await self._stop_playwright()
 
     async def _stop_playwright(self) -> None:
         playwright, self._playwright = self._playwright, None
         if playwright is not None:
             try:
-                await asyncio.wait_for(playwright.stop(), 5)
+                await asyncio.wait_for(playwright.stop(), _CLOSE_SECONDS)
             except (Error, asyncio.TimeoutError):
                 pass  # the helper process is gone already
+
+
+async def _process_id(probe: CDPSession) -> int:
+    """The id of Chromium's first process; 0 if it does not say."""
+    try:
+        listed = await probe.send("SystemInfo.getProcessInfo")
+    except Error:
+        return 0
+    ids = [int(each["id"]) for each in listed["processInfo"] if each["type"] == "browser"]
+    return ids[0] if ids else 0

@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from playwright.async_api import Browser, Error
 
 from web_server.contract import ObserveOptions
+from web_server.deadline import Deadline
 from web_server.errors import Busy, NotFound
 from web_server.page import Tab
 from web_server.pool import Pool
 from web_server.session import Session
-from web_server.surface import PageHung, PageLost, Surface
+from web_server.surface import PageHung, PageLost, Renderer, Surface
 from web_server.view import one_line
 
 LOCK_SECONDS = 60.0
-SETTLE_SECONDS = 60.0
+_BEFORE_LIMIT = 1.0
+"""So many seconds before its limit a wait for rest ends by itself: a page that does not rest is
+no page that does not respond."""
 DOWNLOAD_SECONDS = 10.0
 DOWNLOAD_BEGIN_SECONDS = 2.0
 """How long a navigation that seems to have become a download may take to say so."""
@@ -45,8 +48,12 @@ class Keeper:
         self._background: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def session(self, browser_id: str) -> AsyncIterator[Session]:
+    async def session(self, browser_id: str, waiting: float = 0.0) -> AsyncIterator[Session]:
         """The session of that id, alive and for us alone.
+
+        Args:
+            browser_id: its id.
+            waiting: seconds that the request asks to wait for.
 
         Raises:
             NotFound: there is no such browser.
@@ -61,6 +68,7 @@ class Keeper:
             raise Busy("another request is still at work on this browser: try again") from None
         try:
             self.pool.find(browser_id)
+            session.deadline = Deadline(waiting)
             await self.move(session)
             yield session
         except (Error, PageLost, PageHung):
@@ -105,7 +113,7 @@ class Keeper:
             await self._find_alive(session, browser)
             raise NotFound(f"pageId: page {tab.id} was closed meanwhile")
         if tab.surface.lost:
-            await session.revive(tab, "the page crashed")
+            await session.revive(tab, tab.surface.loss)
             await self._settle_anew(session, tab)
 
     async def _bring_over(self, session: Session, browser: Browser) -> bool:
@@ -138,17 +146,33 @@ class Keeper:
             if not session.closed and await session.alive():
                 await session.leave(tab)
 
-    async def recover(self, session: Session, tab: Tab, problem: Exception) -> None:
-        """After a crash or a hang: make the tab usable again, and tell of it."""
+    async def recover(self, session: Session, tab: Tab, problem: Exception) -> str:
+        """After a crash or a hang: make the tab usable again, if that is possible.
+
+        Returns:
+            what happened, in a few words.
+        """
         if session.closed:
             raise PageLost
         if isinstance(problem, PageHung) and not tab.surface.lost:
-            if await tab.surface.unhang():
-                session.news.note("a script of the page ran too long and was stopped", loud=True)
-                return
-            await session.revive(tab, "the page did not answer")
-            return
+            with suppress(PageHung):  # the observation says so
+                await tab.surface.stop_long_script()
+            return "the page did not respond in time"
+        loss = tab.surface.loss
         await self.ensure(session, tab)
+        return loss
+
+    async def clear_way(self, session: Session, tab: Tab) -> None:
+        """Before a navigation: put an empty page in the place of one that would hinder it.
+
+        A page that does not respond, or loads one document after the other, ends there.
+        """
+        surface = tab.surface
+        reloading = surface.settler.reloading
+        if reloading or (
+            not surface.lost and await surface.unhang() is Renderer.HUNG and not surface.lost
+        ):
+            await session.replace(tab)
 
     async def settle(
         self, session: Session, tab: Tab, options: ObserveOptions | None = None
@@ -170,32 +194,37 @@ class Keeper:
             return {}
         if options is not None:
             surface.observer.look_when(surface.settler.still, options.scope, options.fulltree)
-        settled = await surface.guard(surface.settler.settle(), SETTLE_SECONDS)
+        settled = await self._settled(session, surface)
         if settled["copied"]:
-            copied = await surface.guard(session.clipboard.keep(session), SETTLE_SECONDS)
+            copied = await surface.guard(session.clipboard.keep(session), session.deadline.to_act())
             if copied:
                 session.news.note(f"the page copied '{one_line(copied)[:80]}'")
         if session.arriving:
             settled["seen"] = False
             await session.settle_arrivals()
         if tab.id in session.tabs and tab.surface is not surface:
-            settled = await tab.surface.guard(tab.surface.settler.settle(), SETTLE_SECONDS)
+            settled = await self._settled(session, tab.surface)
             settled |= {"navigated": True, "seen": False}
         elif session.current in session.tabs and session.current != tab.id:
-            other = session.tabs[session.current].surface
-            await other.guard(other.settler.settle(), SETTLE_SECONDS)
+            await self._settled(session, session.tabs[session.current].surface)
             settled["seen"] = False
         if surface.settler.download_due is not None:
             settled["seen"] = False
             await self._wait_for_download(session, surface)
         if session.downloads.active:
             settled["seen"] = False
-            await session.downloads.wait(DOWNLOAD_SECONDS)
+            await session.downloads.wait(session.deadline.to_act(DOWNLOAD_SECONDS))
         await self._tell_document(session, tab)
         opened = session.tabs.get(session.current)
         if opened is not None and opened is not tab:
             await self._tell_document(session, opened)
         return settled
+
+    async def _settled(self, session: Session, surface: Surface) -> dict[str, Any]:
+        """Wait until one page has come to rest; see `Settler.settle`."""
+        deadline = session.deadline
+        settling = surface.settler.settle(deadline.acting - _BEFORE_LIMIT)
+        return await surface.guard(settling, deadline.to_act())
 
     async def _wait_for_download(self, session: Session, surface: Surface) -> None:
         """Wait for the beginning of a download that an action seems to have started."""
@@ -205,6 +234,7 @@ class Keeper:
             session.news.note(empty)
             return
         seconds = DOWNLOAD_LINK_SECONDS if link else DOWNLOAD_BEGIN_SECONDS
+        seconds = session.deadline.to_act(seconds)
         if not await session.downloads.wait_for_begin(due or 0.0, seconds) and link:
             session.news.note(f"the download of {one_line(link)[:300]} has not begun yet")
 
@@ -218,9 +248,10 @@ class Keeper:
         if session.downloads.has(tab.url()):
             return
         asked = time.monotonic()
-        await tab.surface.guard(tab.surface.page.evaluate(_SAVE), SETTLE_SECONDS)
-        if await session.downloads.wait_for_begin(asked, DOWNLOAD_LINK_SECONDS):
-            await session.downloads.wait(DOWNLOAD_SECONDS)
+        deadline = session.deadline
+        await tab.surface.guard(tab.surface.page.evaluate(_SAVE), deadline.to_act())
+        if await session.downloads.wait_for_begin(asked, deadline.to_act(DOWNLOAD_LINK_SECONDS)):
+            await session.downloads.wait(deadline.to_act(DOWNLOAD_SECONDS))
 
     def remember(self, session: Session, tab: Tab) -> None:
         """Note what a crash would lose, without keeping the caller waiting."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ElementGone", "Observed", "Observer", "Target"]
 
 _RETRIES = 5
+_READ_MS = 2000
 
 _secrets: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
@@ -161,7 +163,8 @@ class Observer:
 
     async def _settle_navigation(self) -> None:
         """A new document is taking over: go on when it is there."""
-        await self._page.wait_for_load_state("domcontentloaded")
+        with suppress(Error):  # it is looked at as it is
+            await self._page.wait_for_load_state("domcontentloaded", timeout=_READ_MS)
 
     def look_when(self, event: str, scope: str = "viewport", fulltree: bool = False) -> None:
         """Look at the page at the moment when an event of that name comes to the document.

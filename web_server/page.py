@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from typing import Any
 
 from playwright.async_api import Error, Page, Request
@@ -26,6 +27,8 @@ MAX_DEPTH = 6
 STAYED = "the page was not left"
 """What an action says that would have left a page that asked whether to leave it."""
 _ERROR_PAGE = "chrome-error://"
+_END_SECONDS = 3.0
+"""How long a page may take to end before it is asked whether it still responds."""
 _ASK_ANSWER = """() => [
   performance.getEntriesByType('navigation')[0]?.responseStatus || 0, document.contentType,
 ]"""
@@ -99,14 +102,13 @@ class Tab:
         self.last_url = url
         activity = self.surface.activity
         activity.failure = ""
+        seconds = self._host.deadline.to_act(NAVIGATION_SECONDS)
         activity.patience = 2 * NAVIGATION_SECONDS  # we stop it ourselves
         try:
-            reply = await asyncio.wait_for(
-                activity.cdp.send("Page.navigate", {"url": url}), NAVIGATION_SECONDS
-            )
+            reply = await self._navigate(url, seconds)
         except asyncio.TimeoutError:
             await self._stop_loading()
-            self.failure = f"{shortened(url)} did not answer within {NAVIGATION_SECONDS:g} s"
+            self.failure = f"{shortened(url)} did not answer within {seconds:.3g} s"
             self._host.news.note(self.failure)
             return self.failure
         except Error as error:
@@ -127,9 +129,27 @@ class Tab:
             return self.failure
         return f"went to {shortened(url)}"
 
+    async def _navigate(self, url: str, seconds: float) -> dict[str, Any]:
+        """Ask for a URL. A script that holds up the end of the old page is stopped.
+
+        Raises:
+            PageHung: the old page does not respond, and does not end.
+        """
+        surface = self.surface
+        asked = asyncio.ensure_future(surface.activity.cdp.send("Page.navigate", {"url": url}))
+        end = time.monotonic() + seconds
+        try:
+            await asyncio.wait({asked}, timeout=min(seconds, _END_SECONDS))
+            if not asked.done():
+                await surface.stop_long_script()
+            reply: dict[str, Any] = await asyncio.wait_for(asked, end - time.monotonic())
+            return reply
+        finally:
+            asked.cancel()
+
     async def _stop_loading(self) -> None:
         try:
-            await asyncio.wait_for(self.surface.activity.cdp.send("Page.stopLoading"), 5)
+            await asyncio.wait_for(self.surface.activity.cdp.send("Page.stopLoading"), 2)
         except asyncio.TimeoutError:
             raise PageHung from None
 
@@ -173,7 +193,7 @@ class Tab:
         activity = self.surface.activity
         if activity.unanswered:
             line, activity.unanswered = activity.unanswered, ""
-            self._host.news.note(f"{line}: the page stayed; goto that URL waits longer", loud=True)
+            self._host.news.note(f"{line}: the page stayed", loud=True)
         if activity.outside:
             url, activity.outside = shortened(activity.outside), ""
             line = f"{url} is for another program: nothing was opened"

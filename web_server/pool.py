@@ -297,8 +297,13 @@ class Pool:
         self._slots.close()
 
     async def end_all(self) -> None:
-        """End all leases; the requests that are at work on them fail."""
+        """End Chromium and all leases; the requests that are at work on them fail."""
         open_leases = [lease for lease in self.leases.values() if not lease.closing]
+        for lease in open_leases:
+            lease.closing = True
+            lease.session.lose()
+        if self._engines is not None:
+            await self._engines.stop()  # first: pages that do not respond end with it, at once
         await asyncio.gather(*map(self._end, open_leases), return_exceptions=True)
 
     async def stop(self) -> None:
@@ -308,7 +313,5 @@ class Pool:
             self._sweeper.cancel()
         await self.end_all()
         await self.spare.stop()
-        if self._engines is not None:
-            await self._engines.stop()
         if self._folder is not None:
             await asyncio.to_thread(self._folder.remove)

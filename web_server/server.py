@@ -18,10 +18,11 @@ from web_server.wsgi import listen
 log = logging.getLogger("web_server")
 
 _SPARE_THREADS = 8
-_DRAIN_SECONDS = 10.0
-_TOLD_SECONDS = 10.0
-_SENDING_SECONDS = 5.0
-_STOP_SECONDS = 40.0
+_DRAIN_SECONDS = 5.0
+"""How long requests at work may take to finish. All of the end takes 10 seconds at most."""
+_TOLD_SECONDS = 1.0
+_SENDING_SECONDS = 1.0
+_STOP_SECONDS = 10.0
 
 
 class Server:

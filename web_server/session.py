@@ -16,6 +16,7 @@ from playwright.async_api import Browser, Error, Page
 from web_server.clipboard import Clipboard, Copied
 from web_server.closed_tabs import ClosedTab, ClosedTabs
 from web_server.contract import GetBrowser
+from web_server.deadline import Deadline
 from web_server.downloads import Downloads
 from web_server.engine import Engine
 from web_server.errors import BadRequest, NotFound
@@ -23,7 +24,7 @@ from web_server.news import News
 from web_server.page import Tab
 from web_server.policy import Policy
 from web_server.proxy import FilterProxy
-from web_server.session_context import PAGE_SECONDS, SessionContext
+from web_server.session_context import SessionContext
 from web_server.storage import Storage, session_storage_script
 from web_server.surface import Surface
 from web_server.uploads import Uploads
@@ -67,6 +68,7 @@ class Session:
         self.copied: Copied = {}
         self.used = time.time()
         self.policy = policy
+        self.deadline = Deadline()
         self._next_id = 0
         self._arrivals: set[asyncio.Task[None]] = set()
         self._extra: set[Surface] = set()
@@ -283,14 +285,14 @@ class Session:
     async def settle_arrivals(self) -> None:
         """Wait until pop-ups that are about to open can be observed."""
         if self._arrivals:
-            await asyncio.wait(set(self._arrivals), timeout=PAGE_SECONDS)
+            await asyncio.wait(set(self._arrivals), timeout=self.deadline.to_act())
 
     # --- after a crash ---
 
     async def revive(self, tab: Tab, why: str) -> None:
         """Show a tab whose renderer is gone anew, at its URL."""
         self.downloads.restoring = True
-        surface = await self._replace(tab)
+        surface = await self.replace(tab)
         if tab.session_storage:
             await surface.page.add_init_script(session_storage_script(tab))
         await tab.goto(tab.last_url)
@@ -298,11 +300,12 @@ class Session:
 
     async def leave(self, tab: Tab) -> None:
         """Show an empty page in place of one that crashes whenever it is loaded."""
-        await self._replace(tab)
-        self.news.note(f"{shortened(tab.last_url)} crashed again: it was left", loud=True)
+        loss = tab.surface.loss
+        await self.replace(tab)
+        self.news.note(f"{loss} again: {shortened(tab.last_url)} was left", loud=True)
         tab.last_url = "about:blank"
 
-    async def _replace(self, tab: Tab) -> Surface:
+    async def replace(self, tab: Tab) -> Surface:
         """Exchange all surfaces of a tab for a new one, which shows nothing yet."""
         surface = await self._context.new_surface()
         gone, tab.surfaces = tab.surfaces, [surface]  # before they close: the tab stays

@@ -17,8 +17,10 @@ from typing import Any
 from web_server.activity import Activity
 from web_server.settle_world import SettleWorld
 
-NAVIGATION_SECONDS = 30.0
+NAVIGATION_SECONDS = 12.0
 """How long a navigation may take until its document is there."""
+MOST_DEPARTURES = 15
+"""How many navigations a page may begin after one action. One that begins more never rests."""
 LOAD_SECONDS = 8.0
 """How long, after the document came, scripts, styles and data of a new page are waited for."""
 LOAD_EVENT_SECONDS = 1.5
@@ -29,6 +31,8 @@ QUIET_SECONDS = 1.5
 """How long the document may go on changing after an action."""
 WINDOW_SECONDS = 5.0
 """How long a window that a page opened may take to become a page."""
+LONGEST_SECONDS = 12.0
+"""How long one wait may take where its caller sets no end."""
 
 
 class Settler:
@@ -40,6 +44,7 @@ class Settler:
 
     Attributes:
         linked_download: the URL of a link with `download` that was clicked since `arm`, or empty.
+        reloading: whether the page was stopped, since it began so many navigations.
     """
 
     def __init__(self, activity: Activity, token: str) -> None:
@@ -52,6 +57,7 @@ class Settler:
         self._restless_document = -1
         self._untold = False
         self.linked_download = ""
+        self.reloading = False
 
     async def attach(self) -> None:
         """Begin to listen. To be called once, before the page goes anywhere."""
@@ -76,8 +82,12 @@ class Settler:
         activity = self._activity
         await activity.until(lambda: not activity.pictures, time.monotonic() + seconds)
 
-    async def settle(self) -> dict[str, Any]:
+    async def settle(self, until: float | None = None) -> dict[str, Any]:
         """Wait until the page has come to rest.
+
+        Args:
+            until: when the wait ends at the latest, by the monotonic clock; by default after
+                `LONGEST_SECONDS`.
 
         Returns:
             `navigated`: a new document came since `arm`; `changed`: the document changed;
@@ -88,10 +98,14 @@ class Settler:
             `seen`: what listens for `still` heard of the very end, after which nothing came.
         """
         activity = self._activity
+        until = time.monotonic() + LONGEST_SECONDS if until is None else until
         changes = 0
-        late = copied = unseen = False
-        deadline = time.monotonic() + REQUEST_SECONDS
+        late = copied = unseen = seen = False
+        deadline = min(until, time.monotonic() + REQUEST_SECONDS)
         while True:
+            if await self._stop_reloading() or time.monotonic() > until:
+                late = True
+                break
             quiet = await self.call("quiet", QUIET_SECONDS * 1000)
             seen = quiet is not None and bool(quiet["seen"])
             if quiet is not None:
@@ -101,10 +115,10 @@ class Settler:
                 copied = copied or quiet["copied"]
                 self.linked_download = next(iter(quiet["downloads"]), self.linked_download)
             if activity.navigating:
-                if not await self._until_committed():
+                if not await self._until_committed(until):
                     late = True
                     break
-                deadline = time.monotonic() + LOAD_SECONDS
+                deadline = min(until, time.monotonic() + LOAD_SECONDS)
                 continue
             if self._navigated and not activity.dom_ready:
                 if not await activity.until(lambda: activity.dom_ready, deadline):
@@ -113,7 +127,7 @@ class Settler:
                 continue
             waiting = activity.awaited
             if not waiting and (quiet is not None or time.monotonic() > deadline):
-                if await self._loaded_meanwhile():
+                if await self._loaded_meanwhile(until):
                     continue  # to see what the page does then
                 break
             if time.monotonic() > deadline:
@@ -123,7 +137,7 @@ class Settler:
             await self._until_more_is_known(bool(waiting), deadline)
         if activity.windows_due:
             seen = False
-            soon = time.monotonic() + WINDOW_SECONDS
+            soon = min(until, time.monotonic() + WINDOW_SECONDS)
             await activity.until(lambda: activity.windows_due == 0, soon)
         if late:
             self._restless_document = activity.commits
@@ -142,18 +156,30 @@ class Settler:
         """Whether a new document came since `arm`."""
         return self._activity.commits != self._commits_before
 
-    async def _until_committed(self) -> bool:
+    async def _stop_reloading(self) -> bool:
+        """Stop the navigation of a page that loads one document after the other.
+
+        Returns:
+            whether the page does so.
+        """
+        if self._activity.departures < MOST_DEPARTURES:
+            return False
+        self.reloading = True
+        await self._activity.stop_scripts()
+        return True
+
+    async def _until_committed(self, until: float) -> bool:
         activity = self._activity
-        end = time.monotonic() + NAVIGATION_SECONDS
+        end = min(until, time.monotonic() + NAVIGATION_SECONDS)
         return await activity.until(lambda: not activity.navigating, end)
 
-    async def _loaded_meanwhile(self) -> bool:
+    async def _loaded_meanwhile(self, until: float) -> bool:
         """Wait for the event `load` of a new document, once; whether it came."""
         activity = self._activity
         if not self._navigated or activity.loaded or self._load_awaited == activity.commits:
             return False
         self._load_awaited = activity.commits
-        end = time.monotonic() + LOAD_EVENT_SECONDS
+        end = min(until, time.monotonic() + LOAD_EVENT_SECONDS)
         return await activity.until(lambda: activity.loaded or activity.navigating, end)
 
     async def _until_more_is_known(self, waiting: bool, deadline: float) -> None:

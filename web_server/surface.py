@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from playwright.async_api import Dialog, Error, Page
 
 from web_server.activity import Activity
+from web_server.deadline import Deadline
 from web_server.news import News
 from web_server.observe import Observer
 from web_server.page_errors import PageErrors
@@ -19,6 +22,7 @@ from web_server.view import one_line
 
 T = TypeVar("T")
 
+_ANSWER_SECONDS = 1.0
 MAX_DIALOGS = 20
 """So many dialogs may come while one action settles, until the page is loaded anew."""
 
@@ -39,11 +43,20 @@ class PageHung(Exception):
     """The page's renderer does not answer."""
 
 
+class Renderer(Enum):
+    """The state of a renderer that was too slow."""
+
+    RESPONSIVE = "responsive"
+    STOPPED = "responsive since its script was stopped"
+    HUNG = "not responsive"
+
+
 class Host(Protocol):
     """What a surface tells of: the session that it belongs to."""
 
     news: News
     follows_tabs: bool
+    deadline: Deadline
 
     async def alive(self) -> bool:
         """Whether the Chromium behind the page answers."""
@@ -150,6 +163,11 @@ class Surface:
         """Whether the renderer behind the page is gone."""
         return self._lost.is_set()
 
+    @property
+    def loss(self) -> str:
+        """Why the page is lost, in a few words."""
+        return "the page showed dialogs without end" if self.given_up else "the page crashed"
+
     def mark_lost(self) -> None:
         """The renderer, or all of Chromium, is gone."""
         self._lost.set()
@@ -196,15 +214,36 @@ class Surface:
             return False
         return True
 
-    async def unhang(self) -> bool:
-        """Stop the script that keeps the renderer busy; whether it answers again."""
-        cdp = self.activity.cdp
+    async def answers(self, seconds: float) -> bool:
+        """Whether the renderer runs a script within so many seconds."""
+        asking = self.activity.cdp.send("Runtime.evaluate", {"expression": "1"})
         try:
-            await asyncio.wait_for(cdp.send("Runtime.terminateExecution"), 3)
-            await asyncio.wait_for(cdp.send("Runtime.evaluate", {"expression": "1"}), 5)
+            await asyncio.wait_for(asking, seconds)
         except (asyncio.TimeoutError, Error):
             return False
         return True
+
+    async def unhang(self) -> Renderer:
+        """Stop the script that keeps the renderer busy, if it does not answer."""
+        if await self.answers(_ANSWER_SECONDS):
+            return Renderer.RESPONSIVE
+        with suppress(asyncio.TimeoutError, Error):
+            terminating = self.activity.cdp.send("Runtime.terminateExecution")
+            await asyncio.wait_for(terminating, _ANSWER_SECONDS)
+        return Renderer.STOPPED if await self.answers(_ANSWER_SECONDS) else Renderer.HUNG
+
+    async def stop_long_script(self) -> None:
+        """Stop a script that keeps the renderer from responding, and report it.
+
+        Raises:
+            PageHung: it does not respond all the same.
+        """
+        state = await self.unhang()
+        if state is Renderer.STOPPED:
+            line = "a script of the page ran too long and was stopped"
+            self._host.news.note(line, loud=True)
+        if state is Renderer.HUNG:
+            raise PageHung
 
     async def close(self) -> None:
         """Close the page; a renderer that hangs is killed."""

@@ -8,7 +8,7 @@ import pytest
 from server_client import Client
 from server_site import PAGES
 
-from web_server import activity, keeper
+from web_server import activity, deadline, keeper
 
 pytestmark = pytest.mark.browser
 
@@ -207,7 +207,7 @@ def test_links_for_other_programs_open_nothing_and_leave_the_page_usable(client:
 def test_a_document_that_may_run_no_scripts_is_used_like_any_other(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "SETTLE_SECONDS", 3.0)  # which the page would need in vain
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 9.0)  # which the page would need in vain
     assert "no scripts" in client.open("/sandboxed")
     client.act("wait", timeout=50)
     client.act("wait_for", status=409, text="never there", timeout=50)

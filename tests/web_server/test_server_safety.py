@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from server_client import Client
 from server_site import Site, until
 
-from web_server import driver, keeper
+from web_server import deadline
 from web_server.contract import ACTION_NAMES, PerformAction
 
 pytestmark = pytest.mark.browser
@@ -42,8 +42,7 @@ def test_a_script_that_never_ends_is_stopped(
 ) -> None:
     client.open("/busy")
     with monkeypatch.context() as shorter:
-        shorter.setattr(driver, "ACTION_SECONDS", 3.0)
-        shorter.setattr(keeper, "SETTLE_SECONDS", 3.0)
+        shorter.setattr(deadline, "REQUEST_SECONDS", 9.0)
         assert "ran too long" in client.act("click", "button 'Loop'")
     assert "Second page" in client.go("/two")
 

@@ -1,0 +1,106 @@
+"""Pages that never rest or never respond: each request ends, and its observation is true."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+
+import pytest
+from server_client import Client
+from server_process import Process
+from server_site import PAGES, Site
+
+from web_server import deadline
+
+pytestmark = pytest.mark.browser
+
+BODY = """<h1>Here</h1><button onclick="document.title = 'pressed'">Press</button>
+    <a href="/two">Leave</a>"""
+
+NAVIGATES = {
+    "meta refresh": "<meta http-equiv=refresh content=0>" + BODY,
+    "location at once": BODY + "<script>location.href = '?' + Math.random()</script>",
+    "location by timer": BODY
+    + "<script>setInterval(() => { location.href = '?' + Math.random() }, 5)</script>",
+    "reload": BODY + "<script>onload = () => location.reload()</script>",
+}
+
+
+@pytest.mark.parametrize("case", NAVIGATES)
+def test_a_page_that_navigates_without_end_is_stopped_and_left_by_its_link(
+    client: Client, case: str
+) -> None:
+    path = "/bound-" + case.replace(" ", "-")
+    PAGES[path] = f"<title>Loop</title>{NAVIGATES[case]}"
+    tree = client.open(path)
+    assert "[0] alert 'the page kept navigating by itself: scripts are off here" in tree
+    assert "does not respond" not in tree
+    assert "Home" in client.go("/")
+    assert "scripts are off" not in client.view["yaml"]
+
+
+def test_a_page_that_was_stopped_keeps_its_ids(client: Client) -> None:
+    PAGES["/bound-kept"] = "<title>Loop</title>" + NAVIGATES["reload"]
+    client.open("/bound-kept")
+    assert "Second page" in client.act("click", "link 'Leave'")
+
+
+HANGS = {
+    "at load": BODY + "<script>while (true);</script>",
+    "after load": BODY + "<script>onload = () => { while (true); }</script>",
+}
+
+
+@pytest.mark.parametrize("case", HANGS)
+def test_a_script_without_end_is_stopped_and_the_page_is_shown(
+    client: Client, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 9.0)
+    path = "/bound-hangs-" + case.replace(" ", "-")
+    PAGES[path] = f"<title>Hangs</title>{HANGS[case]}"
+    assert "a script of the page ran too long and was stopped" in client.open(path)
+    monkeypatch.undo()
+    assert "Tab 0 (current): pressed" in client.act("click", "button 'Press'")
+
+
+@pytest.mark.parametrize("event", ["beforeunload", "pagehide", "unload"])
+def test_a_page_that_hangs_when_it_is_left_is_left(client: Client, event: str) -> None:
+    PAGES["/bound-leaving"] = (
+        f"<title>Stays</title>{BODY}<script>on{event} = () => {{ while (1); }}</script>"
+    )
+    client.open("/bound-leaving")
+    client.act("click", "button 'Press'")
+    assert "Second page" in client.go("/two")
+    assert "did not answer" not in client.view["yaml"]
+
+
+def test_a_page_that_does_not_respond_is_said_so_and_can_be_left(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 9.0)
+    PAGES["/bound-never"] = (
+        f"<title>Never</title>{BODY}<script>const forever = () => setTimeout(forever);"
+        "setInterval(() => { const end = Date.now() + 1e6; while (Date.now() < end); }, 0)</script>"
+    )
+    tree = client.open("/bound-never")
+    assert re.search("does not respond: go elsewhere|was stopped", tree)
+    reply = client.post("getAccessibilityTree", browserId=client.browser, pageId=client.page)
+    assert reply.status_code == 200
+    monkeypatch.undo()
+    assert "Second page" in client.go("/two")
+
+
+@pytest.mark.integration
+def test_sigterm_ends_a_server_with_pages_that_never_respond(server_site: Site) -> None:
+    PAGES["/bound-end"] = (
+        f"<title>End</title>{BODY}<script>onunload = onpagehide = () => {{ while (1); }};"
+        + ("setTimeout(() => { while (1); }, 1000)</script>")
+    )
+    with Process(site=server_site) as running:
+        client = Client(running.url, server_site.url).__enter__()
+        client.open("/bound-end")
+        began = time.monotonic()
+        assert running.end(signal.SIGTERM) == 0
+        assert time.monotonic() - began < 30  # 10 s by the documents, on a machine that is free
+        client.http.close()
