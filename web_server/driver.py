@@ -111,10 +111,10 @@ class Driver:
             await self._keeper.ensure(session, tab)
             doing = Doing(session, tab, request)
             try:
-                found = await tab.surface.guard(reach_of(doing), ACTION_SECONDS)
+                found = await tab.surface.guard(reach_of(doing), session.deadline.to_act())
             except (PageLost, PageHung) as problem:
-                await self._keeper.recover(session, tab, problem)
-                raise Conflict(f"nothing can be told of {request.actionName}: {_LOST}") from None
+                lost = await self._keeper.recover(session, tab, problem)
+                raise Conflict(f"nothing can be told of {request.actionName}: {lost}") from None
             except ElementGone as gone:
                 raise NotFound(str(gone)) from None
             except Error as error:
@@ -154,7 +154,7 @@ class Driver:
                     await surface.guard(_prepare(surface, request), session.deadline.to_act())
                 limit = session.deadline.to_act()
                 try:
-                    await surface.guard(check_reach(doing), ACTION_SECONDS)
+                    await surface.guard(check_reach(doing), session.deadline.to_act())
                     surface.before_input = partial(check_reach, doing)
                     surface.before_key = partial(check_reach, doing, True)
                     acting = action(doing)
