@@ -15,6 +15,7 @@ from web_server.deadline import Deadline
 from web_server.errors import Busy, NotFound
 from web_server.page import Tab
 from web_server.pool import Pool
+from web_server.quoting import quoted
 from web_server.session import Session
 from web_server.surface import PageHung, PageLost, Renderer, Surface
 from web_server.view import one_line
@@ -158,7 +159,7 @@ class Keeper:
             with suppress(PageHung):  # the observation says so
                 await tab.surface.stop_long_script()
             return "the page did not respond in time"
-        loss = tab.surface.loss
+        loss = tab.surface.loss if tab.surfaces else "the page closed"
         await self.ensure(session, tab)
         return loss
 
@@ -198,7 +199,7 @@ class Keeper:
         if settled["copied"]:
             copied = await surface.guard(session.clipboard.keep(session), session.deadline.to_act())
             if copied:
-                session.news.note(f"the page copied '{one_line(copied)[:80]}'")
+                session.news.note(f"the page copied {quoted(copied)}")
         if session.arriving:
             settled["seen"] = False
             await session.settle_arrivals()

@@ -20,6 +20,7 @@ from . import render
 from .frames import ContextGone, Realm
 from .marks import Box
 from .observe_walker import MAX_FRAME_LEVELS, Walker, script, walker_source
+from .quoting import unquoted
 from .target import ElementGone, Target, gone
 
 if TYPE_CHECKING:
@@ -329,4 +330,4 @@ class Observer:
 
 
 def _brief(node: render.Node) -> str:
-    return f"[{node.id}] {node.role} '{render.safe_name(node.name)}'"
+    return f"[{node.id}] {node.role} '{unquoted(node.name)}'"

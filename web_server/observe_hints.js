@@ -104,7 +104,8 @@ function describe(element) {
     if (e.localName === 'body' || e.localName === 'html') break;
     const role = roleOf(e);
     if (role !== 'generic' && role !== 'none' && role !== 'paragraph') {
-      const name = briefly(nameOf(e, role)) || hintName(e);
+      // The id at the end is ours: no name may seem to give one.
+      const name = (briefly(nameOf(e, role)) || hintName(e)).replace(/\(id\b/gi, '(');
       const id = nodeIds.get(e);
       return collapse(`${role} ${name}`) + (id ? ` (id ${id})` : walk ? laterId(e) : '');
     }

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import CDPSession, Error, Page
 
 from web_server.activity import Activity
+from web_server.quoting import quoted
 from web_server.view import one_line
 
 MOST_ERRORS = 20
@@ -90,5 +91,4 @@ class PageErrors:
 
 
 def _quoted(text: str) -> str:
-    line = one_line(text).replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")
-    return line if len(line) <= _LONGEST else line[:_LONGEST] + "\N{HORIZONTAL ELLIPSIS}"
+    return quoted(text, _LONGEST)[1:-1]

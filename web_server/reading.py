@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from web_server.errors import BadRequest, ServerError
+from web_server.quoting import paragraphs
 from web_server.surface import Surface
 from web_server.view import one_line
 
@@ -43,7 +44,7 @@ async def read_page(surface: Surface, part: str) -> str:
         raise BadRequest(
             f"actionValue of read must be the number of a part, 1 to {len(parts)}, not {number}"
         )
-    return f"Part {number} of {len(parts)}\n\n{parts[int(number) - 1]}"
+    return f"Part {number} of {len(parts)}\n\n{paragraphs(parts[int(number) - 1])}"
 
 
 def to_markdown(html: str) -> str:

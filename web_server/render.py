@@ -7,10 +7,11 @@ the form `[id] role 'name' key: value ...`, indented by one tab per level.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from .quoting import unquoted, value
 
 IN_VIEW = 1
 INTERACTIVE = 2
@@ -26,8 +27,6 @@ _LOOSE = frozenset(
 )  # fmt: skip
 # Structure that never earns a line by holding things alone.
 _BARE = frozenset({"form", "group", "tabpanel", "status", "log", "timer", "main"})
-_LOOKS_LIKE_LINE = re.compile(r"(\[\d+\] [A-Za-z]+ )'")
-_LINE_BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 @dataclass(slots=True)
@@ -52,26 +51,21 @@ class Node:
 
     def line(self) -> str:
         """The element as text, without its indentation."""
-        states = ""
-        if self.states:
-            states = "".join(f" {state}" for state in self.states if not state.startswith("@"))
-        return f"[{self.id}] {self.role} '{safe_name(self.name)}'{states}"
+        line = f"[{self.id}] {self.role} '{unquoted(self.name)}'"
+        for state in self.states:
+            if not state.startswith("@"):
+                key, _, told = state.partition(": ")
+                line += f" {key}: {value(told)}"
+        return line
 
     def to_dict(self) -> dict[str, Any]:
         """Role, name, box and states, for programs."""
         facts: dict[str, Any] = {"role": self.role, "name": self.name, "box": list(self.box)}
         for state in self.states:
-            key, _, value = state.partition(": ")
+            key, _, told = state.partition(": ")
             if not key.startswith("@"):
-                facts.setdefault(key, {"true": True, "false": False}.get(value, value))
+                facts.setdefault(key, {"true": True, "false": False}.get(told, told))
         return facts
-
-
-def safe_name(name: str) -> str:
-    """A name that fits one line and cannot be taken for another element's line."""
-    if "[" not in name and name.isprintable():
-        return name
-    return _LOOKS_LIKE_LINE.sub("\\1\N{RIGHT SINGLE QUOTATION MARK}", _LINE_BREAKS.sub(" ", name))
 
 
 def parse_records(
@@ -232,7 +226,7 @@ def render_body(title: str, scroll: dict[str, int], nodes: list[Node]) -> str:
         nodes: what to show, already cut.
     """
     lines = [
-        f"[1] RootWebArea '{safe_name(title)}'",
+        f"[1] RootWebArea '{unquoted(title)}'",
         "\t" + scroll_line(*(scroll.get(side, 0) for side in ("above", "below", "left", "right"))),
     ]
     lines.extend(to_lines(nodes))

@@ -17,6 +17,7 @@ from web_server.deadline import Deadline
 from web_server.news import News
 from web_server.observe import Observer
 from web_server.page_errors import PageErrors
+from web_server.quoting import quoted
 from web_server.settle import Settler
 from web_server.view import one_line
 
@@ -95,10 +96,10 @@ async def _no_check() -> None:
 
 def _dialog_line(dialog: Dialog, accepted: bool, text: str | None, *, ordered: bool) -> str:
     """Return the line that reports a dialog, its answer, and how to answer it otherwise."""
-    message = " ".join(dialog.message.split())[:500].replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")
+    message = quoted(dialog.message, 500)
     leaving = dialog.type == "beforeunload"
     if not accepted and not ordered:
-        asked = "whether to leave it" if leaving else f"'{message}' ({dialog.type})"
+        asked = "whether to leave it" if leaving else f"{message} ({dialog.type})"
         came = "it was not left" if leaving else "it was dismissed"
         answer = "answer_dialog with a text" if dialog.type == "prompt" else "answer_dialog"
         return f"the page asked {asked}: {came}; to accept, {answer} first, then act again"
@@ -106,8 +107,8 @@ def _dialog_line(dialog: Dialog, accepted: bool, text: str | None, *, ordered: b
         return f"the page asked whether to leave it: {'yes' if accepted else 'no'}"
     answer = "accepted" if accepted else "dismissed"
     if accepted and dialog.type == "prompt":
-        answer += f" with '{one_line(text or '')[:80]}'"
-    return f"{dialog.type} '{message}' was {answer}"
+        answer += f" with {quoted(text or '', 200)}"
+    return f"{dialog.type} {message} was {answer}"
 
 
 class Surface:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from web_server.contract import Observation, TabInfo
+from web_server.quoting import notice, title, unquoted
 
 _LONGEST = 300
 NOTICE_ID = 0
@@ -14,8 +15,8 @@ NOTICE_ID = 0
 
 
 def one_line(text: str) -> str:
-    """White space, newlines included, collapsed."""
-    return " ".join(text.split())
+    """A text for between single quotes, which it cannot end: see `quoting.unquoted`."""
+    return unquoted(text)
 
 
 def shortened(text: str) -> str:
@@ -27,7 +28,7 @@ def shortened(text: str) -> str:
 def tab_lines(tabs: Sequence[TabInfo]) -> list[str]:
     """The head of the tree: one line per tab."""
     return [
-        f"Tab {tab.pageId}{' (current)' if tab.current else ''}: {shortened(tab.title)}"
+        f"Tab {tab.pageId}{' (current)' if tab.current else ''}: {title(shortened(tab.title))}"
         for tab in tabs
     ]
 
@@ -41,7 +42,7 @@ def tree_text(tabs: Sequence[TabInfo], notices: Sequence[str], body: str) -> str
         body: the element lines, `[1]` and `[2]` first.
     """
     lines = body.rstrip("\n").split("\n") if body.strip() else []
-    said = [f"\t[{NOTICE_ID}] alert '{one_line(notice)}'" for notice in notices]
+    said = [f"\t[{NOTICE_ID}] alert '{notice(line)}'" for line in notices]
     at = next((i + 1 for i, line in enumerate(lines) if re.match(r"\s*\[2\] ", line)), len(lines))
     return "\n".join([*tab_lines(tabs), *lines[:at], *said, *lines[at:]])
 
