@@ -58,6 +58,13 @@ def _is_loopback(host: str) -> bool:
     help="Bearer token that every request must carry.",
 )
 @click.option(
+    "--known-host",
+    "known_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A further name of this server in the Host header, without a token. Repeatable.",
+)
+@click.option(
     "--allow",
     multiple=True,
     metavar="HOST[:PORT]",
@@ -109,6 +116,7 @@ def main(
     max_browsers: int,
     chromiums: int,
     token: str,
+    known_hosts: tuple[str, ...],
     allow: tuple[str, ...],
     block: tuple[str, ...],
     policy_file: Path | None,
@@ -151,7 +159,7 @@ def main(
         max_download=int(max_download_mb * 1_000_000),
     )
     try:
-        server = Server(options, host, port, token)
+        server = Server(options, host, port, token, known_hosts)
     except (OSError, ValueError) as error:  # waitress: a name that does not resolve
         reason = getattr(error, "strerror", None) or str(error)
         raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from None

@@ -5,7 +5,6 @@ JSON in, JSON out; every fault of the caller is a 4xx with one line of help.
 
 from __future__ import annotations
 
-import hmac
 import logging
 import time
 from collections.abc import Callable
@@ -15,11 +14,10 @@ from flask import Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException
 
 from web_server import metrics
+from web_server.admission import Admission
 from web_server.errors import (
     BadRequest,
-    Forbidden,
     ServerError,
-    Unauthorized,
     Unavailable,
     stopping,
 )
@@ -36,7 +34,7 @@ _ALWAYS = frozenset({"closeBrowser", "status", "metrics"})
 def create_app(
     pool: Pool,
     loop: LoopThread,
-    token: str = "",
+    admission: Admission,
     most: int = 1000,
     ending: Callable[[], bool] = lambda: False,
 ) -> Flask:
@@ -45,7 +43,7 @@ def create_app(
     Args:
         pool: the browsers.
         loop: the event loop on which the pool lives.
-        token: bearer token that every request must carry; none by default.
+        admission: which requests may be made at all.
         most: so many requests may be at work at once; further ones are turned away, but for those
             that give a browser back or look at the server.
         ending: tells whether the server is about to stop; all but those are turned away then.
@@ -60,13 +58,9 @@ def create_app(
     def admit() -> None:
         g.begun = time.monotonic()
         at_work = requests.begin()
-        # Browsers name the page that makes them send something; agents' clients do not. So no
-        # web page, not even one of this machine's user, can drive a session.
-        if request.headers.get("Origin"):
-            raise Forbidden("requests from web pages are refused")
-        given = request.headers.get("Authorization", "")
-        if token and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-            raise Unauthorized("the header `Authorization: Bearer <token>` is missing or wrong")
+        refused = admission.refusal(request.headers.get)
+        if refused is not None:
+            raise refused
         if ending() and request.endpoint not in _ALWAYS:
             raise stopping()
         if at_work > most and request.endpoint not in _ALWAYS:

@@ -7,8 +7,10 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterable
 from types import FrameType
 
+from web_server.admission import Admission
 from web_server.app import create_app
 from web_server.loop import LoopThread
 from web_server.metrics import Requests
@@ -33,6 +35,7 @@ class Server:
         host: address to bind to.
         port: port to bind to; 0 picks a free one.
         token: bearer token that requests must carry; none by default.
+        known_hosts: further names by which clients without a token may reach the server.
 
     Raises:
         OSError: the address cannot be bound to.
@@ -40,7 +43,12 @@ class Server:
     """
 
     def __init__(
-        self, options: PoolOptions, host: str = "127.0.0.1", port: int = 0, token: str = ""
+        self,
+        options: PoolOptions,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str = "",
+        known_hosts: Iterable[str] = (),
     ) -> None:
         # A full queue of waiting callers must leave threads for those who work or give back.
         most = 2 * options.max_browsers + options.max_waiting
@@ -51,9 +59,10 @@ class Server:
         self._signalled = False
         self._ending = threading.Event()
         try:
-            app = create_app(self._pool, self._loop, token, most, self._ending.is_set)
+            admission = Admission(token, [host, *known_hosts])
+            app = create_app(self._pool, self._loop, admission, most, self._ending.is_set)
             self._requests: Requests = app.extensions["requests"]
-            self._wsgi = listen(app, host, port, most + _SPARE_THREADS)
+            self._wsgi = listen(app, host, port, most + _SPARE_THREADS, admission)
             self._loop.call(self._pool.start(), 120)
         except BaseException:
             self._end_pool()

@@ -43,7 +43,7 @@ def _connect(server: Any) -> socket.socket:
 
 def _raw(route: str, body: dict[str, Any]) -> bytes:
     content = json.dumps(body).encode()
-    head = f"POST /{route} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
+    head = f"POST /{route} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n\r\n"
     return head.encode() + content
 
 

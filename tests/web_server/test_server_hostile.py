@@ -95,7 +95,8 @@ def test_who_hangs_up_in_the_middle_leaves_the_browser_usable(
         client.open("/")
         action = {"browserId": client.browser, "actionName": "wait_for", "timeout": 700}
         body = json.dumps(action).encode()
-        head = f"POST /performAction HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        length = f"Content-Length: {len(body)}"
+        head = f"POST /performAction HTTP/1.1\r\nHost: localhost\r\n{length}\r\n\r\n"
         for part in (head.encode() + body, head.encode() + body[:5], head[:20].encode()):
             with socket.create_connection((server.host, server.port), 60) as peer:
                 peer.sendall(part)

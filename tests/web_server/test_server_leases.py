@@ -169,10 +169,16 @@ def test_no_request_is_the_fault_of_the_server(
     [
         (b"NONSENSE\r\n\r\n", b"400"),
         (b"GET / HTTP/9.9\r\n\r\n", b"4"),
-        (b"POST /openPage HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n", b"400"),
-        (b"POST /openPage HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
-        (b"POST /openPage HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: odd\r\n\r\n", b"501"),
-        (b"POST /%zz/../openPage?a=%00 HTTP/1.0\r\nHost: x\r\nContent-Length: 0\r\n\r\n", b"404"),
+        (b"POST /openPage HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n", b"400"),
+        (
+            b"POST /openPage HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n",
+            b"413",
+        ),
+        (b"POST /openPage HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: odd\r\n\r\n", b"501"),
+        (
+            b"POST /%zz/../openPage?a=%00 HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+            b"404",
+        ),
         (b"GET /" + b"x" * 300_000 + b" HTTP/1.1\r\n\r\n", b"431"),
     ],
 )

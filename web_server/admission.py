@@ -1,0 +1,60 @@
+"""Which requests may be made at all: decided by their headers, before a body is read."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Callable, Iterable
+
+from web_server.errors import Forbidden, ServerError, Unauthorized
+from web_server.view import one_line
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Admission:
+    """The rule for all requests.
+
+    Args:
+        token: bearer token that every request must carry; none by default.
+        hosts: names and addresses, beside those of loopback, that a `Host` header may give. It is
+            checked where there is no token: else a web page could reach the server by a name of
+            its own that resolves to this machine.
+    """
+
+    def __init__(self, token: str = "", hosts: Iterable[str] = ()) -> None:
+        self._token = token
+        self._hosts = _LOOPBACK_NAMES | {_name(host) for host in hosts}
+
+    def refusal(self, header: Callable[[str], str | None]) -> ServerError | None:
+        """Why a request is refused; None if it is not.
+
+        Args:
+            header: gives a header of the request by its name.
+        """
+        # Browsers name the page that makes them send something; agents' clients do not. So no
+        # web page, not even one of this machine's user, can drive a session.
+        if header("Origin") or (header("Sec-Fetch-Site") or "none").lower() != "none":
+            return Forbidden("requests from web pages are refused")
+        host = header("Host")
+        if not self._token and host and _name(host) not in self._hosts:
+            return Forbidden(
+                f"the Host header names '{one_line(host)[:80]}', which is not this server: use "
+                "127.0.0.1 or localhost, or start the server with --known-host or --token"
+            )
+        given = header("Authorization") or ""
+        expected = f"Bearer {self._token}"
+        if self._token and not hmac.compare_digest(given.encode(), expected.encode()):
+            return Unauthorized("the header `Authorization: Bearer <token>` is missing or wrong")
+        return None
+
+
+def _name(host: str) -> str:
+    """The name or address in a `Host` header, without its port."""
+    text = host.strip().lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return text.rpartition(":")[0].rstrip(".") if ":" in text else text.rstrip(".")
