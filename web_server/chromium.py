@@ -112,7 +112,7 @@ _OTHERS_DISABLED = (
 
 def launch_flags() -> list[str]:
     """Command-line flags for Chromium: no traffic of its own, nothing past the proxy."""
-    flags = [
+    return [
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
@@ -139,9 +139,20 @@ def launch_flags() -> list[str]:
         "availablePointerTypes=4,middleClickPasteAllowed=false",
         "--disable-features=" + ",".join([*_OTHERS_DISABLED, *_DISABLED]),
     ]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        flags.append("--no-sandbox")
-    return flags
+
+
+def can_have_sandbox() -> bool:
+    """Whether Chromium's own sandbox may work: Chromium refuses it to root."""
+    return not hasattr(os, "geteuid") or os.geteuid() != 0
+
+
+def lacks_sandbox(reason: str) -> bool:
+    """Whether Chromium did not start because the system lets it have no sandbox.
+
+    Args:
+        reason: as `why_not_started` gives it.
+    """
+    return "sandbox" in reason.lower()
 
 
 def why_not_started(error: str) -> str:

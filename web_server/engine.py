@@ -13,8 +13,15 @@ from typing import TypeVar
 
 from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
 
-from web_server.chromium import DROPPED_DEFAULTS, launch_flags, why_not_started
+from web_server.chromium import (
+    DROPPED_DEFAULTS,
+    can_have_sandbox,
+    lacks_sandbox,
+    launch_flags,
+    why_not_started,
+)
 from web_server.clipboard import Clipboard
+from web_server.environment import passed_on, reduced
 from web_server.errors import Unavailable, stopping
 from web_server.outside import path_without_desktop
 from web_server.view import one_line
@@ -44,6 +51,7 @@ class Engine:
     Attributes:
         crashes: how often Chromium had to be started anew.
         clipboard: of the Chromium that runs now; None before the first one.
+        sandbox: whether Chromium's own sandbox is on.
     """
 
     def __init__(
@@ -55,6 +63,7 @@ class Engine:
     ) -> None:
         self.crashes = 0
         self.clipboard: Clipboard | None = None
+        self.sandbox = can_have_sandbox()
         self._executable = executable
         self._folder = folder
         self._on_lost = on_lost
@@ -124,8 +133,13 @@ class Engine:
             except (Error, OSError) as error:
                 # The library's own helper process may have died with it: begin from scratch.
                 await self._stop_playwright()
+                reason = why_not_started(str(error))
+                if self.sandbox and lacks_sandbox(reason):
+                    # Another launch, and not one of those that a dying process may spoil.
+                    self.sandbox = False
+                    log.warning("Chromium runs without its sandbox, which this system refuses")
+                    return await self._launched()
                 if attempt == LAUNCHES or self._stopped:
-                    reason = why_not_started(str(error))
                     message = f"Chromium ({self._executable}) does not start: {reason}"
                     raise Unavailable(message) from None
         raise AssertionError("the last attempt returns or raises")
@@ -143,7 +157,8 @@ class Engine:
             handle_sigint=False,
             handle_sigterm=False,
             handle_sighup=False,
-            env={**os.environ, "TMPDIR": str(self._folder), "PATH": path},
+            chromium_sandbox=self.sandbox,
+            env={**passed_on(os.environ), "TMPDIR": str(self._folder), "PATH": path},
             downloads_path=self._folder / "unclaimed",
             timeout=60_000,
         )
@@ -151,17 +166,11 @@ class Engine:
     async def _started(self) -> Playwright:
         """The library's helper process, which makes profiles and caches in its temporary folder:
         ours, where a later start finds and removes what a kill left behind."""
-        before = os.environ.get("TMPDIR")
-        os.environ["TMPDIR"] = str(self._folder)
         try:
-            return await async_playwright().start()
+            with reduced(TMPDIR=str(self._folder)):
+                return await async_playwright().start()
         except Exception as error:  # noqa: BLE001 - so it tells that its helper process died
             raise Error(one_line(str(error))) from None
-        finally:
-            if before is None:
-                del os.environ["TMPDIR"]
-            else:
-                os.environ["TMPDIR"] = before
 
     async def alive(self, asked: Browser | None = None) -> bool:
         """Whether Chromium answers. If not, it is given up, and `browser` starts another.

@@ -37,6 +37,11 @@ class Engines:
         """How often one had to be started anew."""
         return sum(engine.crashes for engine in self._engines)
 
+    @property
+    def sandbox(self) -> bool:
+        """Whether all run in Chromium's own sandbox."""
+        return all(engine.sandbox for engine in self._engines)
+
     def least_used(self, used: Iterable[Engine]) -> Engine:
         """The one that has the fewest sessions, the first of those.
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from playwright.async_api import Browser, Error
 
+from web_server.chromium import can_have_sandbox
 from web_server.contract import GetBrowser
 from web_server.engine import Engine
 from web_server.engines import Engines
@@ -103,6 +104,8 @@ class Pool:
         self._engines = Engines(options.chromiums, options.chromium, self._folder.path, self._lose)
         self._sweeper = asyncio.ensure_future(self._sweep())
         await self._next_engine().browser()
+        if not can_have_sandbox():
+            log.warning("Chromium runs without its sandbox: it has none for root")
         await self.spare.make()
 
     @property
@@ -294,6 +297,7 @@ class Pool:
     async def turn_away(self) -> None:
         """Hand out no more leases; who waits for one is told so."""
         self._ending = True
+        self.spare.make_no_more()
         self._slots.close()
 
     async def end_all(self) -> None:

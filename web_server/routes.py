@@ -191,6 +191,7 @@ class Routes:
                 "free": self._pool.free,
                 "waiting": self._pool.waiting,
                 "maxBrowsers": self._pool.options.max_browsers,
+                "sandbox": self._pool.engines.sandbox,
             }
 
         return jsonify({**self._run(look()), "memory": self._memory.bytes()})

@@ -71,7 +71,8 @@ class Spare:
         try:
             session = await self._make()
         except (Error, Unavailable) as error:
-            log.warning("no session could be made ahead: %s", error)
+            if not self._stopped:
+                log.warning("no session could be made ahead: %s", error)
             return
         if self._stopped:
             await session.close()
@@ -97,9 +98,13 @@ class Spare:
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
+    def make_no_more(self) -> None:
+        """Make no session from now on."""
+        self._stopped = True
+
     async def stop(self) -> None:
         """Make no more, and close the one that is ready."""
-        self._stopped = True
+        self.make_no_more()
         if self._making is not None:
             self._making.cancel()
             await asyncio.gather(self._making, return_exceptions=True)

@@ -47,18 +47,20 @@ class Process:
     Args:
         arguments: of the command line.
         site: what its pages may reach, if anything.
+        more: arguments of `subprocess.Popen`.
 
     Attributes:
         url: where it listens.
         family: ids of its processes when it had started.
     """
 
-    def __init__(self, *arguments: str, site: Site | None = None) -> None:
+    def __init__(self, *arguments: str, site: Site | None = None, **more: Any) -> None:
         command = [sys.executable, "-m", "web_server", "--port", "0", *arguments]
         if site is not None:
             command += ["--allow", f"127.0.0.1:{site.server_port}"]
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
+        streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": self._log, "text": True}
+        self.child = subprocess.Popen(command, **streams, **more)
         assert self.child.stdout is not None
         line = self.child.stdout.readline()
         assert line.startswith("listening on http://127.0.0.1:"), line + self.log()
