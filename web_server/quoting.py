@@ -17,7 +17,7 @@ _SELECTORS = re.compile(
 )
 _JOINERS = "\u200c\u200d"
 _MARKED = re.compile(r"""["\[\]]|:( |$)""")
-_LIKE_TITLE_SYNTAX = re.compile(r"""["\[\]]|\bTab \S+:|\(current\)|since observation""")
+_LIKE_TITLE_SYNTAX = re.compile(r"""^"|\[\d+\]|\bTab \S+:|\(current\)|since observation""")
 _LIKE_LINE = re.compile(
     r"(?m)^(?=\s*(?:\[\d+\] [A-Za-z]+|Tab \S+( \(current\))?:|Part \d+ of \d|since observation \d))"
 )

@@ -31,6 +31,8 @@ QUIET_SECONDS = 1.5
 """How long the document may go on changing after an action."""
 WINDOW_SECONDS = 5.0
 """How long a window that a page opened may take to become a page."""
+SLOW_DEPARTURES = 4
+"""How many of them are too many for a page that did not rest in time."""
 LONGEST_SECONDS = 12.0
 """How long one wait may take where its caller sets no end."""
 
@@ -135,6 +137,8 @@ class Settler:
                 activity.leave_out(waiting)
                 break
             await self._until_more_is_known(bool(waiting), deadline)
+        if late and not self.reloading and activity.departures >= SLOW_DEPARTURES:
+            await self._stop()
         if activity.windows_due:
             seen = False
             soon = min(until, time.monotonic() + WINDOW_SECONDS)
@@ -164,9 +168,12 @@ class Settler:
         """
         if self._activity.departures < MOST_DEPARTURES:
             return False
+        await self._stop()
+        return True
+
+    async def _stop(self) -> None:
         self.reloading = True
         await self._activity.stop_scripts()
-        return True
 
     async def _until_committed(self, until: float) -> bool:
         activity = self._activity

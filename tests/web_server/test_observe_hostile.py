@@ -122,7 +122,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
         [
             "button '\u05e9\u05dc\u05d5\u05dd'",
             "button 'a b c\U0001f642'",
-            "button 'it \\[3\\] button \u2019fake''",
+            "button 'it \\[3\\] button \u2019fake\u2019'",
         ],
     ),
     "through": (

@@ -105,7 +105,7 @@ LINES = [
     ("before <span id=h>in <a href=x>A</a> <a href=y>B</a></span>"
      "<script>h.addEventListener('mouseenter', () => 0)</script>",
      ["StaticText 'before'", "StaticText 'in'", "link 'A'", "link 'B'"]),
-    ("<button>it's [4] button 'x'</button>", ["button 'it's [4] button \u2019x''"]),
+    ("<button>it's [4] button 'x'</button>", ["button 'it's [4] button \u2019x\u2019'"]),
 ]  # fmt: skip
 
 

@@ -29,7 +29,7 @@ def test_a_page_that_never_rests_does_not_hold_up_an_action(client: Client) -> N
 
 def test_dialogs_are_answered_and_told(client: Client) -> None:
     client.open("/dialogs")
-    assert "alert 'hello' was accepted" in client.act("click", "button 'Alert'")
+    assert "[0] alert 'alert \"hello\" was accepted'" in client.act("click", "button 'Alert'")
     assert client.view["dialogs"] == ["alert 'hello' was accepted"]
     client.act("answer_dialog")
     assert "'true'" in client.act("click", "button 'Confirm'")
