@@ -19,7 +19,6 @@ from web_server.observe import Observer
 from web_server.page_errors import PageErrors
 from web_server.quoting import quoted
 from web_server.settle import Settler
-from web_server.view import one_line
 
 T = TypeVar("T")
 
