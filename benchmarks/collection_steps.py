@@ -11,12 +11,12 @@ from typing import Any
 
 from collection_model import reply
 
-from ck_main.rows import row_line
+from ck_main.output.row_file import row_line
 from ck_pro.agent import MultiStepAgent
 from ck_pro.executor import CodeExecutor
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Backend, ChatRequest, RawReply
-from ck_pro.model.targets import open_target
+from ck_pro.model.backends.targets import open_target
 from ck_pro.tool import StopTool
 
 RANGES = {10: (6, 15), 20: (16, 25), 100: (86, 115), 300: (271, 300), 1000: (951, 1000)}

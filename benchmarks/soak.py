@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from web_pages import Site
 from web_ways import Ours
 
-from web_server.memory import process_tree
+from web_server.chromium.memory import process_tree
 
 _PAGES = ("form", "article", "tiny", "table")
 _LIMIT = 20.0

@@ -30,7 +30,7 @@ from web_peers import PEERS, PeerMissing, peers
 from web_report import table, usable
 from web_ways import Contender, Failed, Floor, Ours
 
-from web_server.memory import tree_bytes
+from web_server.chromium.memory import tree_bytes
 
 Record = dict[str, Any]
 

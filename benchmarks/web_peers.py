@@ -19,7 +19,7 @@ from typing import Any
 
 from web_ways import Contender, Failed
 
-from web_server.chromium import find_chromium
+from web_server.chromium.chromium import find_chromium
 
 PEERS = ("browsergym", "browser-use", "playwright-mcp")
 _HERE = Path(__file__).resolve().parent

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import requests
 
-from web_server.chromium import find_chromium, launch_flags
+from web_server.chromium.chromium import find_chromium, launch_flags
 
 ROOT = Path(__file__).resolve().parent.parent
 _WALK = """() => {

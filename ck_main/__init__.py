@@ -1,6 +1,20 @@
-"""The main agent and what runs it over files of tasks. See docs/running.md.
+"""The main agent, and the commands that run it over files of tasks. See docs/running.md.
 
-`CKAgent` is loaded when first used, so that reading task files or scoring needs no agent.
+`CKAgent` loads on first use, so reading task files or scoring needs no agent.
+
+Rooms, in import order: a room imports only rooms listed before it.
+
+    tasks      task files and scoring
+    output     output rows and their file
+    runner     tasks in, rows out: attempts, tries, limits
+    ui         display, summary, status file, metrics, log
+    cluster    the runner on Ray
+    cli        options, settings, errors and exit codes of the commands
+    demo_site  the demo's web site
+    prompts    prompts of the main agent
+    agent      CKAgent
+    main       python -m ck_main.main
+    demo       python -m ck_main.demo
 """
 
 from __future__ import annotations

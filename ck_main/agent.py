@@ -6,9 +6,9 @@ from typing import Any
 
 import ck_main.prompts  # noqa: F401  (registers the templates)
 from ck_pro.agent import MultiStepAgent
-from ck_pro.person import AskHumanTool
 from ck_pro.tool import StopTool
 from ck_pro.tools import AskLLMTool, SimpleSearchTool
+from ck_pro.tools.human import AskHumanTool
 from ck_web.agent import WebAgent
 
 

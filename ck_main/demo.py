@@ -19,17 +19,17 @@ from rich.console import Console
 from rich.panel import Panel
 
 from ck_main.agent import CKAgent
-from ck_main.checks import check_services, model_settings, probe_services
-from ck_main.command import run_command
+from ck_main.cli.command import run_command
+from ck_main.cli.job import Job, run_job, survey
+from ck_main.cli.options import LIMITS, limit_options
 from ck_main.demo_site import DemoSite
-from ck_main.job import Job, run_job, survey
-from ck_main.limits import RunLimits
-from ck_main.options import LIMITS, limit_options
-from ck_main.rows import check_output, folder_of, what_to_do
-from ck_main.runner import ExitCode, RunOptions
+from ck_main.output.row_file import check_output, folder_of, what_to_do
+from ck_main.runner.limits import RunLimits
+from ck_main.runner.runner import ExitCode, RunOptions
+from ck_main.runner.service_checks import check_services, model_settings, probe_services
 from ck_pro.exceptions import ConfigError, InputError, OutputError
 from ck_pro.settings import merge_settings, parse_update, read_config
-from ck_pro.trajectory.commands import AnyPath
+from ck_pro.trajectory.command_line import AnyPath
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
 DEMO = Path(__file__).resolve().parent.parent / "data" / "demo"

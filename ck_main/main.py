@@ -14,9 +14,9 @@ if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_
 import click
 
 from ck_main.agent import CKAgent
-from ck_main.command import HELP, run_agent, run_command
-from ck_main.options import TaskCommand, task_options
-from ck_main.runner import ExitCode
+from ck_main.cli.command import HELP, run_agent, run_command
+from ck_main.cli.options import TaskCommand, task_options
+from ck_main.runner.runner import ExitCode
 
 DEFAULT_OUTPUT = Path("runs/main.jsonl")
 EPILOG = """

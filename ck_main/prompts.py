@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ck_pro.language import Prompt
-from ck_pro.prompts import (
+from ck_pro.agent.prompts import (
     CALL_RULES,
     CODE_RULES,
     PromptParts,
@@ -14,6 +13,7 @@ from ck_pro.prompts import (
     end_instruction,
     plan_instruction,
 )
+from ck_pro.language import Prompt
 from ck_pro.template import register_template
 
 _SUB_AGENTS = """\

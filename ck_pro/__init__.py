@@ -1,6 +1,28 @@
 """ck-pro: agents that solve tasks by writing Python. The public names of the agent core.
 
-Names are loaded when first used, so that a part of the package costs only what it needs itself.
+Public names load on first use, so importing one part of the package costs only that part.
+
+Rooms, in import order: a room imports only rooms listed before it.
+
+    exceptions   one documented error tree
+    threads      worker threads, reused
+    config       declared, checked and merged settings
+    settings     configuration files and updates
+    template     prompt templates
+    events       actions, observations and the computer's schema
+    journal      the append-only store
+    session      AgentSession, Status, StopReason, goals and progress
+    environment  the world an agent acts in
+    approval     approvers and the guard
+    model        LLM, back ends, budgets, prices, recordings
+    executor     model-written code in a worker process
+    tool         Tool, ToolRegistry, StopTool
+    tools        tools that ship with the core
+    language     prompt layout and parsing
+    run          one live run: functions, model calls, history, resume
+    agent        MultiStepAgent: the loop
+    trajectory   readers of rows and journals: export, diff, fork, spans, compress
+    testing      fakes for tests, shipped
 """
 
 from __future__ import annotations
@@ -10,19 +32,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ck_pro.agent import ActionResult, AgentResult, MultiStepAgent
+    from ck_pro.agent.stepper import Stepper
     from ck_pro.config import KwargsInitializable
     from ck_pro.environment import Environment
     from ck_pro.events import Action, Observation
     from ck_pro.executor import CodeExecutor
     from ck_pro.journal import Journal
     from ck_pro.model import LLM, Budget
-    from ck_pro.person import AskHumanTool
     from ck_pro.session import AgentSession, Status, StopReason
-    from ck_pro.stepper import Stepper
     from ck_pro.template import TemplatedString, get_template, register_template
     from ck_pro.tool import StopTool, Tool, ToolRegistry
     from ck_pro.tools import AskLLMTool, SimpleSearchTool
-    from ck_pro.workspace import workspace_tools
+    from ck_pro.tools.human import AskHumanTool
+    from ck_pro.tools.workspace import workspace_tools
 
 _HOME = {
     "agent": ("ActionResult", "AgentResult", "MultiStepAgent"),

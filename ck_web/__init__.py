@@ -1,12 +1,27 @@
-"""Agents in a real browser: `WebAgent` by text (docs/web_agent.md), `ComputerAgent` by what is seen
-(docs/computer.md)."""
+"""Agents in a real browser: `WebAgent` works by text, `ComputerAgent` by screenshots.
+
+See docs/web_agent.md and docs/computer.md.
+
+Rooms, in import order: a room imports only rooms listed before it.
+
+    page              reading the text of a page. Pure
+    actions           action strings: writing, parsing, wire fields. Pure
+    browser           a leased browser: settings, client, server process, files
+    env               WebEnv: one browser as an environment
+    prompts           prompts of the web agent
+    computer_prompts  prompts of the computer agent
+    tools             the web agent's functions
+    agent             WebAgent
+    computer          ComputerAgent
+    main              python -m ck_web.main
+"""
 
 from ck_web.actions import PREDEFINED_WEB_ACTIONS
 from ck_web.agent import WebAgent
+from ck_web.browser.config import WebEnvConfig
 from ck_web.computer import ComputerAgent, ComputerEnv
-from ck_web.config import WebEnvConfig
 from ck_web.env import WebEnv
-from ck_web.state import WebState
+from ck_web.page.state import WebState
 
 __all__ = [
     "PREDEFINED_WEB_ACTIONS",

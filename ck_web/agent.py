@@ -12,15 +12,15 @@ import ck_web.prompts  # noqa: F401  (registers the templates)
 from ck_pro.agent import AgentResult, MultiStepAgent
 from ck_pro.events import Action
 from ck_pro.model import LLM
-from ck_pro.observed import append_piece
-from ck_pro.person import AskHumanTool
-from ck_pro.results import NO_OUTPUT
-from ck_pro.run import Run
+from ck_pro.run.results import NO_OUTPUT
+from ck_pro.run.run import Run
 from ck_pro.session import AgentSession
+from ck_pro.session.observed import append_piece
+from ck_pro.tools.human import AskHumanTool
 from ck_web.actions import PREDEFINED_WEB_ACTIONS
-from ck_web.config import WebEnvConfig
+from ck_web.browser.config import WebEnvConfig
 from ck_web.env import Pictures, WebEnv
-from ck_web.shown import ShownPage, page_changes, section, with_page
+from ck_web.page.page_diff import ShownPage, page_changes, section, with_page
 from ck_web.tools import WEB_FUNCTIONS, WebStopTool, WebTool, definitions
 
 __all__ = ["PREDEFINED_WEB_ACTIONS", "WebAgent", "WebStopTool", "WebTool", "with_lines"]

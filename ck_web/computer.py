@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import ck_web.computer_prompts  # noqa: F401  (registers the templates)
-from ck_pro.computer import ComputerTool
 from ck_pro.events import (
     Action,
     BrowserAction,
@@ -22,12 +21,13 @@ from ck_pro.events import (
     Observation,
 )
 from ck_pro.language import ComputerUseLanguage
-from ck_pro.person import AskHumanTool
+from ck_pro.tools.computer import ComputerTool
+from ck_pro.tools.human import AskHumanTool
 from ck_web.agent import WebAgent, WebStopTool
-from ck_web.client import LEAN
-from ck_web.config import WebEnvConfig
+from ck_web.browser.client import LEAN
+from ck_web.browser.config import WebEnvConfig
 from ck_web.env import NOTHING_CHANGED, WebEnv
-from ck_web.state import data_url
+from ck_web.page.state import data_url
 from ck_web.tools import ComputerWebTool
 from web_server.contract import ObserveOptions
 
@@ -62,10 +62,10 @@ class ComputerEnv(WebEnv):
             taken, image = self._taken
             if time.monotonic() - taken > _FRESH_SECONDS:
                 image = self._see(_SCREEN)
-            news, self._browser.news = self._browser.news, []
+            pending, self._browser.pending = self._browser.pending, []
             s = self._state
             tabs = [t for t in s.current_accessibility_tree.split("\n") if t.startswith("Tab ")]
-            lines = [f"URL: {s.step_url}", *(tabs or [f"Title: {s.title}"]), *self._footer(news)]
+            lines = [f"URL: {s.step_url}", *(tabs or [f"Title: {s.title}"]), *self._footer(pending)]
             return ComputerObservation(text="\n".join(lines), image=image, current_url=s.step_url)
 
     def execute(self, action: Action) -> Observation:

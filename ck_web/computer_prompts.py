@@ -1,6 +1,6 @@
 """Prompts of the computer agent, in the form of its language.
 
-The order is from stable to volatile; see `ck_pro.prompts.PromptParts`.
+The order is from stable to volatile; see `ck_pro.agent.prompts.PromptParts`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ck_pro.language import Prompt, fenced
-from ck_pro.prompts import (
+from ck_pro.agent.prompts import (
     MATERIAL_RULE,
     PromptParts,
     action_instruction,
@@ -18,6 +17,7 @@ from ck_pro.prompts import (
     ended_text,
     plan_instruction,
 )
+from ck_pro.language import Prompt, fenced
 from ck_pro.template import register_template
 
 _SEEING = f"""\

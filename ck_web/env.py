@@ -19,17 +19,17 @@ from ck_pro.events import (
 )
 from ck_pro.events import Observation as Event
 from ck_pro.exceptions import BrowserServerError, ParseError, ToolError
-from ck_web import sandbox
 from ck_web.actions import parse_action
-from ck_web.browser import Browser
-from ck_web.client import LEAN, RequestRefused
-from ck_web.config import WebEnvConfig
-from ck_web.consent import Consent
-from ck_web.files import write_inside
-from ck_web.notices import mostly_visual, page_notices
-from ck_web.page_text import one_line, said_by_server
-from ck_web.state import WebState, describe, is_other_page, what_changed
-from ck_web.wire import NOT_DONE, RESTING, TELLING, read_whole
+from ck_web.actions.wire_fields import NOT_DONE, RESTING, TELLING, read_whole
+from ck_web.browser import server_process as sandbox
+from ck_web.browser.browser import Browser
+from ck_web.browser.client import LEAN, RequestRefused
+from ck_web.browser.config import WebEnvConfig
+from ck_web.browser.consent import Consent
+from ck_web.browser.files import write_inside
+from ck_web.page.notices import mostly_visual, page_notices
+from ck_web.page.page_text import one_line, said_by_server
+from ck_web.page.state import WebState, describe, is_other_page, what_changed
 from web_server.contract import Observation
 
 Pictures = Literal["off", "asked", "auto", "on"]
@@ -103,7 +103,7 @@ class WebEnv(Environment):
                 if last_url != self._state.step_url:
                     self.execute(BrowserAction(name="goto", value=last_url))
                     self._done.clear()
-                self._browser.news.append(_NEW_BROWSER)
+                self._browser.pending.append(_NEW_BROWSER)
             self._consent.answer()
         except BaseException:
             self.close()
@@ -118,9 +118,9 @@ class WebEnv(Environment):
             self._look()
             if self._consent.answer_late(before):
                 self._look()
-            news, self._browser.news = self._browser.news, []
+            pending, self._browser.pending = self._browser.pending, []
             s = self._state
-            text = "\n".join([f"URL: {s.step_url}", self._page_text(), *self._footer(news)])
+            text = "\n".join([f"URL: {s.step_url}", self._page_text(), *self._footer(pending)])
             return BrowserObservation(text=text, url=s.step_url, image=s.boxed_screenshot)
 
     def execute(self, action: Action) -> Event:
@@ -268,12 +268,12 @@ class WebEnv(Environment):
         cut = text.rfind("\n", 0, limit)
         return text[: cut if cut > 0 else limit] + "\n(the page text is longer; this is its start)"
 
-    def _footer(self, news: list[str]) -> list[str]:
+    def _footer(self, pending: list[str]) -> list[str]:
         """What is to be said below the page: news, what bars the way, files."""
         tree = self._state.current_accessibility_tree
         # what the server tells within the page need not stand below it too
         told = "\n".join(said_by_server(tree))
-        said = [line for line in news if line not in told]
+        said = [line for line in pending if line not in told]
         said += [*page_notices(tree), *self._consent.notice()]
         if self._unchanged >= _UNCHANGED:
             said.append(
@@ -322,7 +322,7 @@ class WebEnv(Environment):
                 return self._perform(action)
 
     def _perform(self, action: BrowserAction) -> str:
-        before, heard = self._state, len(self._browser.news)
+        before, heard = self._state, len(self._browser.pending)
         message = self._browser.send(action)
         asked = action.value if action.name in ("goto", "new_tab") else ""
         stayed = message.endswith(_DOCUMENT_STAYED)
@@ -333,18 +333,18 @@ class WebEnv(Environment):
             # what opens later the model may have asked for
             self._consent.answer()
         # what is told here need not be told again by the next look
-        told = self._browser.news
-        self._browser.news, news = told[:heard], told[heard:]
-        if news:
+        told = self._browser.pending
+        self._browser.pending, pending = told[:heard], told[heard:]
+        if pending:
             self._unchanged = 0
         if changed:
-            return "; ".join([changed, *news])
+            return "; ".join([changed, *pending])
         said = one_line(message, _MESSAGE_LENGTH) or "done, and the page looks the same"
-        if news:
+        if pending:
             said = said.removesuffix(NOTHING_CHANGED)
         # the server's words may be the news, or a part of them
-        said = "" if any(said in line for line in news) else said
-        return "; ".join(filter(None, [said, *(line for line in news if line not in said)]))
+        said = "" if any(said in line for line in pending) else said
+        return "; ".join(filter(None, [said, *(line for line in pending if line not in said)]))
 
     def _screenshot(self, flag: bool, path: str) -> str:
         self._note(curr_screenshot_mode=flag)

@@ -1,6 +1,6 @@
 """Prompts of the web agent: plan, action, and the end for runs without an answer.
 
-The order is from stable to volatile; see `ck_pro.prompts.PromptParts`.
+The order is from stable to volatile; see `ck_pro.agent.prompts.PromptParts`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ck_pro.language import Prompt
-from ck_pro.prompts import (
+from ck_pro.agent.prompts import (
     MATERIAL_RULE,
     PromptParts,
     action_instruction,
@@ -18,8 +17,9 @@ from ck_pro.prompts import (
     ended_text,
     plan_instruction,
 )
+from ck_pro.language import Prompt
 from ck_pro.template import register_template
-from ck_web.shown import section
+from ck_web.page.page_diff import section
 
 _PAGE = """\
 - The page is shown as text: its address, its tabs, then one line per element: [id] role 'name' and

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 from ck_pro.events import ErrorObservation
 from ck_pro.exceptions import ToolError
-from ck_pro.person import AskHumanTool
-from ck_pro.run import Run
+from ck_pro.run.run import Run
 from ck_pro.tool import Tool, parameters_schema
-from ck_web import writers
+from ck_pro.tools.human import AskHumanTool
 from ck_web.actions import FURTHER_WEB_ACTIONS, PREDEFINED_WEB_ACTIONS, parse_action
+from ck_web.actions import write as writers
 
 
 class WebTool(Tool):

@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from ck_main.former_flags import current_arguments
+from ck_main.cli.former_flags import current_arguments
 from ck_pro.trajectory.export import cli, main
 
 RENAMED = {

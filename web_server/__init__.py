@@ -1,6 +1,26 @@
 """The browser server: real web pages for agents, over a small JSON wire.
 
-A process of its own: Flask routes in front, one Chromium behind, and between them one event-loop
-thread on which all of Playwright lives. `python -m web_server` starts it; `docs/web_server.md`
-describes the wire. `web_server.contract` holds the wire types and needs pydantic only.
+A separate process: Flask routes in front, Chromium behind, and one event-loop thread between them
+that runs all of Playwright. `python -m web_server` starts it; docs/web_server.md describes the
+wire. `web_server.contract` holds the wire types and needs only pydantic.
+
+Rooms, in import order: a room imports only rooms listed before it.
+
+    errors            errors with their HTTP status
+    quoting           quotes page text, so that it never reads as observation syntax
+    deadline          the time limit of one request
+    wire_types        tolerant field types of the wire
+    contract          the wire types, shared with clients
+    view              texts and observations in the form of the wire
+    network           address policy and the filtering proxy
+    chromium          Chromium processes
+    settle            waiting until an action's effects have finished
+    observe           the walk over a page and its text with ids
+    session           one leased browser
+    actions           actions on a page
+    pool              browsers on lease
+    operations        one request on one leased browser, with recovery
+    api               HTTP routes, parsing, logs, metrics
+    install_chromium  python -m web_server.install_chromium
+    __main__          python -m web_server
 """

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from web_server.chromium import ChromiumNotFound, find_chromium
-from web_server.logs import FORMATS, set_up
-from web_server.policy import Policy, RuleError
-from web_server.process import allow_many_files, keep_memory_together
+from web_server.api.logs import FORMATS, set_up
+from web_server.chromium.chromium import ChromiumNotFound, find_chromium
+from web_server.chromium.process import allow_many_files, keep_memory_together
+from web_server.network.policy import Policy, RuleError
 
 _MISSING = 'the browser server needs more packages: pip install "ck-pro[web]" (missing: {})'
 
@@ -143,9 +143,9 @@ def main(
     except (RuleError, ChromiumNotFound) as error:
         raise click.ClickException(str(error)) from None
     try:
+        from web_server.api.server import Server
         from web_server.errors import ServerError
-        from web_server.pool import PoolOptions
-        from web_server.server import Server
+        from web_server.pool.pool import PoolOptions
     except ImportError as error:
         raise click.ClickException(_MISSING.format(error.name)) from None
     options = PoolOptions(

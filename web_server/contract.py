@@ -102,7 +102,7 @@ class GetBrowser(Wire):
         tabs: the client follows several tabs; without it a page's pop-ups open in place.
         leaseSeconds: the hard end of the lease, in seconds from now.
         allow, block: rules for this lease, beside those of the server. They only narrow what its
-            pages may reach: `allow` makes exceptions from `block`, see `web_server.policy`.
+            pages may reach: `allow` makes exceptions from `block`, see `web_server.network.policy`.
     """
 
     storageState: Mapping = None
@@ -292,8 +292,8 @@ class Observation(Wire):
         refused: `{place, private}` if the policy refuses the page: its host:port, and whether that
             is only not public, or blocked; else empty.
         number: of this observation, among those of its page; for `since`.
-        delta: what `yaml` has otherwise than the observation `since`, see `web_server.delta`;
-            empty where that is not known any more, or `yaml` itself is hardly longer.
+        delta: how `yaml` differs from the observation `since` (`web_server.observe.page_diff`);
+            empty if that observation is unknown, or if `yaml` is hardly longer.
     """
 
     yaml: str = ""

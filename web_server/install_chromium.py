@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
-from web_server.chromium import ChromiumNotFound, find_chromium
+from web_server.chromium.chromium import ChromiumNotFound, find_chromium
 
 _VERSION_SECONDS = 60
 _INSTALL_SECONDS = 900

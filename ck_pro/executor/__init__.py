@@ -8,10 +8,10 @@ with CodeExecutor(functions={"search": search, "stop": stop}, terminal={"stop"})
 `docs/security.md` says what is contained, by which layer, and what is not.
 """
 
-from .calls import CallFlag, current_call
-from .core import WALL_SECONDS, CodeExecutor
-from .removal import remove_folder
-from .results import CodeError, CodeResult, LocalCall
+from ck_pro.executor.core import WALL_SECONDS, CodeExecutor
+from ck_pro.executor.folder_removal import remove_folder
+from ck_pro.executor.function_calls import CallFlag, current_call
+from ck_pro.executor.results import CodeError, CodeResult, LocalCall
 
 __all__ = [
     "WALL_SECONDS",

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .worker import wire
+from ck_pro.executor.worker import wire
 
 _SEND_SECONDS = 5
 _LAST_WORD_SECONDS = 0.5

@@ -16,20 +16,19 @@ from types import TracebackType
 from typing import Any
 
 from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
-
-from .calls import GivenUp, Handles, StepCalls
-from .channel import WorkerGone
-from .describing import Function, describe_function
-from .extract import extract_code
-from .isolation import LAYERS, check_isolation, required_layers
-from .lead import GLANCE_SECONDS
-from .output import OutputCollector
-from .places import check_readable, session_places
-from .process import LostAtStart, WorkerProcess
-from .removal import remove_folder
-from .results import CodeError, CodeResult, read_done
-from .step import StepClock, Stop, check_seconds, died, stopped
-from .worker import wire
+from ck_pro.executor.channel import WorkerGone
+from ck_pro.executor.extract import extract_code
+from ck_pro.executor.folder_removal import remove_folder
+from ck_pro.executor.function_calls import GivenUp, Handles, StepCalls
+from ck_pro.executor.function_descriptions import Function, describe_function
+from ck_pro.executor.isolation import LAYERS, check_isolation, required_layers
+from ck_pro.executor.output import OutputCollector
+from ck_pro.executor.process import LostAtStart, WorkerProcess
+from ck_pro.executor.reader_token import GLANCE_SECONDS
+from ck_pro.executor.results import CodeError, CodeResult, read_done
+from ck_pro.executor.step import StepClock, Stop, check_seconds, died, stopped
+from ck_pro.executor.visible_paths import check_readable, session_places
+from ck_pro.executor.worker import wire
 
 WALL_SECONDS = 86_400.0
 """Default of `wall_timeout`. A step that waits for sub-agents may take hours."""
@@ -272,14 +271,14 @@ class CodeExecutor:
     ) -> bool:
         """Wait for the end of the step. True: the worker can run the next one."""
         ending: float | None = None
-        lead = calls.lead
+        reader_token = calls.reader_token
         timeout: float | None = GLANCE_SECONDS
         quick = True
         while True:
-            messages, data = worker.receive(timeout, frames=not lead.is_out, quick=quick)
+            messages, data = worker.receive(timeout, frames=not reader_token.is_out, quick=quick)
             quick = False
             output.feed(data)
-            messages = lead.mail() + messages
+            messages = reader_token.mail() + messages
             for message in messages:
                 if message[0] == "done":
                     threads_left = self._take_done(message, result)
@@ -287,8 +286,8 @@ class CodeExecutor:
                     return not (threads_left or worker.hung_up)
                 calls.begin(message, may_lead=message is messages[-1])
             timeout = clock.next_check()
-            if lead.is_out:
-                lead.take_back()
+            if reader_token.is_out:
+                reader_token.take_back()
                 timeout = GLANCE_SECONDS if timeout is None else min(timeout, GLANCE_SECONDS)
             if calls.fatal is not None:
                 return False

@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import NamedTuple
 
-from ck_pro.executor.invented import (
+from ck_pro.executor.invented_text import (
     OUTPUT_LABELS,
     PLAIN_LABELS,
     invented_in_code,
@@ -96,7 +96,7 @@ def find_code(reply: str) -> FoundCode:
     a reply thinks aloud first, between `<think>` and `</think>`, is no code.
 
     Nothing is read after the first code where the reply goes on with an observation, or with a turn
-    of somebody else: the model invented it (see `ck_pro.executor.invented`).
+    of somebody else: the model invented it (see `ck_pro.executor.invented_text`).
     """
     text = without_thinking(reply)
     _, tag, after = text.partition(_PYTHON_TAG)

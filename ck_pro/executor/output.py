@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .worker.printing import LENGTHS, MARK_SIZE, MAX_BLOCK, SPAN
+from ck_pro.executor.worker.printing import LENGTHS, MARK_SIZE, MAX_BLOCK, SPAN
 
 _MOST_OBJECTS = 1000
 

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ck_pro.exceptions import ExecutorError
-
-from .channel import Channel, WorkerGone
-from .worker import wire
-from .worker.printing import make_mark
-from .zygotes import fork_worker
+from ck_pro.executor.channel import Channel, WorkerGone
+from ck_pro.executor.worker import wire
+from ck_pro.executor.worker.printing import make_mark
+from ck_pro.executor.zygotes import fork_worker
 
 _START_SECONDS = 30.0
 _DEATH_SECONDS = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .worker.wire import WireError
+from ck_pro.executor.worker.wire import WireError
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ import time
 from typing import Any
 
 from ck_pro.exceptions import ConfigError
-
-from .calls import StepCalls
-from .channel import WorkerGone
-from .results import CodeError
+from ck_pro.executor.channel import WorkerGone
+from ck_pro.executor.function_calls import StepCalls
+from ck_pro.executor.results import CodeError
 
 _CANCEL_SECONDS = 0.05
 _SHORTEST_CHECK = 0.005

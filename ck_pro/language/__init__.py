@@ -7,10 +7,10 @@ the same for every language; an agent speaks another one by changing its `langua
 from __future__ import annotations
 
 from ck_pro.language.base import AgentLanguage
-from ck_pro.language.calls import FunctionCallingLanguage
 from ck_pro.language.code import CodeLanguage
 from ck_pro.language.computer import ComputerUseLanguage
 from ck_pro.language.forms import END_FORM, PLAN_FORM, Form
+from ck_pro.language.function_calling import FunctionCallingLanguage
 from ck_pro.language.names import LANGUAGES, language_named
 from ck_pro.language.parsing import parse_literal, parse_thought_code
 from ck_pro.language.prompt import (

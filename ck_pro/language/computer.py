@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from ck_pro.computer import COMPUTER, COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS, computer_action
 from ck_pro.events import Action, ComputerAction, FinishAction, MessageAction, ToolCall
-from ck_pro.language.calls import FunctionCallingLanguage
+from ck_pro.events.computer_schema import (
+    COMPUTER,
+    COMPUTER_DESCRIPTION,
+    COMPUTER_PARAMETERS,
+    computer_action,
+)
+from ck_pro.language.function_calling import FunctionCallingLanguage
 from ck_pro.language.prompt import Message, Prompt, text_of
-from ck_pro.model.responses import tool_calls_of
-from ck_pro.observed import observation_text
+from ck_pro.model.backends.responses import tool_calls_of
+from ck_pro.session.observed import observation_text
 from ck_pro.template import TemplatedString
 from ck_pro.tool import function_schema
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from ck_pro.exceptions import ConfigError
 from ck_pro.language.base import AgentLanguage
-from ck_pro.language.calls import FunctionCallingLanguage
 from ck_pro.language.code import CodeLanguage
 from ck_pro.language.computer import ComputerUseLanguage
+from ck_pro.language.function_calling import FunctionCallingLanguage
 
 LANGUAGES: dict[str, Callable[[], AgentLanguage]] = {
     "code": CodeLanguage,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ck_pro.executor.extract import without_thinking
-from ck_pro.executor.invented import invented_in_prose
+from ck_pro.executor.invented_text import invented_in_prose
 
 _TAGS = re.compile(
     r"</?(?:tool_calls?|function_calls?|tools?)>|\[/?TOOL_CALLS?\]|<\|/?tool_calls?\|>"

@@ -1,6 +1,6 @@
 """Language models: `LLM` and what its calls are made of."""
 
-from ck_pro.model.backend import Backend, ChatRequest
+from ck_pro.model.backends.backend import Backend, ChatRequest
 from ck_pro.model.budget import Budget
 from ck_pro.model.llm import LLM
 from ck_pro.model.prices import Price, price_of

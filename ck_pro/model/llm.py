@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError, ModelRefused
-from ck_pro.model.backend import Backend, ChatRequest, FilteredReply, call_bounded
-from ck_pro.model.bounds import Bounds
+from ck_pro.model.backends.backend import Backend, ChatRequest, FilteredReply, call_bounded
+from ck_pro.model.backends.reply_bounds import Bounds
+from ck_pro.model.backends.targets import check_target, open_target
 from ck_pro.model.prices import Price, price_of
 from ck_pro.model.reasoning import split_reasoning
 from ck_pro.model.retry import Wait, call_with_retries, wait_interruptibly
 from ck_pro.model.shorten import estimate_tokens, fit
-from ck_pro.model.targets import check_target, open_target
 from ck_pro.model.types import CallContext, Message, RawReply, Reply, Usage
 
 
@@ -197,7 +197,7 @@ def _check_json(params: dict[str, Any]) -> None:
             raise ConfigError(f"call_kwargs: '{name}' is no value that JSON has") from None
 
 
-def whole_reply(said: Any, messages: Sequence[Message], llm: LLM) -> Reply:
+def ensure_reply(said: Any, messages: Sequence[Message], llm: LLM) -> Reply:
     """What a model returned, with the facts of the call; a subclass's own `__call__` may have
     returned a plain text.
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from ck_pro.exceptions import ContentFiltered
 from ck_pro.model import CallContext, ChatRequest, Reply
-from ck_pro.model.replay import ReplayBackend
+from ck_pro.model.recordings.replay import ReplayBackend
 from ck_pro.testing.chat_server import ChatCall, Fault
 
 CONTEXT_HEADERS = {

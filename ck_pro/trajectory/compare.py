@@ -13,11 +13,17 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from ck_pro.model.normalise import normalise
-from ck_pro.observed import join_entries
-from ck_pro.trajectory.big_json import is_list, plain
-from ck_pro.trajectory.chat import hash_of
-from ck_pro.trajectory.tries import agent_of, final_results, nested_sessions, status_of, value_at
+from ck_pro.model.recordings.normalise import normalise
+from ck_pro.session.observed import join_entries
+from ck_pro.trajectory.formats.chat import hash_of
+from ck_pro.trajectory.reading.attempts import (
+    agent_of,
+    final_results,
+    nested_sessions,
+    status_of,
+    value_at,
+)
+from ck_pro.trajectory.reading.big_json import is_list, plain
 
 _MISSING = "(nothing)"
 

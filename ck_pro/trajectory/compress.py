@@ -18,7 +18,13 @@ from ck_pro.journal import (
     has_ended,
 )
 from ck_pro.journal.packed import LEVEL, require_zstd
-from ck_pro.trajectory.commands import WORK_FOLDER, AnyPath, ExitCode, require_folder, run_command
+from ck_pro.trajectory.command_line import (
+    WORK_FOLDER,
+    AnyPath,
+    ExitCode,
+    require_folder,
+    run_command,
+)
 
 EPILOG = """
 \b

@@ -14,11 +14,17 @@ from rich.console import Console
 from rich.text import Text
 
 from ck_pro.exceptions import CKError, InputError
-from ck_pro.trajectory.commands import AnyPath, ExitCode, run_command, without_controls
+from ck_pro.trajectory.command_line import AnyPath, ExitCode, run_command, without_controls
 from ck_pro.trajectory.compare import Difference, first_difference
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
-from ck_pro.trajectory.sources import Problem, Record, check_inputs, record_index, unreadable
-from ck_pro.trajectory.tries import Try, status_of, tries_of
+from ck_pro.trajectory.reading.attempts import Try, status_of, tries_of
+from ck_pro.trajectory.reading.sources import (
+    Problem,
+    Record,
+    check_inputs,
+    record_index,
+    unreadable,
+)
 
 EPILOG = """
 \b

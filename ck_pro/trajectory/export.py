@@ -11,17 +11,17 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ck_pro.trajectory.commands import AnyPath, ExitCode, run_command
-from ck_pro.trajectory.filters import Condition, FilterSettings, Labels
-from ck_pro.trajectory.job import (
+from ck_pro.trajectory.command_line import AnyPath, ExitCode, run_command
+from ck_pro.trajectory.exporting.filters import Condition, FilterSettings, Labels
+from ck_pro.trajectory.exporting.job import (
     FORMATS,
     RUN_FORMATS,
     ExportSettings,
     Report,
     check_settings,
 )
-from ck_pro.trajectory.pipeline import export
-from ck_pro.trajectory.sources import Problem
+from ck_pro.trajectory.exporting.pipeline import export
+from ck_pro.trajectory.reading.sources import Problem
 
 _SHOWN_PROBLEMS = 20
 _PATH = AnyPath()

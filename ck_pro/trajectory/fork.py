@@ -24,9 +24,15 @@ from ck_pro.journal import (
     journal_folders,
     read_events,
 )
-from ck_pro.model.targets import check_target
-from ck_pro.snapshots import FILES, files_after, restore_files
-from ck_pro.trajectory.commands import WORK_FOLDER, AnyPath, ExitCode, require_folder, run_command
+from ck_pro.journal.snapshots import FILES, files_after, restore_files
+from ck_pro.model.backends.targets import check_target
+from ck_pro.trajectory.command_line import (
+    WORK_FOLDER,
+    AnyPath,
+    ExitCode,
+    require_folder,
+    run_command,
+)
 from ck_pro.trajectory.id_list import id_text
 
 EPILOG = """

@@ -14,10 +14,10 @@ import requests
 
 from ck_pro.exceptions import InputError, JournalError, OutputError
 from ck_pro.journal import journal_folders, read_events
-from ck_pro.trajectory.commands import AnyPath, ExitCode, require_folder, run_command
-from ck_pro.trajectory.otlp import JsonEmitter, traces_data
-from ck_pro.trajectory.span_maker import SpanMaker
-from ck_pro.trajectory.writers import require_no_device
+from ck_pro.trajectory.command_line import AnyPath, ExitCode, require_folder, run_command
+from ck_pro.trajectory.exporting.writers import require_no_device
+from ck_pro.trajectory.otel.otlp import JsonEmitter, traces_data
+from ck_pro.trajectory.otel.span_maker import SpanMaker
 
 _BATCH = 2000
 _SPANS = b'{"resourceSpans"'

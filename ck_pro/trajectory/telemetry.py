@@ -17,8 +17,8 @@ from importlib import import_module
 from typing import Any
 
 from ck_pro.exceptions import ConfigError
-from ck_pro.trajectory.span_attributes import Attributes
-from ck_pro.trajectory.span_maker import Kind, SpanMaker
+from ck_pro.trajectory.otel.span_attributes import Attributes
+from ck_pro.trajectory.otel.span_maker import Kind, SpanMaker
 
 _log = logging.getLogger(__name__)
 

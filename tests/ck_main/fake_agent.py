@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ck_main.dataset import Task, safe_name
-from ck_main.rows import Outcome
+from ck_main.output.row_file import Outcome
+from ck_main.tasks.dataset import Task, safe_name
 from ck_pro.config import KwargsInitializable
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget, Usage
-from ck_pro.resume import CutOff, Used
+from ck_pro.run.resume import InterruptedSession, PriorUsage
 from ck_pro.session import AgentSession, StopReason
 
 Behaviour = Callable[["Call"], Any]
@@ -68,7 +68,7 @@ class FakeAgent(KwargsInitializable):
         return self._work(call)
 
     def resume(
-        self, *, found: tuple[CutOff, Used], answer: str = "", **kwargs: Any
+        self, *, found: tuple[InterruptedSession, PriorUsage], answer: str = "", **kwargs: Any
     ) -> AgentSession:
         session = found[0].session
         call = Call(session.task, session=session, **kwargs)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_main.dataset import (
+from ck_main.tasks.dataset import (
     MAX_LINE_BYTES,
     QUESTION_NAMES,
     LineProblem,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_main import PLAN, code_reply, reply, write_lines
 
-from ck_main.command import run_command
+from ck_main.cli.command import run_command
 from ck_main.demo import DEMO, cli, demo_agent, filled, notice, set_aside
 from ck_pro.exceptions import ConfigError
 
@@ -99,7 +99,7 @@ def test_the_exit_code_is_the_score(
 
 def _normalised(replies: Path) -> None:
     """Tasks in recordings are in normal form: no ports."""
-    from ck_pro.model.normalise import normalise_task
+    from ck_pro.model.recordings.normalise import normalise_task
 
     rows = [json.loads(line) for line in replies.read_text().splitlines()]
     write_lines(replies, [{**r, "task": normalise_task(r["task"], "")} for r in rows])

@@ -7,8 +7,9 @@ import pytest
 from fake_agent import make_task
 from rich.console import Console
 
-from ck_main.command import answer_text
-from ck_main.display import (
+from ck_main.cli.command import answer_text
+from ck_main.output.row_file import Outcome
+from ck_main.ui.display import (
     LiveDisplay,
     PlainDisplay,
     clock_text,
@@ -17,7 +18,6 @@ from ck_main.display import (
     summary_table,
     totals_line,
 )
-from ck_main.rows import Outcome
 
 
 def make_outcome(**changes: Any) -> Outcome:

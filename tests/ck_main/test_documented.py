@@ -11,7 +11,7 @@ import pytest
 
 from ck_main.main import cli as main
 from ck_pro.agent import MultiStepAgent
-from ck_pro.agent_settings import ExecutorSettings
+from ck_pro.agent.settings import ExecutorSettings
 from ck_pro.trajectory.compress import cli as compress
 from ck_pro.trajectory.diff import cli as diff
 from ck_pro.trajectory.export import cli as export
@@ -41,7 +41,9 @@ def test_each_setting_is_explained() -> None:
 
 def test_each_kind_of_event_is_explained() -> None:
     table = text_of("trajectories.md").partition("### What events hold")[2].partition("###")[0]
-    sources = [*ROOT.glob("ck_pro/*.py"), *ROOT.glob("ck_main/*.py"), *ROOT.glob("ck_web/*.py")]
+    sources = [
+        p for package in ("ck_pro", "ck_main", "ck_web") for p in (ROOT / package).rglob("*.py")
+    ]
     kinds = {
         kind
         for source in sources

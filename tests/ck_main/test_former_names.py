@@ -9,11 +9,11 @@ import pytest
 from test_main import run
 
 from ck_main.agent import CKAgent
-from ck_main.command import _typed, build_agent
-from ck_main.dataset import Task, read_tasks
-from ck_main.former_flags import REFUSED, current_arguments
-from ck_main.job import Job, survey
+from ck_main.cli.command import _typed, build_agent
+from ck_main.cli.former_flags import REFUSED, current_arguments
+from ck_main.cli.job import Job, survey
 from ck_main.main import cli
+from ck_main.tasks.dataset import Task, read_tasks
 from ck_pro import MultiStepAgent, StopTool
 from ck_pro.exceptions import ConfigError
 from ck_pro.session import StopReason
@@ -80,7 +80,9 @@ def test_a_former_name_without_a_value_is_not_set() -> None:
 
 def test_a_command_for_a_server_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr("ck_web.config._log.warning", lambda text, *args: said.append(text % args))
+    monkeypatch.setattr(
+        "ck_web.browser.config._log.warning", lambda text, *args: said.append(text % args)
+    )
     for _ in range(3):
         CKAgent(web_agent={"web_env_kwargs": {"web_command": "sh run_test.sh"}})
     (line,) = said

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from web_server.chromium import ChromiumNotFound
+from web_server.chromium.chromium import ChromiumNotFound
 from web_server.install_chromium import install, install_commands, working_chromium
 
 

@@ -14,14 +14,14 @@ import pytest
 from fake_agent import Call, FakeAgent
 from rich.console import Console
 
-from ck_main.checks import asks_a_person, check_services, model_settings, service_url
-from ck_main.choosing import TryOptions
-from ck_main.job import Job, exit_code_of, run_job
-from ck_main.logs import LOG_NAME, logging_to, write_crash
-from ck_main.runner import ExitCode, RunOptions, _said
-from ck_main.signals import StopSignals
+from ck_main.cli.job import Job, exit_code_of, run_job
+from ck_main.runner.choosing import TryOptions
+from ck_main.runner.runner import ExitCode, RunOptions, _said
+from ck_main.runner.service_checks import asks_a_person, check_services, model_settings, service_url
+from ck_main.runner.signals import StopSignals
+from ck_main.ui.logs import LOG_NAME, logging_to, write_crash
 from ck_pro import MultiStepAgent, SimpleSearchTool
-from ck_pro.agent_settings import ExecutorSettings
+from ck_pro.agent.settings import ExecutorSettings
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import (
     BrowserServerError,
@@ -34,7 +34,7 @@ from ck_pro.exceptions import (
 )
 from ck_pro.model import LLM
 from ck_pro.session import StopReason
-from ck_web.config import WebEnvConfig
+from ck_web.browser.config import WebEnvConfig
 
 pytestmark = pytest.mark.integration
 

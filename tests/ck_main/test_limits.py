@@ -8,7 +8,7 @@ import pytest
 from fake_agent import Call, make_task
 from test_runner import Bench
 
-from ck_main.limits import RunBudget, RunLimits, TaskBudget
+from ck_main.runner.limits import RunBudget, RunLimits, TaskBudget
 from ck_pro import MultiStepAgent
 from ck_pro.exceptions import Cancelled
 from ck_pro.model import Budget, Usage

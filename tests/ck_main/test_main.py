@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ck_main.agent import CKAgent
-from ck_main.command import build_agent, run_command
+from ck_main.cli.command import build_agent, run_command
 from ck_main.main import cli
 from ck_pro.exceptions import ConfigError
 

@@ -13,11 +13,11 @@ from fake_agent import Call, FakeAgent, Watching, make_task
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_main.logs import JsonLines, logging_to
-from ck_main.metrics import MetricsServer, metrics_text
-from ck_main.rows import RowFile
-from ck_main.runner import RunOptions, TaskRunner
-from ck_main.status import RunStatus, StatusFile
+from ck_main.output.row_file import RowFile
+from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.ui.logs import JsonLines, logging_to
+from ck_main.ui.metrics import MetricsServer, metrics_text
+from ck_main.ui.status import RunStatus, StatusFile
 from ck_pro import MultiStepAgent
 from ck_pro.exceptions import ConfigError
 from ck_pro.session import StopReason
@@ -176,7 +176,9 @@ def test_the_log_as_json_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ("c", "unscored", "INFO"),
     ]
     (raised,) = [line for line in lines if line["level"] == "ERROR"]
-    assert "RuntimeError: no ***" in raised["error"] and raised["logger"] == "ck_main.attempt"
+    assert (
+        "RuntimeError: no ***" in raised["error"] and raised["logger"] == "ck_main.runner.attempt"
+    )
     assert lines[-1]["message"] == "run ended" and lines[-1]["tokens"] == 21
     assert "secret" not in (tmp_path / "run.log.jsonl").read_text()
     assert logging.getLogger("ck_main.events").level == logging.NOTSET

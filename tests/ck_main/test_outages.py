@@ -9,9 +9,9 @@ import pytest
 from fake_agent import Call, FakeAgent, Watching, make_task
 from test_main import PLAN, code_reply, reply, run, write_lines
 
-from ck_main.checks import check_services, probe_services
-from ck_main.rows import RowFile
-from ck_main.runner import RunOptions, TaskRunner
+from ck_main.output.row_file import RowFile
+from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.runner.service_checks import check_services, probe_services
 from ck_pro.exceptions import BrowserServerError, CKError, ManualAbort, ModelRefused
 from ck_pro.session import AgentSession, StopReason
 from ck_pro.testing import FakeChatServer

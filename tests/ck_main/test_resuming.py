@@ -9,9 +9,9 @@ import pytest
 from test_main import PLAN, code_reply, reply, run, write_lines
 
 from ck_main.agent import CKAgent
-from ck_main.runner import ExitCode
+from ck_main.runner.runner import ExitCode
 from ck_pro import MultiStepAgent, StopTool
-from ck_pro.person import AskHumanTool
+from ck_pro.tools.human import AskHumanTool
 
 
 @pytest.mark.worker

@@ -14,8 +14,8 @@ from fake_agent import FakeAgent, make_task
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_main.damaged_rows import examine
-from ck_main.rows import (
+from ck_main.output.damaged_rows import examine
+from ck_main.output.row_file import (
     RowFile,
     build_row,
     count_steps,
@@ -96,7 +96,7 @@ import resource, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from test_rows import make_row
-from ck_main.rows import RowFile
+from ck_main.output.row_file import RowFile
 from ck_pro.exceptions import OutputError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 rows = RowFile(Path(sys.argv[1]))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from fake_agent import Call, FakeAgent, Watching, make_task
 
-from ck_main.dataset import Task
-from ck_main.rows import RowFile, row_from_events, row_line
-from ck_main.runner import RunOptions, TaskRunner
+from ck_main.output.row_file import RowFile, row_from_events, row_line
+from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.tasks.dataset import Task
 from ck_pro.exceptions import BrowserServerError, JournalError, OutputError
 from ck_pro.journal import read_events
 from ck_pro.session import StopReason

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_main.scoring import em, evaluate, items, quantity
+from ck_main.tasks.scoring import em, evaluate, items, quantity
 
 SAME = [
     ("17", "17"),

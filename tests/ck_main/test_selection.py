@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from test_job import Desk
 from test_main import run
 
-from ck_main.job import Job
-from ck_main.limits import RunLimits
-from ck_main.rows import RowFile
-from ck_main.run_options import ExitCode, RunOptions
-from ck_main.task_folder import claimed
+from ck_main.cli.job import Job
+from ck_main.output.row_file import RowFile
+from ck_main.runner.limits import RunLimits
+from ck_main.runner.run_options import ExitCode, RunOptions
+from ck_main.runner.task_folder import claimed
 from ck_pro.exceptions import OutputError
 from ck_pro.session import StopReason
 

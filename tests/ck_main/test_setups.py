@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from test_job import Desk
 
-from ck_main.run_options import ExitCode, RunOptions
-from ck_main.setups import Setup, differences, setup_of, warnings_about
+from ck_main.output.run_settings import Setup, differences, setup_of, warnings_about
+from ck_main.runner.run_options import ExitCode, RunOptions
 from ck_pro import Journal, MultiStepAgent
-from ck_pro.fingerprint import fingerprint_of, package_version
 from ck_pro.journal import read_events
 from ck_pro.language import FunctionCallingLanguage
+from ck_pro.run.fingerprint import fingerprint_of, package_version
 from ck_pro.template import TemplatedString
 from ck_pro.testing import ScriptedLLM
 
@@ -101,7 +101,7 @@ def test_the_hash_of_prompts_follows_all_that_they_are_made_of(
         """Help."""
         return x
 
-    from ck_pro import fingerprint
+    from ck_pro.run import fingerprint
 
     ending = "."
     hashes = []

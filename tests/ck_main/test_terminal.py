@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ck_main.runner import ExitCode
+from ck_main.runner.runner import ExitCode
 from ck_pro.journal import read_events
 from ck_pro.session import Status, sessions_from_events
 
@@ -26,9 +26,9 @@ WAIT = 120.0  # seconds: what is waited for comes within some, but on a busy mac
 PROGRAM = """
 import sys
 import ck_main.main as main
-from ck_main.command import run_command
+from ck_main.cli.command import run_command
 from ck_pro import MultiStepAgent, StopTool
-from ck_pro.person import AskHumanTool
+from ck_pro.tools.human import AskHumanTool
 
 class Delegating(main.CKAgent):
     helper: MultiStepAgent = MultiStepAgent(name="helper", tools=[AskHumanTool(), StopTool()])

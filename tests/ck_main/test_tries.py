@@ -12,16 +12,16 @@ from fake_agent import Call, FakeAgent, Watching, make_task
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_main.choosing import TryOptions, chosen, grouped
-from ck_main.dataset import Task
-from ck_main.judging import parse_verdict, with_advice
-from ck_main.rows import RowFile
-from ck_main.runner import RunOptions, TaskRunner
+from ck_main.output.row_file import RowFile
+from ck_main.runner.choosing import TryOptions, chosen, grouped
+from ck_main.runner.judging import parse_verdict, with_advice
+from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.tasks.dataset import Task
 from ck_pro.exceptions import ConfigError, ModelUnavailable, ParseError
-from ck_pro.sampling import parse_choice
+from ck_pro.run.sampling import parse_choice
 from ck_pro.session import StopReason
 from ck_pro.testing import ScriptedLLM
-from ck_pro.trajectory.tries import tries_of
+from ck_pro.trajectory.reading.attempts import tries_of
 
 
 class Bench:

@@ -10,11 +10,11 @@ import pytest
 from fake_wire import FakeWire
 from scripted import code, prompt_text
 
-from ck_main.command import run_command
+from ck_main.cli.command import run_command
 from ck_pro import Status
 from ck_pro.approval import AutoApprover, Guard, RuleApprover
-from ck_pro.computer import computer_action
 from ck_pro.events import BrowserAction, ComputerAction, ComputerObservation, ErrorObservation
+from ck_pro.events.computer_schema import computer_action
 from ck_pro.exceptions import BrowserServerError
 from ck_pro.language import CodeLanguage, ComputerUseLanguage
 from ck_pro.model import Reply

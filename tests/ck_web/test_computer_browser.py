@@ -15,13 +15,13 @@ from pages_site import browser_settings, serve
 
 from ck_pro import Journal, Status
 from ck_pro.approval import RuleApprover
-from ck_pro.computer import computer_action
 from ck_pro.events import ErrorObservation
+from ck_pro.events.computer_schema import computer_action
 from ck_pro.model import Reply
 from ck_pro.session import StopReason
 from ck_pro.testing import ChatCall, FakeChatServer
-from ck_web import sandbox
 from ck_web.actions import parse_action
+from ck_web.browser import server_process as sandbox
 from ck_web.computer import ComputerAgent, ComputerEnv
 from ck_web.tools import ComputerWebTool
 

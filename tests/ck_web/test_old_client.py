@@ -13,7 +13,7 @@ from old_client import OldClient
 from pages_site import serve
 
 from ck_main.demo_site import DemoSite
-from ck_web import sandbox
+from ck_web.browser import server_process as sandbox
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

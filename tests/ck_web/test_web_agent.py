@@ -18,7 +18,7 @@ from ck_pro.exceptions import BrowserServerError, ConfigError, ParseError, ToolE
 from ck_pro.journal import Journal
 from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import CallContext, Reply
-from ck_pro.results import NO_OUTPUT
+from ck_pro.run.results import NO_OUTPUT
 from ck_pro.session import AgentSession
 from ck_pro.testing import ScriptedLLM
 from ck_web import PREDEFINED_WEB_ACTIONS, WebAgent

@@ -16,15 +16,16 @@ from scripted import code
 from ck_main.agent import CKAgent
 from ck_pro import Status
 from ck_pro.approval import Decision, Guard, RuleApprover, describe
-from ck_pro.computer import computer_action
 from ck_pro.events import Action, ErrorObservation
+from ck_pro.events.computer_schema import computer_action
 from ck_pro.exceptions import GuardStopped
 from ck_pro.language import CodeLanguage
 from ck_pro.model import CallContext, Reply
 from ck_pro.session import AgentSession, StopReason
 from ck_pro.testing import ScriptedLLM
-from ck_web import WebAgent, WebEnv, sandbox
+from ck_web import WebAgent, WebEnv
 from ck_web.actions import parse_action
+from ck_web.browser import server_process as sandbox
 from ck_web.computer import ComputerAgent, ComputerEnv
 
 pytestmark = pytest.mark.browser

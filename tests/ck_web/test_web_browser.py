@@ -15,7 +15,8 @@ from ck_pro.exceptions import BrowserServerError
 from ck_pro.language import text_of
 from ck_pro.model import CallContext
 from ck_pro.testing import ScriptedLLM
-from ck_web import WebAgent, WebEnv, sandbox
+from ck_web import WebAgent, WebEnv
+from ck_web.browser import server_process as sandbox
 
 pytestmark = pytest.mark.browser
 

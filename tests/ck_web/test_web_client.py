@@ -8,7 +8,7 @@ import pytest
 from fake_wire import PNG, FakeWire
 
 from ck_pro.exceptions import BrowserServerError, ConfigError
-from ck_web.client import BrowserClient, RequestRefused, server_address
+from ck_web.browser.client import BrowserClient, RequestRefused, server_address
 from web_server.contract import PerformAction
 
 pytestmark = pytest.mark.integration

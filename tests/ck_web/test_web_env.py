@@ -11,7 +11,7 @@ from scripted import web_env
 
 from ck_pro.events import BrowserAction, CodeAction, ErrorObservation
 from ck_pro.exceptions import BrowserServerError
-from ck_web.state import WebState
+from ck_web.page.state import WebState
 
 pytestmark = pytest.mark.integration
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scripted import web_env
 
 from ck_pro.exceptions import ToolError
-from ck_web import downloads
+from ck_web.browser import downloads
+from ck_web.browser.files import read_inside, safe_name, write_inside
 from ck_web.env import WebEnv
-from ck_web.files import read_inside, safe_name, write_inside
 
 pytestmark = pytest.mark.integration
 

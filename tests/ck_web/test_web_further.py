@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pages_site import Hands, Page, browser_settings, serve
 
-from ck_web import WebEnv, sandbox
+from ck_web import WebEnv
+from ck_web.browser import server_process as sandbox
 
 pytestmark = pytest.mark.browser
 

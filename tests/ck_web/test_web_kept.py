@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from pages_site import serve
 
-from ck_web import kept_servers, sandbox
+from ck_web.browser import kept_servers
+from ck_web.browser import server_process as sandbox
 
 pytestmark = pytest.mark.browser
 

@@ -11,7 +11,7 @@ import pytest
 from fake_wire import FakeWire
 from scripted import NOTHING_YET, code
 
-from ck_main.command import run_command
+from ck_main.cli.command import run_command
 from ck_main.main import cli as main_cli
 from ck_pro.testing import FakeChatServer
 from ck_pro.testing.chat_server import ChatCall

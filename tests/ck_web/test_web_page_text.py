@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_web.banners import find_banner
-from ck_web.notices import mostly_visual, page_notices
-from ck_web.page_text import all_new, changes, changes_text, lines_of
+from ck_web.page.banners import find_banner
+from ck_web.page.notices import mostly_visual, page_notices
+from ck_web.page.page_text import all_new, changes, changes_text, lines_of
 
 HEAD = "Tab 0 (current): T\n[1] RootWebArea 'News'\n\t[2] scrollbar 'the whole page is in view'\n"
 

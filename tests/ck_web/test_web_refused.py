@@ -16,7 +16,8 @@ from ck_pro import Status
 from ck_pro.model import CallContext
 from ck_pro.session import StopReason
 from ck_pro.testing import ScriptedLLM
-from ck_web import WebAgent, sandbox
+from ck_web import WebAgent
+from ck_web.browser import server_process as sandbox
 
 pytestmark = pytest.mark.browser
 

@@ -15,8 +15,13 @@ from pathlib import Path
 import pytest
 
 from ck_pro.exceptions import BrowserServerError
-from ck_web import sandbox
-from ck_web.sandbox import BrowserServer, ServerOptions, acquire_server, release_server
+from ck_web.browser import server_process as sandbox
+from ck_web.browser.server_process import (
+    BrowserServer,
+    ServerOptions,
+    acquire_server,
+    release_server,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -152,7 +157,7 @@ def test_the_server_leaves_when_its_parent_is_killed(tmp_path: Path) -> None:
 PARENT = """
 import sys, threading
 from pathlib import Path
-from ck_web import sandbox
+from ck_web.browser import server_process as sandbox
 
 class Options(sandbox.ServerOptions):
     def command(self):

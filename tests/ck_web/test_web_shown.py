@@ -12,9 +12,9 @@ from scripted import web_script
 
 from ck_pro.journal import Journal, read_events
 from ck_pro.language import text_of
-from ck_pro.model.elements import observed_elements
+from ck_pro.model.recordings.elements import observed_elements
 from ck_web import WebAgent
-from ck_web.shown import page_changes, section, with_page
+from ck_web.page.page_diff import page_changes, section, with_page
 
 HEAD = "URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea 'Shop'"
 MANY = [f"\t[{n}] link 'a link of the menu, number {n}'" for n in range(20, 40)]

@@ -110,7 +110,7 @@ def test_a_lease_is_renewed_when_half_of_it_is_over(
         env.observe()
         assert wire.count("renewBrowser") == 0
         now = time.monotonic()
-        monkeypatch.setattr("ck_web.browser.time.monotonic", lambda: now + 1e9)
+        monkeypatch.setattr("ck_web.browser.browser.time.monotonic", lambda: now + 1e9)
         env.observe()
         env.observe()
         assert wire.count("renewBrowser") == 1

@@ -21,13 +21,13 @@ from ck_pro.exceptions import (
     ModelUnavailable,
     ReplayError,
 )
-from ck_pro.history import Window, files_in, shortened
 from ck_pro.journal import read_events
 from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import Reply
-from ck_pro.observed import observation_text, several_observed
+from ck_pro.run.history import Window, files_in, shortened
 from ck_pro.session import Status, StopReason, sessions_from_events
-from ck_pro.task import Goal
+from ck_pro.session.goals import Goal
+from ck_pro.session.observed import observation_text, several_observed
 from ck_pro.testing import ScriptedLLM
 from ck_pro.tool import tool_from_function
 

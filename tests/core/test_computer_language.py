@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ck_pro import AgentSession, MultiStepAgent, StopTool
 from ck_pro.approval import AutoApprover, Guard, RuleApprover, describe
-from ck_pro.computer import COMPUTER_PARAMETERS, ComputerTool, computer_action
 from ck_pro.events import (
     COMPUTER_DEEDS,
     Action,
@@ -23,6 +22,7 @@ from ck_pro.events import (
     action_from_dict,
     observation_from_dict,
 )
+from ck_pro.events.computer_schema import COMPUTER_PARAMETERS, computer_action
 from ck_pro.exceptions import (
     CKError,
     ConfigError,
@@ -41,12 +41,13 @@ from ck_pro.language import (
 )
 from ck_pro.language.computer import LEFT_OUT
 from ck_pro.model import Reply
-from ck_pro.model.responses import parse_response
-from ck_pro.model.responses_input import request_body, wants_responses
+from ck_pro.model.backends.responses import parse_response
+from ck_pro.model.backends.responses_input import request_body, wants_responses
 from ck_pro.model.shorten import estimate_tokens, fit
 from ck_pro.session import Status, StopReason
 from ck_pro.template import TemplatedString
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
+from ck_pro.tools.computer import ComputerTool
 
 PICTURE = "data:image/png;base64,AAAA"
 CHECK = {"id": "sc_1", "code": "malicious_instructions", "message": "The page gives orders."}

@@ -12,7 +12,6 @@ import pytest
 
 from ck_pro import AgentSession, Budget, Journal, MultiStepAgent, StopTool
 from ck_pro.approval import AutoApprover, Decision, RuleApprover, describe
-from ck_pro.computer import ComputerTool
 from ck_pro.events import Action, ComputerAction, ComputerObservation, Observation
 from ck_pro.journal import read_events
 from ck_pro.language import (
@@ -23,11 +22,12 @@ from ck_pro.language import (
     text_of,
 )
 from ck_pro.model import LLM, Reply
-from ck_pro.model.record import RecordBackend
-from ck_pro.model.responses import tool_calls_of
+from ck_pro.model.backends.responses import tool_calls_of
+from ck_pro.model.recordings.record import RecordBackend
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
 from ck_pro.tool import tool_from_function
+from ck_pro.tools.computer import ComputerTool
 
 Call = tuple[str, dict[str, Any]]
 

@@ -19,12 +19,12 @@ from ck_pro.exceptions import InputError, LimitReached
 from ck_pro.journal import EVENTS_FILE, read_events
 from ck_pro.language import text_of
 from ck_pro.model import CallContext, Usage
-from ck_pro.model.backend import FilteredReply
-from ck_pro.person import AskHumanTool
-from ck_pro.resume import NOTICE, cut_off
+from ck_pro.model.backends.backend import FilteredReply
+from ck_pro.run.resume import NOTICE, cut_off
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
 from ck_pro.tool import tool_from_function
+from ck_pro.tools.human import AskHumanTool
 
 pytestmark = pytest.mark.worker
 

@@ -15,10 +15,10 @@ from ck_pro import AgentSession, Budget, Journal, MultiStepAgent, StopTool
 from ck_pro.exceptions import ConfigError, ParseError
 from ck_pro.journal import EVENTS_FILE, read_events
 from ck_pro.model import CallContext
-from ck_pro.sampling import CHOOSE, parse_choice
+from ck_pro.run.sampling import CHOOSE, parse_choice
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.testing import ScriptedLLM
-from ck_pro.trajectory.tries import nested_sessions
+from ck_pro.trajectory.reading.attempts import nested_sessions
 
 
 def code(text: str) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-import ck_pro.stepper
+import ck_pro.agent.stepper
 from ck_pro import AgentSession, Budget, Journal, MultiStepAgent, StopTool
+from ck_pro.agent.stepper import Stepper
 from ck_pro.events import (
     ComputerAction,
     ComputerObservation,
@@ -24,7 +25,6 @@ from ck_pro.journal import read_events
 from ck_pro.language import text_of
 from ck_pro.model import Reply
 from ck_pro.session import Status, StopReason, sessions_from_events
-from ck_pro.stepper import Stepper
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
 
 
@@ -168,4 +168,4 @@ def test_the_order_of_calls_is_kept() -> None:
 
 
 def test_the_example_in_its_docstring() -> None:
-    assert doctest.testmod(ck_pro.stepper).failed == 0
+    assert doctest.testmod(ck_pro.agent.stepper).failed == 0

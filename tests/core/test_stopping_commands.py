@@ -37,7 +37,7 @@ def stopped_during(command: str, folder: Path) -> AgentSession:
 
 
 def test_it_may_finish_as_code_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ck_pro.run._GRACE_SECONDS", 600.0)
+    monkeypatch.setattr("ck_pro.run.run._GRACE_SECONDS", 600.0)
     session = stopped_during("echo finished", tmp_path)
     assert "finished" in session.steps[0]["action"]["observation"]
 
@@ -45,7 +45,7 @@ def test_it_may_finish_as_code_may(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_it_is_killed_in_the_end_and_its_step_stays_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ck_pro.run._GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("ck_pro.run.run._GRACE_SECONDS", 0.0)
     session = stopped_during("sleep 7100", tmp_path)
     assert session.steps[0]["action"]["observation"] == ""
     assert "observation" not in {e["kind"] for e in read_events(tmp_path)}

@@ -11,15 +11,15 @@ import pytest
 from test_sub_agent_stops import ASKING, SPREAD, Watched, call, code, plan
 
 from ck_pro import AgentSession, Budget, MultiStepAgent, StopTool
+from ck_pro.agent.stepper import Stepper
 from ck_pro.events import FinishAction
 from ck_pro.exceptions import HumanNeeded
 from ck_pro.journal import EVENTS_FILE, Journal, read_events
 from ck_pro.language import text_of
 from ck_pro.model import CallContext
-from ck_pro.person import AskHumanTool
 from ck_pro.session import Status, StopReason
-from ck_pro.stepper import Stepper
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
+from ck_pro.tools.human import AskHumanTool
 
 pytestmark = pytest.mark.worker
 

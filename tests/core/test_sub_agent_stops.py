@@ -22,9 +22,9 @@ from ck_pro.exceptions import HumanNeeded
 from ck_pro.journal import EVENTS_FILE, read_events
 from ck_pro.language import text_of
 from ck_pro.model import CallContext, Reply
-from ck_pro.person import AskHumanTool
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.testing import ScriptedLLM
+from ck_pro.tools.human import AskHumanTool
 
 pytestmark = pytest.mark.worker
 
@@ -362,7 +362,7 @@ def test_every_line_at_which_a_kill_may_come_leads_to_the_same_end(tmp_path: Pat
 _PROGRAM = """
 import sys
 from ck_pro import Journal, MultiStepAgent, StopTool
-from ck_pro.person import AskHumanTool
+from ck_pro.tools.human import AskHumanTool
 from ck_pro.testing import ScriptedLLM
 
 class Nobody:

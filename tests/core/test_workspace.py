@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro import CodeExecutor, MultiStepAgent, StopTool, workspace_tools
-from ck_pro.agent_settings import ExecutorSettings
+from ck_pro.agent.settings import ExecutorSettings
 from ck_pro.approval import RuleApprover
 from ck_pro.exceptions import ConfigError, ToolError
 from ck_pro.executor import CodeResult
@@ -27,7 +27,7 @@ from ck_pro.executor.zygotes import _zygotes
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import Reply
 from ck_pro.testing import ScriptedLLM
-from ck_pro.workspace import RunCommandTool
+from ck_pro.tools.workspace import RunCommandTool
 
 pytestmark = pytest.mark.worker
 SECRET = "PLANTED-SECRET-VALUE"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from ck_main import demo_site
 from ck_main.demo_site import DemoSite
+from ck_main.demo_site import site as demo_site
 
 DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
 

@@ -16,11 +16,11 @@ import pytest
 
 from ck_main.demo import DEMO, demo_agent
 from ck_main.demo_site import DemoSite
-from ck_pro.config import parts_of
+from ck_pro.config import iter_nested
 from ck_pro.model import LLM
-from ck_pro.model.recording import Recording
+from ck_pro.model.recordings.recording import Recording
 from ck_pro.session import Status, StopReason
-from ck_pro.task import Goal
+from ck_pro.session.goals import Goal
 from ck_pro.testing import CONTEXT_HEADERS, ChatCall, FakeChatServer, Fault, recorded_replies
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -137,7 +137,7 @@ def test_the_same_answers_from_a_real_endpoint_with_faults(tmp_path: Path) -> No
     script = Faulty(DEMO / "replies.jsonl")
     with FakeChatServer(script) as server, DemoSite() as site:
         agent = demo_agent(site.origin, model=server.url)
-        for _, llm in parts_of(agent, LLM):
+        for _, llm in iter_nested(agent, LLM):
             llm.headers, llm.wait = dict(CONTEXT_HEADERS), no_wait
         for task in TASKS:
             question = task["question"].replace("{site}", site.origin)

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from ck_pro.exceptions import ConfigError
-from ck_pro.executor import CodeExecutor, places
+from ck_pro.executor import CodeExecutor
 from ck_pro.executor import core as executor_core
+from ck_pro.executor import visible_paths as places
 from ck_pro.executor.worker import kernel
 
 pytestmark = [

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.executor import CodeExecutor
-from ck_pro.executor.calls import GivenUp, Handles, StepCalls
-from ck_pro.executor.describing import describe_error, describe_function
+from ck_pro.executor.function_calls import GivenUp, Handles, StepCalls
+from ck_pro.executor.function_descriptions import describe_error, describe_function
 from ck_pro.executor.output import OutputCollector
 from ck_pro.executor.results import read_done
 from ck_pro.executor.worker import stubs, wire

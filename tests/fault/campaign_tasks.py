@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ck_main.demo_data import DemoData, confirmation_number, total_rainfall
+from ck_main.demo_site.data import DemoData, confirmation_number, total_rainfall
 
 KINDS = ("compute", "station", "order", "compare", "download")
 

@@ -36,7 +36,7 @@ from campaign_tasks import make_tasks  # noqa: E402
 
 from ck_main.demo_site import DemoSite  # noqa: E402
 from ck_pro.testing import ChatCall, FakeChatServer  # noqa: E402
-from web_server.folder import sweep  # noqa: E402
+from web_server.chromium.folder import sweep  # noqa: E402
 
 CPUS = "1"
 """Of each node: four tasks at once."""

@@ -11,21 +11,24 @@ from typing import Any
 
 import pytest
 
-from ck_main import scale, scale_cluster, scale_node, scale_process
-from ck_main.dataset import Task
-from ck_main.limits import RunLimits
-from ck_main.rows import RowFile, tries_path
-from ck_main.run_options import RunOptions
-from ck_main.scale import RayRunner
-from ck_main.scale_cluster import check_ray
-from ck_main.scale_node import (
+from ck_main.cluster import node as scale_node
+from ck_main.cluster import process as scale_process
+from ck_main.cluster import ray_cluster as scale_cluster
+from ck_main.cluster import scale
+from ck_main.cluster.node import (
     Desk,
     Ended,
     NodeWatcher,
     Order,
     work_on,
 )
-from ck_main.scale_process import end_with_parent, sendable
+from ck_main.cluster.process import end_with_parent, sendable
+from ck_main.cluster.ray_cluster import check_ray
+from ck_main.cluster.scale import RayRunner
+from ck_main.output.row_file import RowFile, tries_path
+from ck_main.runner.limits import RunLimits
+from ck_main.runner.run_options import RunOptions
+from ck_main.tasks.dataset import Task
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import (
     BrowserServerError,
@@ -75,7 +78,7 @@ def test_a_node_without_the_folder_says_so(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_task_gets_what_the_run_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ck_main.scale.check_ray", lambda: None)
+    monkeypatch.setattr("ck_main.cluster.scale.check_ray", lambda: None)
     options = RunOptions(run=RunLimits(max_steps=10, max_tokens=100))
     with RowFile(tmp_path / "out.jsonl") as rows:
         watcher = NodeWatcher([], lambda: None)

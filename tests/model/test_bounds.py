@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ck_pro.exceptions import ConfigError, ModelRefused
-from ck_pro.model import LLM, CallContext, bounds
+from ck_pro.model import LLM, CallContext
+from ck_pro.model.backends import reply_bounds as bounds
 from ck_pro.testing import FakeChatServer, Fault
 
 HELLO = [{"role": "user", "content": "Hello"}]

@@ -156,10 +156,12 @@ def test_answers_that_are_too_deep_too_long_or_too_slow(searx, monkeypatch):
         tool("x")
     clock = iter((0.0, 100.0))
     with monkeypatch.context() as patch:
-        patch.setattr("ck_pro.tools.time", SimpleNamespace(monotonic=lambda: next(clock)))
+        patch.setattr(
+            "ck_pro.tools.ask_and_search.time", SimpleNamespace(monotonic=lambda: next(clock))
+        )
         with pytest.raises(ToolError, match="gave no answer in 15 s"):
             tool("x")
-    monkeypatch.setattr("ck_pro.tools._LARGEST_REPLY", 1000)
+    monkeypatch.setattr("ck_pro.tools.ask_and_search._LARGEST_REPLY", 1000)
     with pytest.raises(ToolError, match="answered with too much"):
         tool("x")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ck_main import checks
-from ck_main.faults import may_be_outage, passing_fault
+from ck_main.runner import service_checks as checks
+from ck_main.runner.failures import may_be_outage, passing_fault
 from ck_pro import AgentSession, MultiStepAgent
 from ck_pro.exceptions import Cancelled, LimitReached, ModelTimeout, ModelUnavailable
 from ck_pro.model import LLM, Budget, CallContext

@@ -304,7 +304,7 @@ def test_a_key_that_the_service_tells_is_not_told_on(monkeypatch):
 
 
 def test_a_reply_without_end_is_left(monkeypatch):
-    monkeypatch.setattr("ck_pro.model.backend.LARGEST_REPLY", 1 << 20)
+    monkeypatch.setattr("ck_pro.model.backends.backend.LARGEST_REPLY", 1 << 20)
     with FakeChatServer(["x" * (2 << 20)]) as server:
         llm = model(server.url, call_kwargs={"model": "m"})
         with pytest.raises(ModelRefused, match="longer than 1 MB"):

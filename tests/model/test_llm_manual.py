@@ -11,7 +11,7 @@ import pytest
 
 from ck_pro.exceptions import ManualAbort, ReplayError
 from ck_pro.model import LLM, CallContext
-from ck_pro.model.manual import HELP, ManualBackend
+from ck_pro.model.backends.manual import HELP, ManualBackend
 
 PROMPT = [
     {"role": "system", "content": "be good"},

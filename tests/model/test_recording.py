@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ck_pro.exceptions import ContentFiltered, ModelRefused, ReplayError
 from ck_pro.model import LLM, Budget, CallContext
-from ck_pro.model.elements import fill_reply, observed_elements, template_reply
-from ck_pro.model.normalise import normalise, normalise_task
-from ck_pro.model.record import RecordBackend
+from ck_pro.model.recordings.elements import fill_reply, observed_elements, template_reply
+from ck_pro.model.recordings.normalise import normalise, normalise_task
+from ck_pro.model.recordings.record import RecordBackend
 from ck_pro.testing import (
     CONTEXT_HEADERS,
     FakeChatServer,

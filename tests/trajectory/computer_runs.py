@@ -10,12 +10,12 @@ from typing import Any
 from sample_runs import data_url, run_tasks
 
 from ck_pro import AgentSession, MultiStepAgent
-from ck_pro.computer import ComputerTool
 from ck_pro.events import Action, ComputerObservation
 from ck_pro.language import ComputerUseLanguage, FunctionCallingLanguage
 from ck_pro.model import CallContext, Reply
-from ck_pro.model.responses import tool_calls_of
+from ck_pro.model.backends.responses import tool_calls_of
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
+from ck_pro.tools.computer import ComputerTool
 
 FORMS = ("function", "computer", "computer_use_preview")
 """How a model is offered the computer: see `ComputerUseLanguage`."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ck_pro.trajectory.export import main
-from ck_pro.trajectory.job import FORMATS
+from ck_pro.trajectory.exporting.job import FORMATS
 
 LIGHT_AND_LONG = [
     format_

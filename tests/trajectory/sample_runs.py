@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ck_main.dataset import Task, safe_name
-from ck_main.rows import Outcome, RowFile
-from ck_main.runner import RunOptions, TaskRunner
+from ck_main.output.row_file import Outcome, RowFile
+from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.tasks.dataset import Task, safe_name
 from ck_pro import MultiStepAgent
+from ck_pro.agent.prompts import PromptParts
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import CallContext, Reply
-from ck_pro.prompts import PromptParts
 from ck_pro.template import register_template
 from ck_pro.testing import ScriptedLLM
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_pro.trajectory import big_json
-from ck_pro.trajectory.big_json import (
+from ck_pro.trajectory.reading import big_json
+from ck_pro.trajectory.reading.big_json import (
     JsonFile,
     LargeList,
     LargeObject,

@@ -478,7 +478,7 @@ def test_a_full_disk_for_what_waits_is_no_fault_of_the_journal(
     def full(*_: Any) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ck_pro.trajectory.parked.os.pwrite", full)
+    monkeypatch.setattr("ck_pro.trajectory.reading.spill.os.pwrite", full)
     journals = samples.journals(samples.plain)
     export("-f", "sft", "-i", journals, "-o", tmp_path / "o.jsonl", code=4)
     said = capsys.readouterr().err
@@ -500,7 +500,7 @@ def test_nothing_is_left_of_a_failed_export(
                     raise error
 
                 for name in ("JsonLinesWriter", "ParquetWriter", "JsonFolderWriter"):
-                    m.setattr(f"ck_pro.trajectory.writers.{name}._write", fail)
+                    m.setattr(f"ck_pro.trajectory.exporting.writers.{name}._write", fail)
                 paths = (samples.plain, samples.wrong)
                 export("-f", format_, "-i", *paths, "-o", tmp_path / output, code=code)
             assert [p.name for p in tmp_path.iterdir() if "_images" not in p.name] == []
@@ -525,7 +525,7 @@ def test_an_error_of_ours_is_one_line_and_a_log(
             raise error
 
         with monkeypatch.context() as m:
-            m.setattr(f"ck_pro.trajectory.pipeline.{name}", fail)
+            m.setattr(f"ck_pro.trajectory.exporting.pipeline.{name}", fail)
             paths = (samples.plain, samples.wrong)
             export("-f", "dpo", "-i", *paths, "-o", tmp_path / "o.jsonl", code=code)
         said = capsys.readouterr().err
@@ -638,8 +638,8 @@ def test_a_row_that_stays_on_the_disk_gives_the_same(
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         export("-f", format_, "-i", *paths, "-o", tmp_path / name / "o.jsonl")
-        monkeypatch.setattr("ck_pro.trajectory.sources._LARGE_LINE", 5000)
-        monkeypatch.setattr("ck_pro.trajectory.big_json.LARGE", 300)
+        monkeypatch.setattr("ck_pro.trajectory.reading.sources._LARGE_LINE", 5000)
+        monkeypatch.setattr("ck_pro.trajectory.reading.big_json.LARGE", 300)
     a, b = (tmp_path / name / "o.jsonl" for name in ("a", "b"))
     assert a.read_bytes() == b.read_bytes() != b""
 
@@ -647,8 +647,8 @@ def test_a_row_that_stays_on_the_disk_gives_the_same(
 def test_a_large_row_that_is_broken_is_said(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setattr("ck_pro.trajectory.sources._LARGE_LINE", 4000)
-    monkeypatch.setattr("ck_pro.trajectory.big_json.LARGE", 1000)
+    monkeypatch.setattr("ck_pro.trajectory.reading.sources._LARGE_LINE", 4000)
+    monkeypatch.setattr("ck_pro.trajectory.reading.big_json.LARGE", 1000)
     good, other = samples.good.read_text().splitlines()
     path = tmp_path / "r.jsonl"
     inside = other.replace('"llm_output": "42"', '"llm_output": 4x2')

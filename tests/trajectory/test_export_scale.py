@@ -11,7 +11,7 @@ import pytest
 from loaders import ending
 from peaks import MEBIBYTE, peak_of_export
 
-from ck_pro.trajectory.job import FORMATS, RUN_FORMATS
+from ck_pro.trajectory.exporting.job import FORMATS, RUN_FORMATS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.integration]
 

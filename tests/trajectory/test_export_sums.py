@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sample_runs import data_url, read_lines
 
-from ck_main import judging
-from ck_pro import sampling
+from ck_main.runner import judging
+from ck_pro.run import sampling
 from ck_pro.trajectory.export import main
-from ck_pro.trajectory.filters import JUDGES, FilterSettings
-from ck_pro.trajectory.job import FORMATS, ExportSettings, Report
-from ck_pro.trajectory.pipeline import export
+from ck_pro.trajectory.exporting.filters import JUDGES, FilterSettings
+from ck_pro.trajectory.exporting.job import FORMATS, ExportSettings, Report
+from ck_pro.trajectory.exporting.pipeline import export
 
 TEXTS = st.sampled_from(["", "p", "q" * 400, "é\ud800\x00", "<image>", "<think>"])
 IMAGES = st.sampled_from([data_url(1), data_url(2), "data:image/png;base64,***", "https://x/y.png"])

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from sample_runs import Samples, call, make_agent, read_lines, run_tasks
 
-from ck_pro import MultiStepAgent, snapshots
+from ck_pro import MultiStepAgent
 from ck_pro.exceptions import InputError, OutputError
-from ck_pro.journal import FORKED, Journal, compress_journal, read_events
+from ck_pro.journal import FORKED, Journal, compress_journal, read_events, snapshots
+from ck_pro.journal.snapshots import FileSnapshots
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import Reply
-from ck_pro.snapshots import FileSnapshots
 from ck_pro.testing import ScriptedLLM
 from ck_pro.trajectory import fork
 from ck_pro.trajectory.fork import events_before, fork_run

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ck_pro.journal import LazyList
 from ck_pro.session import sessions_from_events
-from ck_pro.trajectory.big_json import plain
-from ck_pro.trajectory.parked import Parking
+from ck_pro.trajectory.reading.big_json import plain
+from ck_pro.trajectory.reading.spill import Parking
 
 PROMPTS = LazyList(range(9), lambda n: {"role": "user", "content": f"message {n}"})
 TEXTS = st.text(st.sampled_from("ab\ud800\U0001f600\x00"), max_size=9)

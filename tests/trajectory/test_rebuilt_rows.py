@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from sample_runs import call, calls, make_agent, read_lines, run_tasks
 
-from ck_main.choosing import TryOptions
-from ck_main.row import row_from_events, row_line
-from ck_main.runner import RunOptions
+from ck_main.output.row import row_from_events, row_line
+from ck_main.runner.choosing import TryOptions
+from ck_main.runner.runner import RunOptions
 from ck_pro import MultiStepAgent
 from ck_pro.journal import EVENTS_FILE, compress_journal, journal_folders, read_events
 from ck_pro.model import CallContext, Reply
 from ck_pro.testing import ScriptedLLM
-from ck_pro.trajectory.big_json import plain
 from ck_pro.trajectory.fork import fork_run
-from ck_pro.trajectory.sources import Record, read_records
+from ck_pro.trajectory.reading.big_json import plain
+from ck_pro.trajectory.reading.sources import Record, read_records
 
 pytestmark = pytest.mark.integration
 RUNS = int(os.environ.get("CK_REBUILT_RUNS", "6"))

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from sample_runs import Samples, make_agent, make_tried_agent, read_lines, run_tasks
 
-from ck_main.choosing import TryOptions
-from ck_main.runner import RunOptions
+from ck_main.runner.choosing import TryOptions
+from ck_main.runner.runner import RunOptions
 from ck_pro import MultiStepAgent
 from ck_pro.exceptions import ContentFiltered, ReplayError
 from ck_pro.journal import EVENTS_FILE, Journal, compress_journal, journal_folders
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import LLM, CallContext, Usage
-from ck_pro.model.backend import FilteredReply
-from ck_pro.model.record import RecordBackend
+from ck_pro.model.backends.backend import FilteredReply
+from ck_pro.model.recordings.record import RecordBackend
 from ck_pro.testing import ScriptedLLM
 
 

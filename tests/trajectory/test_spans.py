@@ -17,8 +17,8 @@ from sample_runs import QUESTIONS, Samples, make_agent
 from ck_pro.exceptions import ConfigError
 from ck_pro.journal import EVENTS_FILE, Journal, read_events
 from ck_pro.trajectory import spans, telemetry
-from ck_pro.trajectory.otlp import JsonEmitter
-from ck_pro.trajectory.span_maker import SpanMaker
+from ck_pro.trajectory.otel.otlp import JsonEmitter
+from ck_pro.trajectory.otel.span_maker import SpanMaker
 from ck_pro.trajectory.spans import spans_of
 
 TREE = """\
@@ -343,7 +343,7 @@ def test_the_file_is_otlp(samples: Samples) -> None:
     from google.protobuf import json_format
     from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-    from ck_pro.trajectory.otlp import traces_data
+    from ck_pro.trajectory.otel.otlp import traces_data
 
     made = spans_of(samples.journals(samples.good) / "capital", texts=True)
     read = json_format.Parse(json.dumps(traces_data(made, "x")), TracesData())

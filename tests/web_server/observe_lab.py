@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from playwright.async_api import BrowserContext, Page, async_playwright
 
-from web_server.chromium import find_chromium
-from web_server.observe import Observed, Observer
+from web_server.chromium.chromium import find_chromium
+from web_server.observe.observer import Observed, Observer
 
 T = TypeVar("T")
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from server_site import Site, until
 
-from web_server.chromium import find_chromium
-from web_server.memory import process_tree
-from web_server.policy import Policy
-from web_server.pool import PoolOptions
+from web_server.chromium.chromium import find_chromium
+from web_server.chromium.memory import process_tree
+from web_server.network.policy import Policy
+from web_server.pool.pool import PoolOptions
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def serving(site: Site, **options: Any) -> Iterator[Any]:
         site: the one place that its pages may reach.
         options: of `PoolOptions`.
     """
-    from web_server.server import Server
+    from web_server.api.server import Server
 
     policy = Policy.of(allow=[f"127.0.0.1:{site.server_port}"])
     server = Server(PoolOptions(chromium=find_chromium(), policy=policy, **options))

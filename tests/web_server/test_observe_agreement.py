@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from observe_lab import Lab
 
-from web_server import render
+from web_server.observe import render
 
 pytestmark = pytest.mark.browser
 
@@ -52,16 +52,16 @@ async def chromium_tree(lab: Lab) -> dict[int, dict[str, Any]]:
 
 async def dom_node(lab: Lab, element_id: int) -> int:
     """The browser's number of the DOM node that an id of ours stands for."""
-    realm = lab.observer._walker.main
-    answer = await realm.session.send(
+    world = lab.observer._walker.main
+    answer = await world.session.send(
         "Runtime.callFunctionOn",
         {
             "functionDeclaration": "(id) => ckObserver.elementOf(id)",
-            "executionContextId": realm._context,
+            "executionContextId": world._context,
             "arguments": [{"value": element_id}],
         },
     )
-    described = await realm.session.send(
+    described = await world.session.send(
         "DOM.describeNode", {"objectId": answer["result"]["objectId"]}
     )
     return int(described["node"]["backendNodeId"])

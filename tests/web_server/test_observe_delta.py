@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web_server.delta import REMEMBERED, History, apply, difference
+from web_server.observe.page_diff import REMEMBERED, History, apply, difference
 
 HEAD = "Tab 0 (current): Shop\n[1] RootWebArea 'Shop'\n\t[2] scrollbar 'the whole page is in view'"
 OLD = f"{HEAD}\n\t[3] button 'A'\n\t[4] list ''\n\t\t[5] link 'x'\n\t\t[6] link 'y'\n\t[9] link 'z'"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from observe_lab import Lab, bare
 
-from web_server.observe import ElementGone, Target
+from web_server.observe.observer import ElementGone, Target
 
 pytestmark = pytest.mark.browser
 

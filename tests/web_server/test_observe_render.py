@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from web_server import render
-from web_server.marks import Box, draw_marks
-from web_server.render import IN_VIEW, INTERACTIVE, Node
+from web_server.observe import render
+from web_server.observe.marks import Box, draw_marks
+from web_server.observe.render import IN_VIEW, INTERACTIVE, Node
 
 LINE = re.compile(r"\t*\[(\d+)\] ([A-Za-z]+) '(.*)'([^']*)")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from web_server import quoting
 from web_server.contract import TabInfo
-from web_server.render import Node, render_body
+from web_server.observe.render import Node, render_body
 from web_server.view import one_line, tree_text
 
 _LINE = re.compile(r"(\t*)\[(\d+)\] ([A-Za-z]+) '((?:[^']|(?<=[^\W_])'(?=[^\W_]))*)'(?: (.*))?")

@@ -17,7 +17,7 @@ from server_process import serving
 from server_site import Site, until
 
 from web_server.contract import Download
-from web_server.session import Session
+from web_server.session.session import Session
 
 pytestmark = pytest.mark.browser
 
@@ -168,7 +168,7 @@ def test_giving_back_waits_for_nobody(
 def test_what_takes_too_long_at_the_end_is_told_so(
     server_site: Site, monkeypatch: pytest.MonkeyPatch, callers: ThreadPoolExecutor
 ) -> None:
-    from web_server import server as server_module
+    from web_server.api import server as server_module
 
     monkeypatch.setattr(server_module, "_DRAIN_SECONDS", 0.2)
     with serving(server_site, max_browsers=1) as ending:

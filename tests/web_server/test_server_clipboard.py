@@ -12,7 +12,7 @@ from server_client import Client
 from server_process import Process
 from server_site import PAGES, Site
 
-from web_server.keys import clipboard_use
+from web_server.actions.keys import clipboard_use
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from server_site import until
 
-from web_server import wsgi
-from web_server.admission import Admission
+from web_server.api import wsgi
+from web_server.api.admission import Admission
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ import pytest
 from server_client import Client
 from server_site import PAGES, until
 
-from web_server import proxy
+from web_server.network import proxy
 
 pytestmark = pytest.mark.browser
 

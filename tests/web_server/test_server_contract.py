@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from web_server import contract
-from web_server.chromium import ChromiumNotFound, find_chromium
+from web_server.chromium.chromium import ChromiumNotFound, find_chromium
 from web_server.contract import TabInfo
 
 REQUESTS = [
@@ -138,7 +138,7 @@ def test_the_tree_has_tabs_first_and_notices_after_the_scroll_line() -> None:
 
 @given(st.text(max_size=300))
 def test_download_names_are_one_harmless_component(text: str) -> None:
-    from web_server.downloads import safe_name
+    from web_server.session.downloads import safe_name
 
     name = safe_name(text)
     assert name and name not in (".", "..")
@@ -148,7 +148,7 @@ def test_download_names_are_one_harmless_component(text: str) -> None:
 
 @given(st.text(alphabet="ab\n", max_size=400), st.integers(5, 50))
 def test_parts_of_a_text_hold_it_all(text: str, size: int) -> None:
-    from web_server.reading import split_parts
+    from web_server.session.reading import split_parts
 
     parts = split_parts(text, size)
     assert all(len(part) <= size for part in parts)
@@ -176,13 +176,13 @@ def test_parts_of_a_text_hold_it_all(text: str, size: int) -> None:
     ],
 )
 def test_chords_are_named_as_the_browser_library_does(text: str, keys: str) -> None:
-    from web_server.keys import chord
+    from web_server.actions.keys import chord
 
     assert chord(text) == keys
 
 
 def test_every_action_of_the_contract_is_there() -> None:
-    from web_server.actions import ACTIONS, UNSETTLED
+    from web_server.actions.table import ACTIONS, UNSETTLED
 
     assert set(ACTIONS) == set(contract.ACTION_NAMES) >= UNSETTLED
 
@@ -190,7 +190,7 @@ def test_every_action_of_the_contract_is_there() -> None:
 def test_a_log_line_is_one_json_object() -> None:
     import logging
 
-    from web_server.logs import FIELDS, JsonLines
+    from web_server.api.logs import FIELDS, JsonLines
 
     try:
         raise ValueError("two\nlines")
@@ -208,7 +208,7 @@ def test_a_log_line_is_one_json_object() -> None:
 def test_counts_of_requests_are_safe_between_threads() -> None:
     import threading
 
-    from web_server.metrics import Requests, render
+    from web_server.api.metrics import Requests, render
 
     requests = Requests()
 

@@ -8,7 +8,9 @@ import pytest
 from server_client import Client
 from server_site import PAGES
 
-from web_server import activity, deadline, keeper
+from web_server import deadline
+from web_server.operations import session_recovery as recovery
+from web_server.settle import activity
 
 pytestmark = pytest.mark.browser
 
@@ -176,7 +178,7 @@ def test_a_download_is_told_by_the_action_that_began_it(client: Client) -> None:
 def test_a_download_that_does_not_begin_is_said_to_be_due(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "DOWNLOAD_LINK_SECONDS", 0.1)
+    monkeypatch.setattr(recovery, "DOWNLOAD_LINK_SECONDS", 0.1)
     PAGES["/never-download"] = "<title>D</title><a href=/never download>Never</a>"
     client.open("/never-download")
     client.act("click", "link 'Never'")

@@ -19,7 +19,7 @@ from server_process import Process, serving
 from server_site import Site, until
 
 from web_server import contract
-from web_server.folder import folder_base
+from web_server.chromium.folder import folder_base
 
 pytestmark = pytest.mark.browser
 

@@ -18,7 +18,7 @@ from server_client import Client
 from server_process import Process
 from server_site import DEEDS, PAGES, Site, until
 
-from web_server.folder import folder_base, sweep
+from web_server.chromium.folder import folder_base, sweep
 
 pytestmark = pytest.mark.browser
 

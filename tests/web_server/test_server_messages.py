@@ -9,8 +9,8 @@ import pytest
 from server_client import Client
 
 from web_server import contract
+from web_server.api.parsing import ignored, parse
 from web_server.errors import BadRequest
-from web_server.parsing import ignored, parse
 
 ODD: dict[str, Any] = {"a": [1]}
 LONG = ["k"] * 1001

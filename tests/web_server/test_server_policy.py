@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web_server.policy import Policy, Rule, RuleError, is_public, normalise_url
+from web_server.network.policy import Policy, Rule, RuleError, is_public, normalise_url
 
 NOT_PUBLIC = [
     "127.0.0.1",

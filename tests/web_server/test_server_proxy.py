@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from web_server import proxy as proxy_module
-from web_server.policy import Policy
-from web_server.proxy import FilterProxy
+from web_server.network import proxy as proxy_module
+from web_server.network.policy import Policy
+from web_server.network.proxy import FilterProxy
 
 Talk = Callable[[str, int], Awaitable[None]]
 

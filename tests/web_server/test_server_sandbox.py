@@ -14,9 +14,9 @@ from server_client import Client
 from server_process import Process
 from server_site import Site
 
-from web_server import engine, environment
-from web_server.chromium import find_chromium
-from web_server.memory import process_tree
+from web_server.chromium import engine, environment
+from web_server.chromium.chromium import find_chromium
+from web_server.chromium.memory import process_tree
 
 pytestmark = [pytest.mark.browser, pytest.mark.integration]
 
@@ -30,7 +30,7 @@ def _field(pid: int, name: str) -> str:
 
 def _may_import(home: Path) -> bool:
     """Whether an ordinary user may read the sources and the Python of these tests."""
-    trying = [sys.executable, "-c", "import web_server.server"]
+    trying = [sys.executable, "-c", "import web_server.api.server"]
     quiet = subprocess.DEVNULL
     try:
         done = subprocess.run(

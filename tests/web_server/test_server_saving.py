@@ -9,7 +9,7 @@ import pytest
 from server_client import Client
 from server_site import ANSWERS, PICTURE, Site
 
-from web_server.saving import as_download
+from web_server.actions.saving import as_download
 
 pytestmark = pytest.mark.browser
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web_server import process
-from web_server.chromium import why_not_started
+from web_server.chromium import process
+from web_server.chromium.chromium import why_not_started
 
 resource = pytest.importorskip("resource")
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from web_server.errors import TooManyWaiting, Unavailable
-from web_server.slots import Slots
+from web_server.pool.slots import Slots
 
 
 def _here() -> bool:

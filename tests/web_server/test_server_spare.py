@@ -11,9 +11,9 @@ from server_client import Client
 from server_process import serving
 from server_site import Site, until
 
-from web_server import spare
-from web_server.session import Session
-from web_server.spare import Spare
+from web_server.pool import spare
+from web_server.pool.spare import Spare
+from web_server.session.session import Session
 
 
 def test_none_is_made_while_a_request_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:

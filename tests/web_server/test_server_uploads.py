@@ -15,9 +15,9 @@ from server_process import serving
 from server_site import Site
 
 from web_server.contract import UploadFile
-from web_server.downloads import Downloads
 from web_server.errors import BadRequest, NotFound, ServerError, TooLarge
-from web_server.uploads import Uploads, file_name
+from web_server.session.downloads import Downloads
+from web_server.session.uploads import Uploads, file_name
 
 
 def _sent(name: str, content: bytes) -> UploadFile:

@@ -1,0 +1,288 @@
+"""What the commands that run tasks have in common: options, settings, errors, exit codes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from ck_main.cli.building import build_agent, run_options
+from ck_main.cli.job import Job, exit_code_of, run_job, run_tasks
+from ck_main.cli.options import LIMITS, task_options
+from ck_main.cli.resuming import TypedTaskRunner, begin_fork, resuming
+from ck_main.output.row_file import Outcome, RowFile
+from ck_main.runner.run_options import ExitCode
+from ck_main.runner.runner import TaskRunner
+from ck_main.runner.service_checks import check_services
+from ck_main.tasks.dataset import Task, safe_name
+from ck_main.ui.display import printable
+from ck_main.ui.logs import write_crash
+from ck_pro.agent import MultiStepAgent
+from ck_pro.exceptions import CKError, ConfigError
+from ck_pro.journal import is_journal
+from ck_pro.session.status import Status
+from ck_pro.tools.human import TerminalPerson
+from ck_pro.trajectory.closed_pipes import run_steadily
+
+__all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
+_OF_FILES = (
+    *("ids", "limit", "shard", "rerun", "order", "files_dir", "ray"),
+    *(f"run_{name}" for name in LIMITS),
+)
+_ASKING = (Status.HUMAN_INTERVENTION.value, Status.AMBIGUITY.value)
+_END = "__END__"
+RESUMED_OUTPUT = Path("runs/resumed.jsonl")
+HELP = """\
+\b
+The same command again continues: tasks whose row is in the output are not run
+again, and nothing in the output is ever overwritten. Beside OUTPUT.jsonl the
+folder OUTPUT/ has one folder per task (journal, files), status.json (how the
+run stands) and run.log; OUTPUT.tries.jsonl has the tries that --choose left.
+
+\b
+Models: manual | gpt:NAME | http(s)://HOST/v1 | replay:FILE | record:FILE:MODEL
+
+\b
+Exit codes:
+  0    all tasks ended by their own decision (right or wrong: see the score)
+  1    some tasks ended with a problem: a limit, an error, a question
+  2    the command line, the configuration or the task file cannot be used
+  3    some lines of the task file cannot be used, or changed; all others were run
+  4    the output cannot be written; what was written stays
+  5    a model or the browser server cannot be reached or refuses
+  6    an error of ours; the message says where the full log is
+  7    a limit of the whole run was reached; the same command continues
+  130  stopped by Ctrl-C, SIGTERM or SIGHUP; the same command continues
+
+\b
+Environment:
+  OPENAI_API_KEY, OPENAI_BASE_URL, AZURE_OPENAI_ENDPOINT   for gpt:NAME
+  CK_API_KEY        key for an http(s) model that wants one
+  CK_WEB_TOKEN      token of a browser server that wants one
+  CK_CHROMIUM       the Chromium to use
+  NO_COLOR          plain text on a terminal
+"""
+"""The end of every command's `--help`."""
+
+
+def run_agent(
+    kind: type[MultiStepAgent],
+    *,
+    default_output: Path,
+    target_url: str | None = None,
+    **options: Any,
+) -> ExitCode:
+    """Do what a command with `task_options` was told.
+
+    Args:
+        kind: the class of the agent.
+        default_output: where rows go when no output is named.
+        target_url: the page to begin with, for tasks that name none.
+        options: all of the options, by their names; `input_` is --input.
+
+    Raises:
+        click.UsageError: options that do not go together.
+        CKError: see `run_job`.
+    """
+    refuse(options)
+    screen, out = Console(stderr=True), Console()
+    agent = build_agent(kind, options["config"], options["updates"], options["model"])
+    input_, question = options["input_"], options["task"]
+    if options["resume"] is not None:
+        default_output = RESUMED_OUTPUT
+    job = Job(
+        output=options["output"] or default_output,
+        input=input_,
+        files_dir=options["files_dir"],
+        ids=options["ids"],
+        limit=options["limit"],
+        shard=options["shard"],
+        rerun=frozenset(options["rerun"]),
+        in_order=options["order"] == "input",
+        options=run_options(agent, options),
+        plain=options["plain"],
+        target_url=target_url,
+        log_json=options["log"] == "json",
+        metrics=options["metrics"],
+        ray=options["ray"],
+    )
+    if options["fork"] is not None:
+        # before anything is written: the same command would begin another fork
+        check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
+        output, folder = begin_fork(
+            options["fork"], options["at"], output=options["output"], reply=options["reply"]
+        )
+        task, make = resuming(folder, "", forked=True)
+        return _resume_step(agent, replace(job, output=output), task, make, screen)
+    if input_ is None and agent.person is None and sys.stdin.isatty():
+        agent = agent.updated({"person": TerminalPerson()})
+    if options["resume"] is not None:
+        task, make = resuming(options["resume"], options["answer"] or "")
+        return _resume_step(agent, job, task, make, screen)
+    if input_ is not None:
+        return run_job(agent, job, screen, out)[0]
+    job = replace(job, steps=True)
+    return _one_by_one(agent, job, screen, _typed(screen) if question is None else iter([question]))
+
+
+def refuse(options: Mapping[str, Any]) -> None:
+    """Raise click.UsageError for options that do not go together."""
+    input_, task, files_dir = options["input_"], options["task"], options["files_dir"]
+    if input_ is not None and task is not None:
+        raise click.UsageError("give --input or --task, not both")
+    if input_ is not None and options["output"] is None:
+        raise click.UsageError("--input needs --output FILE, where the rows go")
+    one_run = [f"--{name}" for name in ("resume", "fork") if options[name] is not None]
+    if one_run and (input_ is not None or task is not None):
+        raise click.UsageError(f"{one_run[0]} goes on with one run: give no --input and no --task")
+    if len(one_run) > 1:
+        raise click.UsageError("give --resume or --fork, not both")
+    if options["answer"] is not None and options["resume"] is None:
+        raise click.UsageError("--answer needs --resume FOLDER, the run that asked")
+    if (options["fork"] is None) != (options["at"] is None):
+        raise click.UsageError("--fork FOLDER and --at STEP belong together")
+    if options["reply"] is not None and options["fork"] is None:
+        raise click.UsageError("--reply needs --fork FOLDER --at STEP")
+    if input_ is None:
+        given = [n for n in _OF_FILES if options[n] not in (None, (), "end")]
+        if given:
+            said = ", ".join(f"--{n.replace('_', '-')}" for n in given)
+            raise click.UsageError(f"{said}: need --input, a file of tasks")
+    if task is not None and not task.strip():
+        raise click.UsageError("--task is empty")
+    if files_dir is not None and not files_dir.is_dir():
+        raise click.UsageError(f"--files-dir {files_dir}: there is no such folder")
+    if options["reflect"] and options["until"] is None:
+        raise click.UsageError("--reflect needs --until, which says when a try has failed")
+    if options["until"] and options["choose"]:
+        raise click.UsageError("--until stops at the first right try: there is nothing to --choose")
+    several = any(options[n] for n in ("until", "choose", "reflect"))
+    tries = options["tries"] or len(options["seeds"] or ()) or 1
+    if several and tries < 2:
+        raise click.UsageError("--until, --choose and --reflect need --tries K, at least 2")
+    asks = options["until"] == "llm_judge" or options["choose"] == "judge" or options["reflect"]
+    if options["judge_model"] is not None and not asks:
+        raise click.UsageError(
+            "--judge-model: nothing asks it; give --until llm_judge, --reflect or --choose judge"
+        )
+    seeds = options["seeds"] or ()
+    if seeds and (len(seeds) != tries or len(set(seeds)) < tries):
+        raise click.UsageError(f"--seeds: give {tries} different ones, one for each try")
+
+
+def run_command(command: click.Command, args: Sequence[str] | None = None) -> int:
+    """Run a command of ours; errors become one line on standard error and an exit code.
+
+    Returns:
+        The exit code, see `ExitCode`.
+    """
+    return run_steadily(lambda: _run(command, args), ExitCode.OUTPUT)
+
+
+def _run(command: click.Command, args: Sequence[str] | None) -> int:
+    try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # of an entry point, see there
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = command.main(args, standalone_mode=False)
+        return int(code) if isinstance(code, int) else 0
+    except click.ClickException as e:
+        click.echo(f"error: {printable(e.format_message())} (see --help)", err=True)
+        return ExitCode.USAGE
+    except CKError as e:
+        click.echo(f"error: {' '.join(printable(str(e)).split())}", err=True)
+        return exit_code_of(e)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("stopped", err=True)
+        return ExitCode.STOPPED
+    except Exception as e:  # noqa: BLE001 - the process's outermost boundary
+        said = " ".join(printable(f"{type(e).__name__}: {e}").split())
+        click.echo(f"error: one of ours: {said}; the full log is in {write_crash(e)}", err=True)
+        return ExitCode.INTERNAL
+
+
+def _resume_step(
+    agent: MultiStepAgent,
+    job: Job,
+    task: Task,
+    make: Callable[..., TaskRunner],
+    screen: Console,
+) -> ExitCode:
+    """Go on with a run that was begun; its answer goes to standard output."""
+    with RowFile(job.output) as rows:
+        if rows.has(task.id):
+            raise ConfigError(f"--output {job.output} has a row of {task.id!r}; name another file")
+        ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=make)
+        return _told(outcomes.get(task.id), ended)
+
+
+def _told(outcome: Outcome | None, ended: ExitCode) -> ExitCode:
+    """Print a task's answer; the exit code of its run."""
+    if outcome is None:
+        return ended
+    click.echo(answer_text(outcome.answer, to_terminal=sys.stdout.isatty()))
+    return ended if ended is not ExitCode.DONE or outcome.is_done else ExitCode.PROBLEM
+
+
+def _one_by_one(
+    agent: MultiStepAgent, job: Job, screen: Console, questions: Iterator[str]
+) -> ExitCode:
+    """Run questions as they come; answers go to standard output."""
+    code = ExitCode.DONE
+    with RowFile(job.output) as rows:
+        for question in questions:
+            name = _free_id(rows)
+            original = {"question": question}
+            task = Task(name, question, safe_name(name), original=original)
+            ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=TypedTaskRunner)
+            outcome, folder = outcomes.get(name), rows.folder / task.folder
+            told = _told(outcome, ended)
+            hint = ""
+            if outcome is None:
+                hint = f"no answer; go on with --resume {folder}" if is_journal(folder) else ""
+            elif outcome.status in _ASKING:
+                hint = f"answer it with --resume {folder} --answer TEXT"
+            if hint:
+                screen.print(hint, markup=False, soft_wrap=True)
+            if ended is not ExitCode.DONE:
+                return ended
+            code = max(code, told)
+    return code
+
+
+def answer_text(answer: str, *, to_terminal: bool) -> str:
+    """An answer as standard output gets it: whole, but nothing that steers a terminal."""
+    if to_terminal:
+        return printable(answer, kept="\n\t")
+    return answer.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
+
+
+def _typed(screen: Console) -> Iterator[str]:
+    """Questions from standard input, until its end or a line `__END__`."""
+    person = sys.stdin.isatty()
+    if person:
+        screen.print(f"Type a task, one line; Ctrl-D or {_END} ends.")
+    while True:
+        if person:
+            screen.print("task> ", end="")
+        line = sys.stdin.readline()
+        if not line or line.strip() == _END:
+            return
+        if line.strip():
+            yield line.strip()
+
+
+def _free_id(rows: RowFile) -> str:
+    """An id for a task that has none: the local time, and a number where that is taken."""
+    base = time.strftime("task-%Y%m%d-%H%M%S")
+    number, name = 1, base
+    while name in rows.done or (rows.folder / name).exists():
+        number += 1
+        name = f"{base}-{number}"
+    return name

@@ -1,0 +1,338 @@
+"""A task file run from its first line to the summary: what `main` and `demo` have in common."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from rich.console import Console
+
+from ck_main.cluster.scale import RayRunner
+from ck_main.output.row_file import TASK_EVENT, Outcome, RowFile
+from ck_main.output.run_settings import setup_of, warnings_about
+from ck_main.runner.rerun import Rerun, supersede
+from ck_main.runner.runner import ExitCode, RunOptions, TaskRunner
+from ck_main.runner.service_checks import asks_a_person, check_services
+from ck_main.runner.signals import StopSignals
+from ck_main.tasks.dataset import LineProblem, Task, read_tasks
+from ck_main.ui.display import PlainDisplay, make_display
+from ck_main.ui.logs import LOG_NAME, logging_to
+from ck_main.ui.metrics import MetricsServer
+from ck_main.ui.reports import (
+    say_changed,
+    say_error,
+    say_gone,
+    say_lost,
+    say_skipped,
+    say_warning,
+    show_problems,
+    show_summary,
+)
+from ck_main.ui.status import RunStatus, StatusFile
+from ck_pro.agent import MultiStepAgent
+from ck_pro.exceptions import (
+    CKError,
+    ConfigError,
+    EnvironmentFailure,
+    JournalError,
+    ModelError,
+    OutputError,
+    TaskFileError,
+)
+from ck_pro.journal import Journal
+from ck_pro.run.fingerprint import fingerprint_of
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run, and how it is shown.
+
+    Args:
+        output: the file of rows.
+        input: the task file; None when tasks are given one by one.
+        files_dir: where `file_name`s are looked up; the task file's folder if None.
+        ids: only these tasks; all when empty.
+        limit: at most so many of them, from the first.
+        shard: (i, n): only the i-th, (n+i)-th, ... of these, i from 1.
+        rerun: tasks to run again although they have a row: those that "failed" (ended with a
+            problem), or were answered "wrong".
+        in_order: put the rows in the order of the tasks at the end.
+        options: see `RunOptions`.
+        plain: no live table.
+        steps: follow the agents step by step.
+        target_url: the page that a web agent begins with, for tasks that name none.
+        log_json: the log is JSON lines, and tells of every task.
+        metrics: serve them on this port of loopback; any free one if 0.
+        ray: the address of a Ray cluster to run on; None runs here.
+    """
+
+    output: Path
+    input: Path | None = None
+    files_dir: Path | None = None
+    ids: Sequence[str] = ()
+    limit: int | None = None
+    options: RunOptions = field(default_factory=RunOptions)
+    plain: bool = False
+    steps: bool = False
+    target_url: str | None = None
+    shard: tuple[int, int] | None = None
+    rerun: frozenset[Rerun] = frozenset()
+    in_order: bool = False
+    log_json: bool = False
+    metrics: int | None = None
+    ray: str | None = None
+    skipped: list[str] = field(default_factory=list, init=False, compare=False)
+    """Ids of the tasks whose lines say that they are not run, once the task file was read."""
+
+    def selected(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """Those of all tasks that are meant."""
+        chosen = set(self.ids)
+        meant = (t for t in tasks if (t.id in chosen if chosen else not t.skip))
+        limited = islice(meant, self.limit)
+        first, step = self.shard or (1, 1)
+        return islice(limited, first - 1, None, step)
+
+
+def exit_code_of(error: CKError) -> ExitCode:
+    """The exit code for an error that ended the command."""
+    if isinstance(error, OutputError | JournalError):
+        return ExitCode.OUTPUT
+    if isinstance(error, ModelError | EnvironmentFailure):
+        return ExitCode.UNREACHABLE
+    return ExitCode.USAGE
+
+
+def run_job(
+    agent: MultiStepAgent, job: Job, screen: Console | None = None, out: Console | None = None
+) -> tuple[ExitCode, list[Outcome]]:
+    """Check everything, run the tasks that have no row yet, show the summary.
+
+    Args:
+        agent: serves all tasks.
+        job: with an `input`.
+        screen: for progress and problems; standard error when None.
+        out: for the summary; standard output when None.
+
+    Returns:
+        The exit code, and the outcomes of the selected tasks that have a row.
+
+    Raises:
+        CKError: before the first task: nothing was run. `exit_code_of` has its exit code.
+    """
+    screen, out = screen or Console(stderr=True), out or Console()
+    source = job.input
+    assert source is not None
+    ids, problems = survey(job)
+    show_problems(problems, screen)
+    if job.skipped:
+        say_skipped(screen, source, job.skipped)
+    if job.skipped and not ids and not problems:
+        return ExitCode.DONE, []
+    if not ids and not problems:
+        raise TaskFileError(f'{job.input}: holds no task; write {{"question": ...}}, one per line')
+    if not ids:
+        say_error(screen, f"{job.input}: no usable task; nothing to do")
+        return ExitCode.LINES, []
+    with RowFile(job.output) as rows:
+        changed = {i for i in ids if i in rows.done and fingerprint(rows.done[i]) != ids[i]}
+        for name in sorted(changed):
+            say_changed(screen, source, name, job.output)
+        wanted = _Wanted(job, ids, changed)
+        again = (lambda: supersede(rows, wanted, job.rerun)) if job.rerun else None
+        for line in _other_settings(agent, job, rows, ids):
+            say_warning(screen, line)
+        make = TaskRunner if job.ray is None else partial(RayRunner, address=job.ray)
+        code, outcomes = run_tasks(
+            agent, wanted, job, rows, screen, ids=ids, prepare=again, make=make
+        )
+        if job.in_order:
+            rows.sort(list(ids))
+    shown = [outcomes[i] for i in ids if i in outcomes and i not in changed]
+    show_summary(shown, job.output, out, total=len(ids))
+    if code is ExitCode.LIMIT and len(shown) + len(changed) == len(ids):
+        code = ExitCode.DONE  # the last task reached it
+    if code is ExitCode.DONE:
+        gone = [i for i in ids if i not in wanted.found]
+        if gone:
+            say_gone(screen, source, gone)
+        code = ExitCode.LINES if problems or changed or gone else _verdict(shown)
+    return code, shown
+
+
+def _other_settings(
+    agent: MultiStepAgent, job: Job, rows: RowFile, ids: Collection[str]
+) -> list[str]:
+    """Lines on how the rows of the output were made otherwise, if this command appends to it."""
+    if "all" in job.rerun or (not job.rerun and all(name in rows.done for name in ids)):
+        return []
+    tries = job.options.tries
+    seeded = {"try": {"seed": tries.seed(1)}} if tries is not None else {}
+    info = {"config": agent.to_dict(), **job.options.recorded_limits(), **seeded}
+    if isinstance(agent, MultiStepAgent):
+        agent.check()
+        info.update(fingerprint_of(agent))
+    return warnings_about((o.setup for o in rows.done.values()), setup_of(info))
+
+
+class _Wanted:
+    """The tasks of a file as the survey found them, read when they are wanted.
+
+    Args:
+        job: with an `input`.
+        ids: ids and fingerprints of the tasks.
+        but: ids of those that are not to be run.
+
+    Attributes:
+        found: ids of those that were as before, at the last reading.
+    """
+
+    def __init__(self, job: Job, ids: Mapping[str, str], but: Collection[str]):
+        self._job, self._ids, self._but = job, ids, but
+        self.found: set[str] = set()
+
+    def __iter__(self) -> Iterator[Task]:
+        assert self._job.input is not None
+        self.found.clear()
+        for task in read_tasks(self._job.input, self._job.files_dir):
+            if isinstance(task, Task) and self._ids.get(task.id) == fingerprint(task):
+                self.found.add(task.id)
+                if task.id not in self._but:
+                    yield task
+
+
+def fingerprint(task: Task | Outcome) -> str:
+    """A hash that tells questions apart, as a row has them: with secrets masked."""
+    event = Journal().append(TASK_EVENT, sid="", data={"question": task.question})
+    return hashlib.sha256(json.dumps(event["data"]).encode()).hexdigest()
+
+
+def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:
+    """Read the whole task file once.
+
+    Returns:
+        Ids of the selected tasks, in order, with the fingerprints of their questions; and the
+        unusable lines.
+
+    Raises:
+        TaskFileError: it cannot be read.
+        ConfigError: an id was asked for that it does not have; input and output are one file.
+    """
+    assert job.input is not None
+    if job.output.exists() and job.input.exists() and job.output.samefile(job.input):
+        raise ConfigError(f"--output {job.output} is the task file itself; name another file")
+    known: set[str] = set()
+    problems: list[LineProblem] = []
+    job.skipped.clear()
+
+    def usable() -> Iterator[Task]:
+        assert job.input is not None
+        for found in read_tasks(job.input, job.files_dir):
+            if isinstance(found, LineProblem):
+                problems.append(found)
+            else:
+                known.add(found.id)
+                if found.skip and found.id not in job.ids:
+                    job.skipped.append(found.id)
+                yield found
+
+    every = usable()
+    ids = {task.id: fingerprint(task) for task in job.selected(every)}
+    for _ in every:  # problems beyond the limit are told too
+        pass
+    missing = [i for i in job.ids if i not in known]
+    if missing:
+        raise ConfigError(f"--ids {','.join(missing)}: {job.input} has no usable task of that id")
+    return ids, problems
+
+
+def run_tasks(
+    agent: MultiStepAgent,
+    tasks: Iterable[Task],
+    job: Job,
+    rows: RowFile,
+    screen: Console,
+    *,
+    ids: Collection[str] | None = None,
+    prepare: Callable[[], Iterable[str]] | None = None,
+    make: Callable[..., TaskRunner] = TaskRunner,
+) -> tuple[ExitCode, dict[str, Outcome]]:
+    """Run tasks with everything around them: checks, log, display, signals.
+
+    Args:
+        make: makes the runner.
+        ids: of the tasks, where they are known: then there is a status file.
+        prepare: called when everything was checked, before the first task; returns lines to show.
+
+    Returns:
+        DONE when all were run, STOPPED when told to stop, LIMIT at a limit of the run, else what
+        ended the run; and the outcomes of all tasks in the output by id.
+
+    Raises:
+        CKError: found before the first task.
+    """
+    stop = threading.Event()
+    person = asks_a_person(agent, job.options.judge)
+    total = None if ids is None else len(ids)
+    display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
+    watcher = RunStatus(display, rows.path, total=total)
+    runner = make(agent, rows, job.options, watcher, stop, target_url=job.target_url)
+    check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
+    with ExitStack() as around:
+        if job.metrics is not None:
+            server = around.enter_context(MetricsServer(watcher, job.metrics))
+            display.note(f"metrics: {server.url}")
+        for line in prepare() if prepare is not None else ():
+            display.note(line)
+        if rows.repaired:
+            display.note(
+                f"{rows.path}: {rows.repaired} bytes of torn lines moved to {rows.path.name}.torn; "
+                "their tasks resume or run again"
+            )
+        watcher.begins(lambda: sum(i in rows.done for i in ids or ()), runner.budget)
+        around.enter_context(logging_to(rows.folder / LOG_NAME, json_lines=job.log_json))
+        if ids is not None:
+            around.enter_context(StatusFile(watcher, rows.folder))
+        around.enter_context(display)
+        around.enter_context(StopSignals(stop, at_once=person))
+        code = _run_to_end(runner, tasks, stop, display)
+        with suppress(OutputError):  # told below
+            rows.refresh()
+        lost = sorted((runner.outcomes.keys() | rows.lost) - rows.done.keys())
+        code = ExitCode.OUTPUT if lost else code
+        watcher.over(code.name.lower(), runner.limit)
+    rows.refresh()
+    if lost:
+        say_lost(screen, rows.path, lost)
+    return code, {name: runner.outcomes.get(name, rows.done[name]) for name in rows.done}
+
+
+def _run_to_end(
+    runner: TaskRunner, tasks: Iterable[Task], stop: threading.Event, display: PlainDisplay
+) -> ExitCode:
+    """Run the tasks, and tell what ended the run before they were done."""
+    code = ExitCode.DONE
+    try:
+        runner.run(tasks)
+    except KeyboardInterrupt:
+        code = ExitCode.STOPPED
+    except CKError as e:
+        hint = "; make room or mend that, the same command continues"
+        display.note(f"error: {e}{hint if isinstance(e, JournalError) else ''}")
+        code = exit_code_of(e)
+    if code is ExitCode.DONE and stop.is_set():
+        code = ExitCode.STOPPED
+    if code in (ExitCode.DONE, ExitCode.STOPPED) and runner.limit is not None:
+        code = ExitCode.LIMIT
+        display.note(f"{runner.limit}; the same command continues")
+    return code
+
+
+def _verdict(outcomes: Sequence[Outcome]) -> ExitCode:
+    return ExitCode.DONE if all(o.is_done for o in outcomes) else ExitCode.PROBLEM

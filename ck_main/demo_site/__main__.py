@@ -1,0 +1,6 @@
+"""`python -m ck_main.demo_site`: serve the demo's web site. See `--help`."""
+
+from ck_main.demo_site.site import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+"""The demo's web site over HTTP: a small threaded server on loopback, standard library only.
+
+```
+with DemoSite() as site:
+    requests.get(site.origin + "/about")
+```
+
+`python -m ck_main.demo_site --port 8000` serves it until Ctrl-C. The same request always gets the
+same answer; the workshop's list is late on purpose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import mimetypes
+import re
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlencode
+
+from ck_main.demo_site.data import CSV_FILES, ORDER_FIELDS, DemoData, QueryError
+from ck_main.demo_site.http_server import Answer, Fields, SiteServer
+from ck_main.demo_site.pages import DemoPages
+from ck_pro.exceptions import CKError, InputError
+
+DEFAULT_ROOT = Path(__file__).resolve().parents[2] / "data" / "demo" / "site"
+WORKSHOP_DELAY = 0.7
+"""Seconds that the workshop's list takes to answer."""
+_ASSET = re.compile(r"/assets/([a-z0-9-]+\.[a-z0-9]+)")
+
+
+class DemoSite:
+    """The demo's web site, served from threads of this process.
+
+    Args:
+        root: the folder of the site; the repository's `data/demo/site` if None.
+        host: the address to listen on.
+        port: the port; 0 takes a free one.
+
+    Raises:
+        InputError: the folder does not hold the site.
+    """
+
+    def __init__(self, root: Path | None = None, host: str = "127.0.0.1", port: int = 0):
+        self.root = root or DEFAULT_ROOT
+        self.host = host
+        self.port = port
+        self.data = DemoData(self.root)
+        self.pages = DemoPages(self.data, self.root)
+        self._server: SiteServer | None = None
+        self._thread: threading.Thread | None = None
+        self._gets: dict[str, Callable[[Fields], Answer]] = {
+            "/compare": self._compare,
+            "/order": self._order_form,
+            "/order/confirmed": self._confirmed,
+            "/api/products": self._search,
+            "/api/workshop": self._workshop,
+            "/frames/certificate": self._certificate,
+            "/old-shop": lambda query: _redirect("/catalogue", 301),
+        }
+        self._posts: dict[str, Callable[[Fields], Answer]] = {
+            "/order": self._place_order,
+            "/api/trade-code": self._trade_code,
+        }
+
+    @property
+    def origin(self) -> str:
+        """`http://host:port` of the running site. RuntimeError if it is not running."""
+        if self._server is None:
+            raise RuntimeError("the demo's web site is not running: call start() first")
+        return f"http://{self.host}:{self._server.server_address[1]}"
+
+    def start(self) -> DemoSite:
+        """Listen and serve from a thread; a running site stays as it is.
+
+        Raises:
+            InputError: the address cannot be listened on.
+        """
+        if self._server is None:
+            try:
+                server = SiteServer((self.host, self.port), self.answer)
+            except OSError as error:
+                where = f"{self.host}:{self.port}"
+                raise InputError(
+                    f"the demo's web site cannot listen on {where} ({error.strerror}); "
+                    "choose another --port, or 0 for a free one"
+                ) from error
+            self._server = server
+            self._thread = threading.Thread(
+                target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+            )
+            self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Close the port and every connection, and wait for the threads. May be called twice."""
+        server, thread = self._server, self._thread
+        self._server = self._thread = None
+        if server is not None and thread is not None:
+            server.stopping.set()
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+    def __enter__(self) -> DemoSite:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def answer(self, method: str, path: str, fields: Fields) -> Answer:
+        """The answer to a request.
+
+        Args:
+            method: "GET" or "POST".
+            path: the path of the URL, without the query.
+            fields: the query's values (GET) or the posted form's (POST).
+        """
+        if method == "POST":
+            if path in self._posts:
+                return self._posts[path](fields)
+            known = self._get(path, {}).status != 404
+            return self._fault(405 if known else 404)
+        return self._get(path, fields)
+
+    def _get(self, path: str, query: Fields) -> Answer:
+        if path in self._gets:
+            return self._gets[path](query)
+        if path.startswith("/archive/"):
+            return self._fault(500)
+        page: str | None
+        if path.startswith("/products/"):
+            page = self.pages.product_page(path.removeprefix("/products/"))
+        elif path.startswith("/stations/"):
+            page = self.pages.station_page(path.removeprefix("/stations/"))
+        elif path.startswith("/downloads/"):
+            return self._csv(path.removeprefix("/downloads/"))
+        elif path.startswith("/assets/"):
+            return self._asset(path)
+        else:
+            page = self.pages.static_page(path)
+        return self._fault(404) if page is None else _html(page)
+
+    def _fault(self, status: int) -> Answer:
+        name = {404: "not-found", 405: "not-allowed", 500: "archive-fault"}[status]
+        headers = {"Allow": "GET, HEAD"} if status == 405 else {}
+        return _html(self.pages.page(f"templates/{name}"), status, headers)
+
+    def _asset(self, path: str) -> Answer:
+        match = _ASSET.fullmatch(path)
+        file = self.root / "assets" / match[1] if match else None
+        if file is None or not file.is_file():
+            return self._fault(404)
+        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        return Answer(200, file.read_bytes(), {"Content-Type": kind})
+
+    def _csv(self, name: str) -> Answer:
+        if name not in CSV_FILES:
+            return self._fault(404)
+        return Answer(
+            200,
+            self.data.csv_file(name).encode(),
+            {
+                "Content-Type": "text/csv; charset=utf-8",
+                "Content-Disposition": f'attachment; filename="{name}"',
+            },
+        )
+
+    def _compare(self, query: Fields) -> Answer:
+        return _html(self.pages.compare_page(query.get("a", ""), query.get("b", "")))
+
+    def _certificate(self, query: Fields) -> Answer:
+        return _html(self.pages.certificate_frame(query.get("ticket")))
+
+    def _search(self, query: Fields) -> Answer:
+        try:
+            return _json(self.data.search_products(query))
+        except QueryError as error:
+            return _json({"error": str(error)}, 400)
+
+    def _workshop(self, query: Fields) -> Answer:
+        if self._server is not None:
+            self._server.stopping.wait(WORKSHOP_DELAY)
+        return _json(self.data.site["workshop"])
+
+    def _trade_code(self, form: Fields) -> Answer:
+        if form.get("confirmed") != "yes":
+            return _json({"error": "confirm that you are a trade customer"}, 403)
+        return _json(self.data.site["trade"])
+
+    def _order_form(self, query: Fields) -> Answer:
+        values = {"quantity": "1", "product": query.get("product", "")}
+        return _html(self.pages.order_page(values, {}))
+
+    def _place_order(self, form: Fields) -> Answer:
+        order, errors = self.data.check_order(form)
+        if errors:
+            return _html(self.pages.order_page(form, errors), 422)
+        return _redirect("/order/confirmed?" + urlencode({**order, "terms": "yes"}), 303)
+
+    def _confirmed(self, query: Fields) -> Answer:
+        order, errors = self.data.check_order(query)
+        if errors or any(query.get(name, "") != order[name] for name in ORDER_FIELDS):
+            return self._fault(404)
+        return _html(self.pages.confirmed_page(order))
+
+
+def _html(page: str, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
+    kind = {"Content-Type": "text/html; charset=utf-8"}
+    return Answer(status, page.encode(), {**kind, **(headers or {})})
+
+
+def _json(value: Any, status: int = 200) -> Answer:
+    body = json.dumps(value, ensure_ascii=False).encode()
+    return Answer(status, body, {"Content-Type": "application/json; charset=utf-8"})
+
+
+def _redirect(location: str, status: int) -> Answer:
+    return Answer(status, b"", {"Location": location})
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve the site until Ctrl-C; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ck_main.demo_site.site", description="Serve the demo's web site."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8000, help="port, 0 for a free one")
+    parser.add_argument("--root", type=Path, help="folder of the site (default: data/demo/site)")
+    options = parser.parse_args(arguments)
+    try:
+        with DemoSite(options.root, options.host, options.port) as site:
+            sys.stdout.write(f"listening on {site.origin}\n")
+            sys.stdout.flush()
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        pass
+    except CKError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

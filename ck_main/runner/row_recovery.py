@@ -1,0 +1,43 @@
+"""Rows that an output lost while a command was running, made again from their journals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from ck_main.output.row import TASK_EVENT, row_of
+from ck_main.runner.previous_attempt import UNUSABLE
+from ck_pro.journal import journal_folders, read_events
+
+
+def rows_from_journals(folder: Path, ids: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Rebuild the rows of tasks that ended, written or not.
+
+    The rows of tasks with several tries are made of several journals, and are left to `TaskTries`.
+
+    Args:
+        folder: of an output: it has a folder for each task.
+        ids: of the tasks.
+    """
+    for journal in journal_folders(folder):
+        if journal.parent.resolve() != folder.resolve():  # a try's
+            continue
+        try:
+            if task_id_of(journal) not in ids:
+                continue
+            row = row_of(read_events(journal), written=True)
+        except UNUSABLE:
+            continue  # the caller reports the row as lost
+        if row is not None:
+            yield row
+
+
+def task_id_of(journal: Path) -> str | None:
+    """The id of the task that a journal is about; None if it names none."""
+    for event in read_events(journal):
+        if event["kind"] == TASK_EVENT:
+            return str(event["data"]["id"])
+        if event["kind"] == "model_call":
+            break
+    return None

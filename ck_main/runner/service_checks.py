@@ -1,0 +1,238 @@
+"""What can be found out before the first task, or after a failed one: settings, services."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from ck_main.runner.model_settings import settings_of_models
+from ck_pro.agent.settings import AgentSettings, ExecutorSettings
+from ck_pro.config import KwargsInitializable, iter_nested
+from ck_pro.exceptions import (
+    ConfigError,
+    ContentFiltered,
+    ExecutorError,
+    ModelUnavailable,
+    ToolError,
+)
+from ck_pro.executor import CodeExecutor
+from ck_pro.model import LLM
+from ck_pro.model.backends.targets import open_target, split_target
+from ck_pro.model.prices import price_of
+from ck_pro.tool import Tool
+from ck_pro.tools import SimpleSearchTool
+from ck_web.browser.client import BrowserClient, RequestRefused
+from ck_web.browser.config import WebEnvConfig
+from ck_web.browser.server_process import acquire_server, check_chromium, release_server
+
+_CONNECT_SECONDS = 5.0
+_PROBE_TRIES = 2
+_PROBE_SECONDS = 60.0
+
+
+def is_idle(part: KwargsInitializable, value: Any) -> bool:
+    """Whether a setting is a function that the agent `part` does not offer to its code."""
+    if not isinstance(part, AgentSettings) or not isinstance(value, AgentSettings | Tool):
+        return False
+    return all(value is not function for function in part.functions())
+
+
+def model_settings(agent: KwargsInitializable, target: str) -> dict[str, Any]:
+    """Settings that make `target` the model of an agent and of everything below it."""
+    return settings_of_models(agent, {"call_target": target})
+
+
+def asks_a_person(agent: KwargsInitializable, judge: LLM | None = None) -> bool:
+    """Whether any of an agent's models, or the judge, is a person at the terminal."""
+    models = [llm for _, llm in iter_nested(agent, LLM)] + ([judge] if judge is not None else [])
+    return any(_ends_manual(llm.call_target) for llm in models)
+
+
+def _models(agent: KwargsInitializable, judge: LLM | None) -> Iterator[tuple[str, LLM]]:
+    """The models that may be asked, with the setting that each is."""
+    for path, llm in iter_nested(agent, LLM, skip=is_idle):
+        yield ".".join(path), llm
+    if judge is not None:
+        yield "the judge's model", judge
+
+
+def check_services(
+    agent: KwargsInitializable, *, money_limit: bool = False, judge: LLM | None = None
+) -> None:
+    """Find out whether everything that the agent's settings name can be used and reached.
+
+    Args:
+        agent: with everything below it.
+        money_limit: the tasks have a limit of money, so the price of every model must be known.
+        judge: a model that is asked beside those of the agent.
+
+    Raises:
+        ModelError: a model: its key, recording or package is missing, or nothing listens.
+        BrowserServerError: the given browser server does not answer, or there is no Chromium.
+        ConfigError: functions or templates do not fit together; the price of a model is missing;
+            the worker of an agent's code cannot be had as its settings ask for it.
+    """
+    if isinstance(agent, AgentSettings):
+        agent.check()
+    _check_workers(agent)
+    _check_searches(agent)
+    seen: set[str] = set()
+    unpriced: dict[str, str] = {}
+    for where, llm in _models(agent, judge):
+        if llm.backend is not None:
+            continue
+        if llm.call_target not in seen:
+            seen.add(llm.call_target)
+            llm.check()
+            url = service_url(llm.call_target)
+            if url:
+                _connect(url, llm.call_target)
+        name = _without_price(llm) if money_limit else None
+        if name is not None:
+            unpriced[where] = name
+    _refuse_unpriced(unpriced)
+    for _, config in iter_nested(agent, WebEnvConfig, skip=is_idle):
+        server = config.given_server() or f"chromium {config.chromium}"
+        if server in seen:
+            continue
+        seen.add(server)
+        if config.given_server():
+            _check_browser_server(config, server)
+        else:
+            check_chromium(config.chromium)
+
+
+def _check_searches(agent: KwargsInitializable) -> None:
+    for path, tool in iter_nested(agent, SimpleSearchTool, skip=is_idle):
+        try:
+            tool.check()
+        except ToolError as e:
+            raise ConfigError(f"{'.'.join(path)}.backend: {e}") from None
+
+
+def _check_workers(agent: KwargsInitializable) -> None:
+    """Start a worker for settings that a system may be unable to fulfil."""
+    for path, settings in iter_nested(agent, ExecutorSettings, skip=is_idle):
+        if not (settings.require_isolation or settings.preload or settings.readable):
+            continue
+        values = {name: getattr(settings, name) for name in settings.setting_names()}
+        try:
+            with CodeExecutor(**values) as executor:
+                executor.run("")
+        except (ConfigError, ExecutorError) as e:
+            raise ConfigError(f"{'.'.join(path)}: {e}") from None
+
+
+def probe_services(
+    agent: KwargsInitializable, *, money_limit: bool = False, judge: LLM | None = None
+) -> None:
+    """After a failure: `check_services`, and whether each service does what it is for.
+
+    Every model is asked for one short reply (a person or a recording is not), and a browser
+    server of our own is started if it does not run.
+
+    Raises:
+        CKError: as `check_services`; a model refuses, or the server cannot be started.
+    """
+    check_services(agent, money_limit=money_limit, judge=judge)
+    asked: set[tuple[str, str]] = set()
+    for _, llm in _models(agent, judge):
+        key = (llm.call_target, repr(llm.call_kwargs))
+        if llm.backend is None and key not in asked:
+            asked.add(key)
+            _ask(llm)
+    for _, config in iter_nested(agent, WebEnvConfig, skip=is_idle):
+        if not config.given_server():
+            server = acquire_server(config.server_options())
+            release_server(server, config.keep_server_seconds)
+
+
+def service_url(target: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """The address that a `call_target` will connect to, where it is known and not proxied."""
+    environ = os.environ if environ is None else environ
+    kind, rest = split_target(target)
+    if kind == "record":
+        return service_url(rest.partition(":")[2], environ)
+    url = rest if kind == "http" else environ.get("OPENAI_BASE_URL", "") if kind == "gpt" else ""
+    if not url or requests.utils.select_proxy(url, requests.utils.get_environ_proxies(url)):
+        return None
+    return url
+
+
+def _answering(target: str) -> str:
+    """The target that answers: what a recording wraps, else the target itself."""
+    kind, rest = split_target(target)
+    return _answering(rest.partition(":")[2]) if kind == "record" else target
+
+
+def _ask(llm: LLM) -> None:
+    target = _answering(llm.call_target)
+    if split_target(target)[0] in ("manual", "replay"):
+        return
+    # as long as any call may take: what is slow is not lost
+    bounds = {
+        "max_retry_times": min(llm.max_retry_times, _PROBE_TRIES),
+        "max_retry_seconds": min(llm.max_retry_seconds, _PROBE_SECONDS),
+    }
+    probe = llm.updated({"call_target": target, **bounds})
+    try:
+        probe([{"role": "user", "content": "Reply with the word OK."}])
+    except ContentFiltered:
+        pass  # it is there, and it answers
+    except ModelUnavailable as e:
+        raise type(e)(f"after a failed call, a question of one line failed too: {e}") from None
+
+
+def _without_price(llm: LLM) -> str | None:
+    """The name of a model that costs money, it is not known how much; None if all is known."""
+    if llm.price:
+        return None
+    target = _answering(llm.call_target)
+    backend = open_target(target, api_key_env=llm.api_key_env, headers=llm.headers)
+    name = backend.model_name(llm.call_kwargs)
+    return None if backend.free or price_of(name) is not None else name
+
+
+def _refuse_unpriced(unpriced: Mapping[str, str]) -> None:
+    """Raise ConfigError if there are models, by the setting that each is, of unknown price."""
+    if unpriced:
+        names = ", ".join(repr(n) for n in dict.fromkeys(unpriced.values()))
+        settings = " and ".join(f"{where}.price=..." for where in unpriced)
+        raise ConfigError(
+            f"there is a money limit, but the price of {names} is not known: set {settings}, each "
+            "\"{'prompt': ..., 'completion': ...}\", in USD per million tokens"
+        )
+
+
+def _connect(url: str, target: str) -> None:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), _CONNECT_SECONDS).close()
+    except OSError as e:
+        said = "no answer" if isinstance(e, TimeoutError) else e.strerror or str(e)
+        raise ModelUnavailable(
+            f"the model at {parts.scheme}://{parts.hostname}:{port} cannot be reached: {said}; "
+            f"start its server, or correct call_target ({target.partition(':')[0]}:...)"
+        ) from None
+
+
+def _check_browser_server(config: WebEnvConfig, server: str) -> None:
+    token = config.token.get_secret_value() or os.environ.get("CK_WEB_TOKEN", "")
+    client = BrowserClient(server, token=token, timeout=_CONNECT_SECONDS)
+    try:
+        client.status()
+    except RequestRefused as e:
+        if e.status != 404:  # servers of the older wire have no such route, but they answer
+            raise
+    finally:
+        client.close()
+
+
+def _ends_manual(target: str) -> bool:
+    return split_target(_answering(target))[0] == "manual"

@@ -1,0 +1,140 @@
+"""`--metrics PORT`: how a run stands, over HTTP on loopback: `/metrics` and `/status`.
+
+`/metrics` is in the text format of Prometheus, version 0.0.4, `/status` the JSON of the status
+file. It is for this machine only: it listens on 127.0.0.1, and requests that name another host
+(a web page that had its name point here) are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Protocol
+
+from ck_pro.exceptions import ConfigError
+
+_HOSTS = ("127.0.0.1", "localhost")
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Status(Protocol):
+    """What is served; `ck_main.ui.status.RunStatus` is one."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """The status as JSON-able data."""
+
+
+class MetricsServer:
+    """Serves a status while it is entered.
+
+    Args:
+        status: what is served.
+        port: of 127.0.0.1; any free one if 0.
+
+    Raises:
+        ConfigError: on entering: the port cannot be had.
+    """
+
+    def __init__(self, status: Status, port: int):
+        self._status, self._port = status, port
+        self._server: ThreadingHTTPServer | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the metrics are."""
+        port = self._server.server_address[1] if self._server is not None else self._port
+        return f"http://127.0.0.1:{port}/metrics"
+
+    def __enter__(self) -> MetricsServer:
+        status = self._status
+
+        class Handler(_Handler):
+            snapshot = staticmethod(status.snapshot)
+
+        try:
+            self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
+        except (OSError, OverflowError) as e:
+            said = getattr(e, "strerror", None) or str(e)
+            raise ConfigError(f"--metrics {self._port}: {said}; name another port") from None
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.1,), daemon=True, name="metrics"
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None and self._thread is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET; `snapshot` is set by the server."""
+
+    timeout = 5  # seconds that a client may take for its request
+    snapshot: Any
+
+    def do_GET(self) -> None:
+        host = self.headers.get("Host", "127.0.0.1").rpartition(":")[0] or self.headers["Host"]
+        path = self.path.partition("?")[0]
+        if host not in _HOSTS:
+            self._answer(403, _TEXT, "only for this machine\n")
+        elif path == "/metrics":
+            self._answer(200, _TEXT, metrics_text(self.snapshot()))
+        elif path == "/status":
+            self._answer(200, "application/json", json.dumps(self.snapshot()) + "\n")
+        else:
+            self._answer(404, _TEXT, "there are /metrics and /status\n")
+
+    def _answer(self, code: int, kind: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: the screen belongs to the run."""
+
+
+def metrics_text(status: dict[str, Any]) -> str:
+    """A status in Prometheus' text format."""
+    lines: list[str] = []
+    for name, kind, text, values in _metrics(status):
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+        lines += [f"{name}{labels} {value}" for labels, value in values]
+    return "\n".join(lines) + "\n"
+
+
+def _metrics(status: dict[str, Any]) -> Iterator[tuple[str, str, str, list[tuple[str, Any]]]]:
+    running = status["running"]
+    scores = [(f'{{score="{s}"}}', status[s]) for s in ("right", "wrong", "unscored")]
+    yield "ck_tasks_ended_total", "counter", "Tasks that this run ended, by score.", scores
+    unreadable = [(f'{{phase="{p}"}}', n) for p, n in status["unreadable"].items()]
+    text = "Model replies that could not be read, or only in part, by phase."
+    yield "ck_unreadable_replies_total", "counter", text, unreadable
+    for name, kind, text, value in (
+        ("ck_tasks_failed_total", "counter", "Of these, ended by a problem.", status["failed"]),
+        ("ck_tasks_earlier", "gauge", "Tasks with a row before this run.", status["earlier"]),
+        ("ck_tasks_elsewhere", "gauge", "Rows that other runs added.", status["elsewhere"]),
+        ("ck_tasks_running", "gauge", "Tasks under way.", len(running)),
+        ("ck_tasks_left", "gauge", "Tasks without a row.", status["left"]),
+        ("ck_steps_total", "counter", "Steps of all agents.", status["steps"]),
+        ("ck_model_calls_total", "counter", "Model calls.", status["llm_call"]),
+        ("ck_tokens_total", "counter", "Prompt and completion tokens.", status["tokens"]),
+        ("ck_money_usd_total", "counter", "USD, where prices are known.", status["money"]),
+        ("ck_run_started_seconds", "gauge", "Unix time of the beginning.", status["started"]),
+        ("ck_run_eta_seconds", "gauge", "Seconds left at this rate.", status["eta_seconds"]),
+        ("ck_run_running", "gauge", "1 until the run ends.", int(status["state"] == "running")),
+    ):
+        if value is not None:
+            yield name, kind, text, [("", value)]

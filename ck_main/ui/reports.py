@@ -1,0 +1,86 @@
+"""What a command tells of a whole run: its summary, and what cannot be used or is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from ck_main.output.row_file import Outcome
+from ck_main.tasks.dataset import LineProblem
+from ck_main.ui.display import printable, summary_table, totals_line
+
+_SHOWN_PROBLEMS = 20
+_SHOWN_ROWS = 60
+_SHOWN_IDS = 5
+
+
+def say_lost(screen: Console, output: Path, lost: Sequence[str]) -> None:
+    """Rows that the run wrote are not in the output any more."""
+    say_error(
+        screen,
+        f"{output} was removed, moved or cut while this run wrote to it: rows are gone: "
+        f"{_some(lost)}; the same command runs these again",
+    )
+
+
+def say_changed(screen: Console, tasks: Path, name: str, output: Path) -> None:
+    """A task has a row, which answers another question."""
+    say_error(
+        screen,
+        f"{tasks}, task {name!r}: its question is not the one that the row in {output} answers; "
+        "give it another id, remove that row, or name another --output",
+    )
+
+
+def say_skipped(screen: Console, tasks: Path, skipped: Sequence[str]) -> None:
+    """Tasks of the file are marked to be skipped."""
+    line = f'{printable(str(tasks))}: not run, marked "skip": {printable(_some(skipped))}'
+    screen.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_gone(screen: Console, tasks: Path, gone: Sequence[str]) -> None:
+    """Tasks of the file were not in it any more, or not as they were, when it was their turn."""
+    say_error(
+        screen,
+        f"{tasks}, or a file that it names, was changed while its tasks were run: not run: "
+        f"{_some(gone)}; the same command takes it as it is now",
+    )
+
+
+def show_summary(outcomes: Sequence[Outcome], output: Path, out: Console, *, total: int) -> None:
+    """The table, the totals (of `total` selected tasks) and where everything is."""
+    if outcomes:
+        out.print(summary_table(outcomes[:_SHOWN_ROWS], width=out.width))
+    if len(outcomes) > _SHOWN_ROWS:
+        out.print(f"... and {len(outcomes) - _SHOWN_ROWS} more rows")
+    said = totals_line(outcomes, total)
+    out.print(said, markup=False, highlight=False, soft_wrap=True)
+    out.print(f"rows: {output}", markup=False, highlight=False, soft_wrap=True)
+
+
+def show_problems(problems: Sequence[LineProblem], screen: Console) -> None:
+    """Lines of a task file that cannot be used, the first of them."""
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        say_error(screen, str(problem))
+    if len(problems) > _SHOWN_PROBLEMS:
+        more = len(problems) - _SHOWN_PROBLEMS
+        say_error(screen, f"... and {more} more unusable lines")
+
+
+def say_error(screen: Console, text: str) -> None:
+    """One line on what is wrong, while the rest goes on."""
+    line = Text(f"error: {printable(text)}", style="yellow")
+    screen.print(line, soft_wrap=True)
+
+
+def say_warning(screen: Console, text: str) -> None:
+    """One line that a person should know before the run."""
+    line = printable(text) if text.startswith(" ") else f"warning: {printable(text)}"
+    screen.print(Text(line, style="yellow"), soft_wrap=True)
+
+
+def _some(ids: Sequence[str]) -> str:
+    return f"{len(ids)} ({', '.join(ids[:_SHOWN_IDS])})"

@@ -1,0 +1,9 @@
+"""Declared, checked and merged configuration: `KwargsInitializable`.
+
+May import: `exceptions`.
+Other rooms use `KwargsInitializable`, `copy_default` and `iter_nested`.
+"""
+
+from ck_pro.config.initializable import KwargsInitializable, iter_nested
+
+__all__ = ["KwargsInitializable", "iter_nested"]

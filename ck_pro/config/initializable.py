@@ -1,0 +1,355 @@
+"""`KwargsInitializable`: configuration by keyword arguments, declared on the class and checked.
+
+A configurable class declares its settings as annotated class attributes with defaults. A subclass
+overrides a default with or without repeating the annotation; keyword arguments override those:
+
+>>> class Model(KwargsInitializable):
+...     call_target: str = "manual"
+...     retries: int = 3
+>>> class Agent(KwargsInitializable):
+...     model: Model = Model(retries=9)
+...     max_steps: int = 10
+>>> agent = Agent(max_steps="5", model={"call_target": "gpt:x"})
+>>> agent.max_steps, agent.model.call_target, agent.model.retries
+(5, 'gpt:x', 9)
+
+A plain class with one cached pydantic `TypeAdapter` per setting, and not a `BaseModel`: a
+BaseModel forbids attributes before `super().__init__`, overrides without annotation and settings
+named `model` or `copy`, and a partial dict would discard the defaults that the parent class set.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import cache
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import ConfigDict, PydanticUserError, SecretStr, TypeAdapter, ValidationError
+
+from ck_pro.config.defaults import copy_default
+from ck_pro.exceptions import ConfigError
+
+_T = TypeVar("_T", bound="KwargsInitializable")
+_MISSING = object()
+_SECRET_KEY = re.compile(r"(key|token|secret|password|authorization|cookie)$", re.IGNORECASE)
+_USER_INFO = re.compile(r"(\w://)[^/\s@]+@")
+_ADAPTER_CONFIG = ConfigDict(arbitrary_types_allowed=True, coerce_numbers_to_str=True)
+
+
+class KwargsInitializable:
+    """Base of all configurable objects. Holds settings only, never the state of a run.
+
+    Args:
+        kwargs: settings by name. A dict for a nested configurable object, or for a dict setting,
+            merges into the default; an object replaces it; a string for a nested object sets the
+            one setting that its class names in `string_setting`. Attributes that a subclass sets
+            on itself before `super().__init__(**kwargs)` are settings too, with that default.
+
+    Raises:
+        ConfigError: an unknown name (with the nearest known one), or a value of a wrong type.
+    """
+
+    string_setting: ClassVar[str | None] = None
+    """The setting that a plain string stands for where an object of this class is wanted."""
+
+    former_names: ClassVar[Mapping[str, str]] = {}
+    """Other names of settings: name -> dotted name of the setting, with a "?" where 0 and the empty
+    text mean None. What has no setting any more: name -> "!" and the reason."""
+
+    _local_names: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # A class made inside a function may name its neighbours in string annotations; only the
+        # frame that makes it knows them.
+        around = sys._getframe(1).f_locals
+        text = " ".join(a for a in inspect.get_annotations(cls).values() if isinstance(a, str))
+        used = set(re.findall(r"\w+", text))
+        cls._local_names = {n: around[n] for n in used if n in around}
+
+    def __init__(self, **kwargs: Any) -> None:
+        preset = {k: v for k, v in vars(self).items() if not k.startswith("_")}
+        declared = setting_types(type(self))
+        self._preset_names = tuple(n for n in preset if n not in declared)
+        defaults = _class_defaults(type(self))
+        self.__dict__.update({**defaults, **preset})
+        for name in preset.keys() & declared.keys():
+            setattr(self, name, self._converted(name, preset[name], defaults.get(name)))
+        known = self.setting_names()
+        for name, value in self._current_names(kwargs, known):
+            if name not in known:
+                raise SettingError(type(self).__name__, "", self._unknown(name, known))
+            setattr(self, name, self._converted(name, value))
+        for name in known:
+            if not hasattr(self, name):
+                raise ConfigError(f"{type(self).__name__}: the setting '{name}' must be given")
+
+    def setting_names(self) -> tuple[str, ...]:
+        """The names that keyword arguments may set, in order of declaration."""
+        return (*setting_types(type(self)), *self._preset_names)
+
+    def _current_names(
+        self, given: Mapping[str, Any], known: tuple[str, ...]
+    ) -> Iterator[tuple[str, Any]]:
+        """The settings that are given, former names replaced."""
+        for name, value in given.items():
+            bases = (b.__dict__.get("former_names", {}) for b in type(self).__mro__)
+            former = next((names[name] for names in bases if name in names), None)
+            if former is None or name in known:
+                yield name, value
+                continue
+            if former.startswith("!"):
+                raise SettingError(type(self).__name__, "", f"'{name}': {former[1:].strip()}")
+            if former.endswith("?") and not value:
+                value = None
+            elif value is None:
+                continue  # not set
+            first, *rest = former.rstrip("?").split(".")
+            for part in reversed(rest):
+                value = {part: value}
+            yield first, value
+
+    def _unknown(self, name: str, known: tuple[str, ...]) -> str:
+        default = inspect.getattr_static(type(self), name, None)
+        if name.startswith("_") or default is None or callable(default):
+            return unknown_name(name, known)
+        kind = type(default).__name__
+        return f"'{name}' is no setting, as it has no type: write `{name}: {kind} = ...`"
+
+    def updated(self: _T, updates: Mapping[str, Any]) -> _T:
+        """A new object of the same class with `updates` merged into these settings."""
+        settings = {n: getattr(self, n) for n in self.setting_names()}
+        known = tuple(settings)
+        for name, value in self._current_names(updates, known):
+            if name not in settings:
+                raise SettingError(type(self).__name__, "", unknown_name(name, known))
+            settings[name] = self._converted(name, value, settings[name])
+        return type(self)(**settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON-able values; secrets, functions and runtime objects are left out."""
+        types_ = setting_types(type(self))
+        out: dict[str, Any] = {}
+        for name in self.setting_names():
+            value = getattr(self, name)
+            if _is_secret(types_.get(name)) or (
+                isinstance(value, str) and _SECRET_KEY.search(name)
+            ):
+                continue
+            value = _plain(value)
+            if value is not _MISSING:
+                out[name] = value
+        return out
+
+    def _converted(self, name: str, value: Any, current: Any = _MISSING) -> Any:
+        """`value` made to fit the setting `name`, merged into `current` (what is set now)."""
+        annotation = setting_types(type(self)).get(name, Any)
+        current = getattr(self, name, None) if current is _MISSING else current
+        try:
+            return merge(annotation, current, value)
+        except ConfigError as e:
+            raise _located(e, type(self).__name__, name) from None
+
+
+class SettingError(ConfigError):
+    """A name or value that does not fit, with the way to it: `CKAgent.web_agent.model: ...`.
+
+    Args:
+        cls: name of the outermost class.
+        path: names from there to the setting, each after a dot.
+        problem: what does not fit.
+    """
+
+    def __init__(self, cls: str, path: str, problem: str):
+        super().__init__(f"{cls}{path}: {problem}")
+        self.path, self.problem = path, problem
+
+
+def _located(error: ConfigError, cls: str, name: str) -> SettingError:
+    """The same error, one level further out."""
+    if isinstance(error, SettingError):
+        return SettingError(cls, f".{name}{error.path}", error.problem)
+    return SettingError(cls, f".{name}", str(error))
+
+
+def iter_nested(
+    part: KwargsInitializable,
+    kind: type[_T],
+    path: tuple[str, ...] = (),
+    skip: Callable[[KwargsInitializable, Any], bool] | None = None,
+) -> Iterator[tuple[tuple[str, ...], _T]]:
+    """(names that lead to it, object) of every setting of a class, however deep.
+
+    Args:
+        part: where to look.
+        kind: the class.
+        path: names that lead to `part`.
+        skip: told an object and the value of one of its settings; true leaves that value out.
+    """
+    for name in part.setting_names():
+        value = getattr(part, name)
+        if skip is not None and skip(part, value):
+            continue
+        if isinstance(value, kind):
+            yield (*path, name), value
+        if isinstance(value, KwargsInitializable):
+            yield from iter_nested(value, kind, (*path, name), skip)
+
+
+def merge(annotation: Any, current: Any, value: Any) -> Any:
+    """Merge `value` into `current` under a type: the one rule for all settings.
+
+    Args:
+        annotation: the declared type; `Any` when the setting was declared by assignment only.
+        current: the value so far (a default).
+        value: what was given.
+
+    Raises:
+        ConfigError: the value does not fit.
+    """
+    nested = _nested_class(annotation)
+    if isinstance(current, KwargsInitializable) and not isinstance(value, KwargsInitializable):
+        nested = type(current)
+    if nested is not None and isinstance(value, str) and nested.string_setting:
+        value = {nested.string_setting: value}
+    if nested is not None and isinstance(value, Mapping):
+        base = current if isinstance(current, KwargsInitializable) else nested()
+        return base.updated(value)
+    if isinstance(current, dict) and isinstance(value, Mapping):
+        value = {**current, **value}
+    elif annotation is Any and isinstance(current, dict | list | bool | int | float):
+        # `self.delay = 2` says a number, not a whole one
+        annotation = int | float if type(current) is int else type(current)
+    return _validated(annotation, value)
+
+
+def unknown_name(name: str, known: tuple[str, ...]) -> str:
+    """What to say of an unknown name, with the nearest known one."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
+    return f"unknown setting '{name}' ({hint})"
+
+
+def setting_types(cls: type) -> dict[str, Any]:
+    """Name -> declared type of every public annotated attribute, base classes first."""
+    return _setting_types(cls)
+
+
+@cache
+def _setting_types(cls: Hashable) -> dict[str, Any]:
+    assert isinstance(cls, type)
+    out: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        for name, annotation in inspect.get_annotations(base).items():
+            if name.startswith("_"):
+                continue
+            resolved = _resolved(base, name, annotation)
+            if resolved is not ClassVar and typing.get_origin(resolved) is not ClassVar:
+                out[name] = resolved
+    return out
+
+
+def _resolved(base: type, name: str, annotation: Any) -> Any:
+    """The type that an annotation means, given the names around the class."""
+    names = base.__dict__.get("_local_names", {})
+    # a class of one attribute: get_type_hints on the whole class would fail for all at once
+    probe = type("probe", (), {"__annotations__": {name: annotation}})
+    space = {**vars(sys.modules[base.__module__]), **names}
+    try:
+        return typing.get_type_hints(probe, space, space, include_extras=True)[name]
+    except NameError as e:
+        raise ConfigError(f"{base.__name__}.{name}: cannot resolve its type: {e}") from None
+
+
+def _class_defaults(cls: type) -> dict[str, Any]:
+    """Fresh copies of the class-level defaults, each subclass's merged over its parent's."""
+    types_ = setting_types(cls)
+    out: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        for name in types_:
+            if name not in base.__dict__:
+                continue
+            # by the type that holds at that base: a subclass may narrow it with its own default
+            annotation = setting_types(base).get(name, types_[name])
+            value = copy_default(base.__dict__[name], KwargsInitializable)
+            try:
+                out[name] = merge(annotation, out.get(name), value)
+            except ConfigError as e:
+                raise _located(e, base.__name__, name) from None
+    for name, annotation in types_.items():
+        nested = _nested_class(annotation)
+        if name not in out and nested is not None and annotation is nested:
+            out[name] = nested()
+    return out
+
+
+def _nested_class(annotation: Any) -> type[KwargsInitializable] | None:
+    """The configurable class in `annotation`, also of `X | None` and `Annotated[X, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, KwargsInitializable):
+        return annotation
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType, typing.Annotated):
+        for arg in typing.get_args(annotation):
+            found = _nested_class(arg)
+            if found is not None:
+                return found
+    return None
+
+
+def _is_secret(annotation: Any) -> bool:
+    return annotation is SecretStr or SecretStr in typing.get_args(annotation)
+
+
+@cache
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    try:
+        return TypeAdapter(annotation, config=_ADAPTER_CONFIG)
+    except PydanticUserError:  # a model or dataclass brings its own configuration
+        return TypeAdapter(annotation)
+
+
+def _validated(annotation: Any, value: Any) -> Any:
+    if annotation is Any:
+        return value
+    try:
+        adapter = _adapter(annotation)
+    except TypeError:  # an annotation that cannot be hashed
+        adapter = TypeAdapter(annotation, config=_ADAPTER_CONFIG)
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as e:
+        first = e.errors(include_url=False)[0]
+        at = "".join(f"[{p!r}]" for p in first["loc"] if isinstance(p, str | int))
+        shown = "" if _is_secret(annotation) else f" (got {_short(value)})"
+        raise ConfigError(f"{at + ': ' if at else ''}{first['msg']}{shown}") from None
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON-able data, or `_MISSING` for what is not configuration."""
+    if isinstance(value, KwargsInitializable):
+        return value.to_dict()
+    if isinstance(value, str):
+        return _USER_INFO.sub(r"\1***@", value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        named = {str(k): v for k, v in value.items() if not _SECRET_KEY.search(str(k))}
+        items = {k: _plain(v) for k, v in named.items()}
+        return {k: v for k, v in items.items() if v is not _MISSING}
+    if isinstance(value, list | tuple | set | frozenset):
+        if any(isinstance(v, KwargsInitializable) for v in value):
+            return _MISSING  # objects made by code; a dict could not make them again
+        plain = [_plain(v) for v in value]
+        return [v for v in plain if v is not _MISSING]
+    return _MISSING

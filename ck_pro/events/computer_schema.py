@@ -1,0 +1,80 @@
+"""The computer as a function: its JSON schema, and the action that a call's arguments mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ck_pro.events.computer import COMPUTER_DEEDS, ComputerAction
+from ck_pro.exceptions import ParseError
+
+COMPUTER = "computer"
+"""Name of the function."""
+
+COMPUTER_DESCRIPTION = """\
+Use the mouse and the keyboard. You are shown the screen after it.
+
+x and y are pixels of the screenshot shown last, from its left top corner."""
+"""The function `computer` as models read it."""
+
+_NUMBER = {"type": "number"}
+_POINT = {"type": "object", "properties": {"x": _NUMBER, "y": _NUMBER}, "required": ["x", "y"]}
+COMPUTER_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "action": {"type": "string", "enum": list(COMPUTER_DEEDS)},
+        "x": {**_NUMBER, "description": "for click, double_click, move, scroll"},
+        "y": _NUMBER,
+        "button": {"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
+        "text": {"type": "string", "description": "for type: typed where the focus is"},
+        "keys": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": 'for keypress: one chord, as ["CTRL", "A"]; for the mouse: keys held',
+        },
+        "path": {"type": "array", "items": _POINT, "description": "for drag: its points"},
+        "scroll_x": {**_NUMBER, "description": "for scroll: pixels to the right"},
+        "scroll_y": {**_NUMBER, "description": "for scroll: pixels down; negative: up"},
+        "ms": {**_NUMBER, "description": "for wait: milliseconds"},
+    },
+    "required": ["action"],
+}
+"""JSON schema of the arguments of the function `computer`."""
+
+
+def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerAction:
+    """The act that a call's arguments mean.
+
+    Args:
+        arguments: `action` and its fields; points may also be pairs, one key a text.
+        fields: of the action, beside them.
+
+    Raises:
+        ParseError: they mean none; its text tells the model what to mend.
+    """
+    given = {k: v for k, v in arguments.items() if v is not None}
+    known = COMPUTER_PARAMETERS["properties"]
+    if unknown := [k for k in given if k not in known]:  # not even those that only we may set
+        raise ParseError(
+            f"The call of {COMPUTER} cannot be used: it takes no {unknown[0]!r}; "
+            f"it takes: {', '.join(known)}"
+        )
+    if isinstance(given.get("keys"), str):
+        given["keys"] = given["keys"].split("+") if len(given["keys"]) > 1 else [given["keys"]]
+    if isinstance(given.get("path"), list):
+        given["path"] = [_point(p) for p in given["path"]]
+    try:
+        return ComputerAction.model_validate({**given, **fields})
+    except ValidationError as e:
+        first = e.errors(include_url=False)[0]
+        where = ".".join(str(p) for p in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
+        at = f"{where}: " if where else ""
+        raise ParseError(f"The call of {COMPUTER} cannot be used: {at}{said}") from None
+
+
+def _point(given: Any) -> Any:
+    pair = isinstance(given, list | tuple) and len(given) == 2
+    return {"x": given[0], "y": given[1]} if pair else given

@@ -1,0 +1,72 @@
+"""What a worker is told of the parent's functions and their errors: plain data."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ck_pro.executor.worker import wire
+
+Function = Callable[..., Any]
+_LONGEST = 100_000  # characters of an error's text
+
+
+def describe_error(error: BaseException) -> dict[str, Any]:
+    """Describe an exception for the worker, which makes it again by its type."""
+    name = type(error).__name__
+    bases = ["Exception"] if type(error) is Exception else list(wire.ancestors(error))
+    if not isinstance(error, Exception):  # a SystemExit of a function is not the code's
+        bases = []
+    try:
+        text = _text_of(error)
+    except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
+        text = name
+    args = _plain_args(error) if len(text) <= _LONGEST else None
+    return {"type": name, "bases": bases, "args": args, "text": text[:_LONGEST]}
+
+
+def _text_of(error: BaseException) -> str:
+    """`str` of an error; of a group, with the errors that are in it (Python 3.11)."""
+    inner = getattr(error, "exceptions", None)
+    if not hasattr(error, "split") or not isinstance(inner, tuple):
+        return str(error)
+    told = "; ".join(f"{type(one).__name__}: {_text_of(one)}" for one in inner)
+    return f"{error}: {told}"
+
+
+def _plain_args(error: BaseException) -> list[Any] | None:
+    args = list(error.args)
+    if isinstance(error, OSError) and error.filename is not None:
+        args = [error.errno, error.strerror, error.filename]
+    if not all(arg is None or type(arg) in (str, int, float, bool) for arg in args):
+        return None
+    if sum(len(arg) for arg in args if type(arg) is str) > _LONGEST:
+        return None
+    return [wire.encode(arg, lambda _: None) for arg in args]
+
+
+def describe_function(function: Function) -> dict[str, Any]:
+    """Describe a function for the worker: `doc`, `params` and `returns`, all of it as text."""
+    described: dict[str, Any] = {"doc": inspect.getdoc(function), "params": None, "returns": None}
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return described
+    empty = inspect.Parameter.empty
+    described["params"] = [
+        [
+            one.name,
+            int(one.kind),
+            None if one.default is empty else repr(one.default),
+            None if one.annotation is empty else _annotation(one.annotation),
+        ]
+        for one in signature.parameters.values()
+    ]
+    if signature.return_annotation is not empty:
+        described["returns"] = _annotation(signature.return_annotation)
+    return described
+
+
+def _annotation(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)

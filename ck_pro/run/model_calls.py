@@ -1,0 +1,106 @@
+"""The model calls of a run: within its limits, and logged whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ck_pro.exceptions import ModelError
+from ck_pro.language import Prompt
+from ck_pro.model import LLM, CallContext, Reply, Usage
+from ck_pro.model.backends.backend import FilteredReply
+from ck_pro.model.llm import ensure_reply
+from ck_pro.run.exposed_functions import jsonable
+from ck_pro.run.prefix_cache import Prefixes
+from ck_pro.session import PHASES
+
+
+class ModelCalls:
+    """What `Run.call_model` is.
+
+    Args:
+        run: the `ck_pro.run.run.Run`.
+        prefixes: the prompts of the whole tree of agents.
+        edited: what the model shall be taken to have replied to the next call of the action phase,
+            in a run that was forked; "" if nothing.
+    """
+
+    def __init__(self, run: Any, prefixes: Prefixes, edited: str = ""):
+        self._run, self.prefixes, self._edited = run, prefixes, edited
+
+    def __call__(
+        self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str, **call_kwargs: Any
+    ) -> Reply:
+        """Call a model within the limits of the run, and log the call whole.
+
+        Args:
+            llm: the model.
+            messages: chat messages; a `Prompt` also tells its stable instructions.
+            phase: "plan", "action", "end", or "tool:NAME" for a tool's own call.
+            call_kwargs: passed on to the model.
+
+        Raises:
+            ModelError, LimitReached, Cancelled: see `LLM`.
+        """
+        run = self._run
+        run.check()
+        prompt = messages if isinstance(messages, Prompt) else Prompt(messages)
+        run.emit("model_started", phase=phase)
+        if phase == "action" and self._edited:
+            reply = Reply(self._edited, messages=list(prompt), model="edited", attempts=0)
+            self._edited = ""
+        else:
+            try:
+                said = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)
+                reply = ensure_reply(said, prompt, llm)
+            except ModelError as e:
+                told = {"error": f"{type(e).__name__}: {e}"}
+                run.record("model_failed", {**told, **_spent(e)}, phase=phase)
+                raise
+        self._log(reply, phase)
+        return reply
+
+    def _context(self, prompt: Prompt, phase: str) -> CallContext:
+        run = self._run
+        return CallContext(
+            agent_path=run.path,
+            phase=phase,
+            step=max(0, len(run.session.steps) - 1),
+            task=run.session.task,
+            instructions=prompt.instructions,
+            sid=run.session.id,
+            budget=run.budget,
+            cancel=run.cancel,
+            workdir=str(run.workdir),
+            stop=tuple(run.agent.language.stop) if phase in PHASES else (),
+            on_wait=lambda text: run.emit("model_waits", phase=phase, text=text),
+        )
+
+    def _log(self, reply: Reply, phase: str) -> None:
+        data: dict[str, Any] = {
+            "model": reply.model,
+            "params": jsonable(reply.params),
+            "usage": _logged(reply.usage),
+            "attempts": reply.attempts,
+            "finish_reason": reply.finish_reason,
+            "cost": reply.cost,
+            "shortened": reply.shortened,
+            "prefix_share": round(self.prefixes.share(self._run.path, reply.messages), 4),
+        }
+        if self._run.agent.store_io:
+            data.update(messages=reply.messages, output=str(reply), reasoning=reply.reasoning)
+            found = {"tool_calls": reply.tool_calls, "items": reply.items}
+            data.update({k: v for k, v in found.items() if v})
+        self._run.record("model_call", data, phase=phase, duration=reply.latency)
+        self._run.emit("model_call", phase=phase)
+
+
+def _spent(error: ModelError) -> dict[str, Any]:
+    """What a call that failed has cost all the same: a resumed run's budget must know it."""
+    if not isinstance(error, FilteredReply) or error.usage is None:
+        return {}
+    return {"usage": _logged(error.usage), "cost": error.cost}
+
+
+def _logged(usage: Usage) -> dict[str, Any]:
+    return {**usage.to_dict(), "total_tokens": usage.total_tokens}

@@ -1,0 +1,10 @@
+"""Everything that happened while one agent worked on one task: a fold over journal events.
+
+May import: `config`, `events`, `journal` and what stands above them.
+Other rooms use `AgentSession`, `Status`, `StopReason`, the goals and the progress state.
+"""
+
+from ck_pro.session.session import PHASES, AgentSession, sessions_from_events
+from ck_pro.session.status import Status, StopReason
+
+__all__ = ["PHASES", "AgentSession", "Status", "StopReason", "sessions_from_events"]

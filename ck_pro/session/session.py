@@ -1,0 +1,493 @@
+"""`AgentSession`: everything that happened while one agent worked on one task.
+
+A session is a fold over its events: the running agent applies each event as it is journaled, and
+`sessions_from_events` applies the same events when a journal is read back. So the output row can
+be rebuilt from the journal to the byte, and nothing can be in the one and not in the other.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ck_pro.exceptions import InputError, JournalError
+from ck_pro.session.goals import Task
+from ck_pro.session.observed import observation_text
+from ck_pro.session.status import Status, StopReason
+
+__all__ = [
+    "ALL",
+    "COUNTERS",
+    "MAIN",
+    "PHASES",
+    "AgentSession",
+    "Status",
+    "StopReason",
+    "sessions_from_events",
+]
+
+MAIN = "__main__"
+ALL = "__ALL__"
+COUNTERS = ("llm_call", "completion_tokens", "prompt_tokens", "total_tokens")
+PHASES = ("plan", "action", "end")
+_INFO_OF_SESSION = (
+    *("call_stat", "status", "agent", "final_results", "stop_reason", "message", "unreadable"),
+)
+_MADE_WITH = ("version", "settings_hash", "prompts_hash")
+_CALL_FACTS = (
+    "model",
+    "params",
+    "usage",
+    "cost",
+    "finish_reason",
+    "reasoning",
+    "tool_calls",
+    "items",
+)
+"""What a row keeps of a model call beside its messages and text, under `llm_info`."""
+
+
+class AgentSession:
+    """The history of one agent on one task, as rows of the output schema.
+
+    Args:
+        task: the instruction.
+        id: made up when not given; unique in a run.
+        agent: name of the agent.
+        info: JSON-able facts to keep beside `call_stat` and the times.
+
+    Attributes:
+        steps: one dict per step: `step_idx, plan, action` and, in the last, `end`.
+        state: the progress state as the planner last wrote it.
+        status, stop_reason: how it stands; `stop_reason` is None while it runs.
+        lease: what the run's environment keeps while the run is suspended or waits for a person.
+        finish: `{"output", "log"}` of the terminal action, once there was one.
+        final_results: `{"output", "log"}` once it ended, else None.
+        children: sessions of sub-agents by id.
+        asked: `{"session", "question"}` when the run waits for a person: the session that stopped,
+            this one or one below it, and what the person is to answer or decide; else None.
+        run: the runtime object of a live run; never written anywhere.
+    """
+
+    def __init__(
+        self,
+        task: str = "",
+        *,
+        id: str | None = None,
+        agent: str = "",
+        info: Mapping[str, Any] | None = None,
+    ):
+        self.id = id or uuid.uuid4().hex
+        self.task = task
+        self.agent = agent
+        self.info: dict[str, Any] = dict(info or {})
+        self.steps: list[dict[str, Any]] = []
+        self.state: dict[str, Any] = {}
+        self.status = Status.IN_PROGRESS
+        self.stop_reason: StopReason | None = None
+        self.message = ""
+        self.asked: dict[str, str] | None = None
+        self.lease: Any = None
+        self.finish: dict[str, Any] | None = None
+        self.final_results: dict[str, Any] | None = None
+        self.children: dict[str, AgentSession] = {}
+        self.calls: dict[str, dict[str, int]] = {}
+        self.run: Any = None
+        self._sub_sessions: list[list[str]] = []
+        self._unreadable: Counter[str] = Counter()
+
+    # --- from a row ------------------------------------------------------------------------
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> AgentSession:
+        """Rebuild a session from the `session` of an output row, or from the row itself.
+
+        `to_dict` of the result equals a session that this version wrote. What other programs left
+        out of a row may be missing.
+
+        Args:
+            row: `id, info, task, steps`; sub-agents' sessions are inside.
+
+        Raises:
+            InputError: it is not a session of an output row.
+        """
+        found: Any = row
+        if isinstance(found, Mapping) and isinstance(found.get("session"), Mapping):
+            found = found["session"]
+        steps = found.get("steps") if isinstance(found, Mapping) else None
+        if not isinstance(steps, Sequence) or isinstance(steps, str | bytes):
+            raise InputError("not a session of an output row: it has no list of steps")
+        info = _mapping(found.get("info"), "info")
+        session = cls(str(found.get("task") or ""), id=str(found.get("id") or "") or None)
+        try:
+            for number, step in enumerate(steps):
+                session.add_step(_mapping(step, f"steps[{number}]"))
+            session._take_info(info)
+        except RecursionError:
+            raise InputError("not a session of an output row: it is nested too deeply") from None
+        return session
+
+    def _take_info(self, info: Mapping[str, Any]) -> None:
+        """Set what a row's `info` says of the session, whose steps are known."""
+        self.info = {k: v for k, v in info.items() if k not in _INFO_OF_SESSION}
+        self.agent = str(info.get("agent") or "")
+        self.message = str(info.get("message") or "")
+        end = self.steps[-1].get("end") or {} if self.steps else {}
+        results = info.get("final_results") or end.get("final_results")
+        if isinstance(results, Mapping):
+            self.final_results = dict(results)
+            if self.steps:
+                self.steps[-1]["end"] = {**end, "final_results": dict(results)}
+        answered = (self.final_results or {}).get("output") not in (None, "")
+        try:
+            self.stop_reason = StopReason(info["stop_reason"]) if info.get("stop_reason") else None
+            guessed = Status.DONE if answered else Status.PROBLEM
+            self.status = Status(info["status"]) if info.get("status") else guessed
+        except ValueError as e:
+            raise InputError(f"not a session of an output row: {e}") from None
+        below = sum((Counter(c.unreadable()) for c in self.children.values()), Counter[str]())
+        self._unreadable = Counter(_mapping(info.get("unreadable"), "unreadable")) - below
+        agents = {child.agent or "sub_agent" for child in self.children.values()}
+        for name, counted in _mapping(info.get("call_stat"), "call_stat").items():
+            own = counted if name == MAIN else _mapping(counted, name).get(MAIN)
+            if name != ALL and name not in agents and own:
+                self.calls[name] = {c: int(own.get(c) or 0) for c in COUNTERS}
+
+    def add_step(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a step to a session that is not running.
+
+        Args:
+            step: as rows have it, with any of `plan`, `action`, `end`; numbered here.
+
+        Returns:
+            The step as `steps` holds it.
+
+        Raises:
+            InputError: the session is running, so that it records its steps itself.
+        """
+        if self.run is not None:
+            raise InputError("this session is running and records its steps: use agent.step()")
+        kept = {k: dict(_mapping(v, k)) for k, v in step.items() if k in PHASES and v is not None}
+        action = {"thought": "", "code": "", "observation": "", **kept.get("action", {})}
+        nested: list[str] = []
+        for sub in action.pop("sub_sessions", None) or ():
+            nested.append(self._adopt(sub))
+        action["observation"] = self._referring(action["observation"])
+        self._sub_sessions.append(nested)
+        other = {k: v for k, v in step.items() if k not in PHASES}
+        made = {**other, "step_idx": len(self.steps), **kept, "action": action}
+        self.steps.append(made)
+        self.state = dict(kept.get("plan", {}).get("state") or self.state)
+        return made
+
+    def _adopt(self, row: Mapping[str, Any]) -> str:
+        child = AgentSession.from_dict(row)
+        self.children[child.id] = child
+        return child.id
+
+    def _referring(self, value: Any) -> Any:
+        """An observation of a row with each sub-agent's session replaced by its id."""
+        if isinstance(value, list):
+            return [self._referring(v) for v in value]
+        if isinstance(value, Mapping) and "sel_cands" in value:
+            return {**value, "sel_cands": self._referring(value["sel_cands"])}
+        if isinstance(value, Mapping) and isinstance(value.get("session"), Mapping):
+            return {**value, "session": self._adopt(value["session"])}
+        return value
+
+    # --- the fold --------------------------------------------------------------------------
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Take one event of this session into account; unknown kinds change nothing."""
+        handler = self._HANDLERS.get(event["kind"])
+        if handler is not None:
+            handler(self, event, event["data"])
+
+    def _on_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.task, self.agent = data["task"], data.get("agent", "")
+        self.info = {**data.get("info", {}), "start_time": event["time"]}
+        if event.get("parent") is None:  # a sub-agent's is inside its caller's
+            config = data.get("config", {})
+            seed = config.get("model", {}).get("call_kwargs", {}).get("seed")
+            self.info.update(config=config, seed=seed)
+            self.info.update({k: data[k] for k in _MADE_WITH if k in data})
+
+    def _on_step(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        action = {"thought": "", "code": "", "observation": ""}
+        self.steps.append({"step_idx": len(self.steps), "action": action})
+        self._sub_sessions.append([])
+
+    def _on_world(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._last["action"].update(data)
+
+    def _on_model_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        phase = event["phase"]
+        usage = data.get("usage", {})
+        # `tool:ask_llm` is counted under the tool's name
+        counted = self.calls.setdefault(
+            MAIN if phase in PHASES else phase.partition(":")[2] or phase,
+            dict.fromkeys(COUNTERS, 0),
+        )
+        counted["llm_call"] += 1
+        for key in COUNTERS[1:]:
+            counted[key] += usage.get(key, 0)
+        if not self.steps or "messages" not in data:
+            return
+        call = {
+            "llm_input": data["messages"],
+            "llm_output": data.get("output", ""),
+            "llm_info": {k: data[k] for k in _CALL_FACTS if data.get(k)},
+        }
+        if phase in PHASES:
+            self._phase(phase).update(call)
+        else:  # a tool's own call, such as ask_llm's
+            self._last["action"].setdefault("model_calls", []).append({"phase": phase, **call})
+
+    def _on_plan(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._phase("plan").update(data)
+        if "state" in data:
+            self.state = data["state"]
+
+    def _on_action(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._last["action"].update(data)
+
+    def _on_unreadable(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if self.steps:
+            part = self._last.setdefault(event["phase"], {"thought": "", "code": ""})
+            if "unreadable" not in part:  # a resumed run reads a recorded reply again
+                self._unreadable[event["phase"]] += 1
+            part["unreadable"] = data["error"]
+
+    def _on_screen(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._last["action"].setdefault("screens", []).append(data)
+
+    def _on_sub_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if self._sub_sessions:
+            self._sub_sessions[-1].append(data["session"])
+
+    def _on_finish(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        if self.finish is None:  # of several terminal calls in one step the first counts
+            self.finish = dict(data)
+
+    def _on_end(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._last["end"] = {**self._last.get("end", {}), **data}
+        self.final_results = data["final_results"]
+
+    def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.status, self.stop_reason, self.message = Status.IN_PROGRESS, None, ""
+        self.final_results = self.asked = self.lease = None
+        self.info = {k: v for k, v in self.info.items() if k not in ("end_time", "duration")}
+        self.info["resumed"] = self.info.get("resumed", 0) + 1
+        if self.steps:
+            self._last.pop("end", None)
+        if data.get("redo"):
+            del self.steps[-1], self._sub_sessions[-1]
+            self._on_step(event, data)
+        if data.get("learned"):
+            known = self.state.get("information", [])
+            self.state = {**self.state, "information": [*known, data["learned"]]}
+
+    def _on_suspended(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.lease = data.get("lease")
+
+    def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.status = Status(data["status"])
+        self.stop_reason = StopReason(data["stop_reason"]) if data.get("stop_reason") else None
+        self.message, self.asked = data.get("message", ""), data.get("asked")
+        self.lease = data.get("lease")
+        start = self.info.get("start_time", event["time"])
+        self.info.update(end_time=event["time"], duration=max(0.0, event["time"] - start))
+
+    _HANDLERS: Mapping[str, Callable[..., None]] = {
+        "session": _on_session,
+        "step": _on_step,
+        "world": _on_world,
+        "model_call": _on_model_call,
+        "plan": _on_plan,
+        "action": _on_action,
+        "observation": _on_action,
+        "error": _on_action,
+        "screen": _on_screen,
+        "unreadable": _on_unreadable,
+        "sub_session": _on_sub_session,
+        "finish": _on_finish,
+        "end": _on_end,
+        "resumed": _on_resumed,
+        "suspended": _on_suspended,
+        "status": _on_status,
+    }
+
+    def _phase(self, phase: str) -> dict[str, Any]:
+        """What the last step records of a phase, which exists from its first event on."""
+        state = {"state": self.state} if phase == "plan" else {}
+        found: dict[str, Any] = self._last.setdefault(phase, {"thought": "", "code": "", **state})
+        return found
+
+    @property
+    def _last(self) -> dict[str, Any]:
+        if not self.steps:
+            raise JournalError(f"session {self.id}: an event of a step came before any step")
+        return self.steps[-1]
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def num_of_steps(self) -> int:
+        """How many steps there are, the one in progress included."""
+        return len(self.steps)
+
+    def get_current_step(self) -> dict[str, Any] | None:
+        """The step in progress, or the last one; None before the first."""
+        return self.current_step()
+
+    def get_latest_steps(self, count: int = 0, include_last: bool = False) -> list[dict[str, Any]]:
+        """The steps before the current one, oldest first.
+
+        Args:
+            count: at most so many, the latest; 0: all.
+            include_last: the current step, too.
+        """
+        found = self.steps if include_last else self.steps[:-1]
+        return list(found[-count:] if count > 0 else found)
+
+    def current_step(self) -> dict[str, Any] | None:
+        """The step under way or last done."""
+        return self.steps[-1] if self.steps else None
+
+    @property
+    def task_tree(self) -> Task:
+        """The task with its sub-tasks, as the progress state tells them."""
+        return Task.from_progress(self.task, self.state)
+
+    def search(self, query: str, limit: int = 10) -> list[str]:
+        """Steps whose text holds words of `query`, the best first, as short texts."""
+        words = {w for w in query.casefold().split() if w}
+        found = []
+        for step in self.steps:
+            text = self._step_text(step)
+            folded = text.casefold()
+            score = sum(w in folded for w in words)
+            if score:
+                found.append((-score, step["step_idx"], f"Step {step['step_idx']}: {text[:500]}"))
+        return [text for _, _, text in sorted(found)[:limit]]
+
+    @staticmethod
+    def _step_text(step: Mapping[str, Any]) -> str:
+        action = step["action"]
+        return f"{action['thought']}\n{action['code']}\n{observation_text(action['observation'])}"
+
+    def call_stat(self) -> dict[str, Any]:
+        """Model calls and tokens of this session and all below it, by agent."""
+        out: dict[str, Any] = {MAIN: dict(self.calls.get(MAIN, dict.fromkeys(COUNTERS, 0)))}
+        for name, counted in self.calls.items():
+            if name != MAIN:
+                out[name] = {MAIN: dict(counted), ALL: dict(counted)}
+        for child in self.children.values():
+            name, stat = child.agent or "sub_agent", child.call_stat()
+            out[name] = _merged_stat(out[name], stat) if name in out else stat
+        parts = [out[MAIN], *(v[ALL] for k, v in out.items() if k != MAIN)]
+        out[ALL] = {c: sum(p[c] for p in parts) for c in COUNTERS}
+        return out
+
+    def unreadable(self) -> dict[str, int]:
+        """How many model replies could not be read, or only in part, here and below, by phase."""
+        found = Counter(self._unreadable)
+        for child in self.children.values():
+            found.update(child.unreadable())
+        return dict(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The session of an output row: `id, info, task, steps`."""
+        info = {"call_stat": self.call_stat(), **self.info}
+        info.update(status=self.status.value, agent=self.agent, final_results=self.final_results)
+        info["stop_reason"] = self.stop_reason.value if self.stop_reason else None
+        if self.message:
+            info["message"] = self.message
+        if unreadable := self.unreadable():
+            info["unreadable"] = unreadable
+        return {"id": self.id, "info": info, "task": self.task, "steps": self.full_steps()}
+
+    def full_steps(self) -> Sequence[dict[str, Any]]:
+        """The steps of an output row: with sub-agents' sessions in them."""
+        return [self.full_step(n, step) for n, step in enumerate(self.steps)]
+
+    def full_step(self, index: int, step: Mapping[str, Any]) -> dict[str, Any]:
+        """A step of an output row: with the sessions of the sub-agents that it called.
+
+        The row has a phase only if something happened in it, and `llm_input` and `llm_output` only
+        if the phase called a model. So scripts that convert every phase make no empty sample. (The
+        result of an `end` without a call is in `info`.)
+
+        Args:
+            index: of the step.
+            step: as it is in `steps`.
+        """
+        subs = [self.children[s].to_dict() for s in self._sub_sessions[index] if s in self.children]
+        action = {**step["action"], "observation": self._full(step["action"]["observation"])}
+        if subs:
+            action["sub_sessions"] = subs
+        phases = {**step, "action": action}
+        kept = {p: phases[p] for p in PHASES if _happened(phases.get(p) or {})}
+        return {**{k: v for k, v in step.items() if k not in PHASES}, **kept}
+
+    def _full(self, value: Any) -> Any:
+        """An observation with each reference to a sub-agent's session replaced by it."""
+        if isinstance(value, list):
+            return [self._full(v) for v in value]
+        if isinstance(value, Mapping) and "sel_cands" in value:
+            return {**value, "sel_cands": self._full(value["sel_cands"])}
+        if isinstance(value, Mapping) and isinstance(value.get("session"), str):
+            child = self.children.get(value["session"])
+            return {**value, "session": child.to_dict() if child else None}
+        return value
+
+
+def sessions_from_events(
+    events: Iterable[Mapping[str, Any]], new: Callable[[str], AgentSession] | None = None
+) -> dict[str, AgentSession]:
+    """All sessions that the events tell of, by id, in order of their beginning.
+
+    The first is the task's own; sub-agents' sessions are also among its descendants' `children`.
+
+    Args:
+        events: of one journal, in order.
+        new: makes an empty session of an id, where it shall not be a plain `AgentSession`.
+    """
+    sessions: dict[str, AgentSession] = {}
+    for event in events:
+        sid = event["sid"]
+        if sid not in sessions:
+            sessions[sid] = AgentSession(id=sid) if new is None else new(sid)
+            parent = sessions.get(event.get("parent") or "")
+            if parent is not None:
+                parent.children[sid] = sessions[sid]
+        sessions[sid].apply(event)
+    return sessions
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"not a session of an output row: {name} is not an object")
+    return value
+
+
+def _happened(phase: Mapping[str, Any]) -> bool:
+    """Whether a phase of a step records more than the run's results, which `info` has, too."""
+    return any(v not in ("", None) for k, v in phase.items() if k != "final_results")
+
+
+def _merged_stat(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+    """Two call statistics of agents of one name, added up."""
+    out: dict[str, Any] = {}
+    for key in dict.fromkeys((*a, *b)):
+        x, y = a.get(key), b.get(key)
+        if x is None or y is None:
+            out[key] = x if y is None else y
+        elif key in COUNTERS:
+            out[key] = x + y
+        else:
+            out[key] = _merged_stat(x, y)
+    return out

@@ -1,0 +1,108 @@
+"""What the commands of this package have in common: exit codes, and errors as one line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import tempfile
+import traceback
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ck_pro.exceptions import CKError, InputError, OutputError
+from ck_pro.trajectory.closed_pipes import run_steadily
+
+WORK_FOLDER = "work"
+"""Where, in a task's folder, its agents' code works."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def without_controls(text: str) -> str:
+    """A line of text from models or pages without what would steer a terminal."""
+    return _CONTROLS.sub("\ufffd", text)
+
+
+class AnyPath(click.Path):
+    """A path as an argument; whether anything is there is asked later, and then can be."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.Path.convert`."""
+        path = super().convert(value, param, ctx)
+        try:
+            os.lstat(path)
+        except OSError as e:
+            if e.errno == errno.ENAMETOOLONG:
+                self.fail(f"{str(path)[:40]}...: {e.strerror}.", param, ctx)
+        return path
+
+
+def require_folder(path: Path) -> None:
+    """Return if a path is a folder, where journals may be.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not path.exists():
+        raise InputError(f"cannot read {path}: No such file or directory")
+    if not path.is_dir():
+        raise InputError(f"{path} is a file: name the folder of a run or of a task, with journals")
+
+
+class ExitCode(IntEnum):
+    """What a command's exit code means; the numbers are those of `ck_main`."""
+
+    DONE = 0
+    EMPTY = 1
+    DIFFERENT = 1
+    USAGE = 2
+    LINES = 3
+    OUTPUT = 4
+    INTERNAL = 6
+    STOPPED = 130
+
+
+def run_command(command: click.Command, args: Sequence[str] | None, name: str) -> int:
+    """Run a command; errors become one line on standard error and an exit code.
+
+    Args:
+        command: returns an `ExitCode`.
+        args: of the command line; None takes those of the process.
+        name: for the file that gets the traceback of an error of ours.
+    """
+    return run_steadily(lambda: _run(command, args, name), ExitCode.OUTPUT)
+
+
+def _run(command: click.Command, args: Sequence[str] | None, name: str) -> int:
+    try:
+        code = command.main(args, standalone_mode=False)
+        return int(code) if isinstance(code, int) else 0
+    except click.ClickException as e:
+        return _failed(f"{e.format_message()} (see --help)", ExitCode.USAGE)
+    except OutputError as e:
+        return _failed(str(e), ExitCode.OUTPUT)
+    except InputError as e:
+        return _failed(str(e), ExitCode.USAGE)
+    except CKError as e:
+        return _failed(str(e), ExitCode.INTERNAL)
+    except (KeyboardInterrupt, click.Abort):
+        return _failed("stopped; nothing was written", ExitCode.STOPPED)
+    except Exception as e:  # noqa: BLE001 - the process's outermost boundary
+        with tempfile.NamedTemporaryFile(
+            "w", prefix=f"ck-{name}-", suffix=".log", delete=False
+        ) as f:
+            traceback.print_exc(file=f)
+        said = f"{type(e).__name__}: {e}; an error of ours, the full log is in {f.name}"
+        return _failed(said, ExitCode.INTERNAL)
+
+
+def _failed(message: str, code: ExitCode) -> int:
+    click.echo(f"error: {' '.join(message.splitlines())}", err=True)
+    return code

@@ -1,0 +1,342 @@
+"""An export from its input to its files, a row at a time, and what it counted on the way."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from ck_pro.exceptions import CKError, InputError, OutputError
+from ck_pro.model import estimate_tokens
+from ck_pro.trajectory.exporting.filters import Filters, FilterSettings, tokens_of
+from ck_pro.trajectory.exporting.images import ImageFolder
+from ck_pro.trajectory.exporting.job import PREFERENCES, RUN_FORMATS, ExportSettings, Report
+from ck_pro.trajectory.exporting.writers import (
+    JsonFolderWriter,
+    JsonLinesWriter,
+    ParquetWriter,
+    Writer,
+)
+from ck_pro.trajectory.formats import rows as formats
+from ck_pro.trajectory.formats import schema
+from ck_pro.trajectory.formats.atif import trajectory_of
+from ck_pro.trajectory.formats.chat import MessageError
+from ck_pro.trajectory.formats.ckpro import ckpro_row
+from ck_pro.trajectory.formats.rows import Builder, Layout
+from ck_pro.trajectory.formats.sharegpt import sharegpt_rows, write_info
+from ck_pro.trajectory.reading.attempts import Try, tries_of
+from ck_pro.trajectory.reading.model_calls import Call, Unusable, calls_of, each_call
+from ck_pro.trajectory.reading.sources import Problem, journals_aside, read_records, unreadable
+from ck_pro.trajectory.reading.survey import (
+    BestTries,
+    Kinds,
+    Replies,
+    kinds_of,
+    kinds_of_pairs,
+    pairs,
+)
+
+BUILDERS: dict[str, Builder] = {
+    "sft": formats.sft_rows,
+    "dpo": formats.dpo_rows,
+    "kto": formats.kto_rows,
+    "sharegpt": sharegpt_rows,
+    "axolotl": formats.axolotl_rows,
+    "verl": formats.verl_rows,
+    "parquet": formats.sft_rows,
+}
+
+
+_UNREADABLE = (CKError, AttributeError, TypeError, KeyError)
+"""What going through a row raises that is not of the schema, or that cannot be read."""
+
+
+def export(settings: ExportSettings, say: Callable[[Problem], None] = lambda p: None) -> Report:
+    """Run an export.
+
+    Args:
+        settings: what to write and where.
+        say: told of every part of the input that cannot be used, at once.
+
+    Raises:
+        OutputError: the output cannot be written; nothing of it is left.
+        InputError: pyarrow is wanted and missing.
+    """
+    return _Export(settings, say).run()
+
+
+class _Export:
+    def __init__(self, settings: ExportSettings, say: Callable[[Problem], None]):
+        self.settings, self.say = settings, say
+        self.report = Report()
+        self.filters = Filters(settings.filters_in_use)
+        self.kinds = Kinds()
+        self.replies: Replies | None = None
+        inside = settings.format == "atif" and settings.output.suffix != ".jsonl"
+        self.folder = ImageFolder(settings.output, inside=inside)
+        self._paired: set[bytes] = set()
+        paths = [settings.filters.score_from, *(w.path for w in settings.filters.where)]
+        of_sessions = any(p.startswith("session") for p in paths)
+        self._light = settings.format not in RUN_FORMATS and not of_sessions
+
+    def run(self) -> Report:
+        writer: Writer | None = None
+        try:
+            if self.settings.format in RUN_FORMATS:
+                self._choose()
+                writer = self._writer(None)
+                self._write_runs(writer)
+            else:
+                self._prepare_output()
+                self._choose()
+                self._survey()
+                layout = self._layout()
+                writer = self._writer(layout)
+                self._write_calls(writer, layout)
+            writer.commit()
+        except sqlite3.Error as e:
+            raise OutputError(f"cannot write beside {self.settings.output}: {e}") from None
+        finally:
+            if writer is not None:
+                writer.abandon()
+            if self.replies is not None:
+                self.replies.close()
+        self._finish(writer)
+        return self.report
+
+    def _finish(self, writer: Writer) -> None:
+        self.report.aside = sum(map(journals_aside, self.settings.inputs))
+        self.report.files, self.report.images = writer.files, self.folder.written
+        if self.settings.format == "sharegpt":
+            has_images = "images" in self.kinds and self.settings.image_mode != "drop"
+            write_info(writer.files, has_images=has_images)
+
+    # --- passes over the input ---------------------------------------------------------------
+
+    def _tries(self, *, counting: bool = False) -> Iterator[tuple[int, Try]]:
+        """All tries of the input with their ordinals; the pass that counts also tells problems."""
+        ordinal = 0
+        for found in read_records(self.settings.inputs, light=self._light):
+            self.report.runs += counting
+            if isinstance(found, Problem):
+                self._problem(found, counting)
+                continue
+            try:
+                score_from = self.settings.filters.score_from
+                tries = tries_of(found.where, found.row, score_from, on_disk=found.on_disk)
+            except InputError as e:
+                self._problem(Problem(found.where, str(e)), counting)
+                continue
+            for attempt in tries:
+                yield ordinal, attempt
+                ordinal += 1
+
+    def _problem(self, problem: Problem, counting: bool) -> None:
+        if not counting:
+            return
+        if problem.unfinished:
+            self.report.unfinished += 1
+            return
+        self.report.problems += 1
+        self.say(problem)
+
+    def _calls(
+        self, settings: FilterSettings, *, counting: bool = False
+    ) -> Iterator[tuple[int, Call]]:
+        """The calls that the filters keep, with their ordinals among all of the input."""
+        ordinal = -1
+        dropped = self.report.dropped if counting else Counter[str]()
+        filters = Filters(settings, self.filters.chosen)
+        for n, attempt in self._tries(counting=counting):
+            try:
+                refusal = filters.try_refusal(attempt, n)
+                for call in each_call(attempt) if attempt.on_disk else calls_of(attempt):
+                    ordinal += 1
+                    self.report.calls_in += counting
+                    if isinstance(call, Unusable):
+                        reason: str | None = refusal or call.reason
+                    else:
+                        reason = refusal or filters.call_refusal(call)
+                        if not reason:
+                            yield ordinal, call
+                    if reason:
+                        dropped[reason] += 1
+            except _UNREADABLE as e:
+                self._problem(Problem(attempt.where, unreadable(e)), counting)
+
+    def _choose(self) -> None:
+        """The pass for `best`: which tries are the best of their tasks, the filters passed."""
+        if self.settings.filters.best is None:
+            return
+        best = BestTries(self.settings.filters.best)
+        for ordinal, attempt in self._tries():
+            with suppress(*_UNREADABLE):  # told by the pass that counts
+                if self.filters.try_refusal(attempt) is None:
+                    best.add(attempt, ordinal)
+        self.filters.chosen = best.chosen()
+
+    def _survey(self) -> None:
+        """The pass for the columns, and for preferences."""
+        settings = self.filters.settings
+        preferences = self.settings.format in PREFERENCES
+        if preferences or settings.pools_rewards:
+            settings = replace(settings, duplicates="keep")  # each tells of its reply's worth
+            name = f".{self.settings.output.name}.replies"
+            self.replies = Replies(
+                self.settings.output.with_name(name), good_score=self.settings.good_score
+            )
+        for ordinal, call in self._calls(settings):
+            self.kinds.add(call, ordinal)
+            if self.replies is not None:
+                self.replies.add(call)
+            elif self.kinds.complete:
+                return
+        if preferences and self.kinds.first:
+            self._survey_rows()
+
+    def _survey_rows(self) -> None:
+        """Find the kinds of the rows: prompts without a pair, and replies without a label, are in
+        none of them."""
+        seen, self.kinds = self.kinds, Kinds()
+        for ordinal, call in self._calls(self.filters.settings):
+            self.kinds.add(call, ordinal, self._kinds_of_rows(call))
+            if self.kinds.first.keys() == seen.first.keys():
+                return
+
+    def _kinds_of_rows(self, call: Call) -> Iterable[str]:
+        assert self.replies is not None
+        if self.settings.format == "dpo":
+            found = pairs(self.replies.to(call), self.settings.max_pairs)
+            return kinds_of_pairs(call, found)
+        judged = self.replies.of(call)
+        return () if judged is None or judged.good == judged.bad else kinds_of(call)
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def _prepare_output(self) -> None:
+        """Fail before the survey, not after it, if the output cannot be written."""
+        self._writer(Layout(images=self.settings.image_mode)).abandon()
+
+    def _layout(self) -> Layout:
+        s = self.settings
+        return Layout(
+            images=s.image_mode,
+            columns=s.columns,
+            reasoning=s.reasoning,
+            has_images="images" in self.kinds and s.image_mode != "drop",
+            has_tools="tools" in self.kinds,
+            text_arguments=s.parquet,
+            folder=self.folder,
+            replies=self.replies,
+            max_pairs=s.max_pairs,
+        )
+
+    def _writer(self, layout: Layout | None) -> Writer:
+        s = self.settings
+        common: dict[str, Any] = {"shard_rows": s.shard_rows, "force": s.force}
+        if s.parquet and layout is not None:
+            return ParquetWriter(s.output, lambda: self._schemas(layout), **common)
+        if s.format == "atif" and s.output.suffix != ".jsonl":
+            return JsonFolderWriter(s.output, **common)
+        return JsonLinesWriter(s.output, **common)
+
+    def _schemas(self, layout: Layout) -> tuple[Any, Any]:
+        s = self.settings
+        if s.format == "verl":
+            return schema.arrow_schemas(schema.verl_features(layout))
+        completion = ("chosen", "rejected") if s.format == "dpo" else ("completion",)
+        parts = ("messages",) if s.columns == "messages" else ("prompt", *completion)
+        features = schema.trl_features(
+            layout,
+            parts,
+            calls="tool_calls" in self.kinds,
+            reasoning="reasoning" in self.kinds and s.reasoning == "field",
+        )
+        if s.format == "kto":
+            features["label"] = {"dtype": "bool", "_type": "Value"}
+        return schema.arrow_schemas(features)
+
+    def _write_calls(self, writer: Writer, layout: Layout) -> None:
+        """Write the calls, one of each special kind first: readers guess the types of a file
+        from its beginning, and must see every column filled there."""
+        ahead = dict(self.kinds.first.values())
+        for call in ahead.values():
+            self._write_call(writer, layout, call)
+        for ordinal, call in self._calls(self.filters.settings, counting=True):
+            if ordinal not in ahead:
+                self._write_call(writer, layout, call)
+
+    def _write_call(self, writer: Writer, layout: Layout, call: Call) -> None:
+        is_pair = self.settings.format == "dpo"
+        if is_pair and call.prompt_key in self._paired:
+            self.report.calls_used += 1
+            return
+        if self.settings.filters.pools_rewards and self.replies is not None:
+            call.pooled = self._pooled(call)
+        try:
+            rows = BUILDERS[self.settings.format](call, layout)
+        except MessageError as e:
+            self.report.dropped[e.reason] += 1
+            return
+        if is_pair and rows:
+            self._paired.add(call.prompt_key)
+        elif not rows:
+            self.report.dropped["no better or worse reply"] += 1
+        self.report.calls_used += bool(rows)
+        for row in rows:
+            writer.write(row)
+            prompt, reply = tokens_of(call)
+            if is_pair:
+                reply = estimate_tokens([*row["chosen"], *row["rejected"]])
+            self.report.rows_out += 1
+            self.report.prompt_tokens += prompt
+            self.report.reply_tokens += reply
+
+    def _pooled(self, call: Call) -> float | None:
+        """The reward of all calls of this prompt and reply together."""
+        judged = self.replies.of(call) if self.replies is not None else None
+        if judged is None:
+            return None
+        by_name = {"max": judged.highest, "min": judged.lowest, "mean": judged.value}
+        return by_name[self.settings.filters.duplicate_reward]
+
+    def _write_runs(self, writer: Writer) -> None:
+        for ordinal, attempt in self._tries(counting=True):
+            self.report.calls_in += 1
+            try:
+                refusal = self._run_refusal(attempt, ordinal) or self._write_run(writer, attempt)
+            except MessageError as e:
+                refusal = e.reason
+            except OutputError:
+                raise
+            except _UNREADABLE as e:
+                self._problem(Problem(attempt.where, unreadable(e)), True)
+                refusal = "not readable"
+            if refusal is not None:
+                self.report.dropped[refusal] += 1
+
+    def _run_refusal(self, attempt: Try, ordinal: int) -> str | None:
+        refusal = self.filters.try_refusal(attempt, ordinal)
+        if refusal is None and self.filters.is_repeated(attempt):
+            return "duplicate"
+        return refusal
+
+    def _write_run(self, writer: Writer, attempt: Try) -> str | None:
+        """Write a try as a whole; why not, if not."""
+        if self.settings.format == "ckpro":
+            row: Any = ckpro_row(attempt)
+        else:
+            embedded = self.settings.image_mode != "drop"
+            row = trajectory_of(attempt, self.folder if embedded else None)
+        if row is None:
+            return "no complete step"
+        calls = [tokens_of(c) for c in each_call(attempt) if isinstance(c, Call)]
+        writer.write(row, attempt.task_id)
+        self.report.rows_out += 1
+        self.report.calls_used += 1
+        self.report.prompt_tokens += sum(prompt for prompt, _ in calls)
+        self.report.reply_tokens += sum(reply for _, reply in calls)
+        return None

@@ -1,0 +1,243 @@
+"""Whole runs as ATIF v1.8 trajectories (the Agent Trajectory Interchange Format of Harbor).
+
+A try becomes one trajectory: the system prompt, the task, then one `agent` step per model call,
+with the code as a tool call and what it printed as the observation. Sub-agents' sessions are
+embedded in `subagent_trajectories` and referred to where they ran. New screenshots of a prompt
+stand in a `user` step before the reply to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ck_pro.exceptions import InputError
+from ck_pro.run.fingerprint import package_version
+from ck_pro.session.observed import join_entries
+from ck_pro.trajectory.exporting.images import ImageFolder
+from ck_pro.trajectory.formats.chat import (
+    Image,
+    hash_of,
+    normal_messages,
+    normal_tool_calls,
+    text_of,
+)
+from ck_pro.trajectory.reading.attempts import (
+    Try,
+    agent_of,
+    nested_sessions,
+    session_key,
+    status_of,
+)
+from ck_pro.trajectory.reading.big_json import Pairs, is_list, plain
+
+SCHEMA = "ATIF-v1.8"
+_USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens")
+
+
+def trajectory_of(attempt: Try, folder: ImageFolder | None) -> Pairs:
+    """A try as a trajectory, made while it is written: `json_pieces` takes it.
+
+    What it goes through it reads step by step, so that a long run need not fit in memory; a
+    sub-agent's trajectory comes after the steps of its caller. So does every trajectory that a
+    step refers to: the format's own models check the ids' uniqueness only.
+
+    Args:
+        attempt: the try.
+        folder: where its images go; None leaves them out.
+
+    Raises:
+        MessageError: a prompt in it cannot be read; while it is written, like the next.
+        InputError: it is not of the schema.
+    """
+    score = {"reward": attempt.score} if attempt.score is not None else {}
+    extra = {"task_id": attempt.task_id, "try": attempt.number, **score}
+    return Pairs(_Trajectory(folder, attempt.session, ()).pairs(extra))
+
+
+class _Trajectory:
+    """The trajectory of one session while it is made."""
+
+    def __init__(
+        self, folder: ImageFolder | None, session: Mapping[str, Any], above: tuple[str, ...]
+    ):
+        self.folder, self.session = folder, session
+        self.path = (*above, agent_of(session, len(above)))
+        self.begun = False
+        self.steps: list[dict[str, Any]] = []
+        """Steps that are complete but for what comes of the action."""
+        self.nested: dict[bytes, int] = {}
+        """Sub-agents' sessions, each with the first step that it stands in."""
+        self.shown: set[bytes] = set()
+        self.model = ""
+        self.totals = {"total_steps": 0, **{f"total_{k}": 0 for k in _USAGE}, "total_cost_usd": 0.0}
+
+    def pairs(self, extra: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """The document.
+
+        Args:
+            extra: of a try's own trajectory, empty for a sub-agent's.
+        """
+        yield "schema_version", SCHEMA
+        yield "trajectory_id", session_key(self.session).hex()
+        if extra:
+            yield "session_id", str(self.session.get("id") or "")
+        yield "steps", self.all_steps()
+        agent = {"name": self.path[-1], "version": package_version()}
+        yield "agent", {**agent, "model_name": self.model} if self.model else agent
+        yield "final_metrics", self.totals
+        facts = {"status": status_of(self.session), "agent_path": "/".join(self.path)}
+        yield "extra", {**facts, **extra}
+        if self.nested:
+            yield "subagent_trajectories", self.all_nested()
+
+    def all_nested(self) -> Iterator[Pairs]:
+        """The sub-agents' trajectories, each made when the one before was written."""
+        for key, n in self.nested.items():
+            action = self.session["steps"][n].get("action") or {}  # read again, not kept
+            session = next(s for s in nested_sessions(action) if session_key(s) == key)
+            yield Pairs(_Trajectory(self.folder, session, self.path).pairs({}))
+
+    def all_steps(self) -> Iterator[dict[str, Any]]:
+        """The steps, counted."""
+        for n, step in enumerate(self.session["steps"]):
+            if not isinstance(step, Mapping):
+                raise InputError(f"steps[{n}] of {'/'.join(self.path)} is no object")
+            self.ck_step(n, step)
+            yield from self.counted()
+        if not self.begun:
+            self.task_step()
+            yield from self.counted()
+
+    def counted(self) -> Iterator[dict[str, Any]]:
+        """The steps that were made since, with their numbers; no more is put to them."""
+        for step in self.steps:
+            self.totals["total_steps"] += 1
+            metrics = step.get("metrics", {})
+            for key in _USAGE:
+                self.totals[f"total_{key}"] += metrics.get(key, 0)
+            self.totals["total_cost_usd"] += metrics.get("cost_usd", 0.0)
+            yield {"step_id": self.totals["total_steps"], **step}
+        self.steps = []
+
+    def ck_step(self, n: int, step: Mapping[str, Any]) -> None:
+        """One of our steps: its calls in order, the action's with what came of it."""
+        action = step.get("action") or {}
+        tool_calls = [(str(c.get("phase")), c) for c in action.get("model_calls") or ()]
+        for phase, part in (("plan", step.get("plan") or {}), ("action", action)):
+            self.call(n, phase, part)
+        self.outcome(n, action)
+        for phase, part in (*tool_calls, ("end", step.get("end") or {})):
+            self.call(n, phase, part)
+
+    def call(self, n: int, phase: str, part: Mapping[str, Any]) -> None:
+        """A model call as a step; none if the phase made none."""
+        text, info = part.get("llm_output") or "", plain(part.get("llm_info") or {})
+        if not (text or info or (phase == "action" and part.get("code"))):
+            return
+        self.prompt(part.get("llm_input") or [])
+        step: dict[str, Any] = {"source": "agent", "message": text or part.get("thought") or ""}
+        if info.get("model"):
+            self.model = self.model or str(info["model"])
+            step["model_name"] = str(info["model"])
+        if info.get("reasoning"):
+            step["reasoning_content"] = str(info["reasoning"])
+        calls = _tool_calls(n, phase, part, info)
+        if calls:
+            step["tool_calls"] = calls
+        metrics = {k: info["usage"][k] for k in _USAGE if info.get("usage", {}).get(k)}
+        if info.get("cost"):
+            metrics["cost_usd"] = info["cost"]
+        if metrics:
+            step["metrics"] = metrics
+        self.steps.append({**step, "extra": {"phase": phase, "step": n}})
+
+    def prompt(self, given: Any) -> None:
+        """What the agent saw before it replied: at first the system prompt and the task, later
+        the screenshots that are new."""
+        images: list[Image] = []
+        messages = normal_messages(given, images)
+        if not self.begun:
+            system = [text_of(m) for m in messages if m["role"] == "system"]
+            if system:
+                self.steps.append({"source": "system", "message": "\n\n".join(system)})
+            self.task_step()
+        new = [i for i in images if hash_of(i.url) not in self.shown]
+        self.shown.update(hash_of(i.url) for i in new)
+        if new and self.folder is not None:
+            sources = [{"media_type": i.media_type, "path": self.folder.put(i)} for i in new]
+            parts = [{"type": "image", "source": s} for s in sources]
+            self.steps.append({"source": "user", "message": parts})
+
+    def task_step(self) -> None:
+        """The task, as its person said it."""
+        self.begun = True
+        self.steps.append({"source": "user", "message": str(self.session.get("task") or "")})
+
+    def outcome(self, n: int, action: Mapping[str, Any]) -> None:
+        """What the action showed, and the sub-agents that ran in it, put to the last step."""
+        seen = action.get("observation")
+        refs = [self.reference(n, nested) for nested in nested_sessions(action)]
+        if not seen and not refs:
+            return
+        extra = {"phase": "action", "step": n}
+        if not self.begun:
+            self.task_step()
+        if not self.steps or self.steps[-1].get("extra") != extra:
+            self.steps.append({"source": "agent", "message": "", "extra": extra})
+        step = self.steps[-1]
+        results = self.results(n, seen, [c["tool_call_id"] for c in step.get("tool_calls", ())])
+        named = [r["trajectory_id"] for x in results for r in x.get("subagent_trajectory_ref", ())]
+        unnamed = {r["trajectory_id"]: r for r in refs if r["trajectory_id"] not in named}
+        if unnamed:
+            first = results[0].get("subagent_trajectory_ref", [])
+            results[0]["subagent_trajectory_ref"] = [*first, *unnamed.values()]
+        step["observation"] = {"results": results}
+
+    def results(self, n: int, seen: Any, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """One result per tool call where there are as many, else one for all."""
+        if not (is_list(seen) and len(seen) == len(ids) > 1):
+            source = {"source_call_id": ids[0]} if ids else {}
+            return [{**source, "content": _shown(seen)}]
+        out: list[dict[str, Any]] = []
+        for entry, call_id in zip(seen, ids, strict=True):
+            out.append({"source_call_id": call_id, "content": _shown(entry)})
+            refs = [self.reference(n, s) for s in nested_sessions({"observation": entry})]
+            if refs:
+                out[-1]["subagent_trajectory_ref"] = refs
+        return out
+
+    def reference(self, n: int, session: Mapping[str, Any]) -> dict[str, Any]:
+        """A reference to a nested session, which is embedded after the steps, once."""
+        key = session_key(session)
+        self.nested.setdefault(key, n)
+        ref = {"trajectory_id": key.hex()}
+        return {**ref, "session_id": str(session["id"])} if session.get("id") else ref
+
+
+def _tool_calls(
+    n: int, phase: str, part: Mapping[str, Any], info: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    if phase != "action":
+        return []
+    if info.get("tool_calls"):
+        bodies = [c["function"] for c in normal_tool_calls(info["tool_calls"])]
+    elif part.get("code"):
+        bodies = [{"name": "python", "arguments": {"code": str(part["code"])}}]
+    else:
+        return []
+    return [
+        {"tool_call_id": f"{n}.{k}", "function_name": b["name"], "arguments": b["arguments"]}
+        for k, b in enumerate(bodies)
+    ]
+
+
+def _shown(seen: Any) -> str:
+    """An observation as text, sub-agents' results as the calling model saw them."""
+    if is_list(seen):
+        return join_entries(seen, _shown)
+    if isinstance(seen, Mapping):
+        kept = {k: plain(seen[k]) for k in ("output", "log") if k in seen}
+        return str(seen.get("repr") or json.dumps(kept, ensure_ascii=False, default=str))
+    return "" if seen is None else str(seen)

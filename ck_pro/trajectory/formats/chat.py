@@ -1,0 +1,214 @@
+"""Chat messages of model calls in one normal form, whatever service they were written for.
+
+The normal form of a message is `{"role", "content"}` and, for an assistant, maybe `tool_calls`
+(with `arguments` as an object) and `reasoning_content`; a tool's message has `tool_call_id`.
+`content` is text or a list of the parts `{"type": "text", "text"}` and `{"type": "image"}`; the
+images themselves stand beside the messages, in order of their parts.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ck_pro.events.computer_schema import COMPUTER, COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS
+from ck_pro.exceptions import InputError
+from ck_pro.tool import function_schema
+from ck_pro.trajectory.reading.big_json import plain
+
+Message = dict[str, Any]
+
+_ROLES = {
+    **{r: r for r in ("system", "user", "assistant", "tool")},
+    **{"developer": "system", "function": "tool", "human": "user", "gpt": "assistant"},
+}
+_TEXT_PARTS = ("text", "input_text", "output_text")
+_IMAGE_PARTS = ("image_url", "image", "input_image")
+_DATA_URL = re.compile(r"data:image/([a-z0-9.+-]+);base64,", re.IGNORECASE)
+_COMPUTERS = ("computer", "computer_use_preview")
+_EXTENSIONS = {"jpeg": "jpg", "svg+xml": "svg"}
+MEDIA_TYPES = {"jpg": "image/jpeg", "png": "image/png", "gif": "image/gif", "webp": "image/webp"}
+
+
+class MessageError(InputError):
+    """A model call cannot be brought into the normal form; `reason` is a short fixed phrase."""
+
+    def __init__(self, reason: str, detail: str = ""):
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image of a prompt, as it was sent: a data URL."""
+
+    url: str
+
+    @cached_property
+    def data(self) -> bytes:
+        """The file's bytes.
+
+        Raises:
+            MessageError: the URL does not hold them.
+        """
+        try:
+            return base64.b64decode(self.base64, validate=True)
+        except (binascii.Error, ValueError):
+            raise MessageError("unreadable image") from None
+
+    @property
+    def base64(self) -> str:
+        """The file's bytes as the URL writes them."""
+        return self.url.partition(",")[2]
+
+    @property
+    def ext(self) -> str:
+        """The file's usual ending, without the dot."""
+        found = _DATA_URL.match(self.url)
+        kind = found[1].lower() if found else ""
+        return _EXTENSIONS.get(kind, kind)
+
+    @property
+    def media_type(self) -> str:
+        """Such as "image/png"."""
+        return MEDIA_TYPES.get(self.ext, f"image/{self.ext}")
+
+    @property
+    def name(self) -> str:
+        """`<sha256 of the bytes>.<ending>`."""
+        return f"{hashlib.sha256(self.data).hexdigest()}.{self.ext}"
+
+
+def normal_messages(given: Any, images: list[Image]) -> list[Message]:
+    """A prompt in normal form.
+
+    Args:
+        given: messages of chat completions, or one text.
+        images: gets the images, in order.
+
+    Raises:
+        MessageError: it is no prompt, or holds parts that no target can take.
+    """
+    if isinstance(given, str):
+        given = [{"role": "user", "content": given}]
+    given = list(given) if isinstance(given, Sequence) else None
+    if given is None or not all(isinstance(m, Mapping) for m in given):
+        raise MessageError("prompt is no list of messages")
+    return [_normal_message(plain(m), images) for m in given]
+
+
+def _normal_message(given: Mapping[str, Any], images: list[Image]) -> Message:
+    role = _ROLES.get(str(given.get("role")))
+    if role is None:
+        raise MessageError("unknown role in a message", repr(given.get("role")))
+    message: Message = {"role": role, "content": _content(given.get("content"), images)}
+    if given.get("tool_calls"):
+        message["tool_calls"] = normal_tool_calls(given["tool_calls"])
+    if role == "tool" and given.get("tool_call_id"):
+        message["tool_call_id"] = str(given["tool_call_id"])
+    return message
+
+
+def _content(given: Any, images: list[Image]) -> str | list[dict[str, Any]]:
+    if given is None:
+        return ""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list):
+        raise MessageError("content is neither text nor parts")
+    parts = [_part(p, images) for p in given]
+    if any(p["type"] == "image" for p in parts):
+        return parts
+    return "\n".join(p["text"] for p in parts)
+
+
+def _part(given: Any, images: list[Image]) -> dict[str, Any]:
+    if isinstance(given, str):
+        return {"type": "text", "text": given}
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    if kind in _TEXT_PARTS:
+        return {"type": "text", "text": str(given.get("text", ""))}
+    if kind in _IMAGE_PARTS:
+        images.append(Image(_image_url(given)))
+        return {"type": "image"}
+    raise MessageError("part of a message that is neither text nor image", repr(kind))
+
+
+def _image_url(part: Mapping[str, Any]) -> str:
+    for key in ("image_url", "image", "url"):
+        value = part.get(key)
+        url = value.get("url") if isinstance(value, Mapping) else value
+        if isinstance(url, str) and _DATA_URL.match(url):
+            return url
+    raise MessageError("image that is not in the row itself")
+
+
+def normal_tool_calls(given: Any) -> list[dict[str, Any]]:
+    """Tool calls of a reply as `{"id", "type", "function": {"name", "arguments": object}}`.
+
+    Raises:
+        MessageError: a call has no name, or arguments that are no object.
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise MessageError("unreadable tool call")
+    out = []
+    for n, call in enumerate(given):
+        function = call.get("function", call) if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping) or not function.get("name"):
+            raise MessageError("unreadable tool call")
+        arguments = function.get("arguments") or {}
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments)
+            except (ValueError, RecursionError):
+                arguments = None
+        if not isinstance(arguments, dict):
+            raise MessageError("unreadable tool call")
+        body = {"name": str(function["name"]), "arguments": arguments}
+        out.append({"id": str(call.get("id") or f"call_{n}"), "type": "function", "function": body})
+    return out
+
+
+def normal_tools(given: Any) -> list[dict[str, Any]]:
+    """What a model was offered, as function schemas of chat completions.
+
+    A built-in computer of the Responses API becomes the function that its calls are told as; what
+    else is no function (a service's own web search) is left out: no template can show it.
+    """
+    out = []
+    for tool in given if isinstance(given, list) else ():
+        kind = tool.get("type") if isinstance(tool, Mapping) else None
+        if kind in _COMPUTERS:
+            out.append(function_schema(COMPUTER, COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS))
+        elif kind in ("function", None) and isinstance(tool, Mapping):
+            body = tool.get("function", {k: v for k, v in tool.items() if k != "type"})
+            if isinstance(body, Mapping) and body.get("name"):
+                out.append({"type": "function", "function": dict(body)})
+    return out
+
+
+def text_of(message: Message) -> str:
+    """The text of a message in normal form."""
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(p["text"] for p in content if p["type"] == "text")
+
+
+def without_images(messages: Sequence[Message]) -> list[Message]:
+    """The messages with their images left out, so that every content is text."""
+    return [{**m, "content": text_of(m)} for m in messages]
+
+
+def hash_of(*parts: Any) -> bytes:
+    """16 bytes that tell JSON-able values from each other."""
+    compact: Any = {"ensure_ascii": False, "sort_keys": True, "separators": (",", ":")}
+    text = json.dumps(parts, default=plain, **compact)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

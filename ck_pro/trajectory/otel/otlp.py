@@ -1,0 +1,91 @@
+"""Spans as OTLP in its JSON form, without any package of OpenTelemetry.
+
+https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: ids are hexadecimal, 64-bit
+numbers are texts. Ids follow from the run, so that exporting it again gives the same spans.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from ck_pro.run.fingerprint import package_version
+from ck_pro.trajectory.otel.span_attributes import Attributes
+from ck_pro.trajectory.otel.span_maker import Kind
+
+_KINDS = {"internal": 1, "client": 3}
+_ERROR = 2
+
+
+class JsonEmitter:
+    """Collects the spans of one run.
+
+    Args:
+        run: what the run is known by; its trace's id follows from it.
+    """
+
+    def __init__(self, run: str):
+        self._trace_id = _digest(f"trace {run}", 32)
+        self._run = run
+        self.spans: list[dict[str, Any]] = []
+        """All spans begun, in order."""
+
+    def start(self, name: str, kind: Kind, parent: Any, start: int, attributes: Attributes) -> Any:
+        """See `Emitter`."""
+        span: dict[str, Any] = {
+            "traceId": self._trace_id,
+            "spanId": _digest(f"span {self._run} {len(self.spans)}", 16),
+            "name": name,
+            "kind": _KINDS[kind],
+            "startTimeUnixNano": str(start),
+            "endTimeUnixNano": str(start),
+            "attributes": attributes_of(attributes),
+        }
+        if parent is not None:
+            span["parentSpanId"] = parent["spanId"]
+        self.spans.append(span)
+        return span
+
+    def end(self, span: Any, end: int, attributes: Attributes, error: str) -> None:
+        """See `Emitter`."""
+        span["endTimeUnixNano"] = str(end)
+        span["attributes"] += attributes_of(attributes)
+        if error:
+            span["attributes"] += attributes_of({"error.type": error})
+            span["status"] = {"code": _ERROR}
+
+
+def traces_data(spans: list[dict[str, Any]], service: str) -> dict[str, Any]:
+    """Spans as a whole request, or a line of a file.
+
+    Args:
+        spans: of a `JsonEmitter`.
+        service: the `service.name` of the resource.
+    """
+    scope = {"name": "ck_pro", "version": package_version()}
+    resource = {"attributes": attributes_of({"service.name": service})}
+    return {
+        "resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]
+    }
+
+
+def attributes_of(values: Attributes) -> list[dict[str, Any]]:
+    """Attributes as key-value pairs with typed values."""
+    return [{"key": k, "value": _value(v)} for k, v in values.items()]
+
+
+def _value(value: Any) -> dict[str, Any]:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case float():
+            return {"doubleValue": value}
+        case list():
+            return {"arrayValue": {"values": [_value(v) for v in value]}}
+    return {"stringValue": str(value)}
+
+
+def _digest(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:length]

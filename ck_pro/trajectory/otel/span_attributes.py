@@ -1,0 +1,107 @@
+"""Attributes of spans: their names by the conventions, and values made of what was recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ck_pro.model.backends.targets import split_target
+
+Attributes = dict[str, Any]
+PARAMS = {
+    "temperature": "gen_ai.request.temperature",
+    "top_p": "gen_ai.request.top_p",
+    "top_k": "gen_ai.request.top_k",
+    "max_tokens": "gen_ai.request.max_tokens",
+    "max_completion_tokens": "gen_ai.request.max_tokens",
+    "seed": "gen_ai.request.seed",
+    "frequency_penalty": "gen_ai.request.frequency_penalty",
+    "presence_penalty": "gen_ai.request.presence_penalty",
+}
+USAGE = {
+    "prompt_tokens": "gen_ai.usage.input_tokens",
+    "completion_tokens": "gen_ai.usage.output_tokens",
+    "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+}
+
+
+def given(attributes: Attributes) -> Attributes:
+    """The attributes that have a value."""
+    return {k: v for k, v in attributes.items() if v is not None and v != ""}
+
+
+def provider_of(target: Any) -> str:
+    """The name of who answers, as far as a `call_target` tells: "openai", else its kind."""
+    try:
+        kind, rest = split_target(str(target or ""))
+    except ValueError:
+        return "unknown"
+    if kind == "record":
+        return provider_of(rest.partition(":")[2])
+    return "openai" if kind == "gpt" else kind
+
+
+def error_type(error: Any) -> str:
+    """The type of an error that was recorded as `Type: message`."""
+    return str(error or "").partition(":")[0]
+
+
+def of_model_call(data: Mapping[str, Any], *, texts: bool) -> Attributes:
+    """What a recorded model call tells: models, parameters, use, cost; its texts where wanted."""
+    params, usage = data.get("params") or {}, data.get("usage") or {}
+    answered = str(data.get("model") or "")
+    attributes = {
+        "gen_ai.request.model": str(params.get("model") or answered or "unknown"),
+        "gen_ai.response.model": answered,
+        "gen_ai.response.finish_reasons": [str(data.get("finish_reason") or "stop")],
+        **{name: params[k] for k, name in PARAMS.items() if _is_number(params.get(k))},
+        **{name: usage[k] for k, name in USAGE.items() if k in usage},
+        "ck.cost_usd": data.get("cost"),
+        "ck.attempts": data.get("attempts"),
+    }
+    if isinstance(params.get("stop"), list):
+        attributes["gen_ai.request.stop_sequences"] = [str(s) for s in params["stop"]]
+    if texts:
+        reply = {"role": "assistant", "content": data.get("output", "")}
+        if data.get("tool_calls"):
+            reply["tool_calls"] = data["tool_calls"]
+        attributes["gen_ai.input.messages"] = messages_text(data.get("messages") or [])
+        attributes["gen_ai.output.messages"] = messages_text([reply])
+    return attributes
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def nanoseconds(seconds: float) -> int:
+    """Unix seconds as spans count them."""
+    return int(seconds * 1e9)
+
+
+def messages_text(messages: Iterable[Any]) -> str:
+    """Chat messages in the form of the conventions, as JSON text; images are named only."""
+    out = []
+    for message in messages:
+        content = message.get("content") or ""
+        parts = content if isinstance(content, list) else [{"text": content}]
+        told: list[dict[str, Any]] = []
+        for part in parts:
+            if isinstance(part, Mapping) and "text" not in part:
+                told.append({"type": str(part.get("type", "image"))})
+            else:
+                text = part.get("text") if isinstance(part, Mapping) else part
+                told.append({"type": "text", "content": str(text)})
+        for call in message.get("tool_calls") or ():
+            function = call.get("function", call)
+            wanted = {"name": function.get("name"), "arguments": function.get("arguments")}
+            told.append({"type": "tool_call", "id": call.get("id"), **wanted})
+        out.append({"role": message.get("role"), "parts": told})
+    return json_text(out)
+
+
+def json_text(value: Any) -> str:
+    """A value that is no plain one, as JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,307 @@
+"""The events of a run as spans, by OpenTelemetry's semantic conventions for generative AI. Pure.
+
+https://opentelemetry.io/docs/specs/semconv/gen-ai/ (their development version of 2026: the names
+of attributes may still change there). A session is `invoke_agent`, a model call `chat`, a call of
+a function and a run of code `execute_tool`; sub-agents stand under the call that began them:
+
+    invoke_agent ck_agent
+      chat gpt-4.1                     the action phase of step 0
+      execute_tool python              its code
+        execute_tool web_agent         the call of a sub-agent in that code
+          invoke_agent web_agent
+            chat gpt-4.1
+            ...
+
+What has no name there is called `ck.*`. Texts of prompts, replies and arguments are left out unless
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from ck_pro.trajectory.otel.span_attributes import (
+    USAGE,
+    Attributes,
+    error_type,
+    given,
+    json_text,
+    messages_text,
+    nanoseconds,
+    of_model_call,
+    provider_of,
+)
+from ck_pro.trajectory.reading.attempts import value_at
+
+Kind = Literal["internal", "client"]
+_TOTALS = ("prompt_tokens", "completion_tokens")
+_OUTSIDE = frozenset({"task", "eval", "row", "forked"})
+"""Kinds of events that are about a run, not in it."""
+
+
+class Emitter(Protocol):
+    """Where spans go. Times are Unix nanoseconds."""
+
+    def start(self, name: str, kind: Kind, parent: Any, start: int, attributes: Attributes) -> Any:
+        """Begin a span; `parent` is what an earlier call returned, or None."""
+
+    def end(self, span: Any, end: int, attributes: Attributes, error: str) -> None:
+        """End it; `error` names the type of the error that it ended in, "" for none."""
+
+
+@dataclass
+class _Session:
+    """A session whose span is open, or could be."""
+
+    agent: str
+    parent: str | None
+    provider: str
+    span: Any = None
+    code: Any = None
+    """The span of the code that runs."""
+    code_error: str = ""
+    by_call: bool = False
+    """Its last reply called functions: there is no code."""
+    calls: dict[Any, tuple[str, Any]] = field(default_factory=dict)
+    """Name and span of each call under way, by number."""
+    tokens: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_TOTALS, 0))
+    last: int = 0
+
+
+class SpanMaker:
+    """Turns the events of one run, in order, into spans.
+
+    Args:
+        emitter: where they go.
+        texts: put prompts, replies, arguments and results into them.
+        conversation: the id that all spans of the run share; the main session's if "".
+    """
+
+    def __init__(self, emitter: Emitter, *, texts: bool = False, conversation: str = ""):
+        self.emitter, self.texts = emitter, texts
+        self._conversation = conversation
+        self._task_id = ""
+        self._sessions: dict[str, _Session] = {}
+        self._begun_by: dict[str, Any] = {}
+        """Span of the call that began a session, by the session's id."""
+
+    def know(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Learn of the sessions that a run had before it was resumed, without making spans."""
+        for event in events:
+            if event["kind"] == "session":
+                self._sessions[event["sid"]] = self._of(event)
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take one event; kinds that are no part of any span change nothing."""
+        kind, sid = event["kind"], event["sid"]
+        if kind in _OUTSIDE:
+            if kind == "task":
+                self._task_id = str(event["data"].get("id", ""))
+            return
+        if kind == "session":
+            self._sessions[sid] = self._of(event)
+        session = self._sessions.get(sid)
+        if session is None:  # of a run whose beginning was not seen
+            session = self._sessions[sid] = _Session("agent", event.get("parent"), "unknown")
+        at = nanoseconds(event["time"])
+        if session.span is None and kind != "status":
+            self._begin(sid, session, at, event)
+        handler = _HANDLERS.get(kind)
+        if handler is not None:
+            handler(self, session, event, event["data"], at)
+        session.last = at
+
+    def close(self) -> None:
+        """End what is still open, as it is where a run was cut off."""
+        for session in reversed(list(self._sessions.values())):
+            if session.span is not None:
+                self._end_session(session, session.last, {"ck.unfinished": True}, "")
+
+    # --- sessions ----------------------------------------------------------------------------
+
+    def _of(self, event: Mapping[str, Any]) -> _Session:
+        data = event["data"]
+        target = value_at(data, "config.model.call_target")
+        parent = event.get("parent")
+        if parent is None:
+            self._conversation = self._conversation or event["sid"]
+        return _Session(str(data.get("agent") or "agent"), parent, provider_of(target))
+
+    def _begin(self, sid: str, session: _Session, at: int, event: Mapping[str, Any]) -> None:
+        above = self._sessions.get(session.parent or "")
+        parent = self._begun_by.pop(sid, None) or (above.span if above else None)
+        attributes = {
+            **self._common("invoke_agent", session),
+            "ck.session.id": sid,
+            "ck.task.id": self._task_id,
+        }
+        if self.texts and event["kind"] == "session":
+            task = [{"role": "user", "content": event["data"].get("task", "")}]
+            attributes["gen_ai.input.messages"] = messages_text(task)
+        name = f"invoke_agent {session.agent}"
+        session.span = self.emitter.start(name, "internal", parent, at, given(attributes))
+
+    def _on_status(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        if session.span is None:
+            return
+        status, reason = str(data.get("status", "")), str(data.get("stop_reason") or "")
+        facts = {"ck.status": status, "ck.stop_reason": reason}
+        self._end_session(session, at, facts, reason if status == "problem" else "")
+
+    def _on_suspended(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        self._end_session(session, at, {"ck.status": "in_progress"}, "")
+
+    def _end_session(self, session: _Session, at: int, facts: Attributes, error: str) -> None:
+        for _, span in session.calls.values():
+            self.emitter.end(span, at, {}, "")
+        session.calls.clear()
+        self._end_code(session, at, {})
+        totals = {USAGE[k]: session.tokens[k] for k in _TOTALS}
+        self.emitter.end(session.span, at, given({**facts, **totals}), error)
+        session.span = None
+
+    # --- model calls ---------------------------------------------------------------------------
+
+    def _on_model_call(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        attributes = {
+            **self._common("chat", session),
+            **self._place(event),
+            "gen_ai.provider.name": session.provider,
+            **of_model_call(data, texts=self.texts),
+        }
+        for key in _TOTALS:
+            session.tokens[key] += int((data.get("usage") or {}).get(key, 0))
+        if event["phase"] == "action":
+            session.by_call = bool(data.get("tool_calls"))
+        start = at - nanoseconds(event.get("duration") or 0.0)
+        parent = self._parent_of_call(session, str(event["phase"]))
+        span = self.emitter.start(
+            f"chat {attributes['gen_ai.request.model']}", "client", parent, start, given(attributes)
+        )
+        self.emitter.end(span, at, {}, "")
+
+    def _on_model_failed(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        attributes = {
+            **self._common("chat", session),
+            **self._place(event),
+            "gen_ai.provider.name": session.provider,
+        }
+        parent = self._parent_of_call(session, str(event["phase"]))
+        # how long it was tried is not recorded; it began after what came before
+        start = session.last or at
+        span = self.emitter.start("chat", "client", parent, start, given(attributes))
+        self.emitter.end(span, at, {}, error_type(data.get("error")))
+
+    def _parent_of_call(self, session: _Session, phase: str) -> Any:
+        """A tool's own model call stands under the tool."""
+        tool = phase.partition(":")[2]
+        found = [span for name, span in session.calls.values() if name == tool]
+        return found[-1] if tool and found else session.span
+
+    # --- code and functions --------------------------------------------------------------------
+
+    def _on_action(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        if not data.get("code") or session.by_call or session.code is not None:
+            return
+        arguments = {"code": data["code"]}
+        session.code = self._start_tool(session, event, "python", session.span, arguments, at)
+
+    def _on_error(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        session.code_error = str(data.get("error") or "")
+
+    def _on_observation(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        seen = data.get("observation")
+        result = {"gen_ai.tool.call.result": json_text(seen)} if self.texts else {}
+        self._end_code(session, at, result)
+
+    def _end_code(self, session: _Session, at: int, attributes: Attributes) -> None:
+        if session.code is not None:
+            self.emitter.end(session.code, at, attributes, session.code_error)
+        session.code, session.code_error = None, ""
+
+    def _on_started(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        name = str(data["name"])
+        parent = session.code or session.span
+        span = self._start_tool(session, event, name, parent, data.get("arguments"), at)
+        session.calls[data.get("call", name)] = (name, span)
+
+    def _on_call(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        _, span = session.calls.pop(data.get("call", data["name"]), ("", None))
+        if span is not None:
+            result = {"gen_ai.tool.call.result": str(data.get("value", ""))} if self.texts else {}
+            self.emitter.end(span, at, given(result), error_type(data.get("error")))
+
+    def _on_sub_session(
+        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+    ) -> None:
+        _, span = session.calls.get(data.get("call", data.get("name")), ("", None))
+        self._begun_by[data["session"]] = span
+
+    def _start_tool(
+        self,
+        session: _Session,
+        event: Mapping[str, Any],
+        name: str,
+        parent: Any,
+        arguments: Any,
+        at: int,
+    ) -> Any:
+        attributes = {
+            **self._common("execute_tool", session),
+            **self._place(event),
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.type": "function",
+        }
+        number = event["data"].get("call")
+        if number is not None:
+            attributes["gen_ai.tool.call.id"] = str(number)
+        if self.texts:
+            attributes["gen_ai.tool.call.arguments"] = json_text(arguments)
+        start = self.emitter.start
+        return start(f"execute_tool {name}", "internal", parent, at, given(attributes))
+
+    # --- attributes ----------------------------------------------------------------------------
+
+    def _common(self, operation: str, session: _Session) -> Attributes:
+        return {
+            "gen_ai.operation.name": operation,
+            "gen_ai.agent.name": session.agent,
+            "gen_ai.conversation.id": self._conversation,
+        }
+
+    def _place(self, event: Mapping[str, Any]) -> Attributes:
+        return {"ck.step": event.get("i"), "ck.phase": event.get("phase")}
+
+
+_HANDLERS: Mapping[str, Callable[..., None]] = {
+    "model_call": SpanMaker._on_model_call,
+    "model_failed": SpanMaker._on_model_failed,
+    "action": SpanMaker._on_action,
+    "started": SpanMaker._on_started,
+    "sub_session": SpanMaker._on_sub_session,
+    "call": SpanMaker._on_call,
+    "error": SpanMaker._on_error,
+    "observation": SpanMaker._on_observation,
+    "suspended": SpanMaker._on_suspended,
+    "status": SpanMaker._on_status,
+}

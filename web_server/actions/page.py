@@ -1,0 +1,221 @@
+"""Actions on the page as a whole: scrolling, history, tabs, waiting, reading."""
+
+from __future__ import annotations
+
+import asyncio
+
+from web_server.actions import pointer as pointer
+from web_server.actions.action_context import ActionContext
+from web_server.actions.saving import save_address
+from web_server.errors import BadRequest, Conflict, NotFound
+from web_server.session.reading import find_lines, read_page
+from web_server.view import one_line
+
+WAIT_SECONDS = 5.0
+"""How long `wait` waits for something to change on the page."""
+FIND_SECONDS = 10.0
+"""How long `wait_for` waits for its text, unless it is told."""
+
+MAX_WAIT = 60_000
+"""How many milliseconds `wait` and `wait_for` wait at most."""
+
+_ENDS: dict[str, tuple[float, float]] = {"top": (0, -1e6), "bottom": (0, 1e6)}
+_SHARES: dict[str, tuple[float, float]] = {
+    "down": (0, 0.9),
+    "up": (0, -0.9),
+    "right": (0.9, 0),
+    "left": (-0.9, 0),
+    **_ENDS,
+}
+"""How far to scroll, as shares of what is seen at once."""
+
+
+async def scroll(context: ActionContext) -> str:
+    """Scroll the page, or what scrolls most of it."""
+    direction = context.request.actionValue.strip().lower() or "down"
+    if direction not in _SHARES:
+        known = ", ".join(_SHARES)
+        asked = one_line(direction)[:40]
+        raise BadRequest(f"actionValue of scroll must be one of {known}; not '{asked}'")
+    if context.request.targetId.strip():
+        return await scroll_in(context)
+    dx, dy = _SHARES[direction]
+    moved = await context.page_handle.settler.call("scroll", dx, dy)
+    if moved == "none" and direction not in _ENDS:
+        # Nothing scrolls by itself: a map or a canvas may listen to the wheel.
+        width, height = context.session.viewport
+        await context.page_handle.move_mouse(width / 2, height / 2)
+        await context.page_handle.turn_wheel(dx * width, dy * height)
+        return f"turned the wheel {direction}"
+    if moved == "end":
+        return f"cannot scroll further {direction}"
+    return f"scrolled {direction}"
+
+
+async def scroll_in(context: ActionContext) -> str:
+    """Scroll inside an element."""
+    request = context.request
+    target = await pointer.find(context.page_handle, request.targetId)
+    dx, dy = request.x or 0.0, request.y or 0.0
+    if not dx and not dy:
+        direction = request.actionValue.strip().lower() or "down"
+        if direction not in _SHARES:
+            known = ", ".join(_SHARES)
+            raise BadRequest(f"scroll_in needs x and y in pixels, or one of {known} as actionValue")
+        dx, dy = _SHARES[direction]
+    moved = await target.evaluate(
+        """(element, [dx, dy]) => {
+          for (let box = element; box; box = box.parentElement || box.getRootNode().host) {
+            const before = [box.scrollLeft, box.scrollTop];
+            const unit = (share, size) => Math.abs(share) < 1 ? share * size : share;
+            box.scrollBy({left: unit(dx, box.clientWidth), top: unit(dy, box.clientHeight),
+                          behavior: 'instant'});
+            if (box.scrollLeft !== before[0] || box.scrollTop !== before[1]) return true;
+            if (box !== element && box.scrollHeight > box.clientHeight + 1
+                && /auto|scroll/.test(getComputedStyle(box).overflowY)) return false;
+          }
+          return false;
+        }""",
+        [dx, dy],
+    )
+    return f"{'scrolled' if moved else 'cannot scroll further'} in {pointer.describe(target)}"
+
+
+async def scroll_to(context: ActionContext) -> str:
+    """Bring an element, or a text, into view."""
+    request = context.request
+    element_id = request.targetId.strip()
+    text = request.text or request.actionValue
+    if not element_id:
+        if not text.strip():
+            raise BadRequest("scroll_to needs targetId or text")
+        found = await find_lines(context.page_handle, text, 1)
+        if not found:
+            raise NotFound(f"the page does not show '{one_line(text)[:80]}'")
+        element_id = found[0].element_id
+    target = await pointer.find(context.page_handle, element_id)
+    target = await target.scroll_into_view()
+    return f"scrolled to {pointer.describe(target)}"
+
+
+async def goback(context: ActionContext) -> str:
+    """Go back in history."""
+    return await context.tab.go_in_history(-1)
+
+
+async def goforward(context: ActionContext) -> str:
+    """Go forward in history."""
+    return await context.tab.go_in_history(1)
+
+
+async def goto(context: ActionContext) -> str:
+    """Navigate to a URL."""
+    url = context.request.actionValue or context.request.text
+    if not url.strip():
+        raise BadRequest("goto needs a URL as actionValue")
+    return await context.tab.goto(url)
+
+
+async def restart(context: ActionContext) -> str:
+    """Navigate to the URL that the page was opened with."""
+    return await context.tab.goto(context.tab.home)
+
+
+async def wait(context: ActionContext) -> str:
+    """Wait until something changes on the page."""
+    given = context.request.timeout
+    seconds = WAIT_SECONDS if given is None else given / 1000
+    changed = await context.page_handle.settler.call("changed", min(seconds * 1000, MAX_WAIT))
+    return "waited until something changed" if changed else "waited"
+
+
+async def wait_for(context: ActionContext) -> str:
+    """Wait for a text, or for a number of milliseconds."""
+    request = context.request
+    text = request.text or request.actionValue
+    if text.strip():
+        limit = FIND_SECONDS * 1000 if request.timeout is None else request.timeout
+        limit = min(limit, MAX_WAIT)
+        if await context.page_handle.settler.call("text", text, limit):
+            return f"'{one_line(text)[:80]}' is on the page"
+        raise Conflict(f"'{one_line(text)[:80]}' did not appear within {limit:g} ms")
+    if request.timeout is None:
+        raise BadRequest("wait_for needs text, or timeout in ms")
+    milliseconds = min(request.timeout, MAX_WAIT)
+    await asyncio.sleep(milliseconds / 1000)
+    return f"waited {milliseconds:g} ms"
+
+
+async def new_tab(context: ActionContext) -> str:
+    """Open a tab and show it."""
+    if not context.session.follows_tabs:
+        raise BadRequest('this browser has one page: ask for tabs with "tabs": true at getBrowser')
+    url = context.request.actionValue or context.request.text or "about:blank"
+    context.tab = await context.session.open_tab(url)
+    await context.tab.goto(url)
+    return f"opened tab {context.tab.id}"
+
+
+async def switch_tab(context: ActionContext) -> str:
+    """Show another tab."""
+    wanted = context.request.actionValue or context.request.text
+    if not wanted.strip():
+        raise BadRequest("switch_tab needs the tab's pageId as actionValue")
+    context.tab = context.session.tab(wanted)
+    await context.tab.page_handle.page.bring_to_front()
+    return f"switched to tab {context.tab.id}"
+
+
+async def close_tab(context: ActionContext) -> str:
+    """Close a tab."""
+    session = context.session
+    tab = session.tab(context.request.actionValue) if context.request.actionValue else context.tab
+    if len(session.tabs) == 1:
+        raise Conflict("the last tab cannot be closed")
+    if not await session.close_tab(tab):
+        session.current = context.tab.id
+        raise Conflict(
+            f"tab {tab.id} was not closed: its page asked whether to leave it; to accept, "
+            "answer_dialog first, then act again"
+        )
+    context.tab = session.tab("")
+    return f"closed tab {tab.id}, tab {context.tab.id} is shown now"
+
+
+async def read(context: ActionContext) -> str:
+    """Read a part of the page as Markdown."""
+    return await read_page(context.page_handle, context.request.actionValue)
+
+
+async def find(context: ActionContext) -> str:
+    """List the lines of the page that hold a text."""
+    text = context.request.text or context.request.actionValue
+    if not text.strip():
+        raise BadRequest("find needs the words to look for, as text")
+    found = await find_lines(context.page_handle, text, 30)
+    if not found:
+        return f"'{one_line(text)[:80]}' is not on the page"
+    lines = [line.text for line in found]
+    return f"found '{one_line(text)[:80]}' in {len(lines)} lines:\n" + "\n".join(lines)
+
+
+async def save(context: ActionContext) -> str:
+    """Download what is at a URL."""
+    url = context.request.actionValue or context.request.text
+    if not url.strip():
+        raise BadRequest("save needs a URL as actionValue")
+    return await save_address(context.session, context.tab, url)
+
+
+async def answer_dialog(context: ActionContext) -> str:
+    """Order the answer to the next dialog that asks something."""
+    value = context.request.actionValue.strip().lower() or "accept"
+    if value not in ("accept", "dismiss"):
+        raise BadRequest(
+            "actionValue of answer_dialog must be accept or dismiss (text is for a prompt), not "
+            f"'{one_line(value)[:40]}'"
+        )
+    answer = (value == "accept", context.request.text or None)
+    count = context.session.pending.order_answer(answer)
+    dialogs = "dialog" if count == 1 else f"{count} dialogs"
+    return f"the next {dialogs} will be {value}ed"

@@ -1,0 +1,5 @@
+"""Chromium processes: found, started, restarted and measured.
+
+May import: `network` and what stands above it.
+`pool` uses `Engines`.
+"""

@@ -1,0 +1,246 @@
+"""From the records of the in-page walk to the lines of an observation.
+
+A record is one element that is worth telling: depth, id, role, flags, box, name and states, as
+`js/walk.js` writes it (fields split by \\x1f, states by \\x1d, records by \\x1e). A line has
+the form `[id] role 'name' key: value ...`, indented by one tab per level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from web_server.quoting import unquoted, value
+
+IN_VIEW = 1
+INTERACTIVE = 2
+REMOTE_FRAME = 4
+
+# Structure that is worth a line only when it holds several things or says something itself.
+_LOOSE = frozenset(
+    {
+        "DescriptionList", "LabelText", "article", "banner", "complementary",
+        "contentinfo", "feed", "form", "group", "list", "listitem", "log", "main", "navigation",
+        "region", "row", "search", "status", "tabpanel", "timer", "toolbar", "tooltip",
+    }
+)  # fmt: skip
+# Structure that never earns a line by holding things alone.
+_BARE = frozenset({"form", "group", "tabpanel", "status", "log", "timer", "main"})
+
+
+@dataclass(slots=True)
+class Node:
+    """One line to be, with the lines nested in it.
+
+    `box` is x, y, width, height in CSS pixels of the main frame's viewport, or empty.
+    """
+
+    id: int
+    role: str
+    name: str
+    flags: int
+    box: tuple[int, ...]
+    states: list[str]
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def in_view(self) -> bool:
+        """Whether the element itself is (partly) inside the viewport."""
+        return bool(self.flags & IN_VIEW)
+
+    def line(self) -> str:
+        """The element as text, without its indentation."""
+        line = f"[{self.id}] {self.role} '{unquoted(self.name)}'"
+        for state in self.states:
+            if not state.startswith("@"):
+                key, _, told = state.partition(": ")
+                line += f" {key}: {value(told)}"
+        return line
+
+    def to_dict(self) -> dict[str, Any]:
+        """Role, name, box and states, for programs."""
+        facts: dict[str, Any] = {"role": self.role, "name": self.name, "box": list(self.box)}
+        for state in self.states:
+            key, _, told = state.partition(": ")
+            if not key.startswith("@"):
+                facts.setdefault(key, {"true": True, "false": False}.get(told, told))
+        return facts
+
+
+def parse_records(
+    text: str, *, ids: dict[int, int] | None = None, offset: tuple[float, float] = (0.0, 0.0)
+) -> list[Node]:
+    """The trees of nodes that a walk's records describe.
+
+    Args:
+        text: the `records` of a walk.
+        ids: for a frame walked by itself, its own ids to those of the page; None keeps ids.
+        offset: position (x, y) in CSS pixels of that frame's content in the main frame.
+    """
+    roots: list[Node] = []
+    stack: list[tuple[int, Node]] = []
+    for record in text.split("\x1e") if text else ():
+        depth_text, id_text, role, flags, box_text, name, states = record.split("\x1f")
+        depth, number = int(depth_text), int(id_text)
+        box: tuple[int, ...] = ()
+        if box_text:
+            x, y, width, height = map(int, box_text.split(","))
+            box = (round(x + offset[0]), round(y + offset[1]), width, height)
+        node = Node(
+            id=number if ids is None else ids[number],
+            role=role,
+            name=name,
+            flags=int(flags),
+            box=box,
+            states=states.split("\x1d") if states else [],
+        )
+        while stack and stack[-1][0] >= depth:
+            stack.pop()
+        (stack[-1][1].children if stack else roots).append(node)
+        stack.append((depth, node))
+    return roots
+
+
+def flatten(nodes: Iterable[Node]) -> Iterator[Node]:
+    """All nodes, in the order of their lines."""
+    stack = list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+def nest_popups(roots: list[Node]) -> None:
+    """Move the items of an open pop-up below what opened it, wherever the page keeps them.
+
+    An `expanded: true` beside `hasPopup` stays only where items follow; else it becomes
+    `open: true`, since clients take the former as a promise of nested lines.
+    """
+    holders = [n for n in flatten(roots) if any(s.startswith("@items ") for s in n.states)]
+    if holders:
+        parents: dict[int, tuple[list[Node], Node]] = {}
+        for siblings in [roots, *(n.children for n in flatten(roots))]:
+            for node in siblings:
+                parents[node.id] = (siblings, node)
+        for holder in holders:
+            wanted = next(int(s[7:]) for s in holder.states if s.startswith("@items "))
+            place = parents.get(wanted)
+            if place and all(n is not holder for n in flatten([place[1]])):
+                place[0].remove(place[1])
+                holder.children.append(place[1])
+                parents[wanted] = (holder.children, place[1])
+
+
+def cut(nodes: list[Node], *, viewport_only: bool) -> list[Node]:
+    """A copy of the trees with what is out of view and what says nothing left out."""
+    kept: list[Node] = []
+    for node in nodes:
+        children = cut(node.children, viewport_only=viewport_only) if node.children else []
+        shown = node.in_view or not viewport_only
+        if not children and (not shown or _is_empty(node)):
+            continue
+        if _is_transparent(node, children):
+            kept.extend(children)
+            continue
+        kept.append(
+            Node(
+                node.id,
+                node.role,
+                node.name,
+                node.flags,
+                node.box,
+                _states(node, children),
+                children,
+            )
+        )
+    return kept
+
+
+def _states(node: Node, children: list[Node]) -> list[str]:
+    if children or "expanded: true" not in node.states:
+        return node.states
+    if not any(state.startswith("hasPopup") for state in node.states):
+        return node.states
+    return _open(node.states)
+
+
+def _open(states: list[str]) -> list[str]:
+    return ["open: true" if state == "expanded: true" else state for state in states]
+
+
+def agree(whole: list[Node], shown: list[Node]) -> None:
+    """Have what is open in the cut tree, its items being off screen, open in the whole one too.
+
+    Args:
+        whole: trees that are not cut to the viewport; changed in place.
+        shown: all nodes of those that are, in any order.
+    """
+    opened = {node.id for node in shown if "open: true" in node.states}
+    if opened:
+        for node in flatten(whole):
+            if node.id in opened:
+                node.states = _open(node.states)
+
+
+def _is_empty(node: Node) -> bool:
+    """Structure without anything in it, or a text without text."""
+    if node.flags & INTERACTIVE or node.name or node.states:
+        return False
+    return node.role in _LOOSE or node.role == "StaticText"
+
+
+def _is_transparent(node: Node, children: list[Node]) -> bool:
+    if node.role not in _LOOSE or node.flags & INTERACTIVE or node.states:
+        return False
+    if node.name and not (len(children) == 1 and children[0].name == node.name):
+        return False
+    return node.role in _BARE or len(children) <= 1
+
+
+def to_lines(nodes: list[Node], depth: int = 1) -> Iterator[str]:
+    """The lines of trees, indented by one tab per level."""
+    indent = "\t" * depth
+    for node in nodes:
+        yield indent + node.line()
+        if node.children:
+            yield from to_lines(node.children, depth + 1)
+
+
+def scroll_line(above: int, below: int, left: int = 0, right: int = 0) -> str:
+    """What line [2] says: how much of the page lies beyond the viewport on each side, in pixels."""
+    parts = []
+    if above > 0 or below > 0:
+        parts.append(f"{above} px above, {below} px below")
+    if left > 0 or right > 0:
+        parts.append(f"{left} px left, {right} px right")
+    return f"[2] scrollbar '{', '.join(parts) or 'the whole page is in view'}'"
+
+
+def render_body(title: str, scroll: dict[str, int], nodes: list[Node]) -> str:
+    """The text of an observation, without the lines of the tabs.
+
+    Args:
+        title: of the page.
+        scroll: `above`, `below`, `left` and `right` in pixels.
+        nodes: what to show, already cut.
+    """
+    lines = [
+        f"[1] RootWebArea '{unquoted(title)}'",
+        "\t" + scroll_line(*(scroll.get(side, 0) for side in ("above", "below", "left", "right"))),
+    ]
+    lines.extend(to_lines(nodes))
+    return "\n".join(lines)
+
+
+def to_snapshot(title: str, nodes: list[Node]) -> dict[str, Any]:
+    """The page as nested objects {role, name, children}."""
+
+    def convert(node: Node) -> dict[str, Any]:
+        return {
+            "role": node.role,
+            "name": node.name,
+            "children": [convert(child) for child in node.children],
+        }
+
+    return {"role": "RootWebArea", "name": title, "children": [convert(node) for node in nodes]}

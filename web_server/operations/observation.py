@@ -1,0 +1,163 @@
+"""Looking at a page: the wire's observation, screenshots, and what is kept of each round."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+from web_server.contract import Observation, ObserveOptions
+from web_server.observe.marks import draw_marks
+from web_server.observe.observer import Observed
+from web_server.session.page import Tab
+from web_server.session.page_errors import FEW_LINES
+from web_server.session.session import Session
+from web_server.view import tree_text
+
+MAX_ROUNDS = 300
+"""Of so many rounds screenshots and HTML are kept."""
+_FULL_PAGE_LIMIT = 16_000
+_JPEG_QUALITY = 70
+
+
+async def observe(
+    session: Session, tab: Tab, options: ObserveOptions, heard: bool = False
+) -> dict[str, Any]:
+    """Look at a tab: the observation as it goes over the wire; `heard` as of `Observer.observe`.
+
+    What the session noted since the last one (events, notices, dialogs) goes with it.
+    """
+    page_handle = tab.page_handle
+    observed, image, html = await asyncio.gather(
+        page_handle.observer.observe(
+            scope=options.scope,
+            fulltree=options.fulltree,
+            snapshot=options.snapshot,
+            elements=options.elements,
+            heard=heard,
+        ),
+        _capture(tab, options),
+        _html(tab, options),
+    )
+    plain, boxed = await _marked(tab, options, image)
+    tab.last_title = observed.title
+    tab.last_url = tab.url()
+    view = _wire(session, tab, observed)
+    view.html = html
+    view.nonboxed_screenshot = _base64(plain)
+    view.boxed_screenshot = _base64(boxed)
+    if not options.fulltree:
+        view.fulltree = ""
+    view.number, view.delta = tab.history.add(view.yaml, options.since)
+    if page_handle.settler.keeps_changing:
+        view.events.append("the page keeps changing by itself")
+    await _store_round(session, tab, options, plain or boxed, html)
+    session.pending.forget()
+    return view.model_dump()
+
+
+async def _marked(tab: Tab, options: ObserveOptions, image: bytes) -> tuple[bytes, bytes]:
+    """The screenshot without and with marks; empty where not asked for."""
+    boxed = b""
+    if options.screenshot in ("boxed", "both"):
+        boxes = await tab.page_handle.observer.boxes()
+        boxed = await asyncio.to_thread(draw_marks, image, boxes, options.imageFormat)
+    return (b"" if options.screenshot == "boxed" else image), boxed
+
+
+async def _html(tab: Tab, options: ObserveOptions) -> str:
+    return await tab.page_handle.page.content() if options.html else ""
+
+
+async def _capture(tab: Tab, options: ObserveOptions) -> bytes:
+    """The viewport as an image; empty if none is asked for."""
+    if options.screenshot == "none":
+        return b""
+    arguments: dict[str, Any] = {"format": options.imageFormat, "optimizeForSpeed": True}
+    if options.imageFormat == "jpeg":
+        arguments["quality"] = _JPEG_QUALITY
+    reply = await tab.page_handle.activity.cdp.send("Page.captureScreenshot", arguments)
+    return base64.b64decode(reply["data"])
+
+
+async def capture_all(tab: Tab) -> bytes:
+    """A PNG image of the whole page, as far as it is not endless."""
+    cdp = tab.page_handle.activity.cdp
+    metrics = await cdp.send("Page.getLayoutMetrics")
+    size = metrics["cssContentSize"]
+    clip = {
+        "x": 0,
+        "y": 0,
+        "width": max(1, min(size["width"], _FULL_PAGE_LIMIT)),
+        "height": max(1, min(size["height"], _FULL_PAGE_LIMIT)),
+        "scale": 1,
+    }
+    reply = await cdp.send(
+        "Page.captureScreenshot",
+        {"format": "png", "captureBeyondViewport": True, "clip": clip},
+    )
+    return base64.b64decode(reply["data"])
+
+
+async def _store_round(
+    session: Session, tab: Tab, options: ObserveOptions, image: bytes, html: str
+) -> None:
+    """Keep screenshot and HTML under the client's round number."""
+    name = round_name(options.currentRound)
+    if not name or not (image or html):
+        return
+    url = tab.url()
+
+    def store() -> None:
+        stem = session.rounds / f"{tab.id}-{name}"
+        if image:
+            stem.with_suffix(".image").write_bytes(image)
+        if html:
+            stem.with_suffix(".html").write_text(f"{url}\n{html}", encoding="utf-8")
+        kept = sorted(session.rounds.iterdir(), key=lambda path: path.stat().st_mtime)
+        for old in kept[: -2 * MAX_ROUNDS]:
+            old.unlink()
+
+    await asyncio.to_thread(store)
+
+
+def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
+    """The old wire's keys and ours, from what the observer saw and the session kept."""
+    infos = [each.info(current=each is tab) for each in session.tabs.values()]
+    notices = list(session.pending.notices)
+    if tab.failure:
+        notices.insert(0, tab.failure)
+    if not tab.failure and observed.yaml_body.count("\n") < FEW_LINES:
+        notices += filter(None, [tab.page_handle.errors.explain()])
+    if observed.incomplete:
+        notices.append("a part of this page could not be read: it is missing here")
+    notices += [line for line in session.pending.dialogs if line not in notices]
+    downloads = session.downloads.done
+    return Observation(
+        yaml=tree_text(infos, notices, observed.yaml_body),
+        fulltree=tree_text(infos, notices, observed.fulltree_body),
+        url=tab.url(),
+        title=observed.title,
+        pageId=tab.id,
+        snapshot=observed.snapshot or {},
+        downloaded_file_path=[download.path for download in downloads],
+        downloads=list(downloads),
+        tabs=infos,
+        viewport=observed.viewport,
+        scroll=observed.scroll,
+        focused=observed.focused,
+        dialogs=list(session.pending.dialogs),
+        events=list(session.pending.events),
+        refused=tab.refused if tab.failure else {},
+        elements={str(key): value for key, value in (observed.elements or {}).items()},
+    )
+
+
+def round_name(number: str) -> str:
+    """A round's number as part of a file name; empty if it is none."""
+    text = number.strip()
+    return text if text.replace("-", "").replace("_", "").isalnum() and len(text) <= 40 else ""
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
