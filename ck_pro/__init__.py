@@ -54,13 +54,13 @@ _HOME = {
     "executor": ("CodeExecutor",),
     "journal": ("Journal",),
     "model": ("LLM", "Budget"),
-    "person": ("AskHumanTool",),
+    "tools.human": ("AskHumanTool",),
     "session": ("AgentSession", "Status", "StopReason"),
-    "stepper": ("Stepper",),
+    "agent.stepper": ("Stepper",),
     "template": ("TemplatedString", "get_template", "register_template"),
     "tool": ("StopTool", "Tool", "ToolRegistry"),
     "tools": ("AskLLMTool", "SimpleSearchTool"),
-    "workspace": ("workspace_tools",),
+    "tools.workspace": ("workspace_tools",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

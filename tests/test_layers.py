@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import ck_pro
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("ck_pro", "ck_web", "ck_main", "web_server")
 MAY_IMPORT = {
@@ -149,3 +151,7 @@ def test_importing_prints_nothing_and_starts_nothing(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_public_name_of_the_core_can_be_imported() -> None:
+    assert [name for name in ck_pro.__all__ if not hasattr(ck_pro, name)] == []

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_main.demo_site import DEFAULT_ROOT
 from ck_main.demo_site.data import DemoData, QueryError, confirmation_number
+from ck_main.demo_site.site import DEFAULT_ROOT
 
 pytestmark = pytest.mark.integration
 

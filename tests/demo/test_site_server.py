@@ -14,8 +14,9 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_main.demo_site import DemoSite, main
+from ck_main.demo_site import DemoSite
 from ck_main.demo_site import site as demo_site
+from ck_main.demo_site.site import main
 from ck_pro.exceptions import InputError
 
 pytestmark = pytest.mark.integration
