@@ -91,6 +91,17 @@ def test_a_page_that_does_not_respond_is_said_so_and_can_be_left(
     assert "Second page" in client.go("/two")
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_server_that_never_answers_is_not_taken_for_a_page_that_hangs(
+    client: Client, first: bool
+) -> None:
+    if not first:
+        client.open("/")
+    tree = client.open("/never") if first else client.go("/never")
+    assert "/never did not answer within 12 s" in tree
+    assert "does not respond" not in tree
+
+
 @pytest.mark.integration
 def test_sigterm_ends_a_server_with_pages_that_never_respond(server_site: Site) -> None:
     PAGES["/bound-end"] = (

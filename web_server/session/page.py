@@ -140,7 +140,7 @@ class Tab:
         end = time.monotonic() + seconds
         try:
             await asyncio.wait({asked}, timeout=min(seconds, _END_SECONDS))
-            if not asked.done():
+            if not asked.done() and not await page_handle.activity.awaits_answer():
                 await page_handle.stop_long_script()
             reply: dict[str, Any] = await asyncio.wait_for(asked, end - time.monotonic())
             return reply

@@ -30,6 +30,7 @@ _ABORTED = "ERR_ABORTED"
 _NO_CONTENT = (204, 205)
 _ANSWER_KNOWN_SECONDS = 1.0
 _RELOAD_SECONDS = 2.0
+_ANSWER_SOON_SECONDS = 0.2
 _AWAITED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
 
 
@@ -265,6 +266,22 @@ class Activity:
         elif request is self.document and not self.unreachable:
             self._break_off(request)
         self._on_request_end(request)
+
+    async def awaits_answer(self) -> bool:
+        """Whether a navigation was sent to its server and has no answer yet.
+
+        Chromium answers nothing about the page meanwhile, so it does not seem to respond.
+        """
+        request = self._navigation
+        if request is None:
+            return False
+        try:
+            await asyncio.wait_for(request.response(), _ANSWER_SOON_SECONDS)
+        except asyncio.TimeoutError:
+            return True
+        except Error:
+            pass  # it failed
+        return False
 
     async def answered_empty(self) -> str:
         """What is to be told if the navigation that failed last was answered, but with no page."""
