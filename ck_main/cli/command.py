@@ -24,10 +24,10 @@ from ck_main.runner.service_checks import check_services
 from ck_main.tasks.dataset import Task, safe_name
 from ck_main.ui.display import printable
 from ck_main.ui.logs import write_crash
+from ck_main.ui.reports import resume_hint
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.journal import is_journal
-from ck_pro.session.status import Status
 from ck_pro.tools.human import TerminalPerson
 from ck_pro.trajectory.closed_pipes import run_steadily
 
@@ -36,7 +36,6 @@ _OF_FILES = (
     *("ids", "limit", "shard", "rerun", "order", "files_dir", "ray"),
     *(f"run_{name}" for name in LIMITS),
 )
-_ASKING = (Status.HUMAN_INTERVENTION.value, Status.AMBIGUITY.value)
 _END = "__END__"
 RESUMED_OUTPUT = Path("runs/resumed.jsonl")
 HELP = """\
@@ -120,12 +119,14 @@ def run_agent(
             options["fork"], options["at"], output=options["output"], reply=options["reply"]
         )
         task, make = resuming(folder, "", forked=True)
-        return _resume_step(agent, replace(job, output=output), task, make, screen)
+        return _resume_step(agent, replace(job, output=output), task, make, screen, folder)
     if input_ is None and agent.person is None and sys.stdin.isatty():
         agent = agent.updated({"person": TerminalPerson()})
     if options["resume"] is not None:
         task, make = resuming(options["resume"], options["answer"] or "")
-        return _resume_step(agent, job, task, make, screen)
+        if options["output"] is None:
+            job = replace(job, output=_resumed_output(task.id))
+        return _resume_step(agent, job, task, make, screen, options["resume"])
     if input_ is not None:
         return run_job(agent, job, screen, out)[0]
     job = replace(job, steps=True)
@@ -213,13 +214,35 @@ def _resume_step(
     task: Task,
     make: Callable[..., TaskRunner],
     screen: Console,
+    folder: Path,
 ) -> ExitCode:
-    """Go on with a run that was begun; its answer goes to standard output."""
+    """Resume the run in a folder; its answer goes to standard output."""
     with RowFile(job.output) as rows:
         if rows.has(task.id):
             raise ConfigError(f"--output {job.output} has a row of {task.id!r}; name another file")
         ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=make)
-        return _told(outcomes.get(task.id), ended)
+        outcome = outcomes.get(task.id)
+        told = _told(outcome, ended)
+        if outcome is not None:
+            _say(screen, resume_hint(outcome.status, folder))
+        return told
+
+
+def _resumed_output(name: str) -> Path:
+    """The first of the default outputs of `--resume` that has no row of the task."""
+    number, output = 1, RESUMED_OUTPUT
+    while True:
+        with RowFile(output) as rows:
+            if not rows.has(name):
+                return output
+        number += 1
+        output = RESUMED_OUTPUT.with_stem(f"{RESUMED_OUTPUT.stem}-{number}")
+
+
+def _say(screen: Console, hint: str) -> None:
+    """One line on what to do next, if there is something."""
+    if hint:
+        screen.print(printable(hint), markup=False, highlight=False, soft_wrap=True)
 
 
 def _told(outcome: Outcome | None, ended: ExitCode) -> ExitCode:
@@ -243,13 +266,11 @@ def _one_by_one(
             ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=TypedTaskRunner)
             outcome, folder = outcomes.get(name), rows.folder / task.folder
             told = _told(outcome, ended)
-            hint = ""
             if outcome is None:
-                hint = f"no answer; go on with --resume {folder}" if is_journal(folder) else ""
-            elif outcome.status in _ASKING:
-                hint = f"answer it with --resume {folder} --answer TEXT"
-            if hint:
-                screen.print(hint, markup=False, soft_wrap=True)
+                hint = f"no answer; resume it with --resume {folder}" if is_journal(folder) else ""
+            else:
+                hint = resume_hint(outcome.status, folder)
+            _say(screen, hint)
             if ended is not ExitCode.DONE:
                 return ended
             code = max(code, told)

@@ -34,6 +34,7 @@ from ck_main.ui.reports import (
     say_warning,
     show_problems,
     show_summary,
+    show_waiting,
 )
 from ck_main.ui.status import RunStatus, StatusFile
 from ck_pro.agent import MultiStepAgent
@@ -156,6 +157,7 @@ def run_job(
             rows.sort(list(ids))
     shown = [outcomes[i] for i in ids if i in outcomes and i not in changed]
     show_summary(shown, job.output, out, total=len(ids))
+    show_waiting(shown, rows.folder, screen)
     if code is ExitCode.LIMIT and len(shown) + len(changed) == len(ids):
         code = ExitCode.DONE  # the last task reached it
     if code is ExitCode.DONE:

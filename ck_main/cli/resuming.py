@@ -88,7 +88,15 @@ def resuming(
     asked = found.session.status in _ASKED  # all that older journals say
     if found.asked is not None:
         asked = bool(found.asked["question"])
-    if answer and not asked:
+    given = found.given.get("answer")
+    if answer and given is not None:
+        if answer != given:
+            raise ConfigError(
+                f"--answer: this run already has the answer {given!r}; leave --answer out to "
+                "resume it"
+            )
+        answer = ""  # the journal has it
+    elif answer and not asked:
         raise ConfigError(f"--answer: this run has asked nothing ({found.session.status})")
     task = Task(
         id=facts["id"],

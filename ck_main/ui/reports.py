@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ck_main.output.row_file import Outcome
-from ck_main.tasks.dataset import LineProblem
+from ck_main.tasks.dataset import LineProblem, safe_name
 from ck_main.ui.display import printable, summary_table, totals_line
+from ck_pro.session.status import Status
 
 _SHOWN_PROBLEMS = 20
 _SHOWN_ROWS = 60
@@ -59,6 +60,35 @@ def show_summary(outcomes: Sequence[Outcome], output: Path, out: Console, *, tot
     said = totals_line(outcomes, total)
     out.print(said, markup=False, highlight=False, soft_wrap=True)
     out.print(f"rows: {output}", markup=False, highlight=False, soft_wrap=True)
+
+
+def resume_hint(status: str, folder: Path) -> str:
+    """What to do about a run that waits for a person; "" for any other status.
+
+    Args:
+        status: of the run.
+        folder: of its journal.
+    """
+    if status in (Status.HUMAN_INTERVENTION.value, Status.AMBIGUITY.value):
+        return f"answer it with --resume {folder} --answer TEXT"
+    if status == Status.SENSITIVE_ACTION.value:
+        return f"resume it with --resume {folder}; to allow the action, change the approver's rules"
+    return ""
+
+
+def show_waiting(outcomes: Sequence[Outcome], folder: Path, screen: Console) -> None:
+    """The tasks that wait for a person, the first of them, with what to do.
+
+    Args:
+        outcomes: of all tasks.
+        folder: that holds the tasks' folders.
+        screen: for the lines.
+    """
+    hints = [(o, resume_hint(o.status, folder / safe_name(o.id))) for o in outcomes]
+    waiting = [f"{o.id}: {hint}" for o, hint in hints if hint]
+    more = len(waiting) - _SHOWN_PROBLEMS
+    for line in [*waiting[:_SHOWN_PROBLEMS], *([f"... and {more} more"] if more > 0 else [])]:
+        screen.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def show_problems(problems: Sequence[LineProblem], screen: Console) -> None:

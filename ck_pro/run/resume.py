@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.model import Reply, Usage
-from ck_pro.session import AgentSession, Status, sessions_from_events
+from ck_pro.session import AgentSession, Status, StopReason, sessions_from_events
 
 NOTICE = (
     "The run was interrupted and continued: variables of earlier steps are gone, files are kept."
@@ -127,10 +127,13 @@ class InterruptedSession:
         lease: what the environment left to be taken up again; None if it left nothing.
         interrupted: its end was an interruption that its caller shared: the call has no result.
         ended: when the session ended, Unix seconds; infinite where no end was recorded.
+        stopped: the message of the approver's stop, if that ended an action of this session.
         edited: what the model shall be taken to have replied next, in a run that was forked.
         answers: of a main session: the user's answers (`session, question, answer`) that no session
             of the run has used, in order.
         answer: the one of these that the user gives now.
+        given: of a main session: the answer that the last attempt to resume it was given, if that
+            attempt was killed before the run ended.
         others: all sessions of the run by id, this one included.
     """
 
@@ -143,9 +146,11 @@ class InterruptedSession:
     lease: Any = None
     interrupted: bool = False
     ended: float = math.inf
+    stopped: str = ""
     edited: str = ""
     answers: list[dict[str, str]] = field(default_factory=list)
     answer: dict[str, str] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
     others: dict[str, InterruptedSession] = field(default_factory=dict)
 
     def take(self, event: Mapping[str, Any]) -> None:
@@ -213,13 +218,15 @@ class InterruptedSession:
                 "These calls had not ended and may or may not have had their effect:",
                 *begun,
             ]
+        if self.stopped:
+            lines.append(f"The next action was not done. It was {self.stopped}")
         lines.append("Look before you do anything again.")
         return "\n".join(lines)
 
     # --- the events of the step under way ---------------------------------------------------
 
     def _on_step(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        self.under_way, self.reply, self.calls = True, None, []
+        self.under_way, self.reply, self.calls, self.stopped = True, None, [], ""
 
     def _on_model_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         if event["phase"] == "action" and "output" in data:
@@ -231,6 +238,7 @@ class InterruptedSession:
     def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         if data.get("redo"):
             self.reply, self.calls = None, []
+        self.given = dict(data.get("answer") or self.given)
         self.lease, self.interrupted, self.ended = None, False, math.inf
         for call in self.calls:
             if not call.ended:  # it may be at work again
@@ -241,6 +249,7 @@ class InterruptedSession:
         self.next_call = max(self.next_call, number + 1)
         call = RecordedCall(number, data["name"], data["arguments"], began=event["time"])
         self.calls.append(call)
+        self.stopped = ""
 
     def _on_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         for call in self.calls:
@@ -266,7 +275,13 @@ class InterruptedSession:
 
     def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.interrupted, self.ended = bool(data.get("interrupted")), event["time"]
-        self.lease = data.get("lease")
+        self.lease, self.given = data.get("lease"), {}
+        asked = data.get("asked") or {}
+        if (
+            data.get("stop_reason") == StopReason.GUARD.value
+            and asked.get("session") == event["sid"]
+        ):
+            self.stopped = data["message"]
 
     def _on_forked(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.edited = data.get("reply") or ""

@@ -75,6 +75,47 @@ def test_a_question_of_a_sub_agent_is_answered_later(
 
 
 @pytest.mark.worker
+def test_the_same_command_resumes_after_a_kill_that_came_with_the_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    replies = [reply("Open it.", "plan", PLAN)]
+    replies.append(code_reply("Open it.", "stop(ask_human('The code?'))"))
+    model = f"replay:{write_lines(tmp_path / 'replies.jsonl', replies)}?check=off"
+    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": "a", "question": "Open it."}])
+    run(capsys, "-i", tasks, "-o", "out.jsonl", "-m", model)
+    events = Path("out/a/events.jsonl")
+    before = len(events.read_bytes().splitlines())
+    run(capsys, "--resume", "out/a", "--answer", "7", "-m", model)
+    lines = events.read_bytes().splitlines(keepends=True)
+    events.write_bytes(b"".join(lines[: before + 1]))
+    code, _, err = run(capsys, "--resume", "out/a", "--answer", "8", "-m", model)
+    assert code == ExitCode.USAGE and "already has the answer '7'" in err
+    code, out, _ = run(capsys, "--resume", "out/a", "--answer", "7", "-m", model)
+    assert (code, out.strip()) == (ExitCode.DONE, "7")
+    assert Path("runs/resumed-2.jsonl").exists(), "the first output had a row of the task"
+
+
+@pytest.mark.worker
+def test_a_command_says_how_to_resume_what_waits_for_a_person(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    both = "print(ask_human('The code?'))\nprint(ask_human('The town?'))\nstop('bought')"
+    replies = [reply("Open it.", "plan", PLAN), code_reply("Open it.", both)]
+    model = f"replay:{write_lines(tmp_path / 'replies.jsonl', replies)}?check=off"
+    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": "a", "question": "Open it."}])
+    given = ("-m", model, "-u", "approver={'stop': ['bought']}")
+    _, _, err = run(capsys, "-i", tasks, "-o", "out.jsonl", *given)
+    assert "a: answer it with --resume out/a --answer TEXT" in err.splitlines()
+    _, _, err = run(capsys, "--resume", "out/a", "--answer", "7", *given)
+    assert "answer it with --resume out/a --answer TEXT" in err.splitlines()
+    code, _, err = run(capsys, "--resume", "out/a", "--answer", "Rome", *given)
+    assert code == ExitCode.PROBLEM and "sensitive-action" in err
+    assert any(line.startswith("resume it with --resume out/a;") for line in err.splitlines())
+
+
+@pytest.mark.worker
 def test_an_answer_does_not_pass_for_an_approval(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

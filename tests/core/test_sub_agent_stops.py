@@ -231,6 +231,23 @@ def test_an_action_that_the_guard_stops_in_a_sub_agent_is_not_done(tmp_path: Pat
     assert session.status is Status.DONE and team.worked == Counter(one=1, two=1)
 
 
+def test_the_model_reads_which_action_the_approver_stopped(tmp_path: Path) -> None:
+    act = "open('note', 'w').write('x')\nprint(leaf('Do it.'))\nprint(work('two'))"
+    replies = {
+        "main:action": [code(act), code("stop('main')")],
+        "leaf:action": [code("open('mine', 'w').write('x')\nwork('one')"), code("stop('leaf')")],
+    }
+    gate = Gate("work")
+    team = Watched(replies, approver=gate)
+    assert team.run(tmp_path / "run").status is Status.SENSITIVE_ACTION
+    session = team.resume(tmp_path / "run")
+    assert session.status is Status.DONE and not team.worked, "code that wrote is not run again"
+    (leaf,) = session.children.values()
+    said = leaf.steps[0]["action"]["observation"]
+    assert "was not done. It was stopped for a person to decide: work is gated" in said
+    assert "not done" not in str(session.steps[0]["action"]["observation"])
+
+
 def test_a_setting_turns_the_stop_into_a_message(tmp_path: Path) -> None:
     replies = {
         "main:action": [code("print(mid('Open it.')['log'])"), code("stop('without')")],
