@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sample_runs import read_lines
 
 from ck_pro import Journal, MultiStepAgent, StopTool
+from ck_pro.model import Reply
 from ck_pro.testing import ScriptedLLM
 from ck_pro.trajectory.export import main
 
@@ -52,7 +54,8 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_phase_of_every_agent_once(journal: Path, tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
-    assert main(["-f", "sft", "-i", str(journal), "-o", str(out), "--duplicates", "keep"]) == 0
+    everything = ["--duplicates", "keep", "--unreadable", "keep"]
+    assert main(["-f", "sft", "-i", str(journal), "-o", str(out), *everything]) == 0
     rows = read_lines(out)
     where = [tuple(r["metadata"][k] for k in ("agent", "phase", "step")) for r in rows]
     assert where == [
@@ -98,3 +101,64 @@ def test_ckpro_leaves_incomplete_steps_out(tmp_path: Path) -> None:
     (step,) = row["session"]["steps"]
     assert step["action"]["observation"] == "1" and "end" not in step
     assert row["session"]["info"]["final_results"]["output"] == ""
+
+
+def _ckpro(journal: Path, out: Path, *more: str) -> dict[str, Any]:
+    assert main(["-f", "ckpro", "-i", str(journal), "-o", str(out), "--force", *more]) == 0
+    (row,) = read_lines(out)
+    return dict(row)
+
+
+def _replies(row: dict[str, Any]) -> list[tuple[str, str]]:
+    phases = ("plan", "action", "end")
+    return [
+        (p, s[p]["llm_output"]) for s in row["session"]["steps"] for p in phases if p in s
+    ]  # fmt: skip
+
+
+def test_a_reply_of_tool_calls_is_text_in_ckpro_rows(tmp_path: Path) -> None:
+    function = {"name": "stop", "arguments": '{"output": "4"}'}
+    call = {"id": "c0", "type": "function", "function": function}
+    for said in ("", "I know it."):
+        reply = Reply(said, tool_calls=[call])
+        agent = MultiStepAgent(
+            name="ck_agent",
+            model=ScriptedLLM(replies=[reply]),
+            tools=[StopTool()],
+            language="function_calls",
+        )
+        folder = tmp_path / (said or "silent")
+        with Journal(folder) as kept:
+            assert agent.run("t", journal=kept).status == "done"
+        row = _ckpro(folder, tmp_path / "o.jsonl")
+        text = '<tool_call>\n{"name": "stop", "arguments": {"output": "4"}}\n</tool_call>'
+        assert _replies(row) == [("action", f"{said}\n{text}".strip())]
+        again = _ckpro(tmp_path / "o.jsonl", tmp_path / "again.jsonl")
+        assert again == row
+
+
+def test_ckpro_rows_have_no_reply_that_the_agent_could_not_read(tmp_path: Path) -> None:
+    plan = "```python\n{'todo_list': ['count']}\n```"
+    replies = ["No plan.", code("print(1)"), plan, "I do not know.", plan, " \n", plan]
+    agent = MultiStepAgent(
+        name="ck_agent",
+        model=ScriptedLLM(replies=[*replies, code("stop('4')")]),
+        tools=[StopTool()],
+        templates={"plan": "agent_plan", "action": "agent_action"},
+    )
+    with Journal(tmp_path / "t") as kept:
+        assert agent.run("t", journal=kept).status == "done"
+    row = _ckpro(tmp_path / "t", tmp_path / "o.jsonl")
+    last = [("plan", plan), ("action", code("stop('4')"))]
+    assert _replies(row) == [("action", code("print(1)")), *last]
+    assert [s["step_idx"] for s in row["session"]["steps"]] == [0, 1]
+    row = _ckpro(tmp_path / "t", tmp_path / "o.jsonl", "--unreadable", "keep")
+    assert [text for _, text in _replies(row)] == [*replies[:4], *(text for _, text in last)]
+
+
+def test_a_run_without_a_readable_reply_stays_a_scored_ckpro_row(tmp_path: Path) -> None:
+    agent = MultiStepAgent(name="ck_agent", model=ScriptedLLM(replies=["Hm."] * 2), max_steps=2)
+    with Journal(tmp_path / "t") as kept:
+        assert agent.run("t", journal=kept).status == "problem"
+    row = _ckpro(tmp_path / "t", tmp_path / "o.jsonl")
+    assert row["session"]["steps"] == [] and row["eval"]["corr"] == 0

@@ -336,16 +336,20 @@ def test_atif_is_valid_for_its_own_models(samples: Samples, tmp_path: Path) -> N
 def test_ckpro_rows_go_round(samples: Samples, tmp_path: Path) -> None:
     """Clean rows are rows: exported again they give the same, also for scripts of the seed."""
     path = export("ckpro", tmp_path / "c.jsonl", "-i", samples.good)
-    rows = read_lines(path)
-    assert rows == read_lines(samples.good)
+    for row, given in zip(read_lines(path), read_lines(samples.good), strict=True):
+        assert row["eval"] == given["eval"]
+        phases, before = _phases(row["session"]), _phases(given["session"])
+        assert [p["llm_input"] for p in phases] == [p["llm_input"] for p in before]
+        for phase, original in zip(phases, before, strict=True):
+            if not original["llm_info"].get("tool_calls"):
+                assert phase["llm_output"] == original["llm_output"]
     again = export("ckpro", tmp_path / "d.jsonl", "-i", path)
     assert again.read_bytes() == path.read_bytes()
 
 
-def _converted(session: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Training samples as a script makes them that takes every phase of a step."""
-    parts = [step[p] for step in session["steps"] for p in ("plan", "action", "end") if p in step]
-    return [(part["llm_input"], part["llm_output"]) for part in parts]
+def _phases(session: dict[str, Any]) -> list[dict[str, Any]]:
+    """The phases that a script converts to training samples: every one that a step has."""
+    return [step[p] for step in session["steps"] for p in ("plan", "action", "end") if p in step]
 
 
 @pytest.mark.parametrize("older", [False, True])
@@ -364,9 +368,11 @@ def test_a_script_that_converts_every_phase_makes_no_empty_sample(
     exported = read_lines(export("ckpro", tmp_path / "c.jsonl", "-i", given))
     assert len(exported) == len(rows)
     for row in exported if older else [*rows, *exported]:
-        converted = _converted(row["session"])
-        assert converted and all(prompt for prompt, _ in converted)
+        converted = _phases(row["session"])
+        assert converted and all(phase["llm_input"] for phase in converted)
         assert row["session"]["info"]["final_results"]["output"]
+    for row in exported:
+        assert all(phase["llm_output"].strip() for phase in _phases(row["session"]))
 
 
 def test_the_score_of_a_task_without_a_known_answer_is_a_number(

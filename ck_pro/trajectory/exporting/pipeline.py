@@ -327,7 +327,8 @@ class _Export:
     def _write_run(self, writer: Writer, attempt: Try) -> str | None:
         """Write a try as a whole; why not, if not."""
         if self.settings.format == "ckpro":
-            row: Any = ckpro_row(attempt)
+            keep = self.settings.filters.unreadable == "keep"
+            row: Any = ckpro_row(attempt, keep)
         else:
             embedded = self.settings.image_mode != "drop"
             row = trajectory_of(attempt, self.folder if embedded else None)

@@ -150,6 +150,12 @@ def _image_url(part: Mapping[str, Any]) -> str:
     raise MessageError("image that is not in the row itself")
 
 
+def calls_as_text(calls: Sequence[Mapping[str, Any]]) -> str:
+    """Format tool calls (see `normal_tool_calls`) as text, as Qwen and Hermes models do."""
+    texts = [json.dumps(c["function"], ensure_ascii=False) for c in calls]
+    return "".join(f"\n<tool_call>\n{t}\n</tool_call>" for t in texts)
+
+
 def normal_tool_calls(given: Any) -> list[dict[str, Any]]:
     """Tool calls of a reply as `{"id", "type", "function": {"name", "arguments": object}}`.
 

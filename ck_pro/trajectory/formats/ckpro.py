@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ck_pro.trajectory.formats.chat import MessageError, calls_as_text, normal_tool_calls
 from ck_pro.trajectory.reading.attempts import UNKNOWN_ANSWER, Try, final_results
-from ck_pro.trajectory.reading.big_json import is_list
+from ck_pro.trajectory.reading.big_json import is_list, plain
+from ck_pro.trajectory.reading.model_calls import unreadable_reason
+
+PHASES = ("plan", "action", "end")
 
 
-def ckpro_row(attempt: Try) -> Mapping[str, Any] | None:
-    """A try's row without incomplete steps, for `json_pieces`; None if no step is left.
+def ckpro_row(attempt: Try, keep_unreadable: bool = False) -> Mapping[str, Any] | None:
+    """Return a try's row without incomplete steps, for `json_pieces`; None if no step is complete.
 
     A step is complete when its action has a prompt and a reply. The remaining steps are renumbered,
     and the `end` of a dropped last step moves to the step before. A plan or an end without a model
-    call is dropped. Nested sessions are cleaned in the same way; empty ones are dropped. A score
-    is a number: 0, with the answer "UNK", where the right answer is unknown. Steps are read one by
-    one while they are written.
+    call is dropped. Tool calls become text of the reply, so that no reply is empty. Nested sessions
+    are cleaned in the same way; empty ones are dropped. A score is a number: 0, with the answer
+    "UNK", where the right answer is unknown. The export reads steps one by one while it writes.
+
+    Args:
+        attempt: what to export.
+        keep_unreadable: keep the steps, plans and ends whose reply the agent could not read.
+            Without them a run may have no steps; its score remains.
     """
-    session = _clean(attempt.session)
+    session = _clean(attempt.session, keep_unreadable)
     if session is None:
         return None
     row = {k: v for k, v in attempt.row.items() if k != "previous_failed_sessions"}
@@ -36,57 +45,65 @@ def _evaluation(attempt: Try) -> dict[str, Any]:
     return {"pred": answer, "gold": "", **known}
 
 
-def _clean(session: Mapping[str, Any]) -> dict[str, Any] | None:
-    if not any(_is_complete(s) for s in session.get("steps") or ()):
+def _clean(session: Mapping[str, Any], keep: bool) -> dict[str, Any] | None:
+    if not any(_called(s.get("action"), "action", True) for s in session.get("steps") or ()):
         return None
     info = {"final_results": dict(final_results(session)), **(session.get("info") or {})}
-    return {**session, "info": info, "steps": _steps(session["steps"])}
+    return {**session, "info": info, "steps": _steps(session["steps"], keep)}
 
 
-def _steps(given: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The complete steps, each held back until it is known whether an `end` comes to it."""
+def _steps(given: Iterable[Mapping[str, Any]], keep: bool) -> Iterator[dict[str, Any]]:
+    """Yield the complete steps, each held back until it is known whether it gets an `end`."""
     held: dict[str, Any] | None = None
     for step in given:
-        if _is_complete(step):
+        phases = {n: p for n in PHASES if (p := _called(step.get(n), n, keep)) is not None}
+        if "action" in phases:
             number = 0
             if held is not None:
                 yield held
                 number = held["step_idx"] + 1
-            called = {k: v for k, v in step.items() if k not in ("plan", "end") or _called(v)}
-            held = {**called, "step_idx": number, "action": _clean_action(step["action"])}
-        elif held is not None and _called(step.get("end")):
-            held["end"] = step["end"]
+            phases["action"] = _clean_action(phases["action"], keep)
+            others = {k: v for k, v in step.items() if k not in PHASES or k in phases}
+            held = {**others, "step_idx": number, **phases}
+        elif held is not None and "end" in phases:
+            held["end"] = phases["end"]
     if held is not None:
         yield held
 
 
-def _is_complete(step: Mapping[str, Any]) -> bool:
-    return _called(step.get("action"))
-
-
-def _called(phase: Any) -> bool:
-    """Whether a phase has a prompt and a reply."""
+def _called(phase: Any, name: str, keep: bool) -> Mapping[str, Any] | None:
+    """Return a phase that has a prompt and a reply, the reply as text; None for any other phase."""
     if not isinstance(phase, Mapping) or not phase.get("llm_input"):
-        return False
-    return bool(phase.get("llm_output") or (phase.get("llm_info") or {}).get("tool_calls"))
+        return None
+    if not keep and unreadable_reason(phase, name):
+        return None
+    info, reply = phase.get("llm_info") or {}, phase.get("llm_output")
+    if calls := info.get("tool_calls"):
+        try:
+            text = calls_as_text(normal_tool_calls(plain(calls)))
+        except MessageError:
+            return None
+        others = {k: v for k, v in info.items() if k != "tool_calls"}
+        return {**phase, "llm_output": f"{reply or ''}{text}".strip(), "llm_info": others}
+    return phase if reply and str(reply).strip() else None
 
 
-def _clean_action(action: Mapping[str, Any]) -> dict[str, Any]:
-    out = {**action, "observation": _clean_shown(action.get("observation", ""))}
+def _clean_action(action: Mapping[str, Any], keep: bool) -> dict[str, Any]:
+    out = {**action, "observation": _clean_shown(action.get("observation", ""), keep)}
     if "sub_sessions" in action:
-        cleaned = (_clean(s) for s in action["sub_sessions"] or ())
+        cleaned = (_clean(s, keep) for s in action["sub_sessions"] or ())
         out["sub_sessions"] = [s for s in cleaned if s is not None]
     return out
 
 
-def _clean_shown(seen: Any) -> Any:
+def _clean_shown(seen: Any, keep: bool) -> Any:
     if is_list(seen):
-        return [_clean_shown(s) for s in seen]
+        return [_clean_shown(s, keep) for s in seen]
     if isinstance(seen, Mapping):
         out = dict(seen)
         if isinstance(seen.get("session"), Mapping):
-            out["session"] = _clean(seen["session"])
+            out["session"] = _clean(seen["session"], keep)
         if "sel_cands" in seen:
-            out["sel_cands"] = _clean_shown(seen["sel_cands"])
+            out["sel_cands"] = _clean_shown(seen["sel_cands"], keep)
         return out
     return seen

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ck_pro.trajectory.exporting.images import ImageFolder, check_image
-from ck_pro.trajectory.formats.chat import Image, Message, MessageError, text_of
+from ck_pro.trajectory.formats.chat import Image, Message, MessageError, calls_as_text, text_of
 from ck_pro.trajectory.reading.model_calls import Call
 from ck_pro.trajectory.reading.survey import Replies, pairs
 
@@ -149,7 +149,7 @@ def verl_rows(call: Call, layout: Layout) -> list[Row]:
     """
     messages = []
     for message in (*call.prompt, layout.reply(call.reply, call.reasoning)):
-        text = tagged_text(message, layout) + _calls_as_text(message)
+        text = tagged_text(message, layout) + calls_as_text(message.get("tool_calls", ()))
         messages.append({"role": message["role"], "content": text})
     row: Row = {"messages": messages, "metadata": call.metadata}
     if layout.has_images:
@@ -167,12 +167,6 @@ def tagged_text(message: Message, layout: Layout) -> str:
                 text = text.replace(f"<{name}>", f"&lt;{name}&gt;")
         out.append(text)
     return "\n".join(out)
-
-
-def _calls_as_text(message: Message) -> str:
-    bodies = [c["function"] for c in message.get("tool_calls", ())]
-    texts = [json.dumps(b, ensure_ascii=False) for b in bodies]
-    return "".join(f"\n<tool_call>\n{t}\n</tool_call>" for t in texts)
 
 
 def _trl_row(call: Call, layout: Layout, parts: Mapping[str, list[Message]]) -> Row:

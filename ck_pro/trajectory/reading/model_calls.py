@@ -191,8 +191,6 @@ class _Walk:
         except MessageError as e:
             yield Unusable(e.reason)
             return
-        error = value_at(part, "error")
-        error = error.get("error", "") if isinstance(error, Mapping) else error or ""
         yield Call(
             self.attempt,
             prompt,
@@ -206,19 +204,27 @@ class _Walk:
             status_of(session),
             here.healthy,
             here.chosen,
-            error=str(error),
-            unreadable=_unreadable(part, phase, str(error)),
+            error=_error(part),
+            unreadable=unreadable_reason(part, phase),
             reasoning=str(info.get("reasoning") or ""),
             info=info,
         )
 
 
-def _unreadable(part: Mapping[str, Any], phase: str, error: str) -> str:
-    """Why a reply could not be read; rows of earlier versions have it of actions alone."""
+def _error(part: Mapping[str, Any]) -> str:
+    error = value_at(part, "error")
+    return str(error.get("error", "") if isinstance(error, Mapping) else error or "")
+
+
+def unreadable_reason(part: Mapping[str, Any], phase: str) -> str:
+    """Return why the agent could not read a phase's reply, or only in part; "" if it could.
+
+    Rows of earlier versions record this for actions alone.
+    """
     said = str(part.get("unreadable") or "")
-    if said or (phase == "action" and error == "ParseError"):
-        return said or error
-    return ""
+    if not said and phase == "action" and (error := _error(part)) == "ParseError":
+        return error
+    return said
 
 
 def _reply(given: Any, info: Mapping[str, Any]) -> Message:
