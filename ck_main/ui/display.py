@@ -26,6 +26,14 @@ _SCORES = {1: "right", 0: "WRONG", None: "not scored"}
 _SHOWN = ("step_started", "call_started", "step_ended", "model_waits")
 """Kinds of events that are shown where agents are followed step by step."""
 _STEERING = (*range(0x20), *range(0x7F, 0xA0))
+_INVISIBLE = (
+    *(0x061C, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF),
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+    *range(0xE0000, 0xE0080),
+)
+"""Characters that move or hide text: bidirectional controls, separators, spaces without width,
+tags. Joiners stay: scripts and emoji need them."""
 
 
 @dataclass
@@ -293,13 +301,15 @@ def _status(outcome: Outcome) -> str:
 def printable(text: str, kept: str = "") -> str:
     """`text` as a terminal may show it: what steers one (C0, C1, DEL) becomes a space.
 
-    Half surrogate pairs, which no terminal can be sent, become the replacement character.
+    Characters that reorder or hide text are left out: a message must read as it is written. Half
+    surrogate pairs, which no terminal can be sent, become the replacement character.
 
     Args:
         text: from a model, a page or a file.
         kept: control characters that stay, such as newlines.
     """
-    table = {code: " " for code in _STEERING if chr(code) not in kept}
+    table: dict[int, str] = dict.fromkeys(_INVISIBLE, "")
+    table.update((code, " ") for code in _STEERING if chr(code) not in kept)
     return text.translate(table).encode("utf-8", "replace").decode()
 
 

@@ -10,7 +10,7 @@ changed:
 new after [9]:
         [21] dialog 'Sizes'
                 [22] button 'Large'
-Note: a dialog said 'Welcome'; it was accepted
+Note: alert 'Welcome' was accepted
 ```
 
 This is the form that the browser server has for its own deltas, but the page it starts from is the

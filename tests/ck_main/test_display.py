@@ -153,6 +153,14 @@ def test_the_totals() -> None:
     assert totals_line(rows[:1], 4).startswith("1 of 4 tasks, 3 not run, ")
 
 
+def test_text_cannot_be_reordered_or_hidden_at_the_terminal() -> None:
+    spoofed = "do not \u202eyub\u202c \u2066Buy\u2069\u200b \U000e0041\u2028ok"
+    assert answer_text(spoofed, to_terminal=True) == "do not yub Buy ok"
+    family = "\U0001f469\u200d\U0001f4bb"
+    assert answer_text(family, to_terminal=True) == family
+    assert "\u202e" not in outcome_line(make_outcome(message="\u202ecba", status="problem"))
+
+
 EVIL = "a\x1b[2J\x1b]0;title\x07\rb\x9b31m\x7f\ud800"
 
 
