@@ -132,7 +132,7 @@ def test_a_cover_is_called_by_its_dialog(client: Client) -> None:
     tree = client.open("/label-cover")
     assert "button 'Below' covered by: dialog Letter" in tree
     client.act("click", "button 'Below'", status=409)
-    assert f"covered by dialog Letter (id {client.id_of('dialog')})" in client.message
+    assert f"covered by 'dialog Letter (id {client.id_of('dialog')})'" in client.message
 
 
 def test_what_leaving_and_closing_say(client: Client) -> None:

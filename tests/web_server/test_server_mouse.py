@@ -106,7 +106,7 @@ def test_what_cannot_be_selected_is_said(client: Client) -> None:
     client.act("select_text", text="to be taken", status=409)
     client.go("/cover")
     client.act("select_text", text="Below", status=409)
-    assert "covered by dialog Cookies" in client.message
+    assert "covered by 'dialog Cookies" in client.message
 
 
 PAGES["/places"] = """<title>Places</title><a href="#there">Go there</a>
@@ -131,4 +131,4 @@ def test_a_click_on_a_point_that_something_else_covers_says_so(client: Client) -
     client.act("click_at", targetId=low, x=150, y=50)
     assert client.message.startswith("clicked (150, 50) of generic 'Low'; ")
     client.act("click_at", targetId=low, x=10, y=10)
-    assert "(10, 10) of generic 'Low', where link High (id " in client.message
+    assert "(10, 10) of generic 'Low', where 'link High (id " in client.message

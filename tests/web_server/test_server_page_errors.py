@@ -19,8 +19,8 @@ PAGES["/fine-app"] = """<title>Fine</title><h1>Shop</h1><p>Lamps</p><p>Desks</p>
 def test_an_empty_page_is_explained_by_its_failed_scripts(client: Client) -> None:
     tree = client.open("/blank-app")
     (line,) = [each for each in tree.split("\n") if "[0]" in each]
-    assert "uncaught start is not defined" in line
-    assert "/no-app.js: status of 404 (Not Found)" in line
+    assert 'uncaught "start is not defined"' in line
+    assert "/no-app.js: HTTP status 404" in line
     assert "goto its URL to reload it" in line
 
 
@@ -33,7 +33,7 @@ def test_a_page_with_content_does_not_report_failed_trackers(client: Client) -> 
 def test_an_action_that_changed_nothing_is_explained_by_its_script(client: Client) -> None:
     client.open("/fine-app")
     client.act("click", "button 'Buy'")
-    assert "uncaught nothing is not defined" in client.message
+    assert "uncaught 'nothing is not defined'" in client.message
     assert "tracker" not in client.message
     assert client.message.endswith("; nothing changed")
 

@@ -268,7 +268,7 @@ def test_a_drag_onto_a_covered_element_does_nothing(client: Client) -> None:
         role=dialog aria-label=Note style="position:absolute;inset:0;background:#fff">N</div>"""
     client.open("/bins")
     client.act("drag", "button 'Card'", toId=client.id_of("button 'Bin'"), status=409)
-    assert client.view["title"] == "B" and "is covered by dialog Note" in client.message
+    assert client.view["title"] == "B" and "is covered by 'dialog Note" in client.message
 
 
 def test_an_approved_text_goes_to_the_field_that_was_described(client: Client) -> None:

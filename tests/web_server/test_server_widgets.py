@@ -79,7 +79,7 @@ def test_what_lies_over_a_part_of_the_same_control_is_no_cover(client: Client) -
     assert "Tab 0 (current): opened" in client.act("click", "combobox 'Fruit'")
     assert "Tab 0 (current): held" in client.act("drag", "slider 'Volume'", deltaX=10, deltaY=0)
     assert "Tab 0 (current): held" in client.act("click", "button 'Under'", status=409)
-    assert "is covered by button Over" in client.message
+    assert "is covered by 'button Over" in client.message
     client.act("click", "button 'Buy'", status=409)
     assert "is covered by" in client.message
 

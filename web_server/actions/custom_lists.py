@@ -10,6 +10,7 @@ from web_server.actions import pointer as pointer
 from web_server.actions import preconditions as usage
 from web_server.errors import Conflict
 from web_server.observe.observer import Target
+from web_server.quoting import quoted
 from web_server.session.page_handle import PageHandle
 from web_server.view import one_line
 
@@ -69,7 +70,7 @@ async def _open(page_handle: PageHandle, target: Target, label: str, before: Ele
             await fields.fill(page_handle, target, field["how"], held)
     if item is not None:
         return item
-    shows = ", ".join(f"'{each}'" for each in names[:_SHOWN_NAMES])
+    shows = ", ".join(quoted(each) for each in names[:_SHOWN_NAMES])
     raise Conflict(
         f"[{target.id}] {pointer.describe(target)} shows no item '{one_line(label)}': "
         + (f"it shows {shows}" if shows else "click it and choose from what appears")

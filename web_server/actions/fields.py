@@ -13,6 +13,7 @@ from typing import Any
 from web_server.actions.pointer import click, describe
 from web_server.errors import Conflict
 from web_server.observe.observer import ElementGone, Target
+from web_server.quoting import quoted
 from web_server.session.page_handle import PageHandle
 from web_server.view import one_line
 
@@ -119,7 +120,7 @@ _CHOOSE = """(element, wanted) => {
 }"""
 
 _CHOSEN = """(element) => [...element.closest('select').selectedOptions]
-  .map((option) => `'${option.label.replace(/\\s+/g, ' ').trim()}'`).join(', ')"""
+  .map((option) => option.label.replace(/\\s+/g, ' ').trim())"""
 
 _SUGGESTED = """(element, wanted) => {
   const plain = (text) => text.replace(/\\s+/g, ' ').trim().toLowerCase();
@@ -293,20 +294,23 @@ async def choose(target: Target, labels: list[str]) -> str | None:
     if kind == "none":
         return None
     if kind == "missing":
-        missing = ", ".join(f"'{one_line(label)[:60]}'" for label in result["missing"])
-        has = ", ".join(f"'{label}'" for label in result["labels"])
+        missing, has = _listed(result["missing"]), _listed(result["labels"])
         raise Conflict(f"[{target.id}] {describe(target)} has no option {missing}; it has {has}")
     if kind == "disabled":
         raise Conflict(f"[{target.id}] {describe(target)} is disabled: it cannot be acted on")
     if kind == "off":
-        raise Conflict(f"the option '{result['label']}' is disabled")
+        raise Conflict(f"the option {quoted(result['label'])} is disabled")
     if kind == "single":
         raise Conflict(f"[{target.id}] {describe(target)} takes exactly one option")
-    said = "selected " + ", ".join(f"'{label}'" for label in result["labels"])
+    said = f"selected {_listed(result['labels'])}"
     if kind == "otherwise":
-        now = ", ".join(f"'{label}'" for label in result["now"]) or "nothing"
+        now = _listed(result["now"]) or "nothing"
         said += f", which the page changed to {now},"
     return said
+
+
+def _listed(labels: list[str]) -> str:
+    return ", ".join(quoted(label) for label in labels)
 
 
 async def choose_kept(page_handle: PageHandle, target: Target, labels: list[str]) -> str | None:
@@ -325,7 +329,7 @@ async def choose_kept(page_handle: PageHandle, target: Target, labels: list[str]
     except ElementGone:
         return said
     if now != chosen:
-        said += f", which the page changed to {now or 'nothing'} then,"
+        said += f", which the page changed to {_listed(now) or 'nothing'} then,"
     return said
 
 

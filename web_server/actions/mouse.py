@@ -13,6 +13,7 @@ from web_server.actions.action_context import ActionContext
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.observe.observer import Target
 from web_server.observe.target import NOTHING_PRESSED
+from web_server.quoting import quoted
 from web_server.view import one_line
 
 Place = tuple[float, float]
@@ -64,8 +65,8 @@ async def drag(context: ActionContext) -> str:
             raise Conflict(f"[{goal.id}] {pointer.describe(goal)} is out of view: scroll first")
         if await pointer.is_barred(goal):
             raise Conflict(
-                f"[{goal.id}] {pointer.describe(goal)} is covered by {goal.covered_by}: close or "
-                "move that first, or drag to x and y"
+                f"[{goal.id}] {pointer.describe(goal)} is covered by "
+                f"{quoted(goal.covered_by or '')}: close or move that first, or drag to x and y"
             )
         end, where = await _beyond_middle(source, goal), f"to {pointer.describe(goal)}"
     elif request.deltaX is not None or request.deltaY is not None:
@@ -177,7 +178,8 @@ async def select_text(context: ActionContext) -> str:
     if found is None:
         raise NotFound(f"{said} is not shown{where or ' on the page'}: quote it as it stands there")
     if found["covered_by"]:
-        raise Conflict(f"{said} is covered by {found['covered_by']}: close or move that first")
+        cover = quoted(found["covered_by"])
+        raise Conflict(f"{said} is covered by {cover}: close or move that first")
     if not found["silent"]:
         await _drag(context, [(found["x1"], found["y1"]), (found["x2"], found["y2"])])
     selected = await target.quote_selected()
@@ -221,7 +223,9 @@ async def _click_point(context: ActionContext, count: int) -> str:
 async def _met(aimed: Target) -> str:
     """What lay over the point of an element that was clicked; empty if nothing did."""
     missed = await aimed.missed_press()
-    return f", where {missed} lies over it" if missed not in (None, NOTHING_PRESSED) else ""
+    if missed is None or missed == NOTHING_PRESSED:
+        return ""
+    return f", where {quoted(missed)} lies over it"
 
 
 async def move(context: ActionContext) -> str:

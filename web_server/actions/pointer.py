@@ -7,6 +7,7 @@ from typing import Any
 
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.observe.observer import ElementGone, Target
+from web_server.quoting import quoted
 from web_server.session.page_handle import PageHandle
 from web_server.view import one_line
 
@@ -139,11 +140,12 @@ async def reach(page_handle: PageHandle, element_id: str) -> Target:
     if met == "around":
         raise Conflict(
             f"[{target.id}] {describe(target)} is not shown where it stands: it is clipped or "
-            f"behind what it lies in, {target.covered_by}; something may have to be opened"
+            f"behind what it lies in, {quoted(target.covered_by or '')}; something may have to be "
+            "opened"
         )
     if met != "part":
         raise Conflict(
-            f"[{target.id}] {describe(target)} is covered by {target.covered_by}: "
+            f"[{target.id}] {describe(target)} is covered by {quoted(target.covered_by or '')}: "
             "close or move that first"
         )
     return target

@@ -21,7 +21,7 @@ from web_server.observe.isolated_world import ContextGone, IsolatedWorld
 from web_server.observe.marks import Box
 from web_server.observe.target import ElementGone, Target, gone
 from web_server.observe.walker import MAX_FRAME_LEVELS, Walker, script, walker_source
-from web_server.quoting import unquoted
+from web_server.quoting import unquoted, visible
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, ElementHandle, Frame, Page
@@ -153,7 +153,7 @@ class Observer:
             yaml_body=render.render_body(title, scroll, shown),
             fulltree_body=render.render_body(title, scroll, whole) if fulltree else "",
             snapshot=render.to_snapshot(title, whole or shown) if snapshot else {},
-            title=title,
+            title=visible(title),
             url=result["url"],
             scroll=scroll,
             viewport=result["viewport"],

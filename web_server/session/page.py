@@ -195,7 +195,7 @@ class Tab:
             line, activity.unanswered = activity.unanswered, ""
             self._host.pending.note(f"{line}: the page stayed", loud=True)
         if activity.outside:
-            url, activity.outside = shortened(activity.outside), ""
+            url, activity.outside = shortened(activity.outside).replace(" ", "%20"), ""
             line = f"{url} is for another program: nothing was opened"
             self._host.pending.note(line, loud=True)
         if self._told == (self.page_handle, activity.commits):

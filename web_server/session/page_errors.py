@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -9,7 +10,6 @@ from playwright.async_api import CDPSession, Error, Page
 
 from web_server.quoting import quoted
 from web_server.settle.activity import Activity
-from web_server.view import one_line
 
 MOST_ERRORS = 20
 """So many errors of one document are kept."""
@@ -17,6 +17,7 @@ SHOWN_ERRORS = 3
 FEW_LINES = 4
 """A page with so few lines, that of the title and of the scroll position included, is empty."""
 _LONGEST = 160
+_HTTP_STATUS = re.compile(r"^Failed to load resource: the server responded with a status of (\d+)")
 
 
 class _Error(NamedTuple):
@@ -64,7 +65,7 @@ class PageErrors:
 
     def _on_exception(self, error: Error) -> None:
         text = (error.message or str(error)).split("\n", 1)[0]
-        self._add(0, f"uncaught {_quoted(text)}")
+        self._add(0, f"uncaught {quoted(text, _LONGEST)}")
 
     def _on_entry(self, event: dict[str, Any]) -> None:
         entry = event["entry"]
@@ -73,10 +74,9 @@ class PageErrors:
         url = urlsplit(entry.get("url", ""))
         if url.path.endswith("/favicon.ico"):
             return
-        reason = one_line(entry.get("text", "")).removeprefix("Failed to load resource: ")
-        reason = reason.removeprefix("the server responded with a ")
-        shown = f"{url.netloc}{url.path}" if url.netloc else ""
-        self._add(1, f"{_quoted(shown)}: {_quoted(reason)}" if shown else reason)
+        reason = _reason(entry.get("text", ""))
+        shown = quoted(f"{url.netloc}{url.path}", _LONGEST)[1:-1].replace(" ", "%20")
+        self._add(1, f"{shown}: {reason}" if url.netloc else reason)
 
     def _add(self, rank: int, line: str) -> None:
         self._forget_other_documents()
@@ -90,5 +90,8 @@ class PageErrors:
             self._errors = []
 
 
-def _quoted(text: str) -> str:
-    return quoted(text, _LONGEST)[1:-1]
+def _reason(text: str) -> str:
+    """Why a resource failed. Its server and its page choose a part of Chromium's text."""
+    if status := _HTTP_STATUS.search(text):
+        return f"HTTP status {status[1]}"
+    return quoted(text.removeprefix("Failed to load resource: "), _LONGEST)
