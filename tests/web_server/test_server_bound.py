@@ -75,6 +75,20 @@ def test_a_page_that_hangs_when_it_is_left_is_left(client: Client, event: str) -
     assert "did not answer" not in client.view["yaml"]
 
 
+def test_a_click_that_leads_away_too_slowly_does_not_report_that_nothing_changed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PAGES["/bound-slow-leaving"] = (
+        f"<title>Stays</title>{BODY}<script>onunload = onpagehide = () => {{ while (1); }}</script>"
+    )
+    client.open("/bound-slow-leaving")
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 9.0)
+    client.act("click", "link 'Leave'")
+    assert client.message.startswith("clicked link 'Leave'")
+    assert "the page did not respond in time" in client.message
+    assert "nothing changed" not in client.message
+
+
 def test_a_page_that_does_not_respond_is_said_so_and_can_be_left(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

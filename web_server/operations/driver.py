@@ -177,6 +177,7 @@ class Driver:
                         cut_off = Conflict(f"{request.actionName} was cut off: {lost}")
                         raise await self._with_view(cut_off, session, tab, options) from None
                     said = f"{said}; then {lost}" if said else lost
+                    settled = {"unseen": True}
                 else:
                     said = "the pop-up closed"
                     if tab.page_handles:
