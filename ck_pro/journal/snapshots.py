@@ -8,11 +8,12 @@ Code may work in the directory at the same time: no link is followed, and nothin
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 FILES = "files"
 """The kind of the journal's events about files."""
@@ -21,6 +22,7 @@ MAX_ENTRIES = 2000
 MAX_FILE_BYTES = 32 << 20
 _EXTENSION = "file"
 _MAX_DEPTH = 40
+_PIECE = 1 << 20
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -189,32 +191,107 @@ def restore_files(
     """
     lost = []
     for path, facts in files.items():
-        parts = path.split("/")
-        place = to.joinpath(*parts)
-        if not path or path.startswith("/") or {"", ".", ".."} & set(parts):
+        is_link = "link" in facts
+        if not _is_inside(path) or not (is_link or _restore_file(to, path, facts, blob, now)):
             lost.append(path)
-        elif "link" not in facts:
-            content = blob(facts["blob"]) if "blob" in facts else _unchanged(now / path, facts)
-            if content is None:
-                lost.append(path)
-                continue
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
-            place.chmod(0o755 if facts.get("executable") else 0o644)
-            os.utime(place, ns=(facts["mtime"], facts["mtime"]))
     for path, facts in files.items():  # last: no file is written through one
-        if facts.get("link") and path not in lost:
-            place = to.joinpath(*path.split("/"))
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(facts["link"])
+        if facts.get("link") and path not in lost and not _restore_link(to, path, facts["link"]):
+            lost.append(path)
     return sorted(lost)
 
 
-def _unchanged(path: Path, facts: Mapping[str, Any]) -> bytes | None:
+def _is_inside(path: str) -> bool:
+    return not {"", ".", ".."} & set(path.split("/"))
+
+
+def _restore_file(
+    to: Path,
+    path: str,
+    facts: Mapping[str, Any],
+    blob: Callable[[str], bytes | None],
+    now: Path,
+) -> bool:
+    """Write one file. False: its content is not known, or its name is taken."""
+    place = to / path
     try:
-        with os.fdopen(os.open(path, _OPEN_FILE), "rb") as file:
-            found = os.fstat(file.fileno())
-            same = (found.st_size, found.st_mtime_ns) == (facts["size"], facts["mtime"])
-            return file.read() if same and stat.S_ISREG(found.st_mode) else None
+        place.parent.mkdir(parents=True, exist_ok=True)
+        target = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except (FileExistsError, NotADirectoryError):
+        return False  # two names of the code's can look alike in a journal
+    with os.fdopen(target, "wb") as file:
+        if "blob" in facts:
+            content = blob(facts["blob"])
+            known = content is not None
+            file.write(content or b"")
+        else:
+            known = _copy_unchanged(now, path, facts, file)
+    if not known:
+        place.unlink()
+        return False
+    place.chmod(0o755 if facts.get("executable") else 0o644)
+    os.utime(place, ns=(facts["mtime"], facts["mtime"]))
+    return True
+
+
+def _restore_link(to: Path, path: str, target: str) -> bool:
+    """Make one link. False: its name is taken, or its path leads through another link."""
+    place = to / path
+    above = [folder for folder in place.parents if to in folder.parents]
+    if any(folder.is_symlink() for folder in above):
+        return False
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
+    except (FileExistsError, NotADirectoryError):
+        return False
+    return True
+
+
+def _copy_unchanged(now: Path, path: str, facts: Mapping[str, Any], target: BinaryIO) -> bool:
+    """Copy a file from the working directory if its size and time are those of the snapshot.
+
+    No link is followed, and holes stay holes, so that a file of many empty gigabytes costs nothing.
+    """
+    try:
+        source = _open_below(now, path)
     except OSError:
-        return None
+        return False
+    with os.fdopen(source, "rb") as file:
+        found = os.fstat(source)
+        same = (found.st_size, found.st_mtime_ns) == (facts["size"], facts["mtime"])
+        if not same or not stat.S_ISREG(found.st_mode):
+            return False
+        _copy_with_holes(file.fileno(), target.fileno(), found.st_size)
+        return True
+
+
+def _open_below(folder: Path, path: str) -> int:
+    """Open a file below a folder; neither it nor a folder on the way may be a link."""
+    *above, name = path.split("/")
+    at = os.open(folder, _OPEN_FOLDER)
+    try:
+        for part in above:
+            below = os.open(part, _OPEN_FOLDER, dir_fd=at)
+            os.close(at)
+            at = below
+        return os.open(name, _OPEN_FILE, dir_fd=at)
+    finally:
+        os.close(at)
+
+
+def _copy_with_holes(source: int, target: int, size: int) -> None:
+    """Copy the data of an open file to another, piece by piece, and leave its holes empty."""
+    end = 0
+    while end < size:
+        try:
+            start = os.lseek(source, end, os.SEEK_DATA)
+        except OSError as e:
+            if e.errno == errno.ENXIO:  # the rest is one hole
+                break
+            raise
+        end = min(os.lseek(source, start, os.SEEK_HOLE), size)
+        while start < end and (piece := os.pread(source, min(_PIECE, end - start), start)):
+            start += os.pwrite(target, piece, start)
+        if start < end:  # it became shorter meanwhile
+            break
+    os.ftruncate(target, size)

@@ -348,3 +348,71 @@ def test_a_damaged_snapshot_restores_nothing_outside(tmp_path: Path, path: str) 
         snapshots.restore_files(files, to, lambda name: b"x", tmp_path / "now")
     assert {p.name for p in tmp_path.iterdir()} == {"to"}
     assert not Path("/tmp/ck-out").exists()
+
+
+def _restored(work: Path, to: Path, *, limit: int = 1 << 20) -> Callable[[], list[str]]:
+    """Take a snapshot of a folder now; the result restores it."""
+    blobs: dict[str, bytes] = {}
+
+    def put(content: bytes, extension: str) -> str:
+        name = f"{len(blobs)}.{extension}"
+        blobs[name] = content
+        return name
+
+    taken = FileSnapshots(work, put, limit).take()
+    assert taken is not None
+    to.mkdir()
+    return lambda: snapshots.restore_files(taken["changed"], to, blobs.get, work)
+
+
+@pytest.mark.parametrize("first", ["folder", "link"])
+def test_two_names_that_look_alike_lead_no_link_out_of_the_restored_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    outside, work, to = tmp_path / "outside", tmp_path / "work", tmp_path / "to"
+    outside.mkdir()
+    (work / os.fsdecode(b"\xff")).mkdir(parents=True)
+    (work / os.fsdecode(b"\xff") / "planted").symlink_to("/etc/passwd")
+    (work / "\\xff").symlink_to(outside)
+    walk = snapshots._walk
+
+    def ordered(folder: Path) -> list[snapshots._Entry]:
+        entries = [e._replace(folder=os.dup(e.folder)) for e in walk(folder)]
+        return sorted(entries, key=lambda e: ("/" in e.path) == (first == "link"))
+
+    monkeypatch.setattr(snapshots, "_walk", ordered)
+    lost = _restored(work, to)()
+    assert list(outside.iterdir()) == []
+    assert len(lost) == 1
+
+
+def test_a_large_file_is_not_restored_through_a_folder_that_became_a_link(tmp_path: Path) -> None:
+    outside, work, to = tmp_path / "outside", tmp_path / "work", tmp_path / "to"
+    outside.mkdir()
+    (work / "data").mkdir(parents=True)
+    (outside / "secret").write_text("secret!")
+    (work / "data" / "secret").write_text("guessed")
+    shutil.copystat(outside / "secret", work / "data" / "secret")
+    restore = _restored(work, to, limit=1)
+    shutil.rmtree(work / "data")
+    (work / "data").symlink_to(outside)
+    assert restore() == ["data/secret"]
+    assert not (to / "data" / "secret").exists()
+
+
+def test_holes_of_a_large_file_stay_holes_when_it_is_restored(tmp_path: Path) -> None:
+    work, to = tmp_path / "work", tmp_path / "to"
+    work.mkdir()
+    with (work / "huge").open("wb") as file:
+        file.write(b"head")
+        file.seek(1 << 29)
+        file.write(b"tail")
+        file.truncate(1 << 30)
+    assert _restored(work, to)() == []
+    copy = to / "huge"
+    assert copy.stat().st_size == 1 << 30
+    assert copy.stat().st_blocks * 512 < 1 << 20
+    with copy.open("rb") as file:
+        assert file.read(5) == b"head\0"
+        file.seek(1 << 29)
+        assert file.read(5) == b"tail\0"
