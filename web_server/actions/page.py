@@ -151,6 +151,8 @@ async def new_tab(context: ActionContext) -> str:
     if not context.session.follows_tabs:
         raise BadRequest('this browser has one page: ask for tabs with "tabs": true at getBrowser')
     url = context.request.actionValue or context.request.text or "about:blank"
+    if context.tab.refuse(url):
+        return context.tab.failure
     context.tab = await context.session.open_tab(url)
     await context.tab.goto(url)
     return f"opened tab {context.tab.id}"

@@ -62,8 +62,14 @@ class Driver:
         if not url.strip():
             raise BadRequest("url is missing: openPage needs the address to open")
         async with self._keeper.session(browser_id) as session:
+            shown = session.tabs.get(session.current)
+            if shown is not None and shown.refuse(url):
+                return shown.id, await self._view(session, shown, options)
             tab = await self._keeper.open_tab(session, url)
             await self._travel(session, tab, url)
+            if tab.id not in session.tabs and shown is not None:
+                shown.failure, shown.refused = tab.failure, tab.refused
+                tab = shown
             return tab.id, await self._view(session, tab, options)
 
     async def goto(
@@ -79,6 +85,8 @@ class Driver:
             return message, await self._view(session, tab, options)
 
     async def _travel(self, session: Session, tab: Tab, url: str) -> str:
+        if tab.refuse(url):
+            return tab.failure
         session.downloads.restoring = False
         asked = session.pending.asked
         try:
@@ -147,7 +155,7 @@ class Driver:
             settled: dict[str, Any] = {}
             said: str | None = None
             try:
-                if name in _TRAVELLING:
+                if name in _TRAVELLING and not (name == "goto" and tab.refuse(_url_of(request))):
                     await self._keeper.clear_way(session, tab)
                     page_handle = tab.page_handle
                 if name not in UNSETTLED:
@@ -332,6 +340,10 @@ class Driver:
             if path is not None:
                 return path
         raise NotFound("no such file: filename must be one of downloaded_file_path")
+
+
+def _url_of(request: PerformAction) -> str:
+    return request.actionValue or request.text
 
 
 async def _prepare(page_handle: PageHandle, request: PerformAction) -> None:

@@ -225,6 +225,8 @@ class SessionRecovery:
         opened = session.tabs.get(session.current)
         if opened is not None and opened is not tab:
             await self._tell_document(session, opened)
+        if session.tabs.get(session.current) is not opened:
+            settled["seen"] = False
         return settled
 
     async def _settled(self, session: Session, page_handle: PageHandle) -> dict[str, Any]:
@@ -248,7 +250,7 @@ class SessionRecovery:
     async def _tell_document(self, session: Session, tab: Tab) -> None:
         """Tell what came of a tab's document; one that can only be read as a file is downloaded."""
         await tab.tell_document()
-        if not tab.pdf_due:
+        if await session.close_if_refused(tab) or not tab.pdf_due:
             return
         tab.pdf_due = False
         session.pending.note("this page is a PDF document: read the downloaded file", loud=True)

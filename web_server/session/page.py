@@ -46,6 +46,7 @@ class Tab:
 
     Attributes:
         pdf_due: whether a document came that shows as an empty page, and is to be downloaded.
+        shown_before: id of the tab that was the current one when this one opened, or empty.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Tab:
         self.history = History()
         self.remembered_requests = -1
         self.pdf_due = False
+        self.shown_before = ""
         self._policy = policy
         self._host = host
         self._told: tuple[PageHandle, int] | None = None
@@ -90,14 +92,9 @@ class Tab:
         Returns:
             what happened, in a few words.
         """
-        url = normalise_url(text)
-        self.failure, self.refused = "", {}
-        refusal = self._policy.refuse_url(url)
-        if refusal:
-            self.failure = f"{shortened(url)} was not opened: {refusal}"
-            self.refused = _refused(url, refusal)
-            self._host.pending.note("blocked: " + self.failure)
+        if self.refuse(text):
             return self.failure
+        url = normalise_url(text)
         before, stays = self.last_url, self.page_handle.stays
         self.last_url = url
         activity = self.page_handle.activity
@@ -128,6 +125,17 @@ class Tab:
             self._host.pending.note(self.failure)
             return self.failure
         return f"went to {shortened(url)}"
+
+    def refuse(self, text: str) -> bool:
+        """Report a URL that the policy refuses by its text; whether it is one."""
+        url = normalise_url(text)
+        self.failure, self.refused = "", {}
+        refusal = self._policy.refuse_url(url)
+        if refusal:
+            self.failure = f"{shortened(url)} was not opened: {refusal}"
+            self.refused = _refused(url, refusal)
+            self._host.pending.note("blocked: " + self.failure)
+        return bool(refusal)
 
     async def _navigate(self, url: str, seconds: float) -> dict[str, Any]:
         """Ask for a URL. A script that holds up the end of the old page is stopped.
@@ -186,6 +194,7 @@ class Tab:
         if len(self.page_handles) >= MAX_DEPTH:
             return False
         self.page_handles.append(page_handle)
+        page_handle.is_new = True
         return True
 
     async def tell_document(self) -> None:
@@ -209,6 +218,10 @@ class Tab:
         if status >= 400:
             url = self.url() if document is None else document.url
             self.failure = f"HTTP status {status} at {shortened(url)}"
+            reason = self._host.unreached(url)
+            self.refused = _refused(url, reason)
+            if self.refused:
+                self.failure = f"{shortened(url)} was not opened: {reason}"
         elif activity.unreachable:
             url = activity.unreachable
             reason = self._host.unreached(url) or activity.failure

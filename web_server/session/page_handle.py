@@ -121,6 +121,8 @@ class PageHandle:
     Attributes:
         stays: how many times the page asked whether to leave it, and was not left.
         closing: whether its end was asked for, so that it is no news.
+        is_new: whether it opened just now, as a tab or a pop-up, and has not been reported yet.
+        opened_line: the event that reported its opening, or empty.
     """
 
     def __init__(self, page: Page, token: str, host: Host) -> None:
@@ -141,6 +143,8 @@ class PageHandle:
         self._dialogs = 0
         self.stays = 0
         self.closing = False
+        self.is_new = False
+        self.opened_line = ""
         self._stayed = asyncio.Event()
         page.on("crash", lambda _page: self.mark_lost())
         page.on("close", lambda _page: host.surface_closed(self))

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -136,9 +136,11 @@ class Session:
             page_handle = await self._context.surface_of(page)
             if self.follows_tabs:
                 opened = self._add_tab(page_handle, page.url)
-                self.pending.note(f"opened tab {self.current}: {shortened(opened.url())}")
+                page_handle.opened_line = f"opened tab {self.current}: {shortened(opened.url())}"
+                self.pending.note(page_handle.opened_line)
             elif tab.push(page_handle):
-                self.pending.note(f"opened in place: {shortened(tab.url())}")
+                page_handle.opened_line = f"opened in place: {shortened(tab.url())}"
+                self.pending.note(page_handle.opened_line)
             else:
                 self.pending.note("closed a pop-up: too many are open", loud=True)
                 await page.close()
@@ -264,6 +266,7 @@ class Session:
 
     def _add_tab(self, page_handle: PageHandle, url: str) -> Tab:
         tab = Tab(str(self._next_id), url, page_handle, self.policy, self)
+        tab.shown_before, page_handle.is_new = self.current, True
         self._next_id += 1
         self.tabs[tab.id] = tab
         self.current = tab.id
@@ -281,6 +284,33 @@ class Session:
         self._drop_tab(tab)
         for page_handle in tab.page_handles[:-1]:
             await page_handle.close()
+        return True
+
+    async def close_if_refused(self, tab: Tab) -> bool:
+        """Close a page that has just opened, if all it shows is a URL that the policy refuses.
+
+        The only page of a browser stays, and shows the refusal.
+        """
+        page_handle, line = tab.page_handle, tab.failure
+        is_new, page_handle.is_new = page_handle.is_new, False
+        stacked = len(tab.page_handles) > 1
+        if not (is_new and line and tab.refused and (stacked or len(self.tabs) > 1)):
+            return False
+        page_handle.closing = True
+        place = tab.refused["place"]
+        blocked = f"blocked: {place}: {self.unreached(f'http://{place}')}"
+        for told in (line, page_handle.opened_line, blocked):
+            self.pending.withdraw(told)
+        self.pending.note(f"closed the page that opened: {line}", loud=True)
+        if stacked:
+            tab.page_handles.pop()
+            tab.failure, tab.refused = "", {}
+        else:
+            self._drop_tab(tab)
+            self.current = tab.shown_before if tab.shown_before in self.tabs else self.current
+        await page_handle.close()
+        with suppress(Error):
+            await self.tabs[self.current].page_handle.page.bring_to_front()
         return True
 
     @property
