@@ -174,7 +174,7 @@ def test_what_can_be_known_is_known_before_the_first_task(
     output = tmp_path / "out.jsonl"
     got, _, err = run(capsys, "-i", tasks_of(tmp_path), "-o", output, *model, *more)
     assert got == code and said in err and err.count("\n") == 1
-    assert ids(output) == [] and list((tmp_path / "out").iterdir()) == []
+    assert ids(output) == [] and list((tmp_path / "out").glob("*")) == []
 
 
 def test_no_chromium_is_needed_where_nobody_browses(

@@ -237,7 +237,7 @@ def test_settings() -> None:
 
 @pytest.mark.integration
 def test_the_command(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with FakeChatServer([TOUCH, "42"]) as server:
+    with FakeChatServer([TOUCH, call("stop", answer="42")]) as server:
         settings = [f"web_env.server_url={wire.url}", "web_env.target_url=http://shop.test/"]
         updates = [x for s in settings for x in ("-u", s)]
         output = tmp_path / "a.jsonl"

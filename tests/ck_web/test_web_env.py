@@ -111,7 +111,7 @@ def test_faults_of_the_model_are_observations(wire: FakeWire, tmp_path: Path) ->
 def test_a_lost_browser_is_not_the_models_fault(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     wire.browsers.clear()
-    with pytest.raises(BrowserServerError, match="lease may have ended"):
+    with pytest.raises(BrowserServerError, match="the lease of the browser b1 ended"):
         env.step_state("click [3]")
     with pytest.raises(BrowserServerError):
         env.observe()

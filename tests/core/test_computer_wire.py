@@ -42,8 +42,14 @@ CLICK = {
     **{"id": "c1", "type": "function"},
     "function": {"name": "computer", "arguments": ARGUMENTS},
 }
+STOP = {
+    **{"id": "s1", "type": "function"},
+    "function": {"name": "stop", "arguments": '{"output": "done"}'},
+}
+DONE = Reply("", tool_calls=[STOP])
 FUNCTION = {"type": "function_call", "id": "fc_1", "call_id": "f1", "name": "add"}
 ADD = {**FUNCTION, "arguments": '{"a": 1, "b": 2}', "status": "completed"}
+STOP_ITEM = {**FUNCTION, "name": "stop", "arguments": '{"output": "3"}', "status": "completed"}
 
 
 def add(a: int, b: int) -> int:
@@ -133,7 +139,8 @@ def test_a_recording_of_items(target: Any, tmp_path: Path) -> None:
 def test_a_recording_behind_a_real_endpoint(tool: Any, tmp_path: Path) -> None:
     path, language = tmp_path / "replies.jsonl", ComputerUseLanguage(tool)
     click = Reply("", items=[CALL]) if tool != "function" else Reply("", tool_calls=[CLICK])
-    with FakeChatServer([click, "done"]) as server:
+    end = "done" if tool != "function" else DONE  # in function calling, only stop ends a task
+    with FakeChatServer([click, end]) as server:
         clicker(f"record:{path}:{server.url}", language=language).run("t")
     with FakeChatServer(recorded_replies(path)) as server:
         model = LLM(call_target=server.url, headers=CONTEXT_HEADERS)
@@ -144,7 +151,7 @@ def test_a_recording_behind_a_real_endpoint(tool: Any, tmp_path: Path) -> None:
 
 
 def test_any_chat_model_gets_the_computer_as_a_function(target: Any) -> None:
-    with FakeChatServer([Reply("", tool_calls=[CLICK]), "done"]) as server:
+    with FakeChatServer([Reply("", tool_calls=[CLICK]), DONE]) as server:
         agent = clicker(target(server), language=ComputerUseLanguage())
         session = agent.run("t")
         bodies = [c.body for c in server.calls]
@@ -154,7 +161,7 @@ def test_any_chat_model_gets_the_computer_as_a_function(target: Any) -> None:
 
 
 def test_function_calls_over_the_responses_api(target: Any) -> None:
-    with FakeChatServer([Reply("", items=[ADD]), "3"]) as server:
+    with FakeChatServer([Reply("", items=[ADD]), Reply("", items=[STOP_ITEM])]) as server:
         model = LLM(call_target=target(server), call_kwargs={"api": "responses"})
         session = clicker("manual", model=model, language=FunctionCallingLanguage()).run("t")
         bodies = [c.body for c in server.calls]

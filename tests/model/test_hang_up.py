@@ -18,6 +18,7 @@ from ck_pro.exceptions import Cancelled, LimitReached, ModelTimeout, ModelUnavai
 from ck_pro.model import LLM, Budget, CallContext
 from ck_pro.session import StopReason
 
+pytestmark = pytest.mark.integration
 HELLO = [{"role": "user", "content": "Hello"}]
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 BODY = json.dumps({"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}).encode()

@@ -49,8 +49,8 @@ def _has_screens(rows: list[Any]) -> None:
 
 def _is_a_pair(rows: list[Any]) -> None:
     [row] = rows
-    assert row["chosen"][0]["content"][0]["text"] == "42"
-    assert row["rejected"][0]["content"][0]["text"] == "no idea"
+    assert row["chosen"][0]["content"] == "42"
+    assert row["rejected"][0]["content"] == "no idea"
 
 
 def _of_llama_factory(rows: list[Any]) -> None:
