@@ -151,9 +151,11 @@ function visitText(node, c) {
   for (let start = 0; start < data.length;) {
     let end = Math.min(data.length, start + LONG_TEXT);
     if (end < data.length) {
-      const space = data.lastIndexOf(' ', end);
-      const line = data.lastIndexOf('\n', end);
-      end = line > start + LONG_TEXT / 2 ? line : space > start + LONG_TEXT / 2 ? space : end;
+      // Only this piece is searched: a text without line breaks would be searched as a whole each time.
+      const piece = data.slice(start, end + 1);
+      const space = piece.lastIndexOf(' ');
+      const line = piece.lastIndexOf('\n');
+      end = start + (line > LONG_TEXT / 2 ? line : space > LONG_TEXT / 2 ? space : LONG_TEXT);
     }
     flushText();
     addText(c, node, start, transformed(data.slice(start, end), c.style),
