@@ -1,4 +1,4 @@
-"""Readers of what runs leave behind: exports for model training.
+"""Export, compare, fork, compress and trace the journals and output rows of runs.
 
-`python -m ck_pro.trajectory.export --help` is the command; `docs/trajectories.md` the guide.
+See `docs/trajectories.md`, and `python -m ck_pro.trajectory.export --help`.
 """

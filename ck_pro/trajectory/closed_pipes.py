@@ -1,4 +1,4 @@
-"""Standard output and error of a command that nobody reads any more: no reason to end its work."""
+"""Keep a command working when its standard output or error is closed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import click
 
 
 class SteadyStream:
-    """A stream that takes what is written to it also when that cannot be passed on any more (its
-    reader has gone, its disk is full): the rest then goes nowhere.
+    """Wrap a stream; after a write fails (closed pipe, full disk), discard all further output.
 
     Args:
-        stream: where to write as long as that is possible.
+        stream: the stream to write to.
 
     Attributes:
-        lost: why it is not, since when it is not.
+        lost: the first error; None while the stream works.
     """
 
     def __init__(self, stream: TextIO):
@@ -46,26 +45,26 @@ class SteadyStream:
 
     @property
     def failure(self) -> str | None:
-        """What a person must know of it; None if all is well, or a reader has seen enough."""
+        """The error to report to the user; None if there is none, or only a closed pipe."""
         if self.lost is None or isinstance(self.lost, BrokenPipeError):
             return None
         return self.lost.strerror or str(self.lost)
 
     def _lose(self, error: OSError) -> None:
         self.lost = self.lost or error
-        # what its buffers hold would fail again, at the latest when Python ends
+        # Python flushes the buffers at exit, which would fail again
         with suppress(OSError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._stream.fileno())
+            os.close(null)
 
 
 def run_steadily(run: Callable[[], int], lost: int) -> int:
-    """Run a command within `steady_streams`.
+    """Run a command that survives a closed pipe.
 
     Args:
         run: the command; returns its exit code.
-        lost: the exit code if all was well, but standard output found no room for what was printed.
+        lost: the exit code if the command succeeds but its output cannot be written.
 
     Returns:
         The exit code.
@@ -81,10 +80,10 @@ def run_steadily(run: Callable[[], int], lost: int) -> int:
 
 @contextmanager
 def steady_streams() -> Iterator[SteadyStream]:
-    """Within it, standard output and error may be lost or closed; gives standard output."""
+    """Make standard output and error survive a closed pipe; yield standard output."""
     _open_closed()
     if not os.environ.get("COLUMNS", "").strip(" 0"):
-        os.environ.pop("COLUMNS", None)  # a terminal of no width: tables and lines would be empty
+        os.environ.pop("COLUMNS", None)  # with a width of 0, tables and lines would be empty
     before = sys.stdout, sys.stderr
     out, err = SteadyStream(sys.stdout), SteadyStream(sys.stderr)
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
@@ -97,8 +96,10 @@ def steady_streams() -> Iterator[SteadyStream]:
 
 
 def _open_closed() -> None:
-    """Open what a shell closed (`>&-`): a file of ours would get its number, and all that is
-    printed."""
+    """Open standard streams that the shell closed (`>&-`).
+
+    Otherwise the next file that the process opens would get their number, and the output.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

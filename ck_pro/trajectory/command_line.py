@@ -1,4 +1,4 @@
-"""What the commands of this package have in common: exit codes, and errors as one line."""
+"""Exit codes and one-line errors of the commands in this package."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ck_pro.exceptions import CKError, InputError, OutputError
 from ck_pro.trajectory.closed_pipes import run_steadily
 
 WORK_FOLDER = "work"
-"""Where, in a task's folder, its agents' code works."""
+"""Name of the folder, in a task's folder, where the agents' code works."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def without_controls(text: str) -> str:
-    """A line of text from models or pages without what would steer a terminal."""
+    """Replace control characters in a line of text from models or pages."""
     return _CONTROLS.sub("\ufffd", text)
 
 
 class AnyPath(click.Path):
-    """A path as an argument; whether anything is there is asked later, and then can be."""
+    """A path argument that need not exist; the command checks it later."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -45,10 +45,10 @@ class AnyPath(click.Path):
 
 
 def require_folder(path: Path) -> None:
-    """Return if a path is a folder, where journals may be.
+    """Check that a path is a folder, which may contain journals.
 
     Raises:
-        InputError: it is not.
+        InputError: it is not a folder.
     """
     if not path.exists():
         raise InputError(f"cannot read {path}: No such file or directory")
@@ -57,7 +57,7 @@ def require_folder(path: Path) -> None:
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code means; the numbers are those of `ck_main`."""
+    """Exit codes of the commands; `ck_main` uses the same numbers."""
 
     DONE = 0
     EMPTY = 1
@@ -70,12 +70,12 @@ class ExitCode(IntEnum):
 
 
 def run_command(command: click.Command, args: Sequence[str] | None, name: str) -> int:
-    """Run a command; errors become one line on standard error and an exit code.
+    """Run a command; print an error as one line on standard error.
 
     Args:
         command: returns an `ExitCode`.
-        args: of the command line; None takes those of the process.
-        name: for the file that gets the traceback of an error of ours.
+        args: arguments of the command line; None means those of the process.
+        name: prefix of the log file for the traceback of an internal error.
     """
     return run_steadily(lambda: _run(command, args, name), ExitCode.OUTPUT)
 
@@ -99,7 +99,7 @@ def _run(command: click.Command, args: Sequence[str] | None, name: str) -> int:
             "w", prefix=f"ck-{name}-", suffix=".log", delete=False
         ) as f:
             traceback.print_exc(file=f)
-        said = f"{type(e).__name__}: {e}; an error of ours, the full log is in {f.name}"
+        said = f"{type(e).__name__}: {e}; an internal error, the full log is in {f.name}"
         return _failed(said, ExitCode.INTERNAL)
 
 

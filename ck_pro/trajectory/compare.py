@@ -1,7 +1,7 @@
-"""Where two runs of a task part: the first thing that is not the same. Pure.
+"""Find the first difference between two runs of a task. Pure.
 
-What differs from run to run by its nature (ports, dates, ids, temporary paths, element ids,
-screenshots) is no difference, unless an exact comparison is asked for.
+Values that change in every run (ports, dates, ids, temporary paths, element ids, screenshots) do
+not count as differences, except in an exact comparison.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _MISSING = "(nothing)"
 
 @dataclass(frozen=True)
 class Difference:
-    """The place where two sessions part.
+    """The first difference between two sessions.
 
     Args:
         agent: path of the agent, "ck_agent/web_agent".
-        step: of that agent; None for what belongs to its whole session.
+        step: step of that agent; None for a difference of the whole session.
         phase: "plan", "action", "end", "tool:NAME"; "" for a whole session.
         what: "task", "call", "prompt", "reply", "sub-agents", "observation", "steps", "answer" or
             "status".
-        a, b: the two, as text.
+        a, b: the two texts.
     """
 
     agent: str
@@ -50,18 +50,18 @@ class Difference:
 
     @property
     def where(self) -> str:
-        """For a person: "ck_agent/web_agent, step 3, action: reply"."""
+        """The place as text: "ck_agent/web_agent, step 3, action: reply"."""
         step = [] if self.step is None else [f"step {self.step}"]
         return ", ".join([self.agent, *step, *([self.phase] if self.phase else [])]) + (
             f": {self.what}"
         )
 
     def lines(self, limit: int, *, exact: bool = False) -> list[str]:
-        """Lines of a unified diff, at most so many.
+        """Return a unified diff.
 
         Args:
-            limit: of lines.
-            exact: as the runs were compared.
+            limit: maximum number of lines.
+            exact: whether the runs were compared exactly.
         """
         texts = [t if exact else _every_run(t) for t in (self.a, self.b)]
         a, b = (t.split("\n") for t in texts)
@@ -71,7 +71,7 @@ class Difference:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
+        """Return the fields as JSON data."""
         return {
             "agent": self.agent,
             "step": self.step,
@@ -85,7 +85,7 @@ class Difference:
 def first_difference(
     a: Mapping[str, Any], b: Mapping[str, Any], *, exact: bool = False
 ) -> Difference | None:
-    """Where two sessions of rows part, in the order in which things happened; None if nowhere."""
+    """Find the first difference between two sessions, in order of time; None if they match."""
     return next(_Comparison(exact).sessions(a, b, ()), None)
 
 
@@ -156,7 +156,7 @@ class _Comparison:
             yield Difference(agent, step, phase, what, text_a, text_b)
 
     def message(self, message: Any) -> str | None:
-        """A message of a prompt as text, images as their hashes where they count."""
+        """Return a message of a prompt as text; an exact comparison shows images as hashes."""
         if not isinstance(message, Mapping):
             return None if message is None else str(message)
         content = message.get("content")
@@ -184,7 +184,7 @@ def _called(session: Mapping[str, Any], depth: int) -> str:
 
 
 def _distinct(sessions: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Sessions without copies of one, which an observation may hold."""
+    """Drop repeated sessions; an observation may contain a copy."""
     found: dict[Any, Mapping[str, Any]] = {}
     for session in sessions:
         found.setdefault(session.get("id") or id(session), session)
@@ -192,21 +192,21 @@ def _distinct(sessions: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _reply(part: Mapping[str, Any]) -> str:
-    """What the model said: its text, and its calls without their ids."""
+    """Return the model's text and its tool calls without their ids."""
     text = str(part.get("llm_output") or "")
     calls = value_at(part, "llm_info.tool_calls")
     return f"{text}\n{_json(_wanted(calls))}".strip() if calls else text
 
 
 def _wanted(calls: Any) -> Any:
-    """Tool calls without their ids, which services make up."""
+    """Return tool calls without their ids, which differ in every run."""
     if not isinstance(calls, Sequence) or isinstance(calls, str):
         return calls
     return [c.get("function", c) if isinstance(c, Mapping) else c for c in calls]
 
 
 def _shown(seen: Any) -> str:
-    """An observation as the model read it, without the sessions in it."""
+    """Return an observation as the model saw it, without the sessions in it."""
     if is_list(seen):
         return join_entries(seen, _shown)
     if isinstance(seen, Mapping):

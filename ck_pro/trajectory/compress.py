@@ -1,4 +1,4 @@
-"""`python -m ck_pro.trajectory.compress`: journals of ended runs as zstd. See `--help`."""
+"""`python -m ck_pro.trajectory.compress`: compress the journals of ended runs. See `--help`."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from ck_pro.trajectory.command_line import (
 
 EPILOG = """
 \b
-Every reader (export, replay, diff, fork, spans) takes both forms, and a run
-that goes on makes its journal plain again. Journals that a process has open,
-and those of runs that have not ended, stay as they are.
+All other commands (export, replay, diff, fork, spans) read both forms, and a
+resumed run decompresses its journal. The command skips journals that a process
+has open, and journals of runs that have not ended.
 
 \b
 Exit codes:
   0    all ended journals are compressed
   2    the command line or a folder cannot be used
-  3    some journals could not be read or written; they are as they were
-  130  stopped by Ctrl-C; the same command goes on
+  3    some journals could not be read or written; they are unchanged
+  130  stopped by Ctrl-C; run the same command again to complete it
 """
 
 
 @dataclass
 class Totals:
-    """What happened to the journals of a run."""
+    """Numbers of journals, and their bytes before and after."""
 
     done: int = 0
     kept: int = 0
@@ -55,12 +55,16 @@ class Totals:
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("folders", type=AnyPath(), nargs=-1, required=True)
 @click.option(
-    "--level", type=click.IntRange(1, 22), default=LEVEL, show_default=True, help="Of zstd."
+    "--level",
+    type=click.IntRange(1, 22),
+    default=LEVEL,
+    show_default=True,
+    help="Compression level of zstd.",
 )
-@click.option("--unfinished", is_flag=True, help="Also of runs that have not ended.")
-@click.option("--undo", is_flag=True, help="Make compressed journals plain again.")
+@click.option("--unfinished", is_flag=True, help="Also compress runs that have not ended.")
+@click.option("--undo", is_flag=True, help="Decompress the journals.")
 def cli(folders: tuple[Path, ...], level: int, unfinished: bool, undo: bool) -> ExitCode:
-    """Compress the journals in FOLDERS: tasks' folders, runs, or anything above them."""
+    """Compress the journals in FOLDERS: task folders, runs, or any folder above them."""
     try:
         require_zstd()
     except JournalError as e:
@@ -72,25 +76,26 @@ def cli(folders: tuple[Path, ...], level: int, unfinished: bool, undo: bool) -> 
             _unpack(journal, totals) if undo else _pack(journal, level, unfinished, totals)
         except JournalError as e:
             totals.failed += 1
-            click.echo(f"{e}; left as it is", err=True)
+            click.echo(f"{e}; left unchanged", err=True)
     click.echo(_said(totals, undo))
     return ExitCode.LINES if totals.failed else ExitCode.DONE
 
 
 def _journals_below(folder: Path) -> Iterator[Path]:
-    """The folders of all journals at any depth, earlier attempts of tasks among them; what agents
-    left in their working folders is none of ours.
+    """List the folders of all journals at any depth, with those of previous attempts.
+
+    Journals in the agents' working folders are skipped.
 
     Raises:
-        InputError: there is none.
+        InputError: there are no journals.
     """
     require_folder(folder)
     names = (EVENTS_FILE, COMPRESSED_FILE)
     found = {p.parent for name in names for p in folder.rglob(name)}
-    ours = [f for f in sorted(found) if WORK_FOLDER not in f.relative_to(folder).parts]
-    if not ours:
+    own = [f for f in sorted(found) if WORK_FOLDER not in f.relative_to(folder).parts]
+    if not own:
         raise InputError(f"{folder}: no journal in it or below it")
-    yield from ours
+    yield from own
 
 
 def _pack(journal: Path, level: int, unfinished: bool, totals: Totals) -> None:
@@ -108,13 +113,13 @@ def _unpack(journal: Path, totals: Totals) -> None:
         totals.kept += 1
         return
     totals.before += (journal / COMPRESSED_FILE).stat().st_size
-    Journal(journal).close()  # opening a journal makes it plain
+    Journal(journal).close()  # opening a journal decompresses it
     totals.done += 1
     totals.after += (journal / EVENTS_FILE).stat().st_size
 
 
 def _said(totals: Totals, undo: bool) -> str:
-    kept = "plain already" if undo else "of runs that have not ended, left as they are"
+    kept = "already decompressed" if undo else "of runs that have not ended, skipped"
     small, large = sorted((max(1, totals.before), max(1, totals.after)))
     sizes = f": {totals.before:,} bytes, now {totals.after:,} ({large / small:.1f} : 1)"
     parts = [f"{totals.done:,} journals{sizes if totals.done else ' to do'}"]
@@ -126,7 +131,7 @@ def _said(totals: Totals, undo: bool) -> str:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command; errors become one line on standard error and an exit code."""
+    """Run the command; return its exit code."""
     return run_command(cli, args, "compress")
 
 

@@ -1,4 +1,4 @@
-"""`python -m ck_pro.trajectory.diff A B`: where two runs part. See `--help`."""
+"""`python -m ck_pro.trajectory.diff A B`: compare two runs. See `--help`."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from ck_pro.trajectory.reading.sources import (
 
 EPILOG = """
 \b
-A and B: a run's folder, one task's folder, or a file of output rows; a journal
-may be compressed, and its run need not have ended. Tasks are matched by their
-ids; two inputs of one task each are compared whatever they are called.
+A and B: a run's folder, a task's folder, or a file of output rows. Journals may
+be compressed, and their runs need not have ended. The command matches tasks by
+id; if each input has one task, it compares these whatever their ids.
 
 \b
-Ports, dates, ids, temporary paths and screenshots differ in every run and do
-not count, unless --exact is given.
+Ports, dates, ids, temporary paths and screenshots differ in every run. They
+count only with --exact.
 
 \b
 Exit codes:
-  0    the same
-  1    they part, or a task is in one of them only
+  0    the runs are the same
+  1    the runs differ, or a task is in only one of them
   2    the command line or an input cannot be used
-  3    nothing parts, but some lines or journals cannot be read
+  3    no difference, but some lines or journals cannot be read
 """
 _Read = Callable[[], Record | Problem]
 _STYLES = {"-": "red", "+": "green", "@": "cyan"}
@@ -49,13 +49,13 @@ _STYLES = {"-": "red", "+": "green", "@": "cyan"}
 
 @dataclass
 class Comparison:
-    """What a comparison of two runs found.
+    """The result of comparing two runs.
 
     Args:
-        same: ids of tasks that are the same in both.
-        parted: by id of the task and number of the try.
-        only_a, only_b: ids of tasks that one of them lacks.
-        problems: what could not be read.
+        same: ids of the tasks that are the same in both.
+        parted: task id, number of the try, and first difference.
+        only_a, only_b: ids of the tasks that are in only one run.
+        problems: lines and journals that cannot be read.
     """
 
     same: list[str] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Comparison:
         return ExitCode.LINES if self.problems else ExitCode.DONE
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
+        """Return the result as JSON data."""
         parted = [{"task_id": t, "try": n, **d.to_dict()} for t, n, d in self.parted]
         return {
             "same": self.same,
@@ -95,12 +95,12 @@ def compare_runs(
 
     Args:
         a, b: see `read_records`.
-        ids: only these tasks; all when empty.
+        ids: compare only these tasks; empty means all.
         exact: see `first_difference`.
-        tell: called with each task's id, the try's number, and where it parts.
+        tell: called for each try with the task id, the try's number and the first difference.
 
     Raises:
-        InputError: a path is not there, or a task of `ids` in neither.
+        InputError: a path does not exist, or neither run has a task of `ids`.
     """
     check_inputs([a, b])
     found = Comparison()
@@ -128,7 +128,7 @@ def _all(reads: Sequence[_Read]) -> list[Record | Problem]:
 
 
 def _note_alone(found: Comparison, alone: list[str], task_id: str, reads: Sequence[_Read]) -> None:
-    """Note a task that only one of the two has, or what cannot be read and may be any task."""
+    """Note a task that only one run has; unreadable rows, which may be any task, as problems."""
     problems = [record for record in _all(reads) if isinstance(record, Problem)]
     found.problems += problems
     if len(problems) < len(reads):
@@ -195,11 +195,11 @@ def _tries(
     type=click.IntRange(min=0),
     default=12,
     show_default=True,
-    help="Of the difference, at most.",
+    help="Maximum lines of each difference.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, with whole texts.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with full texts.")
 def cli(a: Path, b: Path, ids: tuple[str, ...], exact: bool, lines: int, as_json: bool) -> ExitCode:
-    """Show where the runs A and B part: agent, step, phase, and the first difference there."""
+    """Show the first difference of the runs A and B: agent, step, phase and text."""
     out = Console(highlight=False, soft_wrap=True)
 
     def tell(task_id: str, number: int, difference: Difference | None) -> None:
@@ -221,11 +221,11 @@ def cli(a: Path, b: Path, ids: tuple[str, ...], exact: bool, lines: int, as_json
 def report_lines(
     task_id: str, number: int, difference: Difference | None, limit: int, exact: bool
 ) -> list[Text]:
-    """What is shown of one try of a task."""
+    """Format the result for one try of a task."""
     name = f"{task_id}, try {number}" if number else task_id
     if difference is None:
         return [Text(f"{without_controls(name)}: the same")]
-    head = Text(f"{without_controls(name)}: parts at ", style="bold")
+    head = Text(f"{without_controls(name)}: differs at ", style="bold")
     out = [head + Text(without_controls(difference.where), style="bold yellow")]
     for line in difference.lines(limit, exact=exact):
         out.append(Text(f"  {without_controls(line)}", style=_STYLES.get(line[:1], "dim")))
@@ -233,18 +233,18 @@ def report_lines(
 
 
 def summary_lines(found: Comparison) -> list[str]:
-    """How many tasks did what."""
+    """Format the totals."""
     parted = len({task_id for task_id, _, _ in found.parted})
     lines = [
         f"only in {n}: {', '.join(i)}" for n, i in (("A", found.only_a), ("B", found.only_b)) if i
     ]
     total = len(found.same) + parted
     plural = "task" if total == 1 else "tasks"
-    return [*map(without_controls, lines), f"{total} {plural} compared: {parted} parted"]
+    return [*map(without_controls, lines), f"{total} {plural} compared: {parted} differ"]
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command; errors become one line on standard error and an exit code."""
+    """Run the command; return its exit code."""
     return run_command(cli, args, "diff")
 
 

@@ -1,4 +1,4 @@
-"""`python -m ck_pro.trajectory.export`: runs into training data. See `--help`."""
+"""`python -m ck_pro.trajectory.export`: convert runs to training data. See `--help`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PATH = AnyPath()
 _KEEP_DROP = click.Choice(["keep", "drop"])
 EPILOG = """
 \b
-Formats (a row per model call, at every depth of the agent tree, unless said):
+Formats (one row per model call, from agents at every depth, unless stated):
   sft       TRL: prompt + completion (--columns messages: one list)
   dpo       TRL: prompt, chosen, rejected: replies to one prompt in several tries
   kto       TRL: prompt, completion, label (good or not: --good-score)
@@ -36,16 +36,16 @@ Formats (a row per model call, at every depth of the agent tree, unless said):
   axolotl   messages; set `message_field_training: training` to train on the
             reply only
   verl      Parquet: messages, images[{bytes}]
-  parquet   what sft writes, as Parquet with typed columns
+  parquet   the rows of sft as Parquet with typed columns
   atif      Harbor's ATIF v1.8, a trajectory per run: OUTPUT is a folder, or
             JSON lines if it ends in .jsonl
-  ckpro     clean output rows, a row per run
+  ckpro     cleaned output rows, one row per run
 sft, dpo and kto write Parquet if OUTPUT ends in .parquet.
 
 \b
-Inputs: files of output rows, and run directories (<run>/<task>/events.jsonl;
-tries too, but not attempts that were begun anew: name <task>/attempt-N).
-Give as many as you like; tries of one task are found by its text.
+Inputs: files of output rows, and run directories (<run>/<task>/events.jsonl,
+all tries). Restarted attempts are left out; to export one, name its folder
+<task>/attempt-N. Tries of one task are matched by the task's text.
 
 \b
 Examples:
@@ -61,12 +61,12 @@ Examples:
 \b
 Exit codes:
   0    the export is complete
-  1    it is complete, but no row came out
+  1    the export is complete, but has no rows
   2    the command line or an input cannot be used
   3    some lines or journals cannot be read; the rest was exported
-  4    the output cannot be written; nothing of it is left
-  6    an error of ours
-  130  stopped by Ctrl-C; nothing is left
+  4    the output cannot be written; partial files were removed
+  6    an internal error
+  130  stopped by Ctrl-C; partial files were removed
 """
 
 
@@ -76,37 +76,45 @@ Exit codes:
 )
 @click.option("-i", "--input", "inputs", type=_PATH, multiple=True, help="Rows or run directory.")
 @click.argument("more", type=_PATH, nargs=-1, metavar="[MORE_INPUTS]...")
-@click.option("-o", "--output", type=_PATH, required=True, help="Where to write.")
-@click.option("--force", is_flag=True, help="Replace what is there.")
+@click.option("-o", "--output", type=_PATH, required=True, help="Path of the output.")
+@click.option("--force", is_flag=True, help="Replace an existing output.")
 @click.option("--shard-rows", type=click.IntRange(min=1), help="Rows per file.  [one file]")
 @click.option(
     "--images",
     type=click.Choice(["folder", "embed", "drop"]),
-    help="A folder beside the output, by hash; in the rows; or none.  [what fits the format]",
+    help="Store images in a folder beside the output, in the rows, or not.  [by format]",
 )
 @click.option(
     "--columns",
     type=click.Choice(["prompt", "messages"]),
     default="prompt",
     show_default=True,
-    help="Of sft and parquet: prompt + completion, or one list of messages.",
+    help="For sft and parquet: prompt + completion, or one list of messages.",
 )
 @click.option(
     "--reasoning",
     type=click.Choice(["drop", "field", "inline"]),
     default="drop",
     show_default=True,
-    help="The model's reasoning: not at all, as reasoning_content, or in <think> tags.",
+    help="The model's reasoning: omit it, as reasoning_content, or in <think> tags.",
 )
-@click.option("--good-score", type=float, default=1.0, show_default=True, help="Good for dpo, kto.")
+@click.option(
+    "--good-score",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Lowest score of a good reply, for dpo and kto.",
+)
 @click.option(
     "--max-pairs",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Pairs per prompt, for dpo.",
+    help="Maximum pairs per prompt, for dpo.",
 )
-@click.option("--status", multiple=True, metavar="STATUS", help="Only runs that ended so: done.")
+@click.option(
+    "--status", multiple=True, metavar="STATUS", help="Only runs with this status, such as done."
+)
 @click.option("--min-score", type=float, help="Only runs with at least this score.")
 @click.option("--max-score", type=float, help="Only runs with at most this score.")
 @click.option(
@@ -114,15 +122,15 @@ Exit codes:
     default="eval.corr",
     show_default=True,
     metavar="PATH",
-    help="Where rows have their score: that of a judge, for instance.",
+    help="Path of the score in a row, such as a judge's score.",
 )
 @click.option(
     "--where",
     multiple=True,
     metavar="COND",
-    help="Only rows that meet it: PATH OP VALUE; OP: == != >= <= > < ~ !~ (regex).",
+    help="Only rows that match PATH OP VALUE; OP: == != >= <= > < ~ !~ (regex).",
 )
-@click.option("--best", type=click.IntRange(min=1), help="Only the N best tries of each task.")
+@click.option("--best", type=click.IntRange(min=1), help="Only the best N tries of each task.")
 @click.option("--agent", "agents", multiple=True, help="Only this agent, by name or path.")
 @click.option("--phase", "phases", multiple=True, help="Only plan, action, end or tool:NAME.")
 @click.option(
@@ -130,47 +138,61 @@ Exit codes:
     type=_KEEP_DROP,
     default="drop",
     show_default=True,
-    help="Calls about a try, not in it: judge, reflect, choose; --phase tool:judge has them too.",
+    help="The runner's calls about a try: judge, reflect, choose. --phase tool:judge keeps them.",
 )
-@click.option("--labels", type=_PATH, help="JSON lines: include or exclude single steps.")
+@click.option("--labels", type=_PATH, help="JSON lines that include or exclude single steps.")
 @click.option(
-    "--unlabelled", type=_KEEP_DROP, default="keep", show_default=True, help="Other steps."
+    "--unlabelled",
+    type=_KEEP_DROP,
+    default="keep",
+    show_default=True,
+    help="Steps that no label names.",
 )
 @click.option(
     "--failed-subs",
     type=_KEEP_DROP,
     default="drop",
     show_default=True,
-    help="Sub-sessions that failed; always kept for dpo and kto, as worth nothing.",
+    help="Failed sub-sessions; dpo and kto always keep them, with a reward of 0.",
 )
 @click.option(
     "--not-chosen",
     type=_KEEP_DROP,
     default="drop",
     show_default=True,
-    help="Tries of a sub-agent whose caller took another one; nobody knows their worth.",
+    help="Tries of a sub-agent that its caller did not choose; their reward is unknown.",
 )
 @click.option(
-    "--errors", type=_KEEP_DROP, default="keep", show_default=True, help="Steps that failed."
+    "--errors",
+    type=_KEEP_DROP,
+    default="keep",
+    show_default=True,
+    help="Steps whose action failed.",
 )
 @click.option(
     "--unreadable",
     type=_KEEP_DROP,
     default="drop",
     show_default=True,
-    help="Replies (plan, action or end) that the agent could not read, or only in part.",
+    help="Replies (plan, action or end) that the agent could not fully parse.",
 )
-@click.option("--duplicates", type=_KEEP_DROP, default="drop", show_default=True)
+@click.option(
+    "--duplicates",
+    type=_KEEP_DROP,
+    default="drop",
+    show_default=True,
+    help="Repeated calls with equal prompt and reply.",
+)
 @click.option(
     "--duplicate-reward",
     type=click.Choice(["first", "max", "min", "mean"]),
     default="first",
     show_default=True,
-    help="The reward of the row that stays for calls of equal prompt and reply.",
+    help="Reward of the row that remains of calls with equal prompt and reply.",
 )
 @click.option("--min-chars", type=click.IntRange(min=0), help="Of prompt and reply together.")
 @click.option("--max-chars", type=click.IntRange(min=0), help="Of prompt and reply together.")
-@click.option("--max-tokens", type=click.IntRange(min=1), help="The same, by our estimate.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Of both, estimated.")
 def cli(
     format_: str,
     inputs: tuple[Path, ...],
@@ -187,7 +209,7 @@ def cli(
     labels: Path | None,
     **filters: Any,
 ) -> ExitCode:
-    """Turn runs into training data."""
+    """Convert runs to training data."""
     if not (*inputs, *more):
         raise click.UsageError("give at least one --input")
     settings = ExportSettings(
@@ -219,7 +241,7 @@ def cli(
 
 
 class _Sayer:
-    """Tells problems on standard error, the first of them."""
+    """Print the first problems on standard error."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -229,27 +251,27 @@ class _Sayer:
         if self._count <= _SHOWN_PROBLEMS:
             click.echo(f"{problem} (left out)", err=True)
         elif self._count == _SHOWN_PROBLEMS + 1:
-            click.echo("... and more; the table has their number", err=True)
+            click.echo("... and more; the table has the total", err=True)
 
 
 def report_table(report: Report, settings: ExportSettings) -> Table:
-    """What came in, what each filter dropped, what went out."""
+    """Build the table of counts: input, dropped by each filter, output."""
     unit = "runs" if settings.format in RUN_FORMATS else "model calls"
     table = Table(title=f"export: {settings.format}", show_header=False)
     table.add_column("what")
     table.add_column("count", justify="right")
     table.add_row("rows and journals", f"{report.runs:,}")
     if report.problems:
-        table.add_row("not readable, left out", f"{report.problems:,}", style="yellow")
+        table.add_row("unreadable, left out", f"{report.problems:,}", style="yellow")
     if report.unfinished:
         table.add_row("journals of unfinished runs, left out", f"{report.unfinished:,}")
     if report.aside:
-        table.add_row("attempts that were begun anew, left out", f"{report.aside:,}")
+        table.add_row("restarted attempts, left out", f"{report.aside:,}")
     table.add_row(f"{unit} in", f"{report.calls_in:,}", style="bold")
     for name, count in report.dropped.most_common():
         table.add_row(f"  dropped: {name}", f"{count:,}")
     if settings.format == "dpo":
-        table.add_row("  with a pair of their prompt", f"{report.calls_used:,}")
+        table.add_row("  with a pair for their prompt", f"{report.calls_used:,}")
     pairs = " (pairs)" if settings.format == "dpo" else ""
     table.add_row(f"rows out{pairs}", f"{report.rows_out:,}", style="bold")
     table.add_row("prompt tokens, estimated", f"{report.prompt_tokens:,}")
@@ -260,19 +282,19 @@ def report_table(report: Report, settings: ExportSettings) -> Table:
 
 
 def report_lines(report: Report, settings: ExportSettings) -> list[str]:
-    """Where the rows are, and what should be known of them."""
+    """Say where the rows are, and why there are none."""
     files = report.files
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     lines = [f"written: {files[0]}{more}"]
     if not report.rows_out:
-        lines.append("no row came out: see above what the filters dropped")
+        lines.append("no rows: the table shows what the filters dropped")
     if settings.format == "dpo" and not report.rows_out:
-        lines.append("dpo needs tries of one task with different scores, and equal prompts in them")
+        lines.append("dpo needs tries of one task with equal prompts and different scores")
     return lines
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command; errors become one line on standard error and an exit code."""
+    """Run the command; return its exit code."""
     return run_command(cli, args, "export")
 
 

@@ -1,4 +1,4 @@
-"""`python -m ck_pro.trajectory.fork`: a new run from the middle of an old one. See `--help`."""
+"""`python -m ck_pro.trajectory.fork`: start a new run from a step of an old one. See `--help`."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ from ck_pro.trajectory.id_list import id_text
 
 EPILOG = """
 \b
-NEW gets the journal of the old run up to the beginning of STEP of its main
-agent (sub-agents of earlier steps included), and the files of its working
-folder as they were then. Files that cannot be restored are listed. A run
-without snapshots (snapshot_mb=0) gets its working folder as it is now. Nothing
-is run yet. To resume, make NEW the folder of that task in a new run, and start
-that run (the option --fork of that command does both at once):
+NEW gets two things from the old run: its journal up to the start of STEP of the
+main agent (with the sub-agents of earlier steps), and its working folder as it
+was then. Files that cannot be restored are listed. Without snapshots
+(snapshot_mb=0), NEW gets the current working folder. The command runs nothing.
+To resume, make NEW the task's folder in a new run, and start that run (its
+option --fork does both):
 
 \b
   python -m ck_pro.trajectory.fork runs/a/task0007 --at 3 --to runs/b/task0007
   python -m ck_main.main -i tasks.jsonl --ids task0007 -o runs/b.jsonl -m gpt:NAME
 
 \b
-With --reply, the agent takes the text in FILE for the model's reply of that
-step, and the model is asked from then on.
+With --reply, the agent uses the text in FILE as the model's reply of that step.
+Later steps call the model.
 
 \b
 Exit codes:
   0    NEW is written
   2    the command line or the old run cannot be used
-  4    NEW cannot be written, or is there already; nothing of it is left
+  4    NEW cannot be written, or exists already; partial files were removed
 """
 
 
@@ -65,17 +65,17 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class Fork:
-    """What was written.
+    """A written fork.
 
     Args:
-        folder: of the new journal.
-        task_id: of the task; "" if the journal does not tell.
-        steps: of the old run's main session.
-        events: taken over.
-        files: of the working folder taken over.
-        task_folder: what the runner calls the folder of this task.
+        folder: folder of the new journal.
+        task_id: id of the task; "" if the journal does not have it.
+        steps: number of steps of the old run's main session.
+        events: number of events copied.
+        files: number of files copied from the working folder.
+        task_folder: name that the runner expects for the task's folder.
         lost: paths of files that could not be restored.
-        as_now: the working folder was copied as it is now: the run has no snapshot of that step.
+        as_now: whether the current working folder was copied, because that step has no snapshot.
     """
 
     folder: Path
@@ -89,7 +89,7 @@ class Fork:
 
 
 def events_before(events: Iterable[Mapping[str, Any]], step: int) -> Iterator[Mapping[str, Any]]:
-    """The events of a run up to the beginning of a step of its main session. Pure.
+    """Yield the events of a run up to the start of a step of its main session. Pure.
 
     Raises:
         InputError: the main session has no such step.
@@ -110,26 +110,26 @@ def events_before(events: Iterable[Mapping[str, Any]], step: int) -> Iterator[Ma
 def fork_run(
     origin: Path, at: int, to: Path, *, reply: str | None = None, work: bool = True
 ) -> Fork:
-    """Write a journal that goes on, when resumed, with a step of another run.
+    """Write a journal that resumes another run at a given step.
 
     Args:
-        origin: folder of the old journal; it may be compressed, and is not changed.
+        origin: folder of the old journal, which may be compressed; it does not change.
         at: the step of its main session.
-        to: folder of the new one; must not be there, or be empty.
-        reply: what to take for the model's reply in that step.
-        work: copy the working folder, too.
+        to: folder of the new journal; it must be empty or not exist.
+        reply: text to use as the model's reply of that step.
+        work: whether to copy the working folder.
 
     Raises:
         InputError: the old run has no such step, or cannot be read.
-        OutputError: the new one cannot be written; nothing of it is left.
+        OutputError: the new journal cannot be written; partial files are removed.
     """
     _check_origin(origin)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise OutputError(f"{to} is there already; name another folder")
+        raise OutputError(f"{to} exists already; name another folder")
     partial = to.with_name(f".{to.name}.partial")
     parent = None if to.parent.exists() else to.parent
     try:
-        _discard(partial)  # of a fork that was killed
+        _discard(partial)  # left by a fork that was killed
         partial.mkdir(parents=True)
         made = _write(origin, at, partial, reply)
         if work:
@@ -140,11 +140,11 @@ def fork_run(
     except JournalError as e:
         raise OutputError(str(e)) from None
     except (KeyError, TypeError, AttributeError) as e:
-        raise InputError(f"{origin}: not a journal of ours: {e!r}") from None
+        raise InputError(f"{origin}: not a ck-pro journal: {e!r}") from None
     finally:
         _discard(partial)
         if parent is not None:
-            with suppress(OSError):  # what was written is in it
+            with suppress(OSError):  # not empty after success
                 parent.rmdir()
     return replace(made, folder=to)
 
@@ -159,7 +159,7 @@ def _check_origin(origin: Path) -> None:
 
 
 def _write(origin: Path, at: int, to: Path, reply: str | None) -> Fork:
-    """Copy the events through a journal of their own, so that it is like any other."""
+    """Write the copied events with a `Journal`, so that the result is an ordinary journal."""
     whole = [(e["kind"], e["sid"], e["parent"]) for e in _recorded(origin, stored=True)]
     main = next((sid for kind, sid, above in whole if kind == "session" and above is None), "")
     steps = sum(kind == "step" and sid == main for kind, sid, _ in whole)
@@ -190,7 +190,7 @@ def _copy_blobs(data: Mapping[str, Any], origin: Path, journal: Journal) -> None
 
 
 def _recorded(origin: Path, *, stored: bool = False) -> Iterator[dict[str, Any]]:
-    """The events of the old run; that it cannot be read is no fault of the new one."""
+    """Yield the events of the old run; a read error is an `InputError`."""
     try:
         yield from read_events(origin, stored=stored)
     except JournalError as e:
@@ -198,7 +198,7 @@ def _recorded(origin: Path, *, stored: bool = False) -> Iterator[dict[str, Any]]
 
 
 def task_folder_of(origin: Path) -> str:
-    """The name of a task's folder, of a try or an attempt that was moved aside in it, too."""
+    """Return the name of a task's folder, given the folder itself or a try or attempt in it."""
     folder = origin.resolve()
     inner = re.fullmatch(r"(try|attempt)-\d+", folder.name) is not None
     return folder.parent.name if inner else folder.name
@@ -235,15 +235,17 @@ def _discard(folder: Path) -> None:
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("task_folder", type=AnyPath())
-@click.option("--at", type=click.IntRange(min=0), required=True, metavar="STEP", help="From 0.")
+@click.option(
+    "--at", type=click.IntRange(min=0), required=True, metavar="STEP", help="Step, from 0."
+)
 @click.option("--to", type=AnyPath(), required=True, metavar="NEW")
-@click.option("--reply", type=AnyPath(), metavar="FILE", help="An edited reply.")
-@click.option("-m", "--model", metavar="TARGET", help="For the command that is told at the end.")
-@click.option("--no-work", is_flag=True, help="Leave the working folder out.")
+@click.option("--reply", type=AnyPath(), metavar="FILE", help="File with an edited reply.")
+@click.option("-m", "--model", metavar="TARGET", help="Model in the printed resume command.")
+@click.option("--no-work", is_flag=True, help="Do not copy the working folder.")
 def cli(
     task_folder: Path, at: int, to: Path, reply: Path | None, model: str | None, no_work: bool
 ) -> ExitCode:
-    """Begin the run NEW with the steps of TASK_FOLDER before STEP."""
+    """Start the run NEW with the steps of TASK_FOLDER before STEP."""
     if model is not None:
         try:
             check_target(model)
@@ -257,7 +259,7 @@ def cli(
 
 
 def read_reply(path: Path) -> str:
-    """The edited reply in a file.
+    """Read the edited reply from a file.
 
     Raises:
         InputError: it cannot be read, or is empty.
@@ -273,7 +275,7 @@ def read_reply(path: Path) -> str:
 
 
 def report_lines(made: Fork, at: int, model: str | None, *, edited: bool) -> list[str]:
-    """What was done, and how to go on."""
+    """Say what was written, and how to resume."""
     files = f", {made.files} files of its working folder" if made.files else ""
     first = "your reply" if edited else "a new reply"
     folder = made.folder.resolve()
@@ -284,20 +286,20 @@ def report_lines(made: Fork, at: int, model: str | None, *, edited: bool) -> lis
     command += ["--ids", id_text(made.task_id or made.folder.name), "-o", str(output)]
     command += ["-m", model or "MODEL"]
     lines = [
-        f"{made.folder}: {made.events} events{files}; step {at} of {made.steps} comes next, "
+        f"{made.folder}: {made.events} events{files}; next is step {at} of {made.steps}, "
         f"with {first}",
         *file_lines(made, at),
-        f"go on: {shlex.join(command)}",
+        f"resume: {shlex.join(command)}",
     ]
     if folder.name != made.task_folder:
-        lines.insert(1, f"rename it to {made.task_folder}, where the runner looks for that task")
+        lines.insert(1, f"rename it to {made.task_folder}, the name that the runner expects")
     return lines
 
 
 def file_lines(made: Fork, at: int) -> list[str]:
-    """What differs from the files at the beginning of the step."""
+    """Say which files differ from those at the start of the step."""
     if made.as_now:
-        return [f"no snapshot of step {at}: the files are those of the working folder as it is now"]
+        return [f"no snapshot of step {at}: copied the current working folder instead"]
     if not made.lost:
         return []
     shown = ", ".join(map(repr, made.lost[:_MOST_SHOWN]))
@@ -306,7 +308,7 @@ def file_lines(made: Fork, at: int) -> list[str]:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command; errors become one line on standard error and an exit code."""
+    """Run the command; return its exit code."""
     return run_command(cli, args, "fork")
 
 

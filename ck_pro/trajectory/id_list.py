@@ -1,4 +1,4 @@
-"""The option `--ids` of our commands: which tasks, by their ids."""
+"""The option `--ids`, which selects tasks by id."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ METAVAR = "ID,..."
 
 
 def ids_of(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
-    """A callback of click: `a,b`, `"with, comma",b` (as in CSV), or `@FILE` with one id per line.
+    """Parse `a,b`, `"with, comma",b` (as in CSV), or `@FILE` with one id per line (click callback).
 
     Returns:
-        The ids; empty if the option was not given, which means all.
+        The ids; empty if the option is not given, which means all tasks.
 
     Raises:
-        click.BadParameter: it names none, as the text of an empty shell variable, or the file
+        click.BadParameter: there are no ids (such as from an empty shell variable), or the file
             cannot be read.
     """
     if text is None:
@@ -29,16 +29,16 @@ def ids_of(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     except OSError as e:
         raise click.BadParameter(f"cannot read {text[1:]}: {e.strerror}") from None
     except UnicodeDecodeError:
-        raise click.BadParameter(f"cannot read {text[1:]}: it is no UTF-8 text") from None
+        raise click.BadParameter(f"cannot read {text[1:]}: it is not UTF-8 text") from None
     except csv.Error as e:
         raise click.BadParameter(f"{text!r}: {e}") from None
     if not ids:
-        raise click.BadParameter("it names no task; leave it out to have all")
+        raise click.BadParameter("no task ids; omit the option to select all tasks")
     return ids
 
 
 def id_text(task_id: str) -> str:
-    """An id as `--ids` reads it."""
+    """Quote an id for `--ids`."""
     if task_id.startswith("@"):
         return f'"{task_id}"'
     out = io.StringIO()

@@ -1,4 +1,4 @@
-"""`python -m ck_pro.trajectory.spans`: journals as OpenTelemetry spans. See `--help`."""
+"""`python -m ck_pro.trajectory.spans`: convert journals to OpenTelemetry spans. See `--help`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _SPANS = b'{"resourceSpans"'
 _SECONDS = 30
 EPILOG = """
 \b
-A trace per run of a task: invoke_agent, chat and execute_tool spans by the
-conventions for generative AI, sub-agents under the calls that began them.
-Texts of prompts and replies are left out unless --texts is given.
+Each run of a task is one trace of invoke_agent, chat and execute_tool spans,
+after the semantic conventions for generative AI. A sub-agent's spans are
+children of the call that started it. Prompts and replies are included only with
+--texts.
 
 \b
 Examples:
@@ -36,7 +37,7 @@ Examples:
 
 \b
 Exit codes:
-  0    all spans are written
+  0    all spans were written
   2    the command line or an input cannot be used
   3    some journals cannot be read; the rest was written
   4    the spans cannot be written or sent
@@ -44,10 +45,10 @@ Exit codes:
 
 
 def spans_of(folder: Path, *, texts: bool = False) -> list[dict[str, Any]]:
-    """The spans of a journal in OTLP's JSON form; its run need not have ended.
+    """Return the spans of a journal in OTLP's JSON form; its run need not have ended.
 
     Raises:
-        JournalError: it cannot be read.
+        JournalError: the journal cannot be read.
     """
     events = read_events(folder, stored=not texts)
     first = next(events, None)
@@ -65,10 +66,12 @@ def spans_of(folder: Path, *, texts: bool = False) -> list[dict[str, Any]]:
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("runs", type=AnyPath(), nargs=-1, required=True)
 @click.option("-o", "--output", type=AnyPath(), help="JSON lines.  [stdout]")
-@click.option("--endpoint", metavar="URL", help="Send them there instead (OTLP/HTTP, JSON).")
-@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="For --endpoint.")
+@click.option("--endpoint", metavar="URL", help="Send to this collector (OTLP/HTTP, JSON).")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME=VALUE", help="HTTP header for --endpoint."
+)
 @click.option("--service", default="ck-pro", show_default=True, help="service.name of the spans.")
-@click.option("--texts", is_flag=True, help="With prompts, replies, arguments and results.")
+@click.option("--texts", is_flag=True, help="Include prompts, replies, arguments and results.")
 def cli(
     runs: tuple[Path, ...],
     output: Path | None,
@@ -77,7 +80,7 @@ def cli(
     service: str,
     texts: bool,
 ) -> ExitCode:
-    """Make spans of the journals in RUNS: tasks' folders, or runs."""
+    """Convert the journals in RUNS (task folders or runs) to spans."""
     if output is not None and endpoint is not None:
         raise InputError("give --output or --endpoint, not both")
     pairs = _pairs(headers)
@@ -94,7 +97,7 @@ def cli(
 
 
 class _Traces:
-    """The spans of one journal after the other; tells what cannot be read."""
+    """Yield the spans of each journal; report journals that cannot be read."""
 
     def __init__(self, runs: Sequence[Path], texts: bool):
         self.folders, self.texts = list(_folders(runs)), texts
@@ -108,7 +111,7 @@ class _Traces:
                 self._say(str(e))
                 continue
             except (KeyError, TypeError, AttributeError, ValueError) as e:
-                self._say(f"{folder}: not a journal of ours: {e!r}")
+                self._say(f"{folder}: not a ck-pro journal: {e!r}")
                 continue
             self.count += len(spans)
             if spans:
@@ -149,7 +152,7 @@ def _send(endpoint: str, data: dict[str, Any], headers: dict[str, str]) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """What the system said, which libraries wrap in long lines of their own."""
+    """Return the system's message; libraries wrap it in long lines."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -163,7 +166,7 @@ def _write(output: Path | None, lines: Iterable[str]) -> None:
         for line in lines:
             click.echo(line)
             if getattr(sys.stdout, "lost", None) is not None:
-                return  # nobody reads the rest
+                return  # the output is closed
         return
     require_no_device(output)
     _require_spans(output)
@@ -180,10 +183,10 @@ def _write(output: Path | None, lines: Iterable[str]) -> None:
 
 
 def _require_spans(path: Path) -> None:
-    """Return if nothing is there, or spans: the same runs give the same again.
+    """Check that a path does not exist or contains spans, which may be replaced.
 
     Raises:
-        OutputError: it is something else, which is not to be lost.
+        OutputError: it contains something else, which must not be overwritten.
     """
     try:
         with path.open("rb") as file:
@@ -193,11 +196,11 @@ def _require_spans(path: Path) -> None:
     except OSError as e:
         raise OutputError(f"cannot write {path}: {e.strerror}") from None
     if head not in (b"", _SPANS):
-        raise OutputError(f"{path} is there already, and holds no spans; name another file")
+        raise OutputError(f"{path} exists already, and has no spans; name another file")
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command; errors become one line on standard error and an exit code."""
+    """Run the command; return its exit code."""
     return run_command(cli, args, "spans")
 
 

@@ -1,11 +1,11 @@
-"""Live spans of runs, through OpenTelemetry's API, to whatever its SDK is set up to send them to.
+"""Live OpenTelemetry spans of a run, exported as the OpenTelemetry SDK is configured.
 
     sink = SpanSink()
     with Journal("runs/one", listener=sink.take) as journal:
         agent.run(task, journal=journal)
     sink.close()
 
-One sink per journal. `python -m ck_pro.trajectory.spans` makes the same spans of journals.
+Use one sink per journal. `python -m ck_pro.trajectory.spans` makes the same spans from journals.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _log = logging.getLogger(__name__)
 
 
 class SpanSink:
-    """A listener for a `Journal` that makes OpenTelemetry spans of what is journaled.
+    """A `Journal` listener that makes OpenTelemetry spans from the events.
 
     Args:
-        tracer: an `opentelemetry.trace.Tracer`; that of the global provider when None.
-        texts: put prompts, replies, arguments and results into the spans.
-        before: the events that the journal has already, when a run is resumed.
+        tracer: an `opentelemetry.trace.Tracer`; None means the global provider's.
+        texts: whether to put prompts, replies, arguments and results into the spans.
+        before: for a resumed run, the events that are in the journal already.
 
     Raises:
         ConfigError: opentelemetry-api is not installed.
@@ -48,24 +48,24 @@ class SpanSink:
         self._broken = False
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Take an event as `Journal.append` returns it; from any thread."""
+        """Process an event as `Journal.append` returns it; thread-safe."""
         with self._lock:
             if self._broken:
                 return
             try:
                 self._maker.take(event)
-            except Exception:  # noqa: BLE001 - who only watches must not end a run
-                _log.exception("the spans of this run failed and are not made any more")
+            except Exception:  # noqa: BLE001 - an observer must not end a run
+                _log.exception("making spans failed; no more spans for this run")
                 self._broken = True
 
     def close(self) -> None:
-        """End the spans that are open still: those of a run that was cut off."""
+        """End open spans, such as those of an interrupted run."""
         with self._lock:
             self._maker.close()
 
 
 class _TracerEmitter:
-    """Makes spans with a tracer, with the times that the events have."""
+    """Make spans with a tracer, at the times of the events."""
 
     def __init__(self, tracer: Any):
         try:
@@ -77,7 +77,8 @@ class _TracerEmitter:
         self._tracer = tracer or self._trace.get_tracer("ck_pro")
 
     def start(self, name: str, kind: Kind, parent: Any, start: int, attributes: Attributes) -> Any:
-        """See `Emitter`. A span without a parent is put under the caller's current one."""
+        """See `Emitter`. A span without a parent becomes a child of the caller's current span."""
+
         trace = self._trace
         kinds = {"internal": trace.SpanKind.INTERNAL, "client": trace.SpanKind.CLIENT}
         return self._tracer.start_span(

@@ -108,5 +108,5 @@ def test_pieces_are_what_json_writes(value: Any) -> None:
 def test_a_number_that_json_has_no_word_for_is_null() -> None:
     value = {"a": [float("nan"), 1.5], "b": iter([float("-inf")])}
     assert json.loads(b"".join(json_pieces(value))) == {"a": [None, 1.5], "b": [None]}
-    with pytest.raises(TypeError, match="set is no JSON"):
+    with pytest.raises(TypeError, match="set is not JSON"):
         list(json_pieces({"a": {1}}))

@@ -62,7 +62,7 @@ def test_what_is_open_stays(run_folder: Path, capsys: pytest.CaptureFixture[str]
     with Journal(run_folder / "sum"):
         assert compress.main([str(run_folder)]) == 3
         said = capsys.readouterr()
-    assert "in use by another process; left as it is" in said.err
+    assert "in use by another process; left unchanged" in said.err
     assert "1 failed" in said.out
     assert (run_folder / "sum" / EVENTS_FILE).exists()
 

@@ -135,14 +135,14 @@ def test_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diff.main(args) == 1
     assert capsys.readouterr().out.splitlines() == [
         "x: the same",
-        "y: parts at ck_agent, step 1, action: reply",
+        "y: differs at ck_agent, step 1, action: reply",
         "  @@ -1 +1,2 @@",
         "  -do 1",
         "  +do",
         "  +\ufffd[31mother",
         "only in A: z",
         "only in B: w",
-        "2 tasks compared: 1 parted",
+        "2 tasks compared: 1 differ",
     ]
     assert diff.main([*args, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
@@ -161,9 +161,9 @@ def test_earlier_tries_count(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     two = _row("y", _run(), previous_failed_sessions=[{"session": failed}])
     three = _row("y", _run())
     assert diff.main(_files(tmp_path, a=one, b=two)) == 1  # one task each: whatever the ids
-    assert "x: parts at ck_agent, step 0, action: reply" in capsys.readouterr().out
+    assert "x: differs at ck_agent, step 0, action: reply" in capsys.readouterr().out
     assert diff.main(_files(tmp_path, a=one, b=three)) == 1
-    assert "x, try 1: parts at the task: tries" in capsys.readouterr().out
+    assert "x, try 1: differs at the task: tries" in capsys.readouterr().out
 
 
 def test_journals_and_rows_of_one_run_are_the_same(
@@ -174,11 +174,11 @@ def test_journals_and_rows_of_one_run_are_the_same(
     for folder in journal_folders(packed):
         compress_journal(folder)
     assert diff.main([str(samples.good), str(packed), "--exact"]) == 0
-    assert "2 tasks compared: 0 parted" in capsys.readouterr().out
+    assert "2 tasks compared: 0 differ" in capsys.readouterr().out
     assert diff.main([str(samples.good), str(samples.wrong)]) == 1
     out = capsys.readouterr().out
-    assert "sum: parts at ck_agent, step 0, action: reply" in out
-    assert "capital: parts at ck_agent, step 1, action: reply" in out
+    assert "sum: differs at ck_agent, step 0, action: reply" in out
+    assert "capital: differs at ck_agent, step 1, action: reply" in out
 
 
 def test_a_run_that_has_not_ended(samples: Samples, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_what_cannot_be_read_is_no_task_of_its_own(tmp_path: Path, capsys: Any) 
     other.write_bytes(b"\x89PNG\n" + (tmp_path / "a").read_bytes())
     assert diff.main([*args, str(other)]) == 3
     said = capsys.readouterr()
-    assert said.out == "x: the same\n1 task compared: 0 parted\n"
+    assert said.out == "x: the same\n1 task compared: 0 differ\n"
     assert said.err == f"{other}, line 1: not UTF-8 (left out)\n"
 
 

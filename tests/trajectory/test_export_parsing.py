@@ -134,7 +134,7 @@ def test_scores(score: Any, value: float | None) -> None:
 
 @pytest.mark.parametrize("score", ["great", [1], {}, float("nan")])
 def test_no_scores(score: Any) -> None:
-    with pytest.raises(InputError, match=r"eval\.corr is .*, which is no score"):
+    with pytest.raises(InputError, match=r"eval\.corr is .*, which is not a score"):
         tries_of("w", {"session": {"steps": []}, "eval": {"corr": score}})
 
 

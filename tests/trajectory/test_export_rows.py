@@ -259,7 +259,7 @@ def test_filters(tmp_path: Path, args: list[str], kept: set[str]) -> None:
 
 def test_replies_that_could_not_be_read_stay_out_unless_asked_for(tmp_path: Path) -> None:
     rows = [
-        foreign("a", call_row("p", "whole"), eval={"corr": 1}),
+        foreign("a", call_row("p", "always contain"), eval={"corr": 1}),
         foreign("b", call_row("p", "half", unreadable="an invented observation"), eval={"corr": 1}),
         foreign("c", call_row("p", "none", error={"error": "ParseError"}), eval={"corr": 1}),
         foreign("d", call_row("p", "failed", error={"error": "NameError"}), eval={"corr": 1}),
@@ -272,7 +272,7 @@ def test_replies_that_could_not_be_read_stay_out_unless_asked_for(tmp_path: Path
     assert said == ["whole", "failed"]
     found = sft(tmp_path / "p.jsonl", "-i", path, "--unreadable", "keep")
     rewards = {r["completion"][0]["content"]: r["metadata"]["reward"] for r in found}
-    assert rewards.pop("whole") == rewards.pop("failed") == 1.0
+    assert rewards.pop("always contain") == rewards.pop("failed") == 1.0
     assert rewards == dict.fromkeys(("half", "none", "no plan", "no end"), 0.0)
 
 
@@ -391,19 +391,22 @@ def test_unfinished_and_broken_journals(
         (["-f", "sft", "-o", "o.jsonl"], "give at least one --input"),
         (["-f", "sft", "-i", "nowhere", "-o", "o.jsonl"], "cannot read nowhere"),
         (["-f", "sft", "-i", "empty", "-o", "o.jsonl"], "no journal in it"),
-        (["-f", "sft", "-i", "r.jsonl", "-o", "r.jsonl", "--force"], "is an input too"),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "r.jsonl", "--force"], "is also an input"),
         (["-f", "verl", "-i", "r.jsonl", "-o", "o.jsonl"], "name a file ....parquet"),
         (["-f", "axolotl", "-i", "r.jsonl", "-o", "o.parquet"], "name a file ....jsonl"),
         (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "embed"], "....parquet"),
-        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--images", "embed"], "by their paths"),
-        (["-f", "parquet", "-i", "r.jsonl", "-o", "o.parquet", "--images", "folder"], "themselves"),
-        (["-f", "ckpro", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "drop"], "whole"),
+        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--images", "embed"], "images by path"),
+        (["-f", "parquet", "-i", "r.jsonl", "-o", "o.parquet", "--images", "folder"], "contain their images"),
+        (["-f", "ckpro", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "drop"], "always contain"),
         (["-f", "dpo", "-i", "r.jsonl", "-o", "o.jsonl", "--columns", "messages"], "own columns"),
-        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--reasoning", "inline"], "own place"),
+        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--reasoning", "inline"], "its own field"),
         (["-f", "sharegpt", "-i", "r.jsonl", "-o", "o.jsonl", "--reasoning", "field"], "inline"),
         (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--phase", "plan"], "do not apply"),
-        (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--where", "x"], "no condition"),
-        (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--min-score", "nan"], "nan is no score"),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--where", "x"], "not a condition"),
+        (
+            ["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--min-score", "nan"],
+            "nan is not a score",
+        ),
         (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--where", "x~("], "regular expression"),
         (
             ["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--labels", "l"],
@@ -412,12 +415,12 @@ def test_unfinished_and_broken_journals(
         (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--labels", "r.jsonl"], "line 1: a label"),
         (
             ["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--labels", "odd"],
-            "'color' names no call",
+            "unknown key 'color'",
         ),
         (["-f", "sft", "-i", "r.gz", "-o", "o.jsonl"], "r.gz is compressed (gzip): unpack it"),
         (["-f", "sft", "-i", "run/t/events.jsonl", "-o", "o.jsonl"], "name its folder, run/t"),
         (["-f", "sft", "-i", "no*.jsonl", "-o", "o.jsonl"], "cannot read no*.jsonl: No such file"),
-        (["-f", "sft", "-i", "r.jsonl", "-o", "./r.jsonl", "--force"], "is an input too"),
+        (["-f", "sft", "-i", "r.jsonl", "-o", "./r.jsonl", "--force"], "is also an input"),
         (["-f", "nope", "-i", "r.jsonl", "-o", "o.jsonl"], "'nope' is not one of"),
     ],
 )

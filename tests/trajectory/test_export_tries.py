@@ -82,31 +82,31 @@ def test_preferences_come_of_tries(until_right: Path, tmp_path: Path, form: str)
 def test_tries_of_a_folder_and_of_rows_are_compared(
     until_right: Path, chosen: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also those that were begun anew are told of, and left out."""
+    """Restarted attempts are reported and left out."""
     folder = until_right.with_suffix("")
     assert diff.main([str(folder), str(until_right), "--exact"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "2 tasks compared: 0 parted"
+    assert capsys.readouterr().out.splitlines()[-1] == "2 tasks compared: 0 differ"
     lines = [json.loads(line) for line in until_right.read_text().splitlines()]
     lines[0]["previous_failed_sessions"][1]["session"]["steps"][0]["action"]["llm_output"] = "?"
     other = tmp_path / "other.jsonl"
     other.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert diff.main([str(folder), str(other)]) == 1
-    assert ", try 1: parts at ck_agent, step 0, action: reply" in capsys.readouterr().out
+    assert ", try 1: differs at ck_agent, step 0, action: reply" in capsys.readouterr().out
     assert diff.main([str(chosen.with_suffix("")), str(chosen)]) == 1
     said = capsys.readouterr().out
-    assert "sum: the same" in said and "parts at the task: tries" in said
+    assert "sum: the same" in said and "differs at the task: tries" in said
 
 
-def test_attempts_that_were_moved_aside_are_told_of(
+def test_restarted_attempts_are_counted(
     until_right: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(until_right.with_suffix(""), run)
     plain = export("sft", tmp_path / "a.jsonl", "-i", run)
-    assert "begun anew" not in capsys.readouterr().out
+    assert "restarted attempts" not in capsys.readouterr().out
     shutil.copytree(run / "sum" / "try-1", run / "sum" / "attempt-1")
     with_aside = export("sft", tmp_path / "b.jsonl", "-i", run)
-    assert re.search(r"attempts that were begun anew, left out │ +1 ", capsys.readouterr().out)
+    assert re.search(r"restarted attempts, left out │ +1 ", capsys.readouterr().out)
     assert _seen(with_aside) == _seen(plain)
     assert read_lines(export("sft", tmp_path / "c.jsonl", "-i", run / "sum" / "attempt-1"))
 

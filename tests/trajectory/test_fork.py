@@ -89,13 +89,13 @@ def test_the_command_says_how_to_go_on(
     args = [str(origin), "--at", "1", "--to", str(new), "-m", "gpt:x"]
     assert fork.main([*args, "--reply", str(tmp_path / "reply.txt")]) == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first.endswith("step 1 of 2 comes next, with your reply")
+    assert first.endswith("next is step 1 of 2, with your reply")
     assert second == (
-        f"go on: python -m ck_main.main -i TASKS --ids capital -o {tmp_path}/new.jsonl -m gpt:x"
+        f"resume: python -m ck_main.main -i TASKS --ids capital -o {tmp_path}/new.jsonl -m gpt:x"
     )
     assert _events(new)[-1]["data"]["reply"] == "It is Rome."
     assert fork.main(args) == 4
-    assert "is there already; name another folder" in capsys.readouterr().err
+    assert "exists already; name another folder" in capsys.readouterr().err
 
 
 def test_the_runner_looks_for_a_fork_by_its_name(
@@ -107,7 +107,7 @@ def test_the_runner_looks_for_a_fork_by_its_name(
     shutil.copytree(origin, tmp_path / "sum" / "try-2")
     assert fork.main([str(tmp_path / "sum" / "try-2"), "--at", "1", "--to", "other"]) == 0
     _, rename, command = capsys.readouterr().out.splitlines()
-    assert rename == "rename it to sum, where the runner looks for that task"
+    assert rename == "rename it to sum, the name that the runner expects"
     assert command.endswith("--ids capital -o ../b.jsonl -m MODEL")
 
 
@@ -120,7 +120,7 @@ def test_the_runner_looks_for_a_fork_by_its_name(
         ({"-m": "gtp:x"}, "call_target 'gtp:x' is not known"),
         ({"--at": "-1"}, "--at"),
         ({"": "old"}, "old: no journal in it; name one of its journals, such as old/capital"),
-        ({"": "odd", "--at": "0"}, "odd: not a journal of ours: KeyError('parent')"),
+        ({"": "odd", "--at": "0"}, "odd: not a ck-pro journal: KeyError('parent')"),
         ({"": "lost", "--at": "0"}, "cannot read lost/blobs/"),
         ({"": "missing"}, "cannot read missing: No such file or directory"),
         ({"": "empty.txt"}, "empty.txt is a file: name the folder of a run or of a task"),

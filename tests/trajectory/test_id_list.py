@@ -32,10 +32,10 @@ def test_what_names_none_or_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "picture").write_bytes(b"\x89PNG")
     for text, said in (
-        ("", "it names no task"),
-        (f"@{tmp_path}/empty", "it names no task"),
+        ("", "no task ids"),
+        (f"@{tmp_path}/empty", "no task ids"),
         (f"@{tmp_path}/none", "No such file"),
-        (f"@{tmp_path}/picture", "it is no UTF-8 text"),
+        (f"@{tmp_path}/picture", "it is not UTF-8 text"),
         ("a\nb", "new-line"),
     ):
         with pytest.raises(click.BadParameter, match=said):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ck_pro.journal import LazyList
 from ck_pro.session import sessions_from_events
 from ck_pro.trajectory.reading.big_json import plain
-from ck_pro.trajectory.reading.spill import Parking
+from ck_pro.trajectory.reading.spill import StepStore
 
 PROMPTS = LazyList(range(9), lambda n: {"role": "user", "content": f"message {n}"})
 TEXTS = st.text(st.sampled_from("ab\ud800\U0001f600\x00"), max_size=9)
@@ -45,6 +45,6 @@ def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
 @given(runs())
 def test_parked_sessions_are_whole(events: list[dict[str, Any]]) -> None:
     expected = sessions_from_events(events)["main"].to_dict()
-    parked = sessions_from_events(events, Parking().new_session)["main"].to_dict()
+    parked = sessions_from_events(events, StepStore().new_session)["main"].to_dict()
     assert plain(parked) == plain(expected)
     assert plain(parked) == plain(expected)  # and can be read again

@@ -320,7 +320,7 @@ def test_a_fault_of_the_sink_does_not_end_the_run(
         journal.append("started", sid="s")  # without a name
         journal.append("status", sid="s", data={"status": "done"})
     sink.close()
-    assert "the spans of this run failed" in caplog.text
+    assert "making spans failed" in caplog.text
     assert [s.name for s in exported[1].get_finished_spans()] == ["invoke_agent solo"]
 
 

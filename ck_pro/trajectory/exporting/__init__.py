@@ -1,5 +1,5 @@
-"""An export from its input to its files: filters, pipeline, writers and the report.
+"""Run an export: filters, pipeline, writers and report.
 
 May import: `reading`, `formats` and the core.
-`ck_pro.trajectory.export` uses it.
+Used by `ck_pro.trajectory.export`.
 """

@@ -1,4 +1,4 @@
-"""Which tries and model calls become training rows."""
+"""Select the tries and model calls that become training rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": lambda a, b: bool(a < b),
 }
 JUDGES = ("tool:judge", "tool:reflect", "tool:choose")
-"""Phases of the runner's own calls, which ask about a try that ended: no agent makes them."""
+"""Phases of the runner's calls about a finished try; no agent makes them."""
 _LABEL_KEYS = {"id", "session", "agent", "agent_path", "phase", "step", "try"}
 
 
@@ -36,8 +36,8 @@ _LABEL_KEYS = {"id", "session", "agent", "agent_path", "phase", "step", "try"}
 class Condition:
     """A condition on a row: `PATH OP VALUE`, such as `eval.corr>=1` or `feedback~too slow`.
 
-    `~` and `!~` search a regular expression; the other operators compare numbers with numbers and
-    text with text. A row that has nothing at PATH meets only `!=` and `!~`.
+    `~` and `!~` search for a regular expression. The other operators compare numbers with numbers
+    and text with text. A row without a value at PATH matches only `!=` and `!~`.
     """
 
     path: str
@@ -46,20 +46,20 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """Read one.
+        """Parse a condition.
 
         Raises:
-            InputError: it has not the form.
+            InputError: the text is not a condition.
         """
         found = _CONDITION.fullmatch(text)
         if found is None or not found[3]:
-            raise InputError(f"'{text}' is no condition; write PATH OP VALUE, as in eval.corr>=1")
+            raise InputError(f"'{text}' is not a condition; write PATH OP VALUE: eval.corr>=1")
         path, op, raw = found.groups()
         if op in ("~", "!~"):
             try:
                 return cls(path, op, re.compile(raw, re.IGNORECASE))
             except re.error as e:
-                raise InputError(f"'{text}': '{raw}' is no regular expression: {e}") from None
+                raise InputError(f"'{text}': '{raw}' is not a regular expression: {e}") from None
         try:
             value = json.loads(raw)
         except ValueError:
@@ -67,7 +67,7 @@ class Condition:
         return cls(path, op, value)
 
     def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row meets it."""
+        """Return whether a row matches."""
         given = value_at(row, self.path)
         if self.op in ("~", "!~"):
             text = given if isinstance(given, str) else json.dumps(plain(given), ensure_ascii=False)
@@ -86,7 +86,7 @@ class Condition:
 
 
 def _as_number(value: Any) -> Any:
-    """A text as the number that it writes down, if it does."""
+    """Convert a text to a number if possible."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -95,22 +95,22 @@ def _as_number(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Label:
-    """A line of a labels file: which calls it names, and whether they are wanted."""
+    """A line of a labels file: include or exclude the calls that match its keys."""
 
     include: bool
     keys: Mapping[str, Any]
 
     def names(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a call with this metadata is among those named."""
+        """Return whether a call with this metadata matches."""
         return all(metadata[k] == v for k, v in self.keys.items())
 
 
 class Labels:
-    """Labels of single steps, made by a person or a program.
+    """Labels of single steps, from a file written by a person or a program.
 
-    Each line of the file is an object: `"label"`: "include" or "exclude", and what names the
-    calls: any of `id` (of the task), `session`, `agent`, `agent_path`, `phase`, `step`, `try`. Of
-    several lines that name a call the last counts.
+    Each line is an object: `"label"` is "include" or "exclude", and the other keys select calls:
+    `id` (of the task), `session`, `agent`, `agent_path`, `phase`, `step`, `try`. If several lines
+    match a call, the last applies.
     """
 
     def __init__(self, lines: Sequence[Label]):
@@ -123,7 +123,7 @@ class Labels:
         """Read a labels file.
 
         Raises:
-            InputError: it cannot be read, or a line of it is no label.
+            InputError: the file cannot be read, or a line is not a label.
         """
         try:
             lines = path.read_text("utf-8-sig").split("\n")
@@ -134,7 +134,7 @@ class Labels:
         return cls([_label(f"{path}, line {n}", line) for n, line in found if line.strip()])
 
     def verdict(self, metadata: Mapping[str, Any]) -> bool | None:
-        """True: include; False: exclude; None: no line names the call."""
+        """Return True to include, False to exclude, None if no line matches the call."""
         facts = {**metadata, "id": metadata["task_id"]}
         lines = sorted(
             (*self._by_id.get(facts["id"], ()), *self._by_id.get(None, ())),
@@ -154,7 +154,7 @@ def _label(where: str, line: str) -> Label:
     unknown = sorted(set(keys) - _LABEL_KEYS)
     if unknown:
         known = ", ".join(sorted(_LABEL_KEYS))
-        raise InputError(f"{where}: '{unknown[0]}' names no call; known are: {known}")
+        raise InputError(f"{where}: unknown key '{unknown[0]}'; known keys: {known}")
     if "id" in keys:
         keys["id"] = str(keys["id"])
     return Label(given["label"] == "include", keys)
@@ -162,28 +162,30 @@ def _label(where: str, line: str) -> Label:
 
 @dataclass(frozen=True)
 class FilterSettings:
-    """What to keep; the defaults keep everything but duplicates, judges, replies that the agent
-    could not read, and sub-sessions that failed or were not chosen.
+    """What to keep.
+
+    The defaults drop duplicates, judge calls, replies that the agent could not parse, and
+    sub-sessions that failed or were not chosen.
 
     Args:
         score_from: path of the score in a row.
-        status: of the try's main session; any when empty.
-        min_score, max_score: of the try; one without a score is dropped by either.
-        where: conditions that the row must meet, all of them.
-        best: keep so many tries of each task: the highest scores, of equal ones the fewest steps.
-        agents: names of agents, or paths such as "ck_agent/web_agent"; any when empty.
-        phases: "plan", "action", "end", "tool:NAME"; any when empty.
-        judges: the runner's calls about tries (`JUDGES`); those that `phases` names are kept.
-        labels, unlabelled: see `Labels`; what becomes of calls that no line names.
-        failed_subs: calls of sub-sessions that failed, or are below one that failed.
-        not_chosen: calls of tries of a sub-agent whose caller took another one.
-        errors: calls of steps whose action ended in an error.
-        unreadable: calls whose reply the agent could not read, or only in part.
-        duplicates: calls of equal prompt and reply after the first.
-        duplicate_reward: the `reward` of the row that stays for several equal calls: that of the
-            first, or the highest, the lowest or the mean of those that have one.
-        min_chars, max_chars: of prompt and reply together.
-        max_tokens: of both together, by our estimate.
+        status: statuses of the try's main session; empty means any.
+        min_score, max_score: range of the try's score; either drops tries without a score.
+        where: conditions that the row must match, all of them.
+        best: number of tries per task: highest score first, then fewest steps.
+        agents: names of agents, or paths such as "ck_agent/web_agent"; empty means any.
+        phases: "plan", "action", "end", "tool:NAME"; empty means any.
+        judges: the runner's calls about tries (`JUDGES`); those named in `phases` stay.
+        labels, unlabelled: see `Labels`; `unlabelled` is for calls that no line matches.
+        failed_subs: calls of failed sub-sessions, and of sessions below them.
+        not_chosen: calls of a sub-agent's tries that its caller did not choose.
+        errors: calls of steps whose action failed.
+        unreadable: calls whose reply the agent could not fully parse.
+        duplicates: repeated calls with equal prompt and reply.
+        duplicate_reward: `reward` of the row that remains of equal calls: that of the first call,
+            or the highest, lowest or mean known reward.
+        min_chars, max_chars: length of prompt and reply together.
+        max_tokens: estimated tokens of both together.
     """
 
     score_from: str = "eval.corr"
@@ -215,17 +217,17 @@ class FilterSettings:
 
     @property
     def pools_rewards(self) -> bool:
-        """Whether a row's reward is made of those of several calls."""
+        """Whether a row's reward is computed from several calls."""
         return self.duplicates == "drop" and self.duplicate_reward != "first"
 
 
 @dataclass
 class Filters:
-    """The filters of one pass over the input; those against duplicates remember what came by.
+    """The filters of one pass over the input; they remember calls to find duplicates.
 
     Args:
         settings: what to keep.
-        chosen: ordinals of the tries that `best` keeps; None when it is off.
+        chosen: ordinals of the tries that `best` keeps; None if `best` is off.
     """
 
     settings: FilterSettings
@@ -233,7 +235,7 @@ class Filters:
     _seen: set[bytes] = field(default_factory=set)
 
     def try_refusal(self, attempt: Try, ordinal: int = -1) -> str | None:
-        """The filter that drops a try as a whole, None if it is kept.
+        """Return the name of the filter that drops a try; None to keep it.
 
         Args:
             attempt: the try.
@@ -251,7 +253,7 @@ class Filters:
         return None
 
     def call_refusal(self, call: Call) -> str | None:
-        """The filter that drops a call, None if it is kept."""
+        """Return the name of the filter that drops a call; None to keep it."""
         s = self.settings
         if s.failed_subs == "drop" and not call.healthy:
             return "failed sub-session"
@@ -278,7 +280,7 @@ class Filters:
         return None
 
     def is_repeated(self, attempt: Try) -> bool:
-        """Whether a try was seen before; for formats of whole runs."""
+        """Return whether a try is a duplicate; for formats of whole runs."""
         return self.settings.duplicates == "drop" and self._is_known(session_key(attempt.session))
 
     def _wrong_length(self, call: Call) -> bool:
@@ -298,7 +300,7 @@ class Filters:
 
 
 def tokens_of(call: Call) -> tuple[int, int]:
-    """About how many tokens prompt and reply have; images count as `ck_pro.model` counts them."""
+    """Estimate the tokens of prompt and reply, with images, as `ck_pro.model` does."""
     return estimate_tokens(call.prompt), estimate_tokens([call.reply])
 
 

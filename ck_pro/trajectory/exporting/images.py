@@ -1,4 +1,4 @@
-"""Where the images of an export go: a folder beside the output, each under its hash, once."""
+"""Store the images of an export in a folder beside the output, each once, named by its hash."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from ck_pro.trajectory.formats.chat import MEDIA_TYPES, Image, MessageError
 
 
 class ImageFolder:
-    """The folder `<output without its ending>_images`, made when the first image comes.
+    """The folder `<output without its suffix>_images`, created with the first image.
 
     Args:
         output: path of the export.
-        inside: the output is a folder, and the files that name the images are in it.
+        inside: whether the output is a folder that contains the files that refer to the images.
     """
 
     def __init__(self, output: Path, *, inside: bool = False):
         self.path = output.with_name(f"{output.with_suffix('').name}_images")
         self._prefix = "../" if inside else ""
         self.written = 0
-        """Images that this export put there; equal ones and those of earlier exports are not."""
+        """Number of files that this export created."""
 
     def put(self, image: Image) -> str:
-        """Store an image; returns its path relative to the file that names it.
+        """Store an image; return its path relative to the file that refers to it.
 
         Raises:
-            MessageError: it cannot be read, or is of a kind that trainers do not load.
-            InputError: it cannot be written.
+            MessageError: the image cannot be read, or trainers do not load its type.
+            OutputError: it cannot be written.
         """
         check_image(image)
         name = image.name
@@ -37,7 +37,7 @@ class ImageFolder:
     def _write(self, target: Path, data: bytes) -> None:
         partial = target.with_name(f".{target.name}.partial")
         try:
-            if not target.exists():  # asked of the disk: there may be too many to remember
+            if not target.exists():  # the disk remembers; memory may not hold all names
                 self.path.mkdir(parents=True, exist_ok=True)
                 partial.write_bytes(data)
                 partial.replace(target)
@@ -47,12 +47,12 @@ class ImageFolder:
 
 
 def check_image(image: Image) -> None:
-    """Return if trainers can load the image.
+    """Check that trainers can load the image.
 
     Raises:
         MessageError: they cannot.
     """
     if image.ext not in MEDIA_TYPES:
-        raise MessageError("image of a kind that trainers do not load", image.ext)
+        raise MessageError("image type that trainers do not load", image.ext)
     if not image.data:
         raise MessageError("unreadable image")

@@ -1,4 +1,4 @@
-"""What an export is told, and what it tells: settings, their checks, the report."""
+"""Settings of an export, their checks, and its report."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ck_pro.trajectory.formats.rows import Columns, ImageMode, Reasoning
 from ck_pro.trajectory.reading.sources import check_inputs
 
 CALL_FORMATS = ("sft", "dpo", "kto", "sharegpt", "axolotl", "verl", "parquet")
-"""Formats with a row per model call."""
+"""Formats with one row per model call."""
 RUN_FORMATS = ("atif", "ckpro")
-"""Formats with a row per try."""
+"""Formats with one row per try."""
 FORMATS = (*CALL_FORMATS, *RUN_FORMATS)
 PREFERENCES = ("dpo", "kto")
 PARQUET_ONLY = ("verl", "parquet")
@@ -23,18 +23,18 @@ PARQUET_ONLY = ("verl", "parquet")
 
 @dataclass(frozen=True)
 class ExportSettings:
-    """What to write and where.
+    """Input, output and format of an export.
 
     Args:
         format: one of `FORMATS`.
         inputs: files of rows, run directories.
         output: the file (or folder, for `atif`).
         filters: what to keep.
-        images: where images go; None takes what fits the format.
+        images: where to store images; None selects what suits the format.
         columns, reasoning, max_pairs: see `Layout`.
-        good_score: the score from which on a reply counts as good (`dpo`, `kto`).
+        good_score: lowest score of a good reply (`dpo`, `kto`).
         shard_rows: rows per file.
-        force: replace what is there.
+        force: replace an existing output.
     """
 
     format: str
@@ -61,7 +61,7 @@ class ExportSettings:
 
     @property
     def filters_in_use(self) -> FilterSettings:
-        """The filters; failed sub-sessions are examples too where bad ones are wanted."""
+        """The filters; preference formats also keep failed sub-sessions, as bad examples."""
         if self.format not in PREFERENCES or self.filters.failed_subs == "keep":
             return self.filters
         return replace(self.filters, failed_subs="keep")
@@ -69,20 +69,20 @@ class ExportSettings:
 
 @dataclass
 class Report:
-    """What came in, what went out, and where the rest stayed.
+    """Counts of an export.
 
     Args:
         runs: rows and journals found.
-        problems: of these, what could not be read.
-        unfinished: of these, journals whose runs have not ended.
-        aside: journals beside these, of attempts that the runner moved aside.
-        calls_in: model calls found; tries, for formats of whole runs.
-        dropped: of these, by the filter or the reason.
-        calls_used: the others: of each, its row was written; for `dpo`, a pair of its prompt.
+        problems: of these, the unreadable ones.
+        unfinished: of these, journals of runs that have not ended.
+        aside: further journals, of restarted attempts.
+        calls_in: model calls found; for formats of whole runs, tries.
+        dropped: of these, dropped calls by filter or reason.
+        calls_used: of these, calls with a row; for `dpo`, calls whose prompt has a pair.
         rows_out: training rows written.
-        images: images written to the folder of images.
-        files: what was written.
-        prompt_tokens, reply_tokens: of the rows written, by our estimate.
+        images: image files written.
+        files: paths of the output files.
+        prompt_tokens, reply_tokens: estimated tokens of the rows written.
     """
 
     runs: int = 0
@@ -100,44 +100,46 @@ class Report:
 
 
 def check_settings(settings: ExportSettings) -> None:
-    """Return if the settings fit each other and the inputs are there.
+    """Check that the settings fit each other and the inputs exist.
 
     Raises:
-        InputError: they do not; the message names the option of the command line.
+        InputError: they do not; the message names the command-line option.
     """
     s, f = settings, settings.filters
     whole = s.format in RUN_FORMATS
     scores = (f.min_score, f.max_score, s.good_score)
     allowed: dict[str, bool] = {
-        "--min-score, --max-score, --good-score: nan is no score": (
+        "--min-score, --max-score, --good-score: nan is not a score": (
             all(x is None or x == x for x in scores)
         ),
         f"--output {s.output}: --format {s.format} writes Parquet, name a file ....parquet": (
             s.parquet or s.format not in PARQUET_ONLY
         ),
-        f"--output {s.output}: --format {s.format} writes no Parquet, name a file ....jsonl": (
+        f"--output {s.output}: --format {s.format} cannot write Parquet, name a file ....jsonl": (
             not s.parquet or s.format in (*PARQUET_ONLY, "sft", *PREFERENCES)
         ),
-        "--images folder: Parquet and ckpro hold their images themselves": (
+        "--images folder: Parquet and ckpro rows contain their images": (
             s.images != "folder" or not (s.parquet or s.format == "ckpro")
         ),
         f"--images embed: --format {s.format} in JSON cannot; name an output ....parquet": (
             s.images != "embed" or s.parquet or s.format not in ("sft", *PREFERENCES)
         ),
-        f"--images embed: --format {s.format} names its images by their paths": (
+        f"--images embed: --format {s.format} refers to images by path": (
             s.images != "embed" or s.format not in ("sharegpt", "atif")
         ),
-        "--images drop: ckpro's rows are whole": s.images != "drop" or s.format != "ckpro",
+        "--images drop: ckpro rows always contain their images": (
+            s.images != "drop" or s.format != "ckpro"
+        ),
         f"--columns messages: --format {s.format} has its own columns": (
             s.columns == "prompt" or s.format in ("sft", "parquet")
         ),
-        f"--reasoning: --format {s.format} has its own place for it": (
+        f"--reasoning: --format {s.format} always stores it in its own field": (
             s.reasoning == "drop" or not whole
         ),
-        f"--reasoning field: --format {s.format} has no such field; inline can do it": (
+        f"--reasoning field: --format {s.format} has no such field; use --reasoning inline": (
             s.reasoning != "field" or s.format not in ("sharegpt", "verl")
         ),
-        f"--format {s.format} takes whole runs: filters of single calls do not apply": (
+        f"--format {s.format} exports whole runs: filters of single calls do not apply": (
             not whole or not f.of_calls
         ),
     }
@@ -147,4 +149,4 @@ def check_settings(settings: ExportSettings) -> None:
     check_inputs(s.inputs)
     for path in s.inputs:
         if s.output.exists() and s.output.samefile(path):
-            raise InputError(f"--output {s.output} is an input too; name another")
+            raise InputError(f"--output {s.output} is also an input; name another file")

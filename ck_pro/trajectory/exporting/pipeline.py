@@ -1,4 +1,4 @@
-"""An export from its input to its files, a row at a time, and what it counted on the way."""
+"""Export the input to files, one row at a time, and count."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BUILDERS: dict[str, Builder] = {
 
 
 _UNREADABLE = (CKError, AttributeError, TypeError, KeyError)
-"""What going through a row raises that is not of the schema, or that cannot be read."""
+"""Errors while going through a row that is unreadable or does not match the schema."""
 
 
 def export(settings: ExportSettings, say: Callable[[Problem], None] = lambda p: None) -> Report:
@@ -59,11 +59,11 @@ def export(settings: ExportSettings, say: Callable[[Problem], None] = lambda p: 
 
     Args:
         settings: what to write and where.
-        say: told of every part of the input that cannot be used, at once.
+        say: called with each problem of the input when it is found.
 
     Raises:
-        OutputError: the output cannot be written; nothing of it is left.
-        InputError: pyarrow is wanted and missing.
+        OutputError: the output cannot be written; partial files are removed.
+        InputError: the format needs pyarrow, which is not installed.
     """
     return _Export(settings, say).run()
 
@@ -117,7 +117,7 @@ class _Export:
     # --- passes over the input ---------------------------------------------------------------
 
     def _tries(self, *, counting: bool = False) -> Iterator[tuple[int, Try]]:
-        """All tries of the input with their ordinals; the pass that counts also tells problems."""
+        """Yield all tries of the input with their ordinals; the counting pass reports problems."""
         ordinal = 0
         for found in read_records(self.settings.inputs, light=self._light):
             self.report.runs += counting
@@ -146,7 +146,7 @@ class _Export:
     def _calls(
         self, settings: FilterSettings, *, counting: bool = False
     ) -> Iterator[tuple[int, Call]]:
-        """The calls that the filters keep, with their ordinals among all of the input."""
+        """Yield the calls that the filters keep, with their ordinals in the input."""
         ordinal = -1
         dropped = self.report.dropped if counting else Counter[str]()
         filters = Filters(settings, self.filters.chosen)
@@ -168,22 +168,22 @@ class _Export:
                 self._problem(Problem(attempt.where, unreadable(e)), counting)
 
     def _choose(self) -> None:
-        """The pass for `best`: which tries are the best of their tasks, the filters passed."""
+        """Find the best tries of each task among those that pass the filters (for `best`)."""
         if self.settings.filters.best is None:
             return
         best = BestTries(self.settings.filters.best)
         for ordinal, attempt in self._tries():
-            with suppress(*_UNREADABLE):  # told by the pass that counts
+            with suppress(*_UNREADABLE):  # reported by the counting pass
                 if self.filters.try_refusal(attempt) is None:
                     best.add(attempt, ordinal)
         self.filters.chosen = best.chosen()
 
     def _survey(self) -> None:
-        """The pass for the columns, and for preferences."""
+        """Find the columns, and the replies for preferences."""
         settings = self.filters.settings
         preferences = self.settings.format in PREFERENCES
         if preferences or settings.pools_rewards:
-            settings = replace(settings, duplicates="keep")  # each tells of its reply's worth
+            settings = replace(settings, duplicates="keep")  # each counts for its reply's reward
             name = f".{self.settings.output.name}.replies"
             self.replies = Replies(
                 self.settings.output.with_name(name), good_score=self.settings.good_score
@@ -198,8 +198,7 @@ class _Export:
             self._survey_rows()
 
     def _survey_rows(self) -> None:
-        """Find the kinds of the rows: prompts without a pair, and replies without a label, are in
-        none of them."""
+        """Find the kinds of the rows: skip prompts without a pair and replies without a label."""
         seen, self.kinds = self.kinds, Kinds()
         for ordinal, call in self._calls(self.filters.settings):
             self.kinds.add(call, ordinal, self._kinds_of_rows(call))
@@ -217,7 +216,7 @@ class _Export:
     # --- writing -----------------------------------------------------------------------------
 
     def _prepare_output(self) -> None:
-        """Fail before the survey, not after it, if the output cannot be written."""
+        """Fail before the survey if the output cannot be written."""
         self._writer(Layout(images=self.settings.image_mode)).abandon()
 
     def _layout(self) -> Layout:
@@ -260,8 +259,10 @@ class _Export:
         return schema.arrow_schemas(features)
 
     def _write_calls(self, writer: Writer, layout: Layout) -> None:
-        """Write the calls, one of each special kind first: readers guess the types of a file
-        from its beginning, and must see every column filled there."""
+        """Write the calls, starting with one of each special kind.
+
+        Loaders guess the types of a file from its start, so every column must have a value there.
+        """
         ahead = dict(self.kinds.first.values())
         for call in ahead.values():
             self._write_call(writer, layout, call)
@@ -296,7 +297,7 @@ class _Export:
             self.report.reply_tokens += reply
 
     def _pooled(self, call: Call) -> float | None:
-        """The reward of all calls of this prompt and reply together."""
+        """Return the reward for all calls with this prompt and reply."""
         judged = self.replies.of(call) if self.replies is not None else None
         if judged is None:
             return None
@@ -325,7 +326,7 @@ class _Export:
         return refusal
 
     def _write_run(self, writer: Writer, attempt: Try) -> str | None:
-        """Write a try as a whole; why not, if not."""
+        """Write a try as a whole; return the reason if it cannot be written."""
         if self.settings.format == "ckpro":
             keep = self.settings.filters.unreadable == "keep"
             row: Any = ckpro_row(attempt, keep)

@@ -1,7 +1,7 @@
-"""Where training rows go: JSON lines, Parquet, or a folder of JSON files; whole or not at all.
+"""Write training rows as JSON lines, Parquet, or a folder of JSON files.
 
-Everything is written under a temporary name and renamed when the export is complete, so that an
-interrupted one is never taken for a whole one.
+A writer uses temporary names and renames the files when the export is complete, so an interrupted
+export never looks complete.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _NUMBERED = re.compile(r"\d{5}-.*\.json")
 
 
 class Writer(ABC):
-    """Takes rows one by one.
+    """Write rows one by one.
 
-    A row may be made while it is written (see `json_pieces`). If that fails, nothing of
-    the row is left, and the next can be written.
+    A row may be generated during writing (see `json_pieces`). If that fails, the writer removes
+    the partial row, and can write the next one.
 
     Args:
-        path: of the output; with `shard_rows`, of a set of files `<name>-00000<ending>`, ...
+        path: of the output; with `shard_rows`, of a set of files `<name>-00000<suffix>`, ...
         shard_rows: rows per file; None for one file.
-        force: whether what is there already may be replaced.
+        force: whether to replace an existing output.
 
     Raises:
-        OutputError: something is there already, or nothing can be written there.
+        OutputError: the output exists already, or cannot be written.
     """
 
     makes_folder = False
-    """Whether the output is a folder: no file's `--force` may remove one."""
+    """Whether the output is a folder; `--force` of a file format never removes a folder."""
 
     def __init__(self, path: Path, *, shard_rows: int | None = None, force: bool = False):
         self.path, self.shard_rows = path, shard_rows
         self.files: list[Path] = []
-        """The files that were written, under their final names."""
+        """Final paths of the files."""
         self._partial: list[Path] = []
         self._in_file = 0
         if path.is_dir() and not self.makes_folder:
@@ -52,7 +52,7 @@ class Writer(ABC):
         require_no_device(path)
         self._stale = _present(path, sharded=shard_rows is not None)
         if self._stale and not force:
-            raise OutputError(f"{self._stale[0]} is there already; give --force to replace it")
+            raise OutputError(f"{self._stale[0]} exists already; give --force to replace it")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as e:
@@ -62,11 +62,11 @@ class Writer(ABC):
         """Add a row.
 
         Args:
-            row: what to write.
-            task_id: for the name of its file, where each has one.
+            row: the row.
+            task_id: used in the file name by formats with one file per row.
 
         Raises:
-            OutputError: it cannot be written.
+            OutputError: the row cannot be written.
         """
         full = self.shard_rows is not None and self._in_file >= self.shard_rows
         try:
@@ -78,7 +78,7 @@ class Writer(ABC):
         self._in_file += 1
 
     def commit(self) -> None:
-        """Give the files their final names; what was there before is gone.
+        """Give the files their final names; they replace the previous files.
 
         Raises:
             OutputError: they cannot be written.
@@ -95,8 +95,8 @@ class Writer(ABC):
             raise OutputError(f"cannot write {self.path}: {e.strerror or e}") from None
 
     def abandon(self) -> None:
-        """Leave no trace of an export that failed; harmless after `commit`."""
-        with suppress(OSError):  # a full disk, most likely, which was told already
+        """Remove all traces of a failed export; no effect after `commit`."""
+        with suppress(OSError):  # most likely a full disk, which was reported already
             self._close()
         for partial in self._partial:
             _discard(partial)
@@ -107,7 +107,7 @@ class Writer(ABC):
         if self.shard_rows is not None:
             final = final.with_name(f"{final.stem}-{len(self.files):05d}{final.suffix}")
         partial = final.with_name(f".{final.name}.partial")
-        _discard(partial)  # of an export that was killed
+        _discard(partial)  # left by an export that was killed
         self._open(partial)
         self.files.append(final)
         self._partial.append(partial)
@@ -115,7 +115,7 @@ class Writer(ABC):
 
     @abstractmethod
     def _open(self, path: Path) -> None:
-        """Begin a file."""
+        """Start a file."""
 
     @abstractmethod
     def _write(self, row: Any, task_id: str) -> None:
@@ -127,15 +127,15 @@ class Writer(ABC):
 
 
 def require_no_device(path: Path) -> None:
-    """Return if an output can get its name when it is complete.
+    """Check that an output is a regular path, which can be renamed into place.
 
     Raises:
-        OutputError: it is standard output, a pipe or a device, whose place a file would take.
+        OutputError: it is standard output, a pipe or a device, which a file would replace.
     """
     if str(path) == "-" or (path.exists() and not (path.is_file() or path.is_dir())):
         raise OutputError(
-            f"{path}: the output gets its name when it is complete, so it cannot be standard "
-            "output, a pipe or a device; name a file"
+            f"{path}: the output is renamed when it is complete, so it cannot be standard output, "
+            "a pipe or a device; name a file"
         )
 
 
@@ -184,7 +184,7 @@ class ParquetWriter(Writer):
 
     Args:
         path: of the output.
-        schemas: makes the `pyarrow.Schema` to build tables with, and that to cast them to.
+        schemas: returns the `pyarrow.Schema` to build tables with, and the one to cast them to.
         shard_rows, force: see `Writer`.
 
     Raises:
@@ -232,7 +232,7 @@ class ParquetWriter(Writer):
 
 
 class JsonFolderWriter(Writer):
-    """A folder with one JSON file per row, named by its number and task."""
+    """A folder with one JSON file per row, named by its number and task id."""
 
     makes_folder = True
 
@@ -240,7 +240,7 @@ class JsonFolderWriter(Writer):
         super().__init__(path, **settings)
         for entry in path.iterdir() if path.is_dir() else ():
             if not _NUMBERED.fullmatch(entry.name):
-                raise OutputError(f"{path} holds more than an export ({entry.name}); name another")
+                raise OutputError(f"{path} is not an export: it has {entry.name}; name another")
         self._folder: Path | None = None
         self._count = 0
 
@@ -250,7 +250,7 @@ class JsonFolderWriter(Writer):
 
     def _write(self, row: Any, task_id: str) -> None:
         assert self._folder is not None
-        task = re.sub(r"[^\w.-]+", "_", task_id)[:60]  # of 4 bytes each, at most
+        task = re.sub(r"[^\w.-]+", "_", task_id)[:60]  # at most 4 bytes per character
         name = f"{self._count:05d}-{task or 'task'}.json"
         try:
             with (self._folder / name).open("wb") as file:
@@ -276,7 +276,8 @@ def _size(value: Any) -> int:
 
 
 def _encodable(value: Any) -> Any:
-    """`value` with halves of surrogate pairs replaced, which Arrow cannot hold."""
+    """Replace halves of surrogate pairs, which Arrow cannot store."""
+
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):

@@ -1,5 +1,5 @@
-"""Reads output rows and journals, one row at a time, within bounded memory.
+"""Read output rows and journals, one row at a time, in bounded memory.
 
 May import: the core without `testing`.
-`formats`, `exporting` and the commands use it.
+Used by `formats`, `exporting` and the commands.
 """

@@ -1,8 +1,11 @@
-"""Rows as tries of tasks, and the facts of a session: all that needs no model call.
+"""Split rows into tries, and read the facts of a session that need no model call.
 
-What a row may leave out and still be read: `info` of any session (then a session without an
-answer counts as failed, and an agent's name is guessed from what its steps carry), `sub_sessions`
-(then nested sessions are those that observations show), `eval` (then there is no score).
+A row may lack these keys:
+
+- `info` of a session: a session without an answer then counts as failed, and the agent's name is
+  guessed from the contents of its steps.
+- `sub_sessions`: nested sessions are then those in the observations.
+- `eval`: there is then no score.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from ck_pro.trajectory.reading.big_json import is_list
 DONE = "done"
 FAILED = "problem"
 UNKNOWN_ANSWER = "UNK"
-"""The right answer in rows of CK-Pro for a task that has none: its score of 0 means nothing."""
+"""CK-Pro's right answer for a task without one; the score of such a row means nothing."""
 _WORDS = {
     **dict.fromkeys(("true", "yes", "correct", "right", "pass", "passed"), 1.0),
     **dict.fromkeys(("false", "no", "incorrect", "wrong", "fail", "failed"), 0.0),
@@ -28,16 +31,16 @@ _MARKS = {"web_state_before": "web_agent", "file_state_before": "file_agent"}
 
 @dataclass(frozen=True)
 class Try:
-    """One attempt at a task.
+    """One try of a task.
 
     Args:
-        where: file and line, or folder, it was read from.
-        row: the row it is in.
+        where: file and line, or folder, that it was read from.
+        row: the row that contains it.
         session: its main session.
-        number: 0, 1, ... among the tries of its task.
-        score: how good its answer was; None when nobody knows.
-        earlier: it is one of the row's earlier tries, which failed.
-        on_disk: it should be gone through piece by piece, see `Record`.
+        number: index among the tries of its task, from 0.
+        score: score of its answer; None if unknown.
+        earlier: whether it is one of the row's previous, failed tries.
+        on_disk: whether to read it step by step, see `Record`.
     """
 
     where: str
@@ -55,30 +58,30 @@ class Try:
 
     @property
     def group(self) -> bytes:
-        """The same for all tries of one task, in whatever file and under whatever id."""
+        """A hash that all tries of one task share, in any file and under any id."""
         return hash_of(self.row.get("task") or self.session.get("task"), self.row.get("file"))
 
     @property
     def status(self) -> str:
-        """How its main session ended."""
+        """Status of the main session."""
         return status_of(self.session)
 
     @property
     def steps(self) -> int:
-        """Steps of the main session."""
+        """Number of steps of the main session."""
         return len(self.session["steps"])
 
 
 def tries_of(
     where: str, row: Mapping[str, Any], score_from: str = "eval.corr", *, on_disk: bool = False
 ) -> list[Try]:
-    """The tries of a row: earlier failed ones first (without a score of their own they are worth
-    nothing), its own last.
+    """Return the tries of a row: previous failed ones first, its own last.
+
+    A previous try without a score has the score 0.
 
     Args:
         where, row, on_disk: see `Try`.
-        score_from: path of the score in the row. What it holds may be a number, a truth value or
-            a word such as "correct".
+        score_from: path of the score in the row: a number, a boolean, or a word such as "correct".
 
     Raises:
         InputError: the score is none of these.
@@ -100,13 +103,13 @@ def tries_of(
 
 
 def _number(session: Mapping[str, Any], place: int) -> int:
-    """The number of a try, from 0: as its session has it, from 1, or by its place."""
+    """Return the index of a try: from its session, which counts from 1, or else by its place."""
     known = value_at(session, "info.try.number")
     return known - 1 if isinstance(known, int) and known > 0 else place
 
 
 def value_at(row: Any, path: str) -> Any:
-    """What a dotted path leads to; None where there is nothing."""
+    """Return the value at a dotted path; None if there is none."""
     for name in path.split("."):
         if isinstance(row, Mapping):
             row = row.get(name)
@@ -123,16 +126,16 @@ def _score(value: Any, path: str) -> float | None:
         try:
             value = _WORDS[word] if word in _WORDS else float(word)
         except ValueError:
-            raise InputError(f"{path} is {value!r}, which is no score") from None
+            raise InputError(f"{path} is {value!r}, which is not a score") from None
     if value is None:
         return None
     if not isinstance(value, int | float) or value != value:
-        raise InputError(f"{path} is {value!r}, which is no score")
+        raise InputError(f"{path} is {value!r}, which is not a score")
     return float(value)
 
 
 def status_of(session: Mapping[str, Any]) -> str:
-    """How a session ended; without `info`, "done" if it has an answer and "problem" if not."""
+    """Return a session's status; without `info`, "done" if it has an answer, else "problem"."""
     status = value_at(session, "info.status")
     if status:
         return str(status)
@@ -140,14 +143,14 @@ def status_of(session: Mapping[str, Any]) -> str:
 
 
 def final_results(session: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `{"output", "log"}` that a session ended with; empty when there is none."""
+    """Return the `{"output", "log"}` of a session; empty if there is none."""
     steps = session.get("steps") or [{}]
     found = value_at(session, "info.final_results") or value_at(steps[-1], "end.final_results")
     return found if isinstance(found, Mapping) else {}
 
 
 def agent_of(session: Mapping[str, Any], depth: int) -> str:
-    """Name of a session's agent."""
+    """Return the name of a session's agent."""
     known = value_at(session, "info.agent")
     if known:
         return str(known)
@@ -159,17 +162,17 @@ def agent_of(session: Mapping[str, Any], depth: int) -> str:
 
 
 def session_key(session: Mapping[str, Any]) -> bytes:
-    """The same for copies of one session."""
+    """Return a key that all copies of one session share."""
     steps = session.get("steps") or [{}]
     paths = ("action.llm_output", "action.code")
-    # a row of another program may have no id; "" stands in rows of older versions
+    # rows of other programs may have no id, and rows of older versions have ""
     ends = (steps[-1],) if session.get("id") else (steps[0], steps[-1])
     said = [value_at(step, path) or "" for step in ends for path in paths]
     return hash_of(session.get("id"), session.get("task"), len(steps), said)
 
 
 def nested_sessions(action: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The sub-agents' sessions that a step's action holds, copies among them."""
+    """Yield the sub-agents' sessions in a step's action, including copies."""
     for session in action.get("sub_sessions") or ():
         if isinstance(session, Mapping):
             yield session
@@ -187,8 +190,10 @@ def _shown_sessions(seen: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def passed_over(action: Mapping[str, Any]) -> set[bytes]:
-    """Keys of the sub-agents' sessions that are tries of which the caller took another one, as far
-    as the step's observation tells (`sel_cands`, `sel_idx`)."""
+    """Return the keys of the sub-agents' tries that the caller did not choose.
+
+    They are known from the step's observation (`sel_cands`, `sel_idx`).
+    """
     return set(_passed_over(action.get("observation")))
 
 

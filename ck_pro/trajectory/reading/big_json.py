@@ -1,9 +1,9 @@
-"""JSON that is too large for memory: read where it is asked for, written piece by piece.
+"""Read and write JSON that is too large for memory.
 
-A large document is opened, not parsed: `open_json` finds where the parts of an object or a list
-stand in the file, and each part is parsed when it is asked for; a part that is large itself is
-opened in turn. What comes back are a `Mapping` and a `Sequence` like any other, so their readers
-need not know. `json_pieces` writes such values, and what is made while it is written.
+`open_json` does not parse a large document. It finds the position of each part of an object or a
+list in the file, and parses a part on access; a large part is opened in the same way. The results
+are ordinary `Mapping` and `Sequence` objects, so callers need not know. `json_pieces` writes such
+values, and values that are generated during writing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ck_pro.exceptions import InputError
 from ck_pro.journal import LazyList
 
 LARGE = 2**20
-"""Bytes from which on a value is opened instead of parsed."""
+"""Size in bytes from which a value is opened instead of parsed."""
 _WINDOW = 2**20
 _NESTED = re.compile(rb'[\[\]{}"]')
 _OWN = re.compile(rb'[\[\]{}",]')
@@ -29,23 +29,23 @@ _BLANK = b" \t\r\n"
 
 
 class NotJsonError(InputError):
-    """A large document that is no JSON; told when the part in question is asked for."""
+    """A large document is not JSON; raised on access to the invalid part."""
 
 
 class Pairs:
-    """An object that is made while it is written: `(name, value)` one after the other."""
+    """An object that is generated during writing, as an iterator of `(name, value)`."""
 
     def __init__(self, pairs: Iterator[tuple[str, Any]]):
         self.pairs = pairs
 
 
 def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
-    """Whether a value is a JSON list, in memory or not."""
+    """Return whether a value is a JSON list, in memory or on disk."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def plain(value: Any) -> Any:
-    """A value as dicts and lists, all of it in memory."""
+    """Load a value into memory as dicts and lists."""
     if isinstance(value, Mapping):
         return {k: plain(v) for k, v in value.items()}
     return [plain(v) for v in value] if is_list(value) else value
@@ -55,7 +55,10 @@ def plain(value: Any) -> Any:
 
 
 class JsonFile:
-    """A file that is open as long as any value of it is used.
+    """A file that stays open while any of its values is in use.
+
+    Raises:
+        OSError: the file cannot be opened.
 
     Raises:
         OSError: it cannot be opened.
@@ -66,19 +69,19 @@ class JsonFile:
         weakref.finalize(self, os.close, self._fd)
 
     def read(self, at: int, length: int) -> bytes:
-        """So many bytes from a place on; fewer at the file's end."""
+        """Read `length` bytes at a position; fewer at the end of the file."""
         return os.pread(self._fd, length, at)
 
 
 def open_json(file: JsonFile, at: int, length: int) -> Any:
-    """The JSON value in a part of a file: parsed if it is small, else opened.
+    """Parse the JSON value in a part of a file; open it if it is large.
 
     Args:
         file: the file.
-        at, length: of the value in bytes, blanks around it included.
+        at, length: position of the value in bytes, with surrounding blanks.
 
     Raises:
-        NotJsonError: it is none, as far as was seen.
+        NotJsonError: the bytes read so far are not JSON.
     """
     head = file.read(at, min(length, 64)).lstrip(_BLANK)[:1]
     if length >= LARGE and head == b"{":
@@ -92,7 +95,7 @@ def open_json(file: JsonFile, at: int, length: int) -> Any:
 
 
 class LargeObject(Mapping[str, Any]):
-    """An object of which the places of the values are known."""
+    """An object in a file, parsed member by member."""
 
     def __init__(self, file: JsonFile, at: int, length: int):
         self._file = file
@@ -108,7 +111,7 @@ class LargeObject(Mapping[str, Any]):
             value = open_json(self._file, at, length)
             if not isinstance(value, LargeObject | LargeList):
                 return value
-            self._opened[name] = value  # only places of parts stay in memory
+            self._opened[name] = value  # holds positions only, not the values
         return self._opened[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -119,7 +122,7 @@ class LargeObject(Mapping[str, Any]):
 
 
 class LargeList(LazyList):
-    """A list of which the places of the entries are known."""
+    """A list in a file, parsed entry by entry."""
 
     def __init__(self, file: JsonFile, at: int, length: int):
         parts = list(_parts(file, at, length, b"]"))
@@ -127,7 +130,7 @@ class LargeList(LazyList):
 
 
 def _name(file: JsonFile, start: int, end: int) -> tuple[str, int]:
-    """The name of a member of an object, and where its value begins."""
+    """Return the name of an object's member, and the position of its value."""
     for size in (256, end - start):
         head = file.read(start, min(size, end - start))
         blank = len(head) - len(head.lstrip(_BLANK))
@@ -147,7 +150,7 @@ def _name(file: JsonFile, start: int, end: int) -> tuple[str, int]:
 
 
 def _parts(file: JsonFile, at: int, length: int, closing: bytes) -> Iterator[tuple[int, int]]:
-    """Start and end of each part of the object or list in a part of a file."""
+    """Yield start and end of each part of an object or a list."""
     start, depth, several = -1, 0, False
     for kind, place in _marks(file, at, length):
         if kind in b"[{":
@@ -175,7 +178,7 @@ def _is_blank(file: JsonFile, start: int, end: int) -> bool:
 
 
 def _marks(file: JsonFile, at: int, length: int) -> Iterator[tuple[bytes, int]]:
-    """All brackets outside of texts, and the commas that are not nested, with their places."""
+    """Yield all brackets outside of texts and all top-level commas, with their positions."""
     depth, in_text, done = 0, False, 0
     while done < length:
         window = file.read(at + done, min(_WINDOW, length - done))
@@ -190,7 +193,7 @@ def _marks(file: JsonFile, at: int, length: int) -> Iterator[tuple[bytes, int]]:
                 if i < len(window) and window[i] == ord('"'):
                     in_text, i = False, i + 1
                     continue
-                break  # at the window's end, maybe before a backslash whose letter is in the next
+                break  # end of the window, perhaps between a backslash and its letter
             mark = (_OWN if depth == 1 else _NESTED).search(window, i)
             if mark is None:
                 i = len(window)
@@ -203,7 +206,7 @@ def _marks(file: JsonFile, at: int, length: int) -> Iterator[tuple[bytes, int]]:
             depth += (kind in b"[{") - (kind in b"]}")
             yield kind, at + done + mark.start()
         if i == 0:
-            return  # a backslash at the very end
+            return  # a backslash at the end of the value
         done += i
 
 
@@ -211,11 +214,11 @@ def _marks(file: JsonFile, at: int, length: int) -> Iterator[tuple[bytes, int]]:
 
 
 def json_pieces(value: Any) -> Iterator[bytes]:
-    """A value as JSON text, piece by piece; the same bytes as of `json.dumps` for a plain one.
+    """Encode a value as JSON in pieces; equals the output of `json.dumps` for plain values.
 
     Args:
-        value: besides what JSON knows: `Pairs`, any `Mapping` and `Sequence`, and iterators, which
-            become lists.
+        value: JSON data, `Pairs`, any `Mapping` or `Sequence`, or an iterator, which becomes a
+            list.
     """
     try:
         yield _encoded(value)
@@ -240,28 +243,28 @@ def json_pieces(value: Any) -> Iterator[bytes]:
 
 
 class _NotInMemoryError(Exception):
-    """A value holds something that is read or made while it is written."""
+    """A value contains a part that is read or generated during writing."""
 
 
 def _encoded(value: Any) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_refuse)
-    except ValueError:  # no JSON has a word for what is no number
+    except ValueError:  # JSON has no NaN and no infinity
         text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, default=_refuse)
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair: only an escape can hold it
+    except UnicodeEncodeError:  # half of a surrogate pair needs an escape
         return json.dumps(json.loads(text)).encode()
 
 
 def _refuse(value: Any) -> Any:
     if isinstance(value, Pairs | Mapping | Sequence | Iterator):
         raise _NotInMemoryError
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _finite(value: Any) -> Any:
-    """`value` with null for what is no finite number."""
+    """Replace NaN and infinity with null."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):

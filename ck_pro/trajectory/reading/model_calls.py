@@ -1,6 +1,6 @@
-"""Tries taken apart: the model calls of the whole tree of agents.
+"""List the model calls of a try, for the whole tree of agents.
 
-A session that stands in several places of a row is taken once.
+A session that occurs several times in a row counts once.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from ck_pro.trajectory.reading.big_json import is_list, plain
 
 @dataclass
 class Call:
-    """One model call: what was sent, what came back, and whose it was.
+    """One model call: its prompt, its reply and its place in the try.
 
     Args:
-        attempt: the try it belongs to.
+        attempt: the try that contains it.
         prompt: messages in the normal form of `ck_pro.trajectory.formats.chat`.
-        reply: the assistant's message; `reasoning` is apart from it.
-        images: of the prompt, in order.
-        tools: function schemas that the prompt came with.
-        agent_path: names from the main agent down.
-        status: how the calling agent's session ended.
-        healthy: no session between the try's main one and this one, itself included, failed.
-        chosen: none of them is a try of a sub-agent of which its caller took another.
-        error: type of the error that the step's action ended in, "" for none.
-        unreadable: why the agent could not read the reply, or only in part; "" if it could.
+        reply: the assistant's message, without `reasoning`.
+        images: images of the prompt, in order.
+        tools: function schemas sent with the prompt.
+        agent_path: names of the agents from the main agent down.
+        status: status of the calling agent's session.
+        healthy: whether no session below the main one, down to this one, failed.
+        chosen: whether no such session is a try that its caller did not choose.
+        error: type of the error of the step's action, "" for none.
+        unreadable: why the agent could not fully parse the reply; "" if it could.
         info: `llm_info` of the row: model, usage, cost.
     """
 
@@ -69,13 +69,14 @@ class Call:
     reasoning: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
     pooled: float | None = None
-    """What all calls of this prompt and reply were worth together, if that counts instead."""
+    """Reward for all calls with this prompt and reply; replaces the call's own if set."""
 
     @property
     def value(self) -> float | None:
-        """What the reply was worth: the try's score, but nothing in a session that failed or where
-        the agent could not read it; None where that is unknown, as of what the caller did not
-        take."""
+        """Reward of the reply: the try's score; None if unknown or if the caller did not choose it.
+
+        At most 0 if a session failed or the agent could not parse the reply.
+        """
         if self.pooled is not None:
             return self.pooled
         score = self.attempt.score if self.chosen else None
@@ -84,9 +85,11 @@ class Call:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What every training row tells of itself. Always the same keys and types, and no null,
-        because readers guess the types of a file from its beginning; `scored` says whether
-        `reward` means anything."""
+        """Metadata of a training row: always the same keys and types, without nulls.
+
+        Loaders guess column types from the start of a file. `scored` says whether `reward` is
+        known.
+        """
         return {
             "task_id": self.attempt.task_id,
             "try": self.attempt.number,
@@ -104,40 +107,40 @@ class Call:
 
     @cached_property
     def prompt_key(self) -> bytes:
-        """The same for calls of equal prompts."""
+        """A hash that calls with equal prompts share."""
         return hash_of(self.prompt, [i.url for i in self.images], self.tools)
 
     @cached_property
     def reply_key(self) -> bytes:
-        """The same for equal replies; ids of tool calls do not count."""
+        """A hash that equal replies share; it ignores the ids of tool calls."""
         calls = [c["function"] for c in self.reply.get("tool_calls", ())]
         return hash_of(self.reply["content"], calls, self.reasoning)
 
 
 @dataclass(frozen=True)
 class Unusable:
-    """A model call that no format can take, and why in a short fixed phrase."""
+    """A model call that no format can represent, with a short fixed reason."""
 
     reason: str
 
 
 def calls_of(attempt: Try) -> list[Call | Unusable]:
-    """All model calls of a try, in order of the steps, at every depth.
+    """Return all model calls of a try, in order of the steps, at every depth.
 
     Raises:
-        InputError: a session, step or phase in it is not of the schema.
+        InputError: a session, step or phase in it does not match the schema.
     """
     return list(each_call(attempt))
 
 
 def each_call(attempt: Try) -> Iterator[Call | Unusable]:
-    """The same one by one; an error may come after some."""
+    """Yield the calls one by one; an error may follow after some calls."""
     return _Walk(attempt).session(attempt.session, _Standing())
 
 
 @dataclass(frozen=True)
 class _Standing:
-    """Where a session stands in the tree: see `Call`."""
+    """Facts that a session passes to its nested sessions: see `Call`."""
 
     path: tuple[str, ...] = ()
     healthy: bool = True
@@ -145,7 +148,7 @@ class _Standing:
 
 
 class _Walk:
-    """One pass over the tree of sessions of a try."""
+    """A walk over a try's tree of sessions."""
 
     def __init__(self, attempt: Try):
         self.attempt = attempt
@@ -181,7 +184,7 @@ class _Walk:
     ) -> Iterator[Call | Unusable]:
         part = _mapping(part, f"steps[{n}].{phase}", here.path)
         if not part.get("llm_input"):
-            return  # this phase made no call, or its texts were not kept
+            return  # the phase made no call, or its texts were not stored
         info = part.get("llm_info")
         info = plain(info) if isinstance(info, Mapping) else {}
         images: list[Image] = []
@@ -231,7 +234,7 @@ def _reply(given: Any, info: Mapping[str, Any]) -> Message:
     if isinstance(given, Mapping):
         given = given.get("content")
     if given is not None and not isinstance(given, str):
-        raise MessageError("reply is no text")
+        raise MessageError("reply is not text")
     reply: Message = {"role": "assistant", "content": given or ""}
     if info.get("tool_calls"):
         reply["tool_calls"] = normal_tool_calls(info["tool_calls"])
@@ -242,11 +245,11 @@ def _reply(given: Any, info: Mapping[str, Any]) -> Message:
 
 def _mapping(value: Any, name: str, path: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise InputError(f"{name} of {'/'.join(path)} is no object")
+        raise InputError(f"{name} of {'/'.join(path)} is not an object")
     return value
 
 
 def _list(value: Any, name: str, path: tuple[str, ...]) -> Sequence[Any]:
     if not is_list(value):
-        raise InputError(f"{name} of {'/'.join(path)} is no list")
+        raise InputError(f"{name} of {'/'.join(path)} is not a list")
     return value

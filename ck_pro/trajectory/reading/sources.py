@@ -1,9 +1,8 @@
-"""What an export reads: files of output rows, and run directories of journals; one row at a time.
+"""Read the inputs of an export, one row at a time: files of output rows, and run directories.
 
-A file has one row per line (the schema of ck-pro's runs, which is CK-Pro's; what other programs
-left out of a row is tolerated). A directory is either one journal (it holds `events.jsonl`, maybe
-compressed) or a
-run: `<run>/<task id>/events.jsonl`. Both give the same rows.
+A file has one row per line, in CK-Pro's schema; rows of other programs may lack keys. A directory
+is a journal (`events.jsonl`, perhaps compressed) or a run (`<run>/<task id>/events.jsonl`). Files
+and directories give the same rows.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ck_pro.exceptions import InputError, JournalError, OutputError
 from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE, is_journal, journal_folders, read_events
 from ck_pro.session import Status, sessions_from_events
 from ck_pro.trajectory.reading.big_json import JsonFile, NotJsonError, is_list, open_json
-from ck_pro.trajectory.reading.spill import Parking
+from ck_pro.trajectory.reading.spill import StepStore
 
 _BOM = b"\xef\xbb\xbf"
 _ROW_EVENTS = ("task", "eval")
@@ -32,9 +31,9 @@ _BINARY = {
     b"PK\x03\x04": ("a zip archive", "unpack it first"),
     b"PAR1": ("Parquet", "rows are read from JSON lines only"),
 }
-"""How files begin that are given for files of rows by mistake."""
+"""First bytes of files that are not rows, with the message for the user."""
 _LARGE_LINE = 16 * 2**20
-"""Bytes from which on a line is not read as a whole."""
+"""Size in bytes from which a line is not read as a whole."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,10 @@ class Record:
     """One row.
 
     Args:
-        where: it stands: "runs/a.jsonl, line 3" or a journal's folder.
+        where: its source: "runs/a.jsonl, line 3" or a journal's folder.
         row: the row.
-        on_disk: prompts, and what else is long, are read when they are asked for: it should be gone
-            through piece by piece.
+        on_disk: whether prompts and other long values are read on access; go through such a row
+            step by step.
     """
 
     where: str
@@ -55,12 +54,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that gave no row.
+    """An input that gives no row.
 
     Args:
         where: file and line, or folder.
-        text: what is wrong with it.
-        unfinished: it is a journal whose run has not ended: no fault, but no row either.
+        text: what is wrong.
+        unfinished: whether it is only a journal of a run that has not ended.
     """
 
     where: str
@@ -72,18 +71,18 @@ class Problem:
 
 
 def unreadable(error: Exception) -> str:
-    """What is wrong with a row whose faults show only when it is gone through."""
+    """Describe an error that appeared while going through a row."""
     if isinstance(error, JournalError | NotJsonError):
         return str(error)
     return f"not an output row: {error}"
 
 
 def check_inputs(paths: Sequence[Path]) -> None:
-    """Find out before any work whether there is something to read.
+    """Check the inputs before any work.
 
     Raises:
-        InputError: a path does not exist, cannot be read, is a folder without journals, or a file
-            that is no text.
+        InputError: a path does not exist or cannot be read, a folder has no journals, or a file
+            is binary.
     """
     for path in paths:
         try:
@@ -109,23 +108,24 @@ def _check_file(path: Path) -> None:
 
 
 def journals_aside(path: Path) -> int:
-    """How many journals of a run `read_records` passes over: attempts that the runner moved aside,
-    to begin a task anew, in `attempt-N` (each can be read by its own name)."""
+    """Count the journals of a run that `read_records` skips: attempts that the runner restarted.
+
+    The runner moves them to `attempt-N`. Each can be read by its own path.
+    """
     levels = ("attempt-*", "*/attempt-*", "*/*/attempt-*")
     found = (p for level in levels for p in path.glob(level) if p.name[8:].isdecimal())
     return sum(map(is_journal, found))
 
 
 def read_records(paths: Sequence[Path], *, light: bool = False) -> Iterator[Record | Problem]:
-    """All rows of files and run directories in order; what cannot be read becomes a `Problem`.
+    """Yield all rows of files and run directories in order; errors become a `Problem`.
+
+    Neither a journal nor a row need fit in memory. Of a journal or a very long line, only the
+    structure is in memory; values are read on access.
 
     Args:
-        paths: what to read.
-        light: rows of journals need what makes up their model calls only: what agents saw beside
-            their prompts is then left out.
-
-    Neither a journal nor a row need fit in memory: of a journal, and of a line of many megabytes,
-    there is only the structure, and the rest is read when it is asked for.
+        paths: the inputs.
+        light: read from journals only what model calls need; skip most of the observations.
     """
     for path in paths:
         if not path.is_dir():
@@ -136,10 +136,10 @@ def read_records(paths: Sequence[Path], *, light: bool = False) -> Iterator[Reco
 
 
 def record_index(path: Path) -> dict[str, list[Callable[[], Record | Problem]]]:
-    """How to read each row of one input, by the id of its task: of a folder the rows of all tries,
-    of several lines with one id the last.
+    """Index the rows of one input by task id, with a function to read each row.
 
-    Runs that have not ended are read too. Only ids are kept in memory.
+    A folder gives the rows of all tries; of several lines with one id, the last. Runs that have
+    not ended are included. Only the ids are in memory.
     """
     found: dict[str, list[Callable[[], Record | Problem]]] = {}
     if path.is_dir():
@@ -163,7 +163,7 @@ def _row_at(path: Path, line: _Line) -> Record | Problem:
 
 
 def _id_of_journal(folder: Path) -> str:
-    """The id of a journal's task: what its first lines say, or the folder's name."""
+    """Return the id of a journal's task, from its first lines or else the folder's name."""
     with suppress(JournalError, KeyError, TypeError):
         for event in read_events(folder):
             if event["kind"] == "task":
@@ -175,7 +175,7 @@ def _id_of_journal(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class _Line:
-    """A line that is not blank, and its place in bytes; without its text if it is large."""
+    """A non-blank line and its position in bytes; without its text if it is large."""
 
     number: int
     at: int
@@ -246,16 +246,16 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
     if light:
         events = _lightened(events)
     try:
-        sessions = sessions_from_events(_aside(events, facts), Parking().new_session)
+        sessions = sessions_from_events(_aside(events, facts), StepStore().new_session)
     except JournalError as e:
         said = str(e).removeprefix("cannot read ").removeprefix(f"{folder}")
         return Problem(str(folder), said.lstrip("/: "))
     except RecursionError:
         return Problem(str(folder), "nested too deeply")
-    except OutputError:  # it is our disk that is full, and no fault of the journal
+    except OutputError:  # the local disk is full; the journal is fine
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as e:
-        return Problem(str(folder), f"not a journal of ours: {type(e).__name__}: {e}")
+        return Problem(str(folder), f"not a ck-pro journal: {type(e).__name__}: {e}")
     main = next(iter(sessions.values()), None)
     if main is None:
         return Problem(str(folder), "its run has not begun", unfinished=True)
@@ -268,7 +268,7 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
 def _aside(
     events: Iterator[dict[str, Any]], facts: dict[str, dict[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
-    """The events, those of the row itself put into `facts` on the way (the last of a kind)."""
+    """Pass the events on, and collect those about the row in `facts` (the last of each kind)."""
     for event in events:
         if event["kind"] in _ROW_EVENTS:
             facts[event["kind"]] = event["data"]
@@ -276,8 +276,10 @@ def _aside(
 
 
 def _lightened(events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events without what a model call is not made of: observations (but for references to
-    sub-agents' sessions), states of the world, results of calls."""
+    """Drop what no model call contains: environment states, call results, most of observations.
+
+    References to sub-agents' sessions stay.
+    """
     for event in events:
         if event["kind"] in ("world", "started", "call", "screen"):
             continue
@@ -287,7 +289,8 @@ def _lightened(events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _references(seen: Any) -> Any:
-    """What of an observation leads to sessions."""
+    """Keep only the parts of an observation that lead to sessions."""
+
     if isinstance(seen, list):
         return [_references(s) for s in seen if not isinstance(s, str)]
     if not isinstance(seen, dict):

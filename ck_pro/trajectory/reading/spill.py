@@ -1,8 +1,8 @@
-"""Sessions of journals whose steps wait on the disk.
+"""Sessions of journals that keep their steps in a temporary file.
 
-A whole row of a long run does not fit in memory: prompts, screenshots, pages, observations. While
-its journal is read, each step goes into a temporary file when the next one begins or its session
-ends; what stays in memory is where it stands there. A step is read again whenever it is asked for.
+A long run's row does not fit in memory: prompts, screenshots, pages, observations. While the
+journal is read, each step moves to a temporary file when the next step starts or the session ends.
+Memory then holds only its position. Each access to a step reads it again.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from ck_pro.journal import LazyList
 from ck_pro.session import AgentSession
 
 
-class Parking:
-    """The steps of one journal; in a temporary file once there is one."""
+class StepStore:
+    """The steps of one journal, in a temporary file that is created on first use."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._end = 0
         self._entry: Callable[[Any], Any] | None = None
-        """Reads a message from the journal, where messages stay; the same for all prompts."""
+        """Reads a message from the journal; the same function for all prompts."""
 
-    def new_session(self, id: str) -> ParkedSession:
-        """An empty session whose steps will be here."""
-        return ParkedSession(self, id)
+    def new_session(self, id: str) -> SpilledSession:
+        """Create an empty session that stores its steps here."""
+        return SpilledSession(self, id)
 
     def put(self, step: Mapping[str, Any]) -> _Place:
-        """Put a step on the disk.
+        """Write a step to the file.
 
         Raises:
-            OutputError: there is no room for it, most likely.
+            OutputError: it cannot be written; most likely the disk is full.
         """
         body = io.BytesIO()
         pickler = pickle.Pickler(body, protocol=5)
@@ -46,7 +46,7 @@ class Parking:
         place = _Place(self._end, body.tell())
         try:
             if self._file is None:
-                # it lives as long as the row; without a buffer, so that closing it writes nothing
+                # unbuffered, so that closing it writes nothing; closed with this object
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
                 weakref.finalize(self, self._file.close)
             _write(self._file.fileno(), body.getbuffer(), place.at)
@@ -59,7 +59,7 @@ class Parking:
         return place
 
     def get(self, place: _Place) -> dict[str, Any]:
-        """A step as it was."""
+        """Read a step."""
         assert self._file is not None
         body = os.pread(self._file.fileno(), place.length, place.at)
         unpickler = pickle.Unpickler(io.BytesIO(body))
@@ -78,7 +78,7 @@ class Parking:
 
 
 class _Place:
-    """Where a step stands, in bytes."""
+    """Position of a step in bytes."""
 
     __slots__ = ("at", "length")
 
@@ -87,44 +87,44 @@ class _Place:
 
 
 def _write(fd: int, data: memoryview, at: int) -> None:
-    """Write all of it; what does not fit the disk is an `OSError`."""
+    """Write all of the data; raise OSError if the disk is full."""
     while data:
         done = os.pwrite(fd, data, at)
         data, at = data[done:], at + done
 
 
-class ParkedSession(AgentSession):
-    """A session of which only the step under way is in memory.
+class SpilledSession(AgentSession):
+    """A session that keeps only the step in progress in memory.
 
     Args:
-        parking: where the others are.
+        store: where the other steps are.
         id: of the session.
     """
 
-    def __init__(self, parking: Parking, id: str):
+    def __init__(self, store: StepStore, id: str):
         super().__init__(id=id)
-        self._parking = parking
+        self._store = store
 
     def apply(self, event: Mapping[str, Any]) -> None:
         """See `AgentSession.apply`."""
         if event["kind"] == "step":
-            self._park()
+            self._spill()
         elif self.steps:
-            self.steps[-1] = self._whole(-1)  # one that ended, and goes on
+            self.steps[-1] = self._whole(-1)  # in case an ended session resumes
         super().apply(event)
         if event["kind"] == "status":
-            self._park()
+            self._spill()
 
     def full_steps(self) -> Sequence[dict[str, Any]]:
-        """The steps of an output row, each read when it is asked for."""
+        """Return the steps of an output row; each is read on access."""
         numbers = range(len(self.steps))
         return LazyList(numbers, lambda n: self.full_step(n, self._whole(n)))
 
-    def _park(self) -> None:
+    def _spill(self) -> None:
         if self.steps and not isinstance(self.steps[-1], _Place):
-            # nobody but this class sees the entries of the list
-            self.steps[-1] = cast(dict[str, Any], self._parking.put(self.steps[-1]))
+            # only this class reads the entries of the list
+            self.steps[-1] = cast(dict[str, Any], self._store.put(self.steps[-1]))
 
     def _whole(self, n: int) -> dict[str, Any]:
         step: Any = self.steps[n]
-        return self._parking.get(step) if isinstance(step, _Place) else step
+        return self._store.get(step) if isinstance(step, _Place) else step

@@ -1,10 +1,11 @@
-"""What must be known of the whole input before the first row is written.
+"""Collect facts about the whole input before the export writes the first row.
 
-The survey is a pass of its own over the input and keeps a few facts only: which tries are the best
-of their task; whether there are images and tools (columns must be there from a file's first row
-on, since readers guess the types of a file from its beginning); one call of each kind that is not
-plain, to be written first for the same reason; and, for preferences, the replies by prompt, in a
-database on disk.
+The survey is a separate pass over the input. It collects:
+
+- the best tries of each task;
+- whether there are images and tools, since loaders guess the columns from the start of a file;
+- one call of each special kind, which the export writes first for the same reason;
+- for preferences, the replies to each prompt, in a database on disk.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from ck_pro.trajectory.reading.model_calls import Call
 
 
 class BestTries:
-    """The best tries of each task: the highest score, of equal ones the fewest steps, the first.
+    """The best tries of each task: highest score, then fewest steps, then first.
 
     Args:
-        keep: how many of each task.
+        keep: number of tries per task.
     """
 
     def __init__(self, keep: int):
@@ -33,7 +34,7 @@ class BestTries:
         self._by_task: dict[bytes, list[tuple[float, int, int]]] = {}
 
     def add(self, attempt: Try, ordinal: int) -> None:
-        """Take a try into account; without a score it comes after all that have one."""
+        """Add a try; tries without a score come last."""
         score = float("-inf") if attempt.score is None else attempt.score
         found = self._by_task.setdefault(attempt.group, [])
         found.append((-score, attempt.steps, ordinal))
@@ -41,7 +42,7 @@ class BestTries:
         del found[self.keep :]
 
     def chosen(self) -> frozenset[int]:
-        """Ordinals of the tries to keep."""
+        """Return the ordinals of the tries to keep."""
         return frozenset(n for found in self._by_task.values() for _, _, n in found)
 
 
@@ -50,23 +51,23 @@ KINDS = ("images", "tools", "tool_calls", "reasoning")
 
 @dataclass
 class Kinds:
-    """Which kinds of calls there are.
+    """The special kinds of calls in the input.
 
     Args:
-        first: the first call of each kind that is not plain, with its ordinal, without its row.
+        first: the first call of each special kind with its ordinal, without its row.
     """
 
     first: dict[str, tuple[int, Call]] = field(default_factory=dict)
 
     def add(self, call: Call, ordinal: int, kinds: Iterable[str] | None = None) -> None:
-        """Take a call into account; `kinds` are those of its row, if they are not its own."""
+        """Add a call; `kinds` are the kinds of its row, if different from the call's own."""
         for kind in kinds_of(call) if kinds is None else kinds:
             if kind not in self.first:
                 self.first[kind] = (ordinal, _without_row(call))
 
     @property
     def complete(self) -> bool:
-        """Whether there is nothing left to find."""
+        """Whether all kinds were found."""
         return len(self.first) == len(KINDS)
 
     def __contains__(self, kind: str) -> bool:
@@ -74,13 +75,13 @@ class Kinds:
 
 
 def _without_row(call: Call) -> Call:
-    """A copy that does not keep the row, which may be large, in memory."""
+    """Copy a call without its row, which may be large."""
     row = {"id": call.attempt.task_id}
     return replace(call, attempt=replace(call.attempt, row=row, session={"steps": []}))
 
 
 def kinds_of(call: Call) -> Iterator[str]:
-    """What is special about a call: some of `KINDS`."""
+    """Yield the special kinds of a call, from `KINDS`."""
     if call.images:
         yield "images"
     if call.tools:
@@ -92,7 +93,7 @@ def kinds_of(call: Call) -> Iterator[str]:
 
 
 def kinds_of_pairs(call: Call, found: Iterable[tuple[Judged, Judged]]) -> Iterator[str]:
-    """The same for the pairs of a call's prompt, whose replies may be those of other calls."""
+    """Yield the kinds of the pairs of a call's prompt; their replies may be from other calls."""
     for pair in found:
         for one in pair:
             yield from kinds_of(replace(call, reply=one.reply, reasoning=one.reasoning))
@@ -100,12 +101,12 @@ def kinds_of_pairs(call: Call, found: Iterable[tuple[Judged, Judged]]) -> Iterat
 
 @dataclass(frozen=True)
 class Judged:
-    """A reply to some prompt, with what all calls that gave it were worth.
+    """A reply to a prompt, with the rewards of all calls that gave it.
 
     Args:
-        value: the mean of their values.
-        lowest, highest: of these values.
-        good, bad: whether any of them was, or was not, worth the score that counts as good.
+        value: mean of the rewards.
+        lowest, highest: range of the rewards.
+        good, bad: whether any reward reaches, or stays below, the score of a good reply.
     """
 
     reply: Message
@@ -118,11 +119,11 @@ class Judged:
 
 
 class Replies:
-    """Replies by prompt with their values, on disk.
+    """A database of replies by prompt, with their rewards.
 
     Args:
-        path: of the database; one that a killed export left is replaced.
-        good_score: the value from which on a reply counts as good.
+        path: of the database; replaces one that a killed export left.
+        good_score: lowest reward of a good reply.
     """
 
     def __init__(self, path: Path, good_score: float):
@@ -137,7 +138,7 @@ class Replies:
         )
 
     def add(self, call: Call) -> None:
-        """Take a call into account; one without a value tells nothing."""
+        """Add a call; ignored if its reward is unknown."""
         if call.value is None:
             return
         v = call.value
@@ -151,7 +152,7 @@ class Replies:
         )
 
     def to(self, call: Call) -> list[Judged]:
-        """All replies to a call's prompt, the best first."""
+        """Return all replies to a call's prompt, the best first."""
         rows = self._db.execute(
             "SELECT total / n, lowest, highest, body FROM replies WHERE prompt = ?"
             " ORDER BY total / n DESC, reply",
@@ -160,7 +161,7 @@ class Replies:
         return [self._judged(*row) for row in rows]
 
     def of(self, call: Call) -> Judged | None:
-        """The reply of a call itself; None if nothing is known of its worth."""
+        """Return the reply of a call itself; None if its reward is unknown."""
         row = self._db.execute(
             "SELECT total / n, lowest, highest, body FROM replies WHERE prompt = ? AND reply = ?",
             (call.prompt_key, call.reply_key),
@@ -179,15 +180,15 @@ class Replies:
 
 
 def pairs(replies: Iterable[Judged], limit: int) -> list[tuple[Judged, Judged]]:
-    """Pairs of a better and a worse reply to one prompt, no reply in two of them.
+    """Pair better with worse replies to one prompt; each reply is in at most one pair.
 
     Args:
         replies: the best first.
-        limit: at most so many pairs.
+        limit: maximum number of pairs.
 
     Returns:
-        The best with the worst, the second best with the second worst, ...; the better one of
-        each counts as good.
+        The best with the worst, the second best with the second worst, and so on. The better reply
+        of each pair is a good one.
     """
     left = list(replies)
     out: list[tuple[Any, Any]] = []
