@@ -259,7 +259,7 @@ def test_filters(tmp_path: Path, args: list[str], kept: set[str]) -> None:
 
 def test_replies_that_could_not_be_read_stay_out_unless_asked_for(tmp_path: Path) -> None:
     rows = [
-        foreign("a", call_row("p", "always contain"), eval={"corr": 1}),
+        foreign("a", call_row("p", "whole"), eval={"corr": 1}),
         foreign("b", call_row("p", "half", unreadable="an invented observation"), eval={"corr": 1}),
         foreign("c", call_row("p", "none", error={"error": "ParseError"}), eval={"corr": 1}),
         foreign("d", call_row("p", "failed", error={"error": "NameError"}), eval={"corr": 1}),
@@ -272,7 +272,7 @@ def test_replies_that_could_not_be_read_stay_out_unless_asked_for(tmp_path: Path
     assert said == ["whole", "failed"]
     found = sft(tmp_path / "p.jsonl", "-i", path, "--unreadable", "keep")
     rewards = {r["completion"][0]["content"]: r["metadata"]["reward"] for r in found}
-    assert rewards.pop("always contain") == rewards.pop("failed") == 1.0
+    assert rewards.pop("whole") == rewards.pop("failed") == 1.0
     assert rewards == dict.fromkeys(("half", "none", "no plan", "no end"), 0.0)
 
 
@@ -396,7 +396,10 @@ def test_unfinished_and_broken_journals(
         (["-f", "axolotl", "-i", "r.jsonl", "-o", "o.parquet"], "name a file ....jsonl"),
         (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "embed"], "....parquet"),
         (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--images", "embed"], "images by path"),
-        (["-f", "parquet", "-i", "r.jsonl", "-o", "o.parquet", "--images", "folder"], "contain their images"),
+        (
+            ["-f", "parquet", "-i", "r.jsonl", "-o", "o.parquet", "--images", "folder"],
+            "contain their images",
+        ),
         (["-f", "ckpro", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "drop"], "always contain"),
         (["-f", "dpo", "-i", "r.jsonl", "-o", "o.jsonl", "--columns", "messages"], "own columns"),
         (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--reasoning", "inline"], "its own field"),
