@@ -1,14 +1,14 @@
-"""The journal: the append-only store of a run, from which everything else can be rebuilt.
+"""The journal: the append-only event log of a run, from which its output row can be rebuilt.
 
 `<folder>/events.jsonl` has one JSON object per line: `kind`, `sid` (session), `parent` (session),
-`i` (step), `phase`, `data`, `time` (Unix seconds) and, where it applies, `duration` (seconds).
-Images live in `<folder>/blobs/<sha256>.<ext>`, written under a temporary name and renamed before
-the line that names them. A chat message is stored once per run, by hash, in a line of kind
-`message`; model calls name what is new in their prompts by hash (see `ck_pro.journal.prompts`).
-`read_events` puts both back.
+`i` (step), `phase`, `data`, `time` (Unix seconds) and sometimes `duration` (seconds). Images are
+in `<folder>/blobs/<sha256>.<ext>`; the writer renames each into place before it writes the line
+that refers to it. A run stores each chat message once, by hash, in a line of kind `message`. A
+model call lists its messages by hash (see `ck_pro.journal.prompts`). `read_events` restores
+messages and images.
 
-A closed journal may be compressed: `events.jsonl.zst` is then in the place of `events.jsonl`, with
-the same content. All readers take both, and `Journal` makes it plain again to write on.
+A closed journal may be compressed: `events.jsonl.zst` then replaces `events.jsonl`. All readers
+accept both forms, and `Journal` decompresses it to append events.
 """
 
 from ck_pro.journal.images import BLOBS_FOLDER, BlobReader
@@ -31,7 +31,7 @@ from ck_pro.journal.reading import (
 from ck_pro.journal.store import Fsync, Journal
 
 JOURNAL_FILES = (EVENTS_FILE, COMPRESSED_FILE, BLOBS_FOLDER)
-"""Everything in a folder that belongs to its journal."""
+"""Names of a journal's files in its folder."""
 
 __all__ = [
     "BLOBS_FOLDER",

@@ -1,7 +1,7 @@
-"""Images of a journal: in files of their own, named by the hash of their bytes.
+"""Store the images of a journal in separate files, named by the hash of their bytes.
 
-A data URL of an image becomes a reference, `blob:<sha256>.<ext>`, and the file is on its place
-before the line that names it. A text that only looks like a reference is written with `blob::`.
+The writer replaces an image's data URL with a reference, `blob:<sha256>.<ext>`, and writes the file
+before the line that refers to it. It escapes other texts that start with `blob:` as `blob::`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ck_pro.journal.packed import sync_folder
 
 BLOBS_FOLDER = "blobs"
 BLOB, ESCAPED = "blob:", "blob::"
-"""How a reference to an image begins, and how a text that begins so is stored."""
+"""Prefix of a reference to an image, and of an escaped text."""
 
 _DATA_URL = re.compile(r"data:image/([a-z0-9.+-]+);base64,(.+)", re.DOTALL)
 _BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
@@ -28,27 +28,27 @@ _BLOB_NAME = re.compile(r"[0-9a-f]{64}\.[a-z0-9]+")
 
 
 class ImageWriter:
-    """Puts images into files.
+    """Write images to files.
 
     Args:
-        folder: of the journal; None keeps nothing.
-        sync: force files and their names to the disk.
+        folder: of the journal; None writes nothing.
+        sync: whether to call `fsync` on files and their folder.
     """
 
     def __init__(self, folder: Path | None, *, sync: bool):
         self._folder, self._sync = folder, sync
 
     def put(self, content: bytes, ext: str) -> str:
-        """Store bytes once under their hash; returns `<sha256>.<ext>`.
+        """Store bytes once under their hash; return `<sha256>.<ext>`.
 
         Raises:
-            JournalError: they cannot be written; nothing of them is left.
+            JournalError: the file cannot be written; a partial file is removed.
         """
         name = f"{hashlib.sha256(content).hexdigest()}.{ext}"
         if self._folder is None:
             return name
         path = self._folder / BLOBS_FOLDER / name
-        if _size(path) != len(content):  # without power, a file may have lost what was in it
+        if _size(path) != len(content):  # a power failure may have truncated the file
             try:
                 self._write(path, content)
             except OSError as e:
@@ -56,9 +56,9 @@ class ImageWriter:
         return name
 
     def taken_out(self, value: Any) -> Any:
-        """`value` with every data URL of an image moved to a file."""
+        """Return `value` with each image's data URL replaced by a reference to a file."""
         if isinstance(value, str):
-            if value.startswith(BLOB):  # a text that only looks like a reference
+            if value.startswith(BLOB):
                 return ESCAPED + value[len(BLOB) :]
             found = _DATA_URL.fullmatch(value) if value.startswith("data:image/") else None
             if found is None:
@@ -74,7 +74,7 @@ class ImageWriter:
         return value
 
     def clear_partial(self) -> None:
-        """Remove what a killed writer left half done."""
+        """Remove the partial files of a killed writer."""
         if self._folder is not None:
             for partial in (self._folder / BLOBS_FOLDER).glob(".*"):
                 partial.unlink()
@@ -91,7 +91,7 @@ class ImageWriter:
             partial.replace(path)
         except BaseException:
             with suppress(OSError):
-                partial.unlink()  # a full disk needs the room
+                partial.unlink()  # free the space on a full disk
             raise
         if self._sync:
             sync_folder(path.parent)
@@ -105,8 +105,10 @@ def _size(path: Path) -> int:
 
 
 def _decoded(text: str) -> bytes | None:
-    """The bytes that a text stands for; None if they would not read back as the same text, as
-    those of a data URL that somebody cut off."""
+    """Decode base64; return None if the bytes would not encode to the same text.
+
+    A truncated data URL is such a text.
+    """
     try:
         content = base64.b64decode(text, validate=True)
     except ValueError:
@@ -125,7 +127,7 @@ class BlobReader:
         self._blobs = folder / BLOBS_FOLDER
 
     def read(self, name: str) -> bytes | None:
-        """Give the bytes under a name; None if they are missing, or are others by now."""
+        """Return the bytes of a blob; None if they are missing or have changed."""
         if _BLOB_NAME.fullmatch(name) is None:
             return None
         try:
@@ -136,11 +138,11 @@ class BlobReader:
 
 
 class ImageReader:
-    """The images of a journal as data URLs; equal ones are one object.
+    """Load the images of a journal as data URLs; equal images are the same string object.
 
     Args:
         folder: of the journal.
-        keep: hold them in memory.
+        keep: whether to cache them in memory.
     """
 
     def __init__(self, folder: Path, *, keep: bool = True):
@@ -149,10 +151,10 @@ class ImageReader:
         self._urls: dict[str, str] = {}
 
     def put_back(self, value: Any) -> Any:
-        """`value` with each reference to an image replaced by it.
+        """Return `value` with each reference replaced by the image's data URL.
 
         Raises:
-            JournalError: its file cannot be read, or holds something else by now.
+            JournalError: the file cannot be read, or its bytes have changed.
         """
         if isinstance(value, str):
             if value.startswith(ESCAPED):
@@ -175,7 +177,7 @@ class ImageReader:
             raise JournalError(f"cannot read {self._blobs / name}: {e.strerror}") from None
         digest, kind = name.split(".", 1)
         if hashlib.sha256(content).hexdigest() != digest:
-            raise JournalError(f"{self._blobs / name} is damaged: its bytes are not those it had")
+            raise JournalError(f"{self._blobs / name} is damaged: its bytes have changed")
         url = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
         if self._keep:
             self._urls[name] = url

@@ -1,4 +1,4 @@
-"""Lists whose entries wait on the disk."""
+"""Lists that read their entries from the disk on access."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _Key = TypeVar("_Key")
 
 
 class LazyList(Sequence[Any]):
-    """A list of which each entry is made whenever it is asked for, and kept nowhere.
+    """A list that makes each entry on every access and stores none.
 
     Args:
-        keys: what is known of each entry: its place, its hash.
-        entry: makes an entry of its key.
+        keys: one key per entry, such as its position or hash.
+        entry: makes an entry from its key.
     """
 
     def __init__(self, keys: Sequence[_Key], entry: Callable[[_Key], Any]):

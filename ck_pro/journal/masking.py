@@ -1,4 +1,4 @@
-"""Secrets: found in the environment, and masked in whatever a journal takes in."""
+"""Find secrets in the environment, and mask them in journal data."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _MIN_SECRET = 8
 
 
 def secrets_of_environment(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Values of the environment variables whose names say that they are secret."""
+    """Return the values of environment variables with secret-sounding names (KEY, TOKEN, ...)."""
     items = (os.environ if environ is None else environ).items()
     return tuple(v for k, v in items if _SECRET_NAME.search(k) and len(v) >= _MIN_SECRET)
 
 
 class Secrets:
-    """Strings that must not reach the disk.
+    """Strings to mask before anything is written to the disk.
 
     Args:
-        known: the first of them.
+        known: the initial strings.
     """
 
     def __init__(self, known: Iterable[str] = ()):
@@ -34,15 +34,15 @@ class Secrets:
         return bool(self._known)
 
     def add(self, secrets: Iterable[str]) -> bool:
-        """Mask these too, from now on; whether any of them is new."""
+        """Mask these strings too from now on; return whether any is new."""
         before = set(self._known)
         known = before | {s for s in secrets if s}
-        # longest first, so that a secret that holds another is masked as a whole
+        # longest first: one secret may contain another
         self._known = sorted(known, key=len, reverse=True)
         return known != before
 
     def masked(self, value: Any) -> Any:
-        """JSON data with each secret in its texts and keys masked; `value` where there is none."""
+        """Return JSON data with all secrets in texts and keys masked; unchanged if none."""
         if not self._known:
             return value
         if isinstance(value, str):

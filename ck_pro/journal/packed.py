@@ -1,9 +1,9 @@
-"""Journals that are closed, as zstd: `events.jsonl.zst` in the place of `events.jsonl`.
+"""Compress closed journals with zstd: `events.jsonl.zst` replaces `events.jsonl`.
 
-Each change from one form to the other goes by a whole file under a temporary name, forced to the
-disk, renamed, and only then is the other form removed. So a kill at any moment leaves one whole
-journal at least; where it leaves both they are equal, and `events.jsonl` is the one that counts.
-The folder's own lock keeps whoever opens a journal and whoever compresses it apart.
+Each conversion writes a temporary file, calls `fsync`, renames it, and only then removes the other
+form. A kill at any moment therefore leaves at least one complete journal. If it leaves both forms,
+they are equal, and `events.jsonl` is used. A lock on the folder keeps processes from opening and
+compressing a journal at the same time.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ck_pro.exceptions import JournalError
 EVENTS_FILE = "events.jsonl"
 COMPRESSED_FILE = "events.jsonl.zst"
 LEVEL = 9
-"""Of zstd; higher ones cost many times the time for a few per cent (see `docs/trajectories.md`)."""
+"""Level of zstd; higher levels cost much more time for a few percent (`docs/trajectories.md`)."""
 _WINDOW_LOG = range(17, 28)
-"""The compressor looks back over the whole file, since prompts repeat what stood there long ago,
-but at most 128 MB, which is what readers allow without being told to."""
+"""The window covers the whole file, since prompts repeat old text, up to 128 MB, the default limit
+of decompressors."""
 _PIECE = 2**20
 
 
 def require_zstd() -> Any:
-    """The module for zstd: Python's own from 3.14 on, before that its backport.
+    """Import the zstd module: Python's own from 3.14 on, else its backport.
 
     Raises:
         JournalError: the backport is not installed.
@@ -47,20 +47,20 @@ def require_zstd() -> Any:
 
 
 def is_journal(folder: Path) -> bool:
-    """Whether a folder holds a journal, in either form."""
+    """Return whether a folder has a journal, in either form."""
     return (folder / EVENTS_FILE).is_file() or (folder / COMPRESSED_FILE).is_file()
 
 
 @contextmanager
 def open_events(folder: Path, *, seekable: bool = False) -> Iterator[BinaryIO]:
-    """The lines of a journal as a binary file, whichever its form.
+    """Open a journal's lines as a binary file, in either form.
 
     Args:
-        folder: the journal's.
-        seekable: a compressed one is first unpacked into a nameless temporary file.
+        folder: of the journal.
+        seekable: decompress it to an anonymous temporary file first.
 
     Raises:
-        JournalError: there is none, or it cannot be read; also while the file is read.
+        JournalError: there is no journal, or it cannot be read; also during reading.
     """
     path, file = _opened(folder)
     with file, _readable(path):
@@ -78,7 +78,7 @@ def open_events(folder: Path, *, seekable: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """What goes wrong in reading a file, as one clear line."""
+    """Convert errors of reading a file to a `JournalError`."""
     try:
         yield
     except (OSError, EOFError) as e:
@@ -90,7 +90,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _copy(source: BinaryIO, path: Path, target: BinaryIO) -> None:
-    """Copy a file; errors in reading it are a `JournalError`, those in writing an `OSError`."""
+    """Copy a file; a read error raises `JournalError`, a write error `OSError`."""
     while True:
         with _readable(path):
             piece = source.read(_PIECE)
@@ -101,12 +101,12 @@ def _copy(source: BinaryIO, path: Path, target: BinaryIO) -> None:
 
 def _opened(folder: Path) -> tuple[Path, BinaryIO]:
     plain, packed = folder / EVENTS_FILE, folder / COMPRESSED_FILE
-    # twice: between one look and the next another process may put one form for the other
+    # twice: another process may convert the journal between two attempts
     for path in (plain, packed, plain, packed):
         try:
             if path is plain:
                 return path, path.open("rb")
-            path.stat()  # a journal that is not there is not for want of a package
+            path.stat()  # report a missing journal before a missing package
             return path, cast(BinaryIO, require_zstd().open(path, "rb"))
         except FileNotFoundError:
             continue
@@ -124,7 +124,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Hold a journal's folder while its journal is opened, compressed, or moved; waits for others.
+    """Lock a journal's folder to open, compress or move its journal; waits for the lock.
 
     Raises:
         OSError: the folder cannot be opened.
@@ -138,18 +138,18 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def compress_journal(folder: Path | str, *, level: int = LEVEL) -> tuple[int, int]:
-    """Compress a closed journal; one that is compressed already stays as it is.
+    """Compress a closed journal; a compressed one stays unchanged.
 
     Args:
-        folder: the journal's.
+        folder: of the journal.
         level: of zstd, 1 to 22.
 
     Returns:
-        Bytes of the lines, and of the compressed file.
+        Bytes before and after.
 
     Raises:
-        JournalError: there is none, a process has it open, it cannot be written, or the package
-            for zstd is missing. The journal is then as it was.
+        JournalError: there is no journal, a process has it open, it cannot be written, or the
+            package for zstd is missing. The journal is then unchanged.
     """
     folder = Path(folder)
     plain, packed = folder / EVENTS_FILE, folder / COMPRESSED_FILE
@@ -164,7 +164,7 @@ def compress_journal(folder: Path | str, *, level: int = LEVEL) -> tuple[int, in
                 _put(packed, lambda f: _pack(zstd, level, source, f), times_of=plain)
                 if not _begins_with(plain, packed, whole=True):
                     packed.unlink()
-                    raise JournalError(f"{packed} did not read back as it was; {plain} is kept")
+                    raise JournalError(f"{packed} does not match {plain}, which is kept")
                 plain.unlink()
                 sync_folder(folder)
                 return source.tell(), packed.stat().st_size
@@ -173,11 +173,11 @@ def compress_journal(folder: Path | str, *, level: int = LEVEL) -> tuple[int, in
 
 
 def restore_journal(folder: Path) -> None:
-    """Make a compressed journal plain again, to write on; the folder must be held.
+    """Decompress a journal to append events; the caller must hold the folder's lock.
 
     Raises:
         OSError: it cannot be written.
-        JournalError: it cannot be read; or there is another journal in its place already.
+        JournalError: it cannot be read, or the folder has a different uncompressed journal.
     """
     plain, packed = folder / EVENTS_FILE, folder / COMPRESSED_FILE
     if not packed.exists():
@@ -186,7 +186,7 @@ def restore_journal(folder: Path) -> None:
         with _opened(folder)[1] as lines:
             _put(plain, lambda f: _copy(lines, packed, f), times_of=packed)
     elif not _begins_with(plain, packed):
-        raise JournalError(f"{folder} holds two different journals; move {packed.name} away")
+        raise JournalError(f"{folder} has two different journals; move {packed.name} away")
     packed.unlink()
     sync_folder(folder)
 
@@ -211,7 +211,7 @@ def _pack(zstd: Any, level: int, source: BinaryIO, target: BinaryIO) -> None:
 
 
 def _put(path: Path, write: Callable[[BinaryIO], object], *, times_of: Path) -> None:
-    """Write a file whole, or not at all; it is as old as another."""
+    """Write a file completely or not at all, with the times of another file."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("wb") as file:
@@ -229,7 +229,7 @@ def _put(path: Path, write: Callable[[BinaryIO], object], *, times_of: Path) -> 
 
 
 def _begins_with(plain: Path, packed: Path, *, whole: bool = False) -> bool:
-    """Whether the plain lines begin with the compressed ones, or are them."""
+    """Return whether the plain file starts with (`whole`: equals) the decompressed one."""
     with plain.open("rb") as a, cast(BinaryIO, require_zstd().open(packed, "rb")) as b:
         while piece := b.read(_PIECE):
             if a.read(len(piece)) != piece:
@@ -242,7 +242,7 @@ def _length(file: BinaryIO) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk."""
+    """Call `fsync` on a folder."""
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

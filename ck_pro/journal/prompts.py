@@ -1,11 +1,13 @@
-"""The messages of model calls, by hash: a call names what is new since the call before.
+"""Encode the messages of model calls by hash, relative to the previous call.
 
-The entries of `message_hashes` are the prompt's messages in order. An entry of 32 hexadecimal
-digits is the hash of a message, which stands in a line of kind `message` before. An entry
-`START:END` is a run of the messages of the call before it in the file of the same session and
-phase, from index START up to END (as Python's slices). Where there is no call before, or the writer
-does not know it (it has just opened the journal), all entries are hashes; so a cut at any line
-leaves a journal that can be read and written on. A `status` of the session ends the chain.
+The entries of `message_hashes` stand for the prompt's messages, in order. An entry is either:
+
+- 32 hexadecimal digits: the hash of a message in an earlier line of kind `message`; or
+- `START:END`: a slice of the messages of the previous call of the same session and phase.
+
+If there is no previous call, or the writer has just opened the journal, all entries are hashes. A
+journal truncated after any line can therefore be read and extended. A `status` event of the
+session ends the chain.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ _SOURCE, _GIVEN = attrgetter("source"), attrgetter("given")
 
 
 @dataclass(eq=False)
-class Told:
-    """A message as a prompt held it.
+class PromptMessage:
+    """A message of a prompt.
 
     Attributes:
-        source: the very object.
-        given: a copy of it, whose texts are the very objects (so comparing costs next to nothing).
+        source: the object from the prompt.
+        given: a copy that shares its strings, so that comparing is cheap.
         stored: the same, masked.
-        name: its hash; "" until it is needed.
+        name: its hash; "" until it is computed.
     """
 
     __slots__ = ("given", "name", "source", "stored")
@@ -46,8 +48,8 @@ class Told:
 class LastPrompts:
     """The last prompt of each session and phase, for the writer.
 
-    Most of a prompt was in the one before, and is known again by its texts being the same objects:
-    what a call costs goes with what is new in it. A session's prompts are kept until it ends.
+    Most of a prompt repeats the previous one, with the same string objects. The cost of a call
+    therefore depends only on its new messages. Prompts are cached until the session ends.
 
     Args:
         secrets: masked in all messages.
@@ -55,59 +57,60 @@ class LastPrompts:
 
     def __init__(self, secrets: Secrets):
         self._secrets = secrets
-        self._last: dict[tuple[str, str | None], list[Told]] = {}
+        self._last: dict[tuple[str, str | None], list[PromptMessage]] = {}
 
     def compared(
         self, sid: str, phase: str | None, messages: Sequence[Any]
-    ) -> tuple[list[Told], int]:
-        """The messages of a prompt, and how many of them at its beginning are as in the last."""
+    ) -> tuple[list[PromptMessage], int]:
+        """Return the prompt's messages, and the number of leading ones equal to the last prompt."""
         last = self._last.get((sid, phase), [])
         same = _same_beginning(messages, last)
-        known = {key: told for told in last[same:] if (key := _plain_key(told.given))}
+        known = {key: message for message in last[same:] if (key := _plain_key(message.given))}
         prompt = last[:same]
         for message in messages[same:]:
             key = _plain_key(message)
             found = known.get(key) if key else None
             if found is None:
-                found = Told(message, _copy(message), self._secrets.masked(message), "")
+                found = PromptMessage(message, _copy(message), self._secrets.masked(message), "")
             prompt.append(found)
         return prompt, same
 
-    def entries(self, sid: str, phase: str | None, prompt: Sequence[Told], same: int) -> list[str]:
-        """What stands in `message_hashes` for a prompt whose messages have their names."""
-        last = [told.name for told in self._last.get((sid, phase), [])[same:]]
-        names = [told.name for told in prompt[same:]]
+    def entries(
+        self, sid: str, phase: str | None, prompt: Sequence[PromptMessage], same: int
+    ) -> list[str]:
+        """Return the `message_hashes` of a prompt whose messages have their hashes."""
+        last = [message.name for message in self._last.get((sid, phase), [])[same:]]
+        names = [message.name for message in prompt[same:]]
         return [*([f"0:{same}"] if same else []), *_folded(names, last, same)]
 
-    def keep(self, sid: str, phase: str | None, prompt: list[Told]) -> None:
-        """A prompt is stored: the next call is told by it."""
+    def keep(self, sid: str, phase: str | None, prompt: list[PromptMessage]) -> None:
+        """Remember a stored prompt for the next call."""
         self._last[sid, phase] = prompt
 
     def forget(self, sid: str | None = None) -> None:
-        """The session has ended; without one, all are forgotten."""
+        """Drop the prompts of a session, or of all sessions."""
         self._last = {k: v for k, v in self._last.items() if sid is not None and k[0] != sid}
 
 
-def _same_beginning(messages: Sequence[Any], last: Sequence[Told]) -> int:
-    # nearly all of a prompt is the very messages of the one before; a change made in one of them
-    # shows in the copy
+def _same_beginning(messages: Sequence[Any], last: Sequence[PromptMessage]) -> int:
+    # usually the same objects as in the last prompt; the copy reveals changes made in place
     same = _leading(map(is_, messages, map(_SOURCE, last)))
     same = _leading(map(eq, messages, map(_GIVEN, last[:same])))
-    for message, told in zip(messages[same:], last[same:], strict=False):
-        if not ((message is told.source and message == told.given) or _same(message, told.given)):
+    for message, old in zip(messages[same:], last[same:], strict=False):
+        if not ((message is old.source and message == old.given) or _same(message, old.given)):
             break
         same += 1
     return same
 
 
 def _leading(flags: Iterable[bool]) -> int:
-    """How many flags are set at the beginning."""
+    """Count the leading true flags."""
     found = list(flags)
     return found.index(False) if False in found else len(found)
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two values are the same JSON text: types and the order of keys count."""
+    """Return whether two values have the same JSON text, including types and order of keys."""
     if a.__class__ is not b.__class__:
         return False
     if isinstance(a, dict):
@@ -120,7 +123,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _copy(value: Any) -> Any:
-    """A value whose lists and dicts are its own: the caller may change theirs."""
+    """Copy lists and dicts, since the caller may change them."""
     if isinstance(value, dict):
         return {k: _copy(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -129,9 +132,9 @@ def _copy(value: Any) -> Any:
 
 
 def _plain_key(message: Any) -> tuple[str, str] | None:
-    """What makes two messages of role and text alone the same; None for any other.
+    """Return a key that equal messages of only role and text share; None for other messages.
 
-    A text keeps its own hash, so that looking for one that was there before costs nothing.
+    A string caches its hash, so looking up an old text is cheap.
     """
     if isinstance(message, dict) and list(message) == ["role", "content"]:
         role, content = message["role"], message["content"]
@@ -141,12 +144,12 @@ def _plain_key(message: Any) -> tuple[str, str] | None:
 
 
 def _folded(names: Sequence[str], last: Sequence[str], offset: int) -> Iterator[str]:
-    """Names, with those that follow each other in the last prompt, too, as one entry.
+    """Yield hashes, and slices for runs of hashes that are also consecutive in the last prompt.
 
     Args:
-        names: of the prompt.
-        last: of the last prompt, from `offset` on.
-        offset: see there.
+        names: hashes of the prompt.
+        last: hashes of the last prompt, from `offset` on.
+        offset: index in the last prompt.
     """
     places = {name: n for n, name in enumerate(last)}
     at = 0
@@ -164,16 +167,16 @@ def _folded(names: Sequence[str], last: Sequence[str], offset: int) -> Iterator[
 
 
 class NamesRead:
-    """The hashes that the entries of `message_hashes` stand for, for readers."""
+    """Decode the entries of `message_hashes`, for readers."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str | None], list[str]] = {}
 
     def of_call(self, sid: str, phase: str | None, entries: Sequence[str]) -> list[str]:
-        """The hashes of a model call's messages; calls must come in the order of the file.
+        """Return the hashes of a call's messages; pass calls in the order of the file.
 
         Raises:
-            ValueError: an entry names what the call before does not have.
+            ValueError: an entry refers to a message that the previous call does not have.
         """
         last = self._last.get((sid, phase), [])
         names: list[str] = []
@@ -184,11 +187,11 @@ class NamesRead:
                 continue
             start, end = int(run[1]), int(run[2])
             if not start < end <= len(last):
-                raise ValueError(f"the call before it has no messages {entry}")
+                raise ValueError(f"the previous call has no messages {entry}")
             names += last[start:end]
         self._last[sid, phase] = names
         return names
 
     def forget(self, sid: str) -> None:
-        """The session has ended."""
+        """Drop the state of a session that has ended."""
         self._last = {k: v for k, v in self._last.items() if k[0] != sid}

@@ -1,4 +1,4 @@
-"""Reading journals: events in order, with messages and images put back."""
+"""Read journals: events in order, with their messages and images."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ck_pro.journal.packed import EVENTS_FILE, is_journal, open_events
 from ck_pro.journal.prompts import NamesRead
 
 FORKED = "forked"
-"""Kind of the event that tells of a fork: `origin` (a folder), `at` (a step of the main session)
-and maybe `reply`, to be taken in that step in place of the model's."""
+"""Kind of the event that marks a fork: `origin` (a folder), `at` (a step of the main session) and
+sometimes `reply`, which replaces the model's reply in that step."""
 
 _TRY, _ASIDE = re.compile(r"try-\d+"), re.compile(r"attempt-\d+")
 _MESSAGE = re.compile(rb'\{"kind":"message","sid":"[^"\\]*","data":\{"hash":"([0-9a-f]{32})",')
@@ -27,8 +27,9 @@ _TURNS = (b'{"kind":"status",', b'{"kind":"resumed",')
 
 
 def journal_folders(path: Path) -> list[Path]:
-    """The journals of a path: itself; or those of the task folders in it by name, those of a task's
-    tries in their order. Attempts that were moved aside are none of them.
+    """List the journals of a path: its own, or those of its task folders, sorted by name.
+
+    Tries of a task are in order. Restarted attempts (`attempt-N`) are not included.
 
     Raises:
         OSError: the folder cannot be read.
@@ -49,7 +50,7 @@ def _is_try(folder: Path) -> bool:
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    """The folders in one, by name, numbers by their value; hidden ones are half done."""
+    """List subfolders in natural order; hidden ones are incomplete."""
     return sorted(
         (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")),
         key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", p.name)],
@@ -57,19 +58,22 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[str, Any]]:
-    """The events of a journal in order, messages and images put back; a torn tail is left out.
+    """Yield the events of a journal in order, with messages and images; skip a torn last line.
 
     Args:
-        folder: the journal's; compressed or not.
-        stored: the messages of model calls stay on the disk, as a `LazyList`, until they are
-            asked for: for journals that do not fit in memory.
+        folder: of the journal, compressed or not.
+        stored: give the messages of model calls as a `LazyList`, which reads them on access; for
+            journals that do not fit in memory.
 
     Raises:
+        JournalError: there is no journal, or a line before the last cannot be read.
         JournalError: there is no journal, or a line before the last is not readable.
     """
     folder = Path(folder)
     with open_events(folder, seekable=stored) as file:
-        store: _Kept | _OnDisk = _OnDisk(folder, file) if stored else _Kept(folder)
+        store: _MessageCache | _MessageIndex = (
+            _MessageIndex(folder, file) if stored else _MessageCache(folder)
+        )
         names = NamesRead()
         for number, at, line in _whole_lines(file):
             if line.startswith(b'{"kind":"message"'):
@@ -93,7 +97,7 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[st
 
 
 def has_ended(folder: Path) -> bool:
-    """Whether a journal's main session came to its end, and will not be resumed.
+    """Return whether a journal's main session has ended for good.
 
     Raises:
         JournalError: it cannot be read.
@@ -107,15 +111,17 @@ def has_ended(folder: Path) -> bool:
 
 
 def ended_after(event: Mapping[str, Any], before: bool) -> bool:
-    """Whether a run has ended after an event, given whether it had before."""
+    """Return whether a run has ended after an event, given whether it had before."""
     if event.get("parent") is not None or event["kind"] not in ("status", "resumed"):
         return before
     return event["kind"] == "status" and bool(event["data"].get("status") != "in_progress")
 
 
 def known_messages(file: BinaryIO, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What a writer must know of the lines before: ("message", its hash), and ("turn", event) where
-    a run ended or went on."""
+    """Yield what a writer needs from existing lines: ("message", its hash) and ("turn", event).
+
+    A "turn" is an event that ends or resumes a run.
+    """
     for number, _, line in _whole_lines(file):
         if line.startswith(b'{"kind":"message"'):
             yield "message", {"hash": _hash_of(line, path, number)}
@@ -124,20 +130,20 @@ def known_messages(file: BinaryIO, path: Path) -> Iterator[tuple[str, dict[str, 
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
-    """Number, place and content of the lines; one without its end is not there."""
+    """Yield number, position and content of each complete line."""
     at = 0
     for number, line in enumerate(file, 1):
         if not line.endswith(b"\n"):
-            return  # torn: its writer was killed, or is still at it
+            return  # torn: the writer was killed or is still writing
         yield number, at, line
         at += len(line)
 
 
 def parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    """A line as an event.
+    """Parse a line as an event.
 
     Raises:
-        JournalError: it is none; the message has its place.
+        JournalError: the line is not an event; the message has the path and line number.
     """
     try:
         event = json.loads(line)
@@ -152,7 +158,7 @@ def parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 
 def _message(path: Path, number: int, line: bytes) -> tuple[str, Any]:
-    """A line of kind `message`: the hash, and the message."""
+    """Parse a line of kind `message`: its hash and the message."""
     data = parsed(path, number, line)["data"]
     if not isinstance(data.get("hash"), str) or "message" not in data:
         raise JournalError(f"{path}, line {number}: not a message")
@@ -164,8 +170,8 @@ def _hash_of(line: bytes, path: Path, number: int) -> str:
     return found[1].decode() if found else _message(path, number, line)[0]
 
 
-class _Kept:
-    """The messages of a journal in memory; calls that share one share the object."""
+class _MessageCache:
+    """The messages of a journal, in memory; calls share the message objects."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -173,54 +179,54 @@ class _Kept:
         self._messages: dict[str, Any] = {}
 
     def add(self, line: bytes, at: int, number: int) -> None:
-        """Take a line of kind `message` in."""
+        """Add a line of kind `message`."""
         name, message = _message(self._folder / EVENTS_FILE, number, line)
         if b'"blob:' in line:
             message = self.images.put_back(message)
         self._messages[name] = message
 
     def messages(self, hashes: Sequence[str]) -> list[Any]:
-        """The messages of those hashes."""
+        """Return the messages with these hashes."""
         try:
             return [self._messages[h] for h in hashes]
         except KeyError as e:
             raise _missing(self._folder, e) from None
 
     def forget(self) -> None:
-        """All was read."""
+        """Drop the messages after the last event."""
         self._messages.clear()
 
 
-class _OnDisk:
-    """Where the messages of a journal stand in its file."""
+class _MessageIndex:
+    """The positions of a journal's messages in its file."""
 
     def __init__(self, folder: Path, file: BinaryIO):
         self._folder = folder
         self.images = ImageReader(folder, keep=False)
         self._places: dict[str, int] = {}
-        """By hash: the first byte, and in the low bits the length: one object for the two, since
-        there may be a million of them."""
-        self._fd = os.dup(file.fileno())  # outlives the reader, as long as a message may be wanted
+        """Position by hash, with the length in the low bits: one object each, as there may be a
+        million."""
+        self._fd = os.dup(file.fileno())  # messages may be read after this reader ends
         weakref.finalize(self, os.close, self._fd)
 
     def add(self, line: bytes, at: int, number: int) -> None:
-        """Take a line of kind `message` in."""
+        """Add a line of kind `message`."""
         name = _hash_of(line, self._folder / EVENTS_FILE, number)
         self._places[name] = at << _LENGTH_BITS | len(line)
 
     def messages(self, hashes: Sequence[str]) -> LazyList:
-        """The messages of those hashes, as they are asked for."""
+        """Return the messages with these hashes; each is read on access."""
         try:
             return LazyList([self._places[h] for h in hashes], self.read)
         except KeyError as e:
             raise _missing(self._folder, e) from None
 
     def forget(self) -> None:
-        """All was read: who wants a message knows its place."""
+        """Drop the index after the last event; the lists have their positions."""
         self._places.clear()
 
     def read(self, place: int) -> Any:
-        """The message at a place."""
+        """Read the message at a position."""
         at, length = place >> _LENGTH_BITS, place & ((1 << _LENGTH_BITS) - 1)
         line = os.pread(self._fd, length, at)
         try:

@@ -1,8 +1,8 @@
 """Snapshots of a run's working directory, one per step, so that a fork can restore its files.
 
-A snapshot costs a look at each file. The content of what changed is stored once, under its hash,
-among the blobs of the journal; an event of kind `files` names what changed since the one before.
-Code may work in the directory at the same time: no link is followed, and nothing is waited for.
+A snapshot checks the metadata of each file. It stores the content of changed files once, by hash,
+among the journal's blobs, and an event of kind `files` lists the changes since the last snapshot.
+Code may use the directory at the same time, so a snapshot never follows links and never blocks.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 FILES = "files"
-"""The kind of the journal's events about files."""
+"""Kind of the journal's events about files."""
 MAX_ENTRIES = 2000
-"""Files and folders beyond which no snapshot is taken."""
+"""Maximum number of files and folders; with more, no snapshot is taken."""
 MAX_FILE_BYTES = 32 << 20
 _EXTENSION = "file"
 _MAX_DEPTH = 40
@@ -28,25 +28,25 @@ _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class TooMany(Exception):
-    """The working directory has more entries than a snapshot looks at."""
+    """The working directory has more entries than a snapshot allows."""
 
 
 class _Entry(NamedTuple):
     path: str
     folder: int
-    """Descriptor of the folder that it is in, open until the next entry is asked for."""
+    """Descriptor of its folder, open until the next entry is requested."""
     name: str
     facts: os.stat_result
 
 
 class FileSnapshots:
-    """Finds out what changed in a working directory from step to step.
+    """Detect the changes in a working directory from step to step.
 
     Args:
         folder: the working directory.
-        put: stores bytes under their hash and gives the name, as `Journal.put_blob`.
-        limit: bytes of content to store; what is beyond has its size and time alone.
-        begun: there may be snapshots already, of the run before it was interrupted.
+        put: stores bytes under their hash and returns the name, like `Journal.put_blob`.
+        limit: bytes of content to store; of further files, only size and time are recorded.
+        begun: whether a resumed run may have snapshots already.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class FileSnapshots:
         self._too_many = False
 
     def take(self) -> dict[str, Any] | None:
-        """Give the data of an event of kind `files`, or None if nothing changed.
+        """Return the data of an event of kind `files`; None if nothing changed.
 
         Raises:
             JournalError: the content of a file cannot be stored.
@@ -74,8 +74,8 @@ class FileSnapshots:
                 if known.get(entry.path) != key:
                     changed[entry.path] = self._describe(entry)
         except TooMany:
-            told, self._known, self._too_many = self._too_many, None, True
-            return None if told else {"too_many": MAX_ENTRIES}
+            reported, self._known, self._too_many = self._too_many, None, True
+            return None if reported else {"too_many": MAX_ENTRIES}
         whole, self._known, self._too_many = self._known is None, seen, False
         removed = sorted(known.keys() - seen.keys())
         if not (whole or changed or removed):
@@ -108,7 +108,7 @@ class FileSnapshots:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return None
                 content = file.read(limit + 1)
-        except OSError:  # it went away, or may not be read
+        except OSError:  # removed, or not readable
             return None
         return content if len(content) <= limit else None
 
@@ -118,16 +118,16 @@ def _printable(text: str) -> str:
 
 
 def _walk(folder: Path) -> Iterator[_Entry]:
-    """The files and links below a folder."""
+    """Yield the files and links below a folder."""
     try:
         top = os.open(folder, _OPEN_FOLDER)
-    except OSError:  # the code removed it
+    except OSError:  # removed by the code
         return
     yield from _walk_open(top, "", [0])
 
 
 def _walk_open(folder: int, above: str, count: list[int]) -> Iterator[_Entry]:
-    """The same for an open folder, which is closed then."""
+    """Walk an open folder and close it."""
     try:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -141,7 +141,7 @@ def _walk_open(folder: int, above: str, count: list[int]) -> Iterator[_Entry]:
                         below = os.open(entry.name, _OPEN_FOLDER, dir_fd=folder)
                         yield from _walk_open(below, f"{path}/", count)
                         continue
-                except OSError:  # it went away
+                except OSError:  # removed
                     continue
                 if stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode):
                     yield _Entry(path, folder, entry.name, facts)
@@ -150,10 +150,10 @@ def _walk_open(folder: int, above: str, count: list[int]) -> Iterator[_Entry]:
 
 
 def files_after(events: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The files of a working directory after some events; None where they are not known. Pure.
+    """Return the files of a working directory after some events; None if unknown. Pure.
 
     Returns:
-        Path -> what the event of kind `files` says of it.
+        Path -> the file's entry in the events of kind `files`.
     """
     files: dict[str, Any] | None = None
     for event in events:
@@ -176,12 +176,11 @@ def restore_files(
 ) -> list[str]:
     """Write the files of a snapshot.
 
-    Args:
-        files: as `files_after` gives them.
+        files: as returned by `files_after`.
         to: an empty folder.
-        blob: gives the content under a name; None where it is missing.
-        now: the working directory as it is now: a file whose content was not stored is copied
-            from there if its size and time are those of the snapshot.
+        blob: returns the content of a blob; None if it is missing.
+        now: the current working directory. A file whose content was not stored is copied from
+            there if its size and time match the snapshot.
 
     Returns:
         The paths that could not be restored.
@@ -194,7 +193,7 @@ def restore_files(
         is_link = "link" in facts
         if not _is_inside(path) or not (is_link or _restore_file(to, path, facts, blob, now)):
             lost.append(path)
-    for path, facts in files.items():  # last: no file is written through one
+    for path, facts in files.items():  # links last, so that no file is written through one
         if facts.get("link") and path not in lost and not _restore_link(to, path, facts["link"]):
             lost.append(path)
     return sorted(lost)

@@ -1,7 +1,7 @@
-"""`Journal`: the writer. See the package for what it writes.
+"""Write journals: `Journal`. For the format see `ck_pro.journal`.
 
-A line is handed to the operating system before `append` returns, so that a killed process loses
-nothing; `fsync` says when the disk must have it too. A torn last line is cut off on open.
+`append` passes each line to the operating system before it returns, so a killed process loses
+nothing. `fsync` selects when lines reach the disk. Opening a journal removes a torn last line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ck_pro.journal.packed import (
     restore_journal,
     sync_folder,
 )
-from ck_pro.journal.prompts import LastPrompts, Told
+from ck_pro.journal.prompts import LastPrompts, PromptMessage
 from ck_pro.journal.reading import ended_after, known_messages
 
 _log = logging.getLogger(__name__)
@@ -39,23 +39,23 @@ _SYNCED_KINDS = frozenset({"started", "observation", "status"})
 
 
 class Journal:
-    """The open journal of one task's run, for all its sessions. Safe to use from many threads.
+    """The open journal of one task's run, with all its sessions. Thread-safe.
 
     Args:
-        folder: where to keep it, made when missing; None keeps nothing (and still masks secrets,
-            so that a session is the same with a journal and without).
-        fsync: "never" leaves the disk to the operating system; "step" forces it at each
-            observation, status and announced action; "always" at each line. With both, images
-            and the names of files are forced to it before a line that needs them.
-        secrets: strings that must not reach the disk; those of the environment are added.
+        folder: of the journal, created if missing. None writes nothing, but still masks secrets,
+            so that a session is the same with and without a journal.
+        fsync: "never" leaves it to the operating system. "step" syncs each observation, status
+            and announced action; "always" syncs each line. Both also sync images and folders
+            before a line that refers to them.
+        secrets: strings to mask, in addition to those of the environment.
         compress: compress the journal on `close` if its run has ended.
-        listener: called with each event as it was stored, in the thread and under the locks of
-            whoever appends it; it must not raise.
-        clock: gives Unix seconds.
+        listener: called with each stored event, in the thread and under the locks of the caller
+            of `append`; it must not raise.
+        clock: returns Unix seconds.
 
     Raises:
-        JournalError: the folder cannot be written, another process has the journal open, or
-            `compress` is wanted and its package is missing.
+        JournalError: the folder cannot be written, another process has the journal open, or the
+            package for `compress` is missing.
     """
 
     def __init__(
@@ -69,15 +69,15 @@ class Journal:
         clock: Callable[[], float] = time.time,
     ):
         if compress:
-            require_zstd()  # now, not when everything is done
+            require_zstd()  # fail before the run
         self.folder = None if folder is None else Path(folder)
         self.fsync, self.compress, self.listener = fsync, compress, listener
         self.repaired = 0
-        """Bytes of a torn last line that were cut off when the journal was opened."""
+        """Bytes of a torn last line that were removed when the journal was opened."""
         self._clock = clock
         self._lock = threading.Lock()
         self._messages: set[str] = set()
-        """Hashes of the messages that are stored."""
+        """Hashes of the stored messages."""
         self._ended = False
         self._secrets = Secrets({*secrets, *secrets_of_environment()})
         self._prompts = LastPrompts(self._secrets)
@@ -97,10 +97,10 @@ class Journal:
         data: Mapping[str, Any] | None = None,
         duration: float | None = None,
     ) -> dict[str, Any]:
-        """Store one event and return it as a reader will see it (secrets masked).
+        """Store an event, and return it as readers see it (secrets masked).
 
         Raises:
-            JournalError: it cannot be written; what was stored before stays readable.
+            JournalError: it cannot be written; earlier events stay readable.
         """
         event: dict[str, Any] = {"kind": kind, "sid": sid, "parent": parent, "i": i}
         event.update(phase=phase, data=dict(data or {}), time=self._clock())
@@ -116,21 +116,21 @@ class Journal:
         return event
 
     def protect(self, secrets: Iterable[str]) -> None:
-        """Mask these strings too, from now on."""
+        """Mask these strings too from now on."""
         with self._lock:
             if self._secrets.add(secrets):
-                self._prompts.forget()  # they are masked as they were
+                self._prompts.forget()  # they have the old masks
 
     def masked(self, value: Any) -> Any:
-        """JSON-able data as it would be stored, without its secrets."""
+        """Return JSON data as it would be stored, with secrets masked."""
         return self._secrets.masked(value)
 
     def put_blob(self, content: bytes, ext: str) -> str:
-        """Store bytes once under their hash; returns `<sha256>.<ext>`."""
+        """Store bytes once under their hash; return `<sha256>.<ext>`."""
         return self._images.put(content, ext)
 
     def close(self) -> None:
-        """Release the file, and compress it if that is wanted; harmless when repeated."""
+        """Close the file, and compress it if configured; later calls have no effect."""
         with self._lock:
             if self._fd is None:
                 return
@@ -139,8 +139,8 @@ class Journal:
         if self.compress and self._ended and self.folder is not None:
             try:
                 compress_journal(self.folder)
-            except JournalError as e:  # nothing is lost, so it must not cost the run its result
-                _log.warning("%s; it stays as it is", e)
+            except JournalError as e:  # harmless: the run keeps its result
+                _log.warning("%s; the journal is not compressed", e)
 
     def __enter__(self) -> Journal:
         return self
@@ -166,9 +166,9 @@ class Journal:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise JournalError(f"{path} is in use by another process") from None
-            restore_journal(path.parent)  # a compressed form beside it, from before a kill, goes
+            restore_journal(path.parent)  # removes a compressed copy that a kill left
             self.repaired = _cut_torn_tail(fd)
-            self._take_up(path)
+            self._load(path)
             if self.fsync != "never":
                 sync_folder(path.parent)
         except BaseException:
@@ -176,8 +176,8 @@ class Journal:
             raise
         return fd
 
-    def _take_up(self, path: Path) -> None:
-        """Learn what the lines before tell, and clear what a killed writer left half done."""
+    def _load(self, path: Path) -> None:
+        """Read the state from existing lines, and remove the partial files of a killed writer."""
         with path.open("rb") as file:
             for kind, found in known_messages(file, path):
                 if kind == "message":
@@ -199,7 +199,7 @@ class Journal:
                 self._prompts.forget(event["sid"])
 
     def _append_call(self, event: dict[str, Any]) -> None:
-        """Store an event with messages: the new ones in lines of their own, all of them by name."""
+        """Store an event with messages: new messages in separate lines, all of them by hash."""
         sid, phase = event["sid"], event["phase"]
         data, messages = event["data"], event["data"]["messages"]
         with self._lock:
@@ -207,24 +207,26 @@ class Journal:
                 return
             prompt, same = self._prompts.compared(sid, phase, messages)
             rest = self._secrets.masked({k: v for k, v in data.items() if k != "messages"})
-            event["data"] = {**rest, "messages": [told.stored for told in prompt]}
+            event["data"] = {**rest, "messages": [message.stored for message in prompt]}
             if self._fd is not None:
                 lines, new = self._new_messages(sid, prompt[same:])
                 names = self._prompts.entries(sid, phase, prompt, same)
                 lines.append(_dumps({**event, "data": {**rest, "message_hashes": names}}))
                 self._write(lines, sync=self._syncs(event["kind"]))
-                self._messages.update(new)  # only now: they are on the disk
+                self._messages.update(new)  # only after the write succeeded
             self._prompts.keep(sid, phase, prompt)
 
-    def _new_messages(self, sid: str, prompt: Sequence[Told]) -> tuple[list[str], set[str]]:
-        """Name the messages; the lines that store those which are not stored yet, their names."""
+    def _new_messages(
+        self, sid: str, prompt: Sequence[PromptMessage]
+    ) -> tuple[list[str], set[str]]:
+        """Hash the messages; return the lines that store new ones, and their hashes."""
         lines: list[str] = []
         new: set[str] = set()
-        for told in prompt:
-            if told.name in self._messages:
+        for message in prompt:
+            if message.name in self._messages:
                 continue
-            text = _dumps(self._images.taken_out(told.stored))
-            told.name = name = hashlib.sha256(text.encode()).hexdigest()[:32]
+            text = _dumps(self._images.taken_out(message.stored))
+            message.name = name = hashlib.sha256(text.encode()).hexdigest()[:32]
             if name not in self._messages and name not in new:
                 new.add(name)
                 body = f'{{"hash":"{name}","message":{text}}}'
@@ -242,13 +244,13 @@ class Journal:
             if sync:
                 os.fsync(self._fd)
         except OSError as e:
-            with suppress(OSError):  # the next to open it cuts the torn line off
-                os.ftruncate(self._fd, before)  # a full disk must not leave half a line
+            with suppress(OSError):  # otherwise the next writer removes the torn line
+                os.ftruncate(self._fd, before)  # leave no partial line on a full disk
             raise JournalError(f"cannot write the journal in {self.folder}: {e.strerror}") from None
 
 
 def _cut_torn_tail(fd: int) -> int:
-    """Truncate the file after its last newline; returns how many bytes went."""
+    """Truncate the file after its last newline; return the number of bytes removed."""
     size = os.fstat(fd).st_size
     end = size
     while end > 0:
@@ -264,10 +266,10 @@ def _cut_torn_tail(fd: int) -> int:
 
 
 def _dumps(value: Any) -> str:
-    """Compact JSON that UTF-8 can hold."""
+    """Encode as compact JSON."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, as a cut reply may end with
+    except UnicodeEncodeError:  # half a surrogate pair, as in a truncated reply
         return json.dumps(value, separators=(",", ":"), default=str)
     return text

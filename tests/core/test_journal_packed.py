@@ -107,7 +107,7 @@ def test_what_cannot_be_compressed_on_close_stays(
         journal.append("status", sid="s", data={"status": "done"})
         monkeypatch.setattr(packed, "_pack", full)
     assert _files(tmp_path) == {EVENTS_FILE}
-    assert "No space left on device; it stays as it is" in caplog.text
+    assert "No space left on device; the journal is not compressed" in caplog.text
 
 
 def test_no_room_to_make_it_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_two_different_journals_are_not_thrown_together(tmp_path: Path) -> None:
     compress_journal(tmp_path)
     other = b'{"kind":"a","sid":"other","data":{}}\n'
     (tmp_path / EVENTS_FILE).write_bytes(other)
-    with pytest.raises(JournalError, match=r"holds two different journals; move events"):
+    with pytest.raises(JournalError, match=r"has two different journals; move events"):
         Journal(tmp_path)
     assert _files(tmp_path) == {EVENTS_FILE, COMPRESSED_FILE}
 
