@@ -1,4 +1,4 @@
-"""`Environment`: the world an agent acts in, apart from its own Python."""
+"""`Environment`: what an agent acts on, besides its Python worker."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from ck_pro.events import Action, Observation
 
 
 class Environment(ABC):
-    """A world that can be looked at and acted on: a browser, a desktop, a game.
+    """A system that can be observed and acted on: a browser, a desktop, a game.
 
-    One environment belongs to one run; the agent's `init_run` makes it and `end_run` closes it.
-    Methods may be called from several threads, since code actions may use threads.
+    One environment belongs to one run: the agent's `init_run` creates it and `end_run` closes it.
+    Several threads may call its methods, since code actions may use threads.
 
     Raises:
-        EnvironmentFailure: from any method, when the world itself broke. An action that merely
-            failed is an observation that says so.
+        EnvironmentFailure: from any method, when the environment itself fails. A failed action
+            is an observation that says so.
     """
 
     taken_up: bool = False
-    """Whether this is a world that an earlier run left (`suspend`), as it was."""
+    """Whether this environment continues one that a previous run suspended, unchanged."""
 
     @abstractmethod
     def observe(self) -> Observation:
-        """What can be seen now. Changes nothing."""
+        """Return the current observation, without side effects."""
 
     @abstractmethod
     def execute(self, action: Action) -> Observation:
-        """Do one thing and tell what came of it."""
+        """Execute one action and return the observation."""
 
     def named(self, action: Action) -> Action:
-        """The action with what it would reach said in it, for approvers. Changes nothing.
+        """Return the action with a description of its target, for approvers; no side effects.
 
-        `execute` of that action fails if it would reach something else by then.
+        `execute` of the returned action fails if its target has changed since.
         """
         return action
 
     @abstractmethod
     def close(self) -> None:
-        """Release everything; harmless when repeated."""
+        """Release all resources; later calls have no effect."""
 
     def suspend(self) -> dict[str, Any] | None:
-        """Let go of the world without ending it, for a run that pauses.
+        """Disconnect from the environment without ending it, for a run that pauses.
 
         Returns:
-            What a new environment needs to take it up again (JSON-able); None where that cannot be
-            done: the world was closed.
+            What a new environment needs to reconnect (JSON-able); None if that is not possible
+            and the environment was closed.
         """
         self.close()
         return None
 
     def state(self) -> dict[str, Any]:
-        """JSON-able facts about the world for the log (such as the page's address)."""
+        """Return JSON-able facts about the environment for the log, such as the page's URL."""
         return {}

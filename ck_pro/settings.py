@@ -1,8 +1,8 @@
 """Settings for a run: a configuration file and `--updates`, merged from left to right.
 
-A configuration file is YAML (`.yaml`, `.yml`), JSON (`.json`) or the text of a Python dict (`.py`,
-`.txt`), literals only: nothing in it is run. An update is the text of a dict, Python's or JSON's,
-or `dotted.name=value`, where the value is read as a literal if it is one and is text otherwise:
+A configuration file is YAML (`.yaml`, `.yml`), JSON (`.json`) or a Python dict (`.py`, `.txt`). It
+contains only literals; no code runs. An update is a Python or JSON dict, or `dotted.name=value`.
+The value is a literal if it parses as one, and text otherwise:
 
 >>> load_settings(None, ["{'max_steps': 5}", "web_agent.model.call_target=gpt:x"])
 {'max_steps': 5, 'web_agent': {'model': {'call_target': 'gpt:x'}}}
@@ -22,7 +22,7 @@ import yaml
 from ck_pro.exceptions import ConfigError
 
 MODEL_SETTING = "call_target"
-"""What a plain text means for a setting that is a model: see `LLM.string_setting`."""
+"""The setting that a plain text stands for in a model's settings: see `LLM.string_setting`."""
 
 _INT, _FLOAT, _TIME = (f"tag:yaml.org,2002:{name}" for name in ("int", "float", "timestamp"))
 _OLD_TAGS = (_INT, _FLOAT, _TIME)
@@ -31,14 +31,14 @@ _DOTTED = re.compile(r"\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\s*=(.*)", re.DOTALL)
 
 
 def load_settings(config: Path | None, updates: Sequence[str] = ()) -> dict[str, Any]:
-    """The settings of a configuration file with the updates merged in, the last one winning.
+    """Load a configuration file and merge the updates into it; the last one wins.
 
     Args:
-        config: the file, or None for none.
+        config: the file, or None.
         updates: dict texts or `dotted.name=value`, merged from left to right.
 
     Raises:
-        ConfigError: a file or an update that cannot be read; the message has the file and line.
+        ConfigError: a file or an update cannot be parsed; the message has the file and line.
     """
     settings = {} if config is None else read_config(config)
     for text in updates:
@@ -47,17 +47,17 @@ def load_settings(config: Path | None, updates: Sequence[str] = ()) -> dict[str,
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The settings in a file; its ending says which notation it is in.
+    """Load the settings from a file; its suffix selects the format.
 
     Raises:
-        ConfigError: no such file, an unknown ending, a syntax error, or not a dict of settings.
+        ConfigError: a missing file, an unknown suffix, a syntax error, or not a dict of settings.
     """
     readers = {".json": _json, ".py": _literal, ".txt": _literal, ".yaml": _yaml, ".yml": _yaml}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise ConfigError(f"config {path}: the name must end in one of {', '.join(readers)}")
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):  # opening a pipe would wait
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would block
             raise ConfigError(f"config {path}: is a pipe or a device; write the settings to a file")
         text = path.read_text(encoding="utf-8-sig")
     except OSError as e:
@@ -74,15 +74,15 @@ def read_config(path: Path) -> dict[str, Any]:
         raise ConfigError(f"config {path}{at}: {e.text}") from None
     try:
         return _checked({} if value is None else value, f"config {path}")
-    except RecursionError:  # YAML's aliases can do that
+    except RecursionError:  # possible with YAML aliases
         raise ConfigError(f"config {path}: a value contains itself; write it out") from None
 
 
 def parse_update(text: str) -> dict[str, Any]:
-    """One update as a nested dict.
+    """Parse one update to a nested dict.
 
     Raises:
-        ConfigError: it is neither a dict nor `dotted.name=value`.
+        ConfigError: the text is neither a dict nor `dotted.name=value`.
     """
     if text.strip().startswith("{"):
         for reader in (_literal, _json):
@@ -104,10 +104,10 @@ def parse_update(text: str) -> dict[str, Any]:
 
 
 def merge_settings(base: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
-    """`update` laid over `base`: dicts merge key by key, anything else replaces.
+    """Merge `update` into `base`: dicts merge key by key, other values replace.
 
-    A model may be given as a text, which stands for its `call_target`; text and dict then merge
-    too, so that naming another model keeps the parameters of its calls.
+    A model given as a text means its `call_target`. Text and dict merge too, so naming another
+    model keeps its call parameters.
     """
     merged = dict(base)
     for name, value in update.items():
@@ -126,7 +126,7 @@ def merge_settings(base: Mapping[str, Any], update: Mapping[str, Any]) -> dict[s
 def leaves(
     settings: Mapping[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """(names that lead to it, value) of every setting that is not itself a dict of settings."""
+    """Yield (names that lead to it, value) of every setting that is not a dict of settings."""
     for name, value in settings.items():
         if isinstance(value, Mapping) and value:
             yield from leaves(value, (*path, name))
@@ -135,10 +135,10 @@ def leaves(
 
 
 def line_of(path: Path, names: Sequence[str]) -> int | None:
-    """The line of a configuration file in which a setting's name stands; None if not found.
+    """Return the line of a setting in a configuration file; None if not found.
 
     Args:
-        path: a file that `read_config` could read.
+        path: a file that `read_config` can load.
         names: the names that lead to the setting.
     """
     text = path.read_text(encoding="utf-8-sig")
@@ -148,7 +148,7 @@ def line_of(path: Path, names: Sequence[str]) -> int | None:
         return found and found + text.count("\n", 0, lead)
     try:
         node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError:  # JSON with tabs is no YAML
+    except yaml.YAMLError:  # JSON with tabs is not YAML
         return None
     line = None
     for name in names:
@@ -172,7 +172,7 @@ def _literal_line(node: ast.expr | None, names: Sequence[str]) -> int | None:
 
 
 class _SyntaxProblem(Exception):
-    """What is wrong with a text, and in which line (0: not known)."""
+    """A syntax error in a text, with its line (0: unknown)."""
 
     def __init__(self, text: str, line: int = 0):
         super().__init__(text)
@@ -204,7 +204,7 @@ def _literal(text: str) -> Any:
 
 
 def _first_computed(tree: ast.Expression) -> int:
-    """The line of the first thing in a literal that would have to be evaluated."""
+    """Return the line of the first expression that is not a literal."""
     plain = (ast.Constant, ast.Dict, ast.List, ast.Tuple, ast.Set, ast.UnaryOp, ast.BinOp)
     lines = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.expr) and not _is(n, plain)]
     return min(lines, default=0)
@@ -215,8 +215,10 @@ def _is(node: ast.AST, types: tuple[type, ...]) -> bool:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Safe YAML in which a key that is given twice is an error, not a silent overwrite, and numbers
-    are those of YAML 1.2: `1e-3` is one, `010` is ten, and `1:30` and `2026-01-31` are texts."""
+    """Safe YAML with an error for repeated keys and the numbers of YAML 1.2.
+
+    `1e-3` is a number, `010` is ten, and `1:30` and `2026-01-31` are texts.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
@@ -276,7 +278,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _checked(value: Any, where: str) -> dict[str, Any]:
-    """`value` if it is a dict whose keys are texts all the way down."""
+    """Return `value` if it is a dict with only texts as keys, at every level."""
     if not isinstance(value, dict):
         kind = _KINDS.get(type(value), "a single value")
         raise ConfigError(f"{where}: must be a dict of settings, not {kind}")
@@ -289,7 +291,7 @@ def _checked(value: Any, where: str) -> dict[str, Any]:
 
 
 def _dicts_in(value: Any) -> Iterator[dict[Any, Any]]:
-    """`value` if it is a dict, and the dicts in it if it is a list."""
+    """Yield `value` if it is a dict, or the dicts in it if it is a list."""
     if isinstance(value, dict):
         yield value
     elif isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Threads for what somebody waits for: kept a while, so that a call need not start one."""
+"""A thread pool for blocking calls; idle threads are cached, so most calls start no thread."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ _IDLE_SECONDS = 5.0
 
 
 class _Threads:
-    """Threads that wait for work, so that a call need not start one. There is no upper limit: a
-    sub-agent may call sub-agents."""
+    """A pool of daemon threads, without an upper limit, since sub-agents may call sub-agents."""
 
     def __init__(self) -> None:
         self._idle: list[SimpleQueue[Callable[[], None]]] = []
@@ -35,7 +34,7 @@ class _Threads:
                     if queue in self._idle:
                         self._idle.remove(queue)
                         return
-                work = queue.get()  # it was taken from the idle ones at this very moment
+                work = queue.get()  # `submit` took this thread at the same moment
             work()
             del work
             with self._lock:
@@ -55,5 +54,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def submit(work: Callable[[], None]) -> None:
-    """Have a thread do this, at once."""
+    """Run `work` in a thread immediately."""
     _threads.submit(work)

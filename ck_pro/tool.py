@@ -1,4 +1,4 @@
-"""`Tool`: a function that an agent's code may call, with the text that tells the model so."""
+"""`Tool`: a function for an agent's code, with its definition for prompts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PLAIN_TYPES = (str, int, float, bool)
 class Tool(KwargsInitializable):
     """A named function for the agent's code: an implementation, and a definition for prompts.
 
-    A subclass defines `execute` and, where a signature and a docstring do not say enough,
-    `get_function_definition`.
+    A subclass defines `execute`. If signature and docstring are not enough for the prompt, it also
+    defines `get_function_definition`.
     """
 
     name: str = ""
@@ -32,11 +32,12 @@ class Tool(KwargsInitializable):
     terminal: bool = False
     """Calling it ends the run."""
     on_resume: Literal["again", "answer", "never"] = "answer"
-    """What a resumed run does about a call of it that was recorded when the run was cut off.
-    "again": the recorded result is used, and a call that was under way is done again (it does no
-    harm). "answer": the recorded result is used; a call under way may have had its effect, and the
-    model is told so. "never": its effect was on something that a resumed run does not have (a page,
-    a worker), so the step is not run again at all, and the model is told what was called."""
+    """How a resumed run treats a recorded call of this tool.
+
+    "again": use the recorded result; repeat a pending call, which is harmless. "answer": use the
+    recorded result; report to the model that a pending call may have had its effect. "never": the
+    call acted on an object that a resumed run lacks (a page, a worker), so do not run the step
+    again, and report its calls to the model."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -53,36 +54,36 @@ class Tool(KwargsInitializable):
 
     @property
     def _implementation(self) -> Callable[..., Any]:
-        """`execute`, or `__call__` of a tool that defines that alone."""
+        """`execute`, or `__call__` if the tool defines only that."""
         own = type(self)
         if own.execute is Tool.execute and own.__call__ is not Tool.__call__:
             return self.__call__
         return self.execute
 
     def _doc(self) -> str:
-        """The docstring of the implementation, else of the class; none that `Tool` itself has."""
+        """Return the docstring of the implementation or else the class, but never of `Tool`."""
         name = "__call__" if type(self).execute is Tool.execute else "execute"
         own = [c for c in type(self).__mro__ if issubclass(c, Tool) and c.__module__ != __name__]
         things = [self._implementation, *(vars(c)[name] for c in own if name in vars(c)), *own]
         return next(filter(None, map(own_doc, things)), "")
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """What the tool does. Raises `ToolError` for what the model should read."""
+        """Run the tool. Raise `ToolError` for errors that the model should see."""
         raise ConfigError(f"tool '{self.name}' defines no execute()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.execute(*args, **kwargs)
 
     def bind(self, run: Any) -> Callable[..., Any]:
-        """The function that the code of one run calls; override it to use the run.
+        """Return the function that one run's code calls; override it to use the run.
 
         Args:
-            run: the `ck_pro.agent.Run`: model calls, working directory, environment.
+            run: the `ck_pro.agent.Run`, with model calls, working directory and environment.
         """
         return self._implementation
 
     def get_function_definition(self, short: bool) -> str:
-        """The tool as prompts show it: one line when `short`, else with its description."""
+        """Return the definition for prompts: one line if `short`, else with the description."""
         head = f"{self.name}{signature_text(self._implementation, returns=not self.terminal)}"
         return definition_text(head, self.description, short)
 
@@ -98,7 +99,7 @@ class StopTool(Tool):
         """Make the tool.
 
         Args:
-            agent: accepted for code that was written for CK-Pro. Results are in the session.
+            agent: ignored; accepted for code written for CK-Pro. Results are in the session.
             kwargs: settings.
         """
         super().__init__(**kwargs)
@@ -114,34 +115,34 @@ class StopTool(Tool):
 
 
 class FunctionTool(Tool):
-    """A plain function as a tool; made by `tool_from_function`."""
+    """A tool made from a plain function by `tool_from_function`."""
 
     def __init__(self, function: Callable[..., Any], **kwargs: Any) -> None:
         self._function = function
         super().__init__(**{"name": _name_of(function), **kwargs})
 
     def __getattribute__(self, name: str) -> Any:
-        # the function itself, so that its signature and docstring are what everyone sees
+        # `execute` is the function itself, so that its signature and docstring are visible
         return object.__getattribute__(self, "_function" if name == "execute" else name)
 
     def updated(self, updates: Any) -> Any:
-        """A new tool of the same function with these settings."""
+        """Return a new tool of the same function with these settings."""
         settings = {n: getattr(self, n) for n in self.setting_names()}
         return FunctionTool(self._function, **{**settings, **updates})
 
 
 def tool_from_function(function: Callable[..., Any], **settings: Any) -> Tool:
-    """A tool that calls `function`; name, description and parameters come from it.
+    """Make a tool from a function, with name, description and parameters from its definition.
 
     Args:
-        function: any callable with a signature and, better, a docstring and type hints.
-        settings: settings of `Tool` that override what the function says.
+        function: a callable with a signature, and preferably a docstring and type hints.
+        settings: settings of `Tool` that override those from the function.
 
     Raises:
-        ConfigError: `function` cannot be called, or tells no name or arguments.
+        ConfigError: `function` is not callable, or has no name or no known arguments.
     """
     if not callable(function):
-        raise ConfigError(f"{function!r} is no tool: give a Tool, a function, or a name")
+        raise ConfigError(f"{function!r} is not a tool: give a Tool, a function, or a name")
     return FunctionTool(function, **settings)
 
 
@@ -149,7 +150,7 @@ class ToolRegistry:
     """Tools by name, in order of registration.
 
     Raises:
-        ConfigError: two tools of one name.
+        ConfigError: two tools have the same name.
     """
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()):
@@ -158,7 +159,7 @@ class ToolRegistry:
             self.register(tool)
 
     def register(self, tool: Tool | Callable[..., Any], **settings: Any) -> Tool:
-        """Add a tool, or a function as one; returns the tool."""
+        """Add a tool or a function; return the tool."""
         made = tool if isinstance(tool, Tool) else tool_from_function(tool, **settings)
         if made.name in self._tools:
             raise ConfigError(f"two tools are named '{made.name}'")
@@ -166,18 +167,18 @@ class ToolRegistry:
         return made
 
     def get(self, name: str) -> Tool:
-        """The tool of that name; `KeyError` with the known names otherwise."""
+        """Return the tool with this name; raise `KeyError` with the known names otherwise."""
         if name not in self._tools:
             raise KeyError(f"no tool '{name}'; known are: {', '.join(self._tools)}")
         return self._tools[name]
 
     def definitions(self, short: bool = False) -> str:
-        """All definitions for a prompt."""
+        """Return all definitions for a prompt."""
         sep = "\n" if short else "\n\n"
         return sep.join(t.get_function_definition(short) for t in self)
 
     def schemas(self) -> list[dict[str, Any]]:
-        """The tools in the form of the chat-completions `tools` parameter."""
+        """Return the tools in the form of the chat-completions `tools` parameter."""
         return [function_schema(t.name, t.description, t.parameters) for t in self]
 
     def __iter__(self) -> Iterator[Tool]:
@@ -191,16 +192,16 @@ class ToolRegistry:
 
 
 def function_schema(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """One entry of the chat-completions `tools` parameter."""
+    """Return one entry of the chat-completions `tools` parameter."""
     body = {"name": name, "description": description, "parameters": parameters}
     return {"type": "function", "function": body}
 
 
 def parameters_schema(function: Callable[..., Any]) -> dict[str, Any]:
-    """JSON schema (an object) of a function's arguments, from its signature and type hints.
+    """Return the JSON schema (an object) of a function's arguments, from signature and type hints.
 
     Raises:
-        ConfigError: a built-in function that does not tell its arguments.
+        ConfigError: the function is a built-in without a known signature.
     """
     hints = _type_hints(function)
     properties: dict[str, Any] = {}
@@ -222,7 +223,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     except ValueError:
         name = getattr(function, "__name__", repr(function))
         raise ConfigError(
-            f"tool '{name}' does not tell its arguments: wrap it in a function of your own"
+            f"tool '{name}' has no known signature: wrap it in a Python function"
         ) from None
 
 
@@ -233,28 +234,28 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The hints that can be resolved at run time; none of a function that has others."""
+    """Return the type hints; none if any cannot be resolved at run time."""
     function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
         function = function.func
     try:
         return typing.get_type_hints(function)
-    except (NameError, AttributeError, TypeError):  # a name for type checkers only; no function
+    except (NameError, AttributeError, TypeError):  # a name for type checkers; not a function
         return {}
 
 
 def _schema(annotation: Any) -> dict[str, Any]:
-    """JSON schema of a type; an empty one (anything) for a type that JSON does not have."""
+    """Return the JSON schema of a type; empty (anything) if JSON has no such type."""
     if annotation is None:
         return {}
     try:
         return TypeAdapter(annotation).json_schema()
-    except PydanticUserError:  # a data frame, say
+    except PydanticUserError:  # such as a data frame
         return {}
 
 
 def own_doc(thing: Any) -> str:
-    """The docstring of a function or class itself: an inherited one tells of something else."""
+    """Return a function's or class's own docstring; an inherited one describes something else."""
     while isinstance(thing, functools.partial):
         thing = thing.func
     doc = getattr(thing, "__doc__", None)
@@ -267,15 +268,15 @@ def _is_lazy(function: Callable[..., Any]) -> bool:
 
 
 def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str:
-    """A function's signature as a person writes it: annotations without quotes.
+    """Return a function's signature as source text: annotations without quotes.
 
     Args:
         function: any callable.
-        returns: also show the return annotation.
+        returns: whether to include the return annotation.
     """
     try:
         signature = inspect.signature(function, eval_str=True)
-    except (NameError, AttributeError):  # an annotation that only type checkers can resolve
+    except (NameError, AttributeError):  # only type checkers can resolve it
         signature = inspect.signature(function)
     if not returns:
         signature = signature.replace(return_annotation=inspect.Signature.empty)
@@ -283,12 +284,12 @@ def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str
 
 
 def definition_text(head: str, description: str, short: bool) -> str:
-    """A function as prompts show it.
+    """Format a function for a prompt.
 
     Args:
         head: name and signature.
-        description: what it does; its first line must say it alone.
-        short: one line only, else the form of a Python function with its docstring.
+        description: what it does; the first line must stand alone.
+        short: whether to give one line, instead of a Python function with its docstring.
     """
     if not description.strip():
         return f"- {head}" if short else f"def {head}: ..."

@@ -1,4 +1,4 @@
-"""Declared, checked and merged configuration: `KwargsInitializable`.
+"""Declare, validate and merge configuration: `KwargsInitializable`.
 
 May import: `exceptions`.
 Other rooms use `KwargsInitializable`, `copy_default` and `iter_nested`.

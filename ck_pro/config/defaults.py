@@ -1,4 +1,4 @@
-"""Copies of defaults: every object gets its own."""
+"""Copy default values, so that objects do not share them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ _ATOMIC = frozenset({str, int, float, bool, bytes, type(None), types.FunctionTyp
 
 
 def copy_default(value: Any, by_parts: type, made: dict[int, Any] | None = None) -> Any:
-    """A copy of a default, down to what cannot be copied (it holds a lock, a connection): back
-    ends, approvers and the like, which are then shared.
+    """Copy a default value deeply.
 
-    Many objects are made of an agent's class, so this does by itself what `copy.deepcopy` does
-    for plain data and configurable objects, several times as fast.
+    Parts that cannot be copied, such as a lock or a connection, stay shared: back ends, approvers.
+    For plain data and configurable objects this is several times as fast as `copy.deepcopy`,
+    which matters because an agent's class makes many objects.
 
     Args:
         value: the default.
-        by_parts: objects of this class are copied attribute by attribute, unless they say how.
-        made: the copies so far, by the id of what they are of.
+        by_parts: copy objects of this class attribute by attribute, unless they define
+            `__deepcopy__`.
+        made: copies so far, by id of the original.
     """
     kind = type(value)
     if kind in _ATOMIC:

@@ -1,7 +1,7 @@
-"""`KwargsInitializable`: configuration by keyword arguments, declared on the class and checked.
+"""`KwargsInitializable`: validated configuration by keyword arguments, declared on the class.
 
 A configurable class declares its settings as annotated class attributes with defaults. A subclass
-overrides a default with or without repeating the annotation; keyword arguments override those:
+may override a default, with or without the annotation. Keyword arguments override both:
 
 >>> class Model(KwargsInitializable):
 ...     call_target: str = "manual"
@@ -13,9 +13,9 @@ overrides a default with or without repeating the annotation; keyword arguments 
 >>> agent.max_steps, agent.model.call_target, agent.model.retries
 (5, 'gpt:x', 9)
 
-A plain class with one cached pydantic `TypeAdapter` per setting, and not a `BaseModel`: a
-BaseModel forbids attributes before `super().__init__`, overrides without annotation and settings
-named `model` or `copy`, and a partial dict would discard the defaults that the parent class set.
+It is a plain class with one cached pydantic `TypeAdapter` per setting, because a `BaseModel` would
+forbid attributes before `super().__init__`, overrides without annotation, and settings named
+`model` or `copy`. A partial dict would also discard the defaults that the parent class set.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ _ADAPTER_CONFIG = ConfigDict(arbitrary_types_allowed=True, coerce_numbers_to_str
 
 
 class KwargsInitializable:
-    """Base of all configurable objects. Holds settings only, never the state of a run.
+    """Base of all configurable objects. Has settings only, never the state of a run.
 
     Args:
-        kwargs: settings by name. A dict for a nested configurable object, or for a dict setting,
-            merges into the default; an object replaces it; a string for a nested object sets the
-            one setting that its class names in `string_setting`. Attributes that a subclass sets
-            on itself before `super().__init__(**kwargs)` are settings too, with that default.
+        kwargs: settings by name. For a nested configurable object, or a dict setting, a dict
+            merges into the default, and an object replaces it. A string for a nested object sets
+            the setting that its class names in `string_setting`. Attributes that a subclass sets
+            before `super().__init__(**kwargs)` are also settings, with that default.
 
     Raises:
         ConfigError: an unknown name (with the nearest known one), or a value of a wrong type.
     """
 
     string_setting: ClassVar[str | None] = None
-    """The setting that a plain string stands for where an object of this class is wanted."""
+    """The setting that a string sets when it is given for an object of this class."""
 
     former_names: ClassVar[Mapping[str, str]] = {}
-    """Other names of settings: name -> dotted name of the setting, with a "?" where 0 and the empty
-    text mean None. What has no setting any more: name -> "!" and the reason."""
+    """Old names of settings: name -> dotted name of the setting. With a "?" suffix, 0 and the empty
+    text mean None. For a removed setting: name -> "!" and the reason."""
 
     _local_names: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # A class made inside a function may name its neighbours in string annotations; only the
-        # frame that makes it knows them.
+        # String annotations of a class in a function may name local variables, which only the
+        # calling frame knows.
         around = sys._getframe(1).f_locals
         text = " ".join(a for a in inspect.get_annotations(cls).values() if isinstance(a, str))
         used = set(re.findall(r"\w+", text))
@@ -91,13 +91,13 @@ class KwargsInitializable:
                 raise ConfigError(f"{type(self).__name__}: the setting '{name}' must be given")
 
     def setting_names(self) -> tuple[str, ...]:
-        """The names that keyword arguments may set, in order of declaration."""
+        """Return the names that keyword arguments may set, in order of declaration."""
         return (*setting_types(type(self)), *self._preset_names)
 
     def _current_names(
         self, given: Mapping[str, Any], known: tuple[str, ...]
     ) -> Iterator[tuple[str, Any]]:
-        """The settings that are given, former names replaced."""
+        """Yield the given settings under their current names."""
         for name, value in given.items():
             bases = (b.__dict__.get("former_names", {}) for b in type(self).__mro__)
             former = next((names[name] for names in bases if name in names), None)
@@ -120,10 +120,10 @@ class KwargsInitializable:
         if name.startswith("_") or default is None or callable(default):
             return unknown_name(name, known)
         kind = type(default).__name__
-        return f"'{name}' is no setting, as it has no type: write `{name}: {kind} = ...`"
+        return f"'{name}' is not a setting, as it has no type: write `{name}: {kind} = ...`"
 
     def updated(self: _T, updates: Mapping[str, Any]) -> _T:
-        """A new object of the same class with `updates` merged into these settings."""
+        """Return a new object of the same class with `updates` merged into its settings."""
         settings = {n: getattr(self, n) for n in self.setting_names()}
         known = tuple(settings)
         for name, value in self._current_names(updates, known):
@@ -133,7 +133,7 @@ class KwargsInitializable:
         return type(self)(**settings)
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON-able values; secrets, functions and runtime objects are left out."""
+        """Return the settings as JSON data, without secrets, functions and runtime objects."""
         types_ = setting_types(type(self))
         out: dict[str, Any] = {}
         for name in self.setting_names():
@@ -148,7 +148,7 @@ class KwargsInitializable:
         return out
 
     def _converted(self, name: str, value: Any, current: Any = _MISSING) -> Any:
-        """`value` made to fit the setting `name`, merged into `current` (what is set now)."""
+        """Convert `value` for the setting `name`, and merge it into the current value."""
         annotation = setting_types(type(self)).get(name, Any)
         current = getattr(self, name, None) if current is _MISSING else current
         try:
@@ -158,12 +158,12 @@ class KwargsInitializable:
 
 
 class SettingError(ConfigError):
-    """A name or value that does not fit, with the way to it: `CKAgent.web_agent.model: ...`.
+    """An invalid name or value, with its path: `CKAgent.web_agent.model: ...`.
 
     Args:
         cls: name of the outermost class.
         path: names from there to the setting, each after a dot.
-        problem: what does not fit.
+        problem: what is wrong.
     """
 
     def __init__(self, cls: str, path: str, problem: str):
@@ -172,7 +172,7 @@ class SettingError(ConfigError):
 
 
 def _located(error: ConfigError, cls: str, name: str) -> SettingError:
-    """The same error, one level further out."""
+    """Extend an error's path by one level."""
     if isinstance(error, SettingError):
         return SettingError(cls, f".{name}{error.path}", error.problem)
     return SettingError(cls, f".{name}", str(error))
@@ -184,13 +184,13 @@ def iter_nested(
     path: tuple[str, ...] = (),
     skip: Callable[[KwargsInitializable, Any], bool] | None = None,
 ) -> Iterator[tuple[tuple[str, ...], _T]]:
-    """(names that lead to it, object) of every setting of a class, however deep.
+    """Yield (names that lead to it, object) of every nested setting of a class, at any depth.
 
     Args:
-        part: where to look.
+        part: the object to search.
         kind: the class.
         path: names that lead to `part`.
-        skip: told an object and the value of one of its settings; true leaves that value out.
+        skip: called with an object and the value of one of its settings; true skips that value.
     """
     for name in part.setting_names():
         value = getattr(part, name)
@@ -203,15 +203,15 @@ def iter_nested(
 
 
 def merge(annotation: Any, current: Any, value: Any) -> Any:
-    """Merge `value` into `current` under a type: the one rule for all settings.
+    """Merge `value` into `current` under a type. All settings use this rule.
 
     Args:
-        annotation: the declared type; `Any` when the setting was declared by assignment only.
+        annotation: the declared type; `Any` for a setting declared only by assignment.
         current: the value so far (a default).
-        value: what was given.
+        value: the new value.
 
     Raises:
-        ConfigError: the value does not fit.
+        ConfigError: the value does not match the type.
     """
     nested = _nested_class(annotation)
     if isinstance(current, KwargsInitializable) and not isinstance(value, KwargsInitializable):
@@ -224,20 +224,20 @@ def merge(annotation: Any, current: Any, value: Any) -> Any:
     if isinstance(current, dict) and isinstance(value, Mapping):
         value = {**current, **value}
     elif annotation is Any and isinstance(current, dict | list | bool | int | float):
-        # `self.delay = 2` says a number, not a whole one
+        # `self.delay = 2` declares a number, not an integer
         annotation = int | float if type(current) is int else type(current)
     return _validated(annotation, value)
 
 
 def unknown_name(name: str, known: tuple[str, ...]) -> str:
-    """What to say of an unknown name, with the nearest known one."""
+    """Describe an unknown name, with the nearest known one."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
     return f"unknown setting '{name}' ({hint})"
 
 
 def setting_types(cls: type) -> dict[str, Any]:
-    """Name -> declared type of every public annotated attribute, base classes first."""
+    """Return name -> declared type of every public annotated attribute, base classes first."""
     return _setting_types(cls)
 
 
@@ -256,9 +256,9 @@ def _setting_types(cls: Hashable) -> dict[str, Any]:
 
 
 def _resolved(base: type, name: str, annotation: Any) -> Any:
-    """The type that an annotation means, given the names around the class."""
+    """Resolve an annotation with the names around the class."""
     names = base.__dict__.get("_local_names", {})
-    # a class of one attribute: get_type_hints on the whole class would fail for all at once
+    # one attribute at a time: on the whole class, get_type_hints fails for all
     probe = type("probe", (), {"__annotations__": {name: annotation}})
     space = {**vars(sys.modules[base.__module__]), **names}
     try:
@@ -268,14 +268,14 @@ def _resolved(base: type, name: str, annotation: Any) -> Any:
 
 
 def _class_defaults(cls: type) -> dict[str, Any]:
-    """Fresh copies of the class-level defaults, each subclass's merged over its parent's."""
+    """Return copies of the class-level defaults, each subclass's merged over its parent's."""
     types_ = setting_types(cls)
     out: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         for name in types_:
             if name not in base.__dict__:
                 continue
-            # by the type that holds at that base: a subclass may narrow it with its own default
+            # use the type declared at that base, since a subclass may narrow it
             annotation = setting_types(base).get(name, types_[name])
             value = copy_default(base.__dict__[name], KwargsInitializable)
             try:
@@ -290,7 +290,7 @@ def _class_defaults(cls: type) -> dict[str, Any]:
 
 
 def _nested_class(annotation: Any) -> type[KwargsInitializable] | None:
-    """The configurable class in `annotation`, also of `X | None` and `Annotated[X, ...]`."""
+    """Return the configurable class in `annotation`, also of `X | None` and `Annotated[X, ...]`."""
     if isinstance(annotation, type) and issubclass(annotation, KwargsInitializable):
         return annotation
     origin = typing.get_origin(annotation)
@@ -310,7 +310,7 @@ def _is_secret(annotation: Any) -> bool:
 def _adapter(annotation: Any) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(annotation, config=_ADAPTER_CONFIG)
-    except PydanticUserError:  # a model or dataclass brings its own configuration
+    except PydanticUserError:  # a model or dataclass has its own configuration
         return TypeAdapter(annotation)
 
 

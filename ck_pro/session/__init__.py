@@ -1,6 +1,6 @@
-"""Everything that happened while one agent worked on one task: a fold over journal events.
+"""The history of one agent on one task, built from journal events.
 
-May import: `config`, `events`, `journal` and what stands above them.
+May import: `config`, `events`, `journal` and the rooms above them.
 Other rooms use `AgentSession`, `Status`, `StopReason`, the goals and the progress state.
 """
 

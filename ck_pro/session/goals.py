@@ -12,12 +12,12 @@ from ck_pro.exceptions import InputError, ParseError
 TaskState = Literal["open", "completed", "abandoned"]
 
 PROGRESS_KEYS = ("completed_list", "todo_list", "experience", "information")
-"""What a planner's reply may hold: lists of done and open sub-tasks, of lessons, of findings."""
+"""Keys of a planner's reply: completed and open sub-tasks, lessons, findings."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What an agent is for, beside its task. Lower `priority` is told first."""
+    """A goal of an agent, in addition to its task. Lower `priority` comes first in the prompt."""
 
     name: str
     description: str
@@ -26,7 +26,7 @@ class Goal:
 
 @dataclass
 class Task:
-    """A task and its sub-tasks; the root is what the user asked. Ids are "0", "0.0", "0.1.2"."""
+    """A task and its sub-tasks; the root is the user's task. Ids are "0", "0.0", "0.1.2"."""
 
     goal: str
     id: str = "0"
@@ -34,14 +34,14 @@ class Task:
     subtasks: list[Task] = field(default_factory=list)
 
     def add(self, goal: str, parent: str = "0") -> Task:
-        """Add a sub-task under the task of that id; returns it."""
+        """Add a sub-task to the task with id `parent`, and return it."""
         above = self.find(parent)
         made = Task(goal, id=f"{above.id}.{len(above.subtasks)}")
         above.subtasks.append(made)
         return made
 
     def modify(self, task_id: str, state: TaskState) -> None:
-        """Set a task's state; completing a task completes what is open under it."""
+        """Set a task's state; completing a task also completes its open sub-tasks."""
         task = self.find(task_id)
         task.state = state
         if state == "completed":
@@ -50,10 +50,10 @@ class Task:
                     self.modify(below.id, state)
 
     def find(self, task_id: str) -> Task:
-        """The task of that id.
+        """Return the task with this id.
 
         Raises:
-            InputError: there is none.
+            InputError: there is no such task.
         """
         for task in self:
             if task.id == task_id:
@@ -66,7 +66,7 @@ class Task:
             yield from below
 
     def progress(self) -> dict[str, list[str]]:
-        """The lists of the progress state that follow from the tree's leaves."""
+        """Return the progress lists, from the tree's leaves."""
         leaves = [t for t in self if not t.subtasks and t is not self]
         return {
             "completed_list": [t.goal for t in leaves if t.state == "completed"],
@@ -75,7 +75,7 @@ class Task:
 
     @classmethod
     def from_progress(cls, goal: str, state: Mapping[str, Any]) -> Task:
-        """The flat tree that a planner's progress state describes."""
+        """Build a flat tree from a planner's progress state."""
         root = cls(goal)
         for done in state.get("completed_list", ()):
             root.add(str(done)).state = "completed"
@@ -85,14 +85,14 @@ class Task:
 
 
 def parse_progress(value: Any) -> dict[str, Any]:
-    """Check a planner's reply, already read as a literal, and make it the progress state.
+    """Check a planner's parsed reply, and convert it to the progress state.
 
     Args:
-        value: a mapping with some of `PROGRESS_KEYS` (other keys are kept as they are). A string
-            where a list belongs becomes a list of one.
+        value: a mapping with some of `PROGRESS_KEYS`; other keys stay unchanged. A string in place
+            of a list becomes a list of one.
 
     Raises:
-        ParseError: not a mapping, none of the keys is there, or an entry is not a list.
+        ParseError: the value is not a mapping, has none of the keys, or an entry is not a list.
     """
     if not isinstance(value, Mapping):
         raise ParseError(f"the progress state must be a dict, not {type(value).__name__}")

@@ -1,8 +1,8 @@
 """The form of a step's observation: a text, a reference to a sub-agent's result, or a list.
 
-In a list, a text and a reference beside each other are pieces of one text: what a code action
-printed, with references in place of the results. Other neighbours are the observations of several
-actions, each on its own lines.
+In a list, adjacent texts and references form one text: the output of a code action, with references
+in place of the results. Other adjacent entries are observations of separate actions, each on its
+own lines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def append_piece(pieces: list[Any], piece: Any) -> None:
-    """Append a text or a reference to the pieces of one text."""
+    """Append a text or a reference to the parts of one text."""
     if not pieces or isinstance(piece, str) != isinstance(pieces[-1], str):
         pieces.append(piece)
     elif isinstance(piece, str):
@@ -24,7 +24,7 @@ def append_piece(pieces: list[Any], piece: Any) -> None:
 
 
 def several_observed(observed: Sequence[Any]) -> Any:
-    """Put the observations of several actions together, each on its own lines."""
+    """Combine the observations of several actions, each on its own lines."""
     if len(observed) == 1:
         return observed[0]
     entries = list(observed)
@@ -37,7 +37,7 @@ def several_observed(observed: Sequence[Any]) -> Any:
 
 
 def observation_text(value: Any) -> str:
-    """Return an observation as a model reads it."""
+    """Return an observation as the model sees it."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and "repr" in value:
@@ -51,8 +51,8 @@ def join_entries(entries: Sequence[Any], show: Callable[[Any], str]) -> str:
     """Return the text of an observation that is a list.
 
     Args:
-        entries: of the list.
-        show: gives the text of an entry.
+        entries: entries of the list.
+        show: returns the text of an entry.
     """
     texts = []
     for n, entry in enumerate(entries):

@@ -1,8 +1,8 @@
-"""`AgentSession`: everything that happened while one agent worked on one task.
+"""`AgentSession`: the history of one agent on one task.
 
-A session is a fold over its events: the running agent applies each event as it is journaled, and
-`sessions_from_events` applies the same events when a journal is read back. So the output row can
-be rebuilt from the journal to the byte, and nothing can be in the one and not in the other.
+A session is a fold over its events. The running agent applies each event that it journals, and
+`sessions_from_events` applies the same events from a journal. The output row rebuilt from the
+journal is therefore identical to the byte.
 """
 
 from __future__ import annotations
@@ -46,29 +46,29 @@ _CALL_FACTS = (
     "tool_calls",
     "items",
 )
-"""What a row keeps of a model call beside its messages and text, under `llm_info`."""
+"""Facts about a model call that a row has under `llm_info`."""
 
 
 class AgentSession:
-    """The history of one agent on one task, as rows of the output schema.
+    """The history of one agent on one task, in the schema of output rows.
 
     Args:
         task: the instruction.
-        id: made up when not given; unique in a run.
+        id: unique in a run; generated if not given.
         agent: name of the agent.
-        info: JSON-able facts to keep beside `call_stat` and the times.
+        info: JSON-able facts, stored with `call_stat` and the times.
 
     Attributes:
         steps: one dict per step: `step_idx, plan, action` and, in the last, `end`.
-        state: the progress state as the planner last wrote it.
-        status, stop_reason: how it stands; `stop_reason` is None while it runs.
-        lease: what the run's environment keeps while the run is suspended or waits for a person.
-        finish: `{"output", "log"}` of the terminal action, once there was one.
-        final_results: `{"output", "log"}` once it ended, else None.
+        state: the latest progress state from the planner.
+        status, stop_reason: current status; `stop_reason` is None while the session runs.
+        lease: data that the run's environment needs to resume after a pause.
+        finish: `{"output", "log"}` of the terminal action, or None.
+        final_results: `{"output", "log"}` after the end, else None.
         children: sessions of sub-agents by id.
-        asked: `{"session", "question"}` when the run waits for a person: the session that stopped,
-            this one or one below it, and what the person is to answer or decide; else None.
-        run: the runtime object of a live run; never written anywhere.
+        asked: `{"session", "question"}` while the run waits for the user: the id of the session
+            that stopped (this one or one below it), and the question; else None.
+        run: the runtime object of a live run; never serialized.
     """
 
     def __init__(
@@ -104,14 +104,14 @@ class AgentSession:
     def from_dict(cls, row: Mapping[str, Any]) -> AgentSession:
         """Rebuild a session from the `session` of an output row, or from the row itself.
 
-        `to_dict` of the result equals a session that this version wrote. What other programs left
-        out of a row may be missing.
+        `to_dict` returns the same data again if this version wrote the session. Rows of other
+        programs may lack keys.
 
         Args:
-            row: `id, info, task, steps`; sub-agents' sessions are inside.
+            row: `id, info, task, steps`, with the sub-agents' sessions inside.
 
         Raises:
-            InputError: it is not a session of an output row.
+            InputError: the row does not contain a session.
         """
         found: Any = row
         if isinstance(found, Mapping) and isinstance(found.get("session"), Mapping):
@@ -130,7 +130,7 @@ class AgentSession:
         return session
 
     def _take_info(self, info: Mapping[str, Any]) -> None:
-        """Set what a row's `info` says of the session, whose steps are known."""
+        """Apply a row's `info`, after the steps."""
         self.info = {k: v for k, v in info.items() if k not in _INFO_OF_SESSION}
         self.agent = str(info.get("agent") or "")
         self.message = str(info.get("message") or "")
@@ -159,13 +159,13 @@ class AgentSession:
         """Add a step to a session that is not running.
 
         Args:
-            step: as rows have it, with any of `plan`, `action`, `end`; numbered here.
+            step: a step of a row, with any of `plan`, `action`, `end`; it gets its number here.
 
         Returns:
-            The step as `steps` holds it.
+            The step in `steps`.
 
         Raises:
-            InputError: the session is running, so that it records its steps itself.
+            InputError: the session is running, and records its own steps.
         """
         if self.run is not None:
             raise InputError("this session is running and records its steps: use agent.step()")
@@ -188,7 +188,7 @@ class AgentSession:
         return child.id
 
     def _referring(self, value: Any) -> Any:
-        """An observation of a row with each sub-agent's session replaced by its id."""
+        """Replace each sub-agent's session in a row's observation by its id."""
         if isinstance(value, list):
             return [self._referring(v) for v in value]
         if isinstance(value, Mapping) and "sel_cands" in value:
@@ -200,7 +200,7 @@ class AgentSession:
     # --- the fold --------------------------------------------------------------------------
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Take one event of this session into account; unknown kinds change nothing."""
+        """Apply one event of this session; unknown kinds have no effect."""
         handler = self._HANDLERS.get(event["kind"])
         if handler is not None:
             handler(self, event, event["data"])
@@ -208,7 +208,7 @@ class AgentSession:
     def _on_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.task, self.agent = data["task"], data.get("agent", "")
         self.info = {**data.get("info", {}), "start_time": event["time"]}
-        if event.get("parent") is None:  # a sub-agent's is inside its caller's
+        if event.get("parent") is None:  # a sub-agent's config is part of its caller's
             config = data.get("config", {})
             seed = config.get("model", {}).get("call_kwargs", {}).get("seed")
             self.info.update(config=config, seed=seed)
@@ -225,7 +225,7 @@ class AgentSession:
     def _on_model_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         phase = event["phase"]
         usage = data.get("usage", {})
-        # `tool:ask_llm` is counted under the tool's name
+        # `tool:ask_llm` counts under the tool's name
         counted = self.calls.setdefault(
             MAIN if phase in PHASES else phase.partition(":")[2] or phase,
             dict.fromkeys(COUNTERS, 0),
@@ -242,7 +242,7 @@ class AgentSession:
         }
         if phase in PHASES:
             self._phase(phase).update(call)
-        else:  # a tool's own call, such as ask_llm's
+        else:  # a call by a tool, such as ask_llm
             self._last["action"].setdefault("model_calls", []).append({"phase": phase, **call})
 
     def _on_plan(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
@@ -256,7 +256,7 @@ class AgentSession:
     def _on_unreadable(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         if self.steps:
             part = self._last.setdefault(event["phase"], {"thought": "", "code": ""})
-            if "unreadable" not in part:  # a resumed run reads a recorded reply again
+            if "unreadable" not in part:  # a resumed run parses a recorded reply again
                 self._unreadable[event["phase"]] += 1
             part["unreadable"] = data["error"]
 
@@ -268,7 +268,7 @@ class AgentSession:
             self._sub_sessions[-1].append(data["session"])
 
     def _on_finish(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        if self.finish is None:  # of several terminal calls in one step the first counts
+        if self.finish is None:  # the first terminal call of a step counts
             self.finish = dict(data)
 
     def _on_end(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
@@ -320,7 +320,7 @@ class AgentSession:
     }
 
     def _phase(self, phase: str) -> dict[str, Any]:
-        """What the last step records of a phase, which exists from its first event on."""
+        """Return the last step's record of a phase; create it on the phase's first event."""
         state = {"state": self.state} if phase == "plan" else {}
         found: dict[str, Any] = self._last.setdefault(phase, {"thought": "", "code": "", **state})
         return found
@@ -334,34 +334,34 @@ class AgentSession:
     # --- reading ---------------------------------------------------------------------------
 
     def num_of_steps(self) -> int:
-        """How many steps there are, the one in progress included."""
+        """Return the number of steps, with the one in progress."""
         return len(self.steps)
 
     def get_current_step(self) -> dict[str, Any] | None:
-        """The step in progress, or the last one; None before the first."""
+        """Return the step in progress, or the last one; None before the first."""
         return self.current_step()
 
     def get_latest_steps(self, count: int = 0, include_last: bool = False) -> list[dict[str, Any]]:
-        """The steps before the current one, oldest first.
+        """Return the steps before the current one, oldest first.
 
         Args:
-            count: at most so many, the latest; 0: all.
-            include_last: the current step, too.
+            count: maximum number of steps, the latest ones; 0 means all.
+            include_last: whether to include the current step.
         """
         found = self.steps if include_last else self.steps[:-1]
         return list(found[-count:] if count > 0 else found)
 
     def current_step(self) -> dict[str, Any] | None:
-        """The step under way or last done."""
+        """Return the step in progress, or the last one; None before the first."""
         return self.steps[-1] if self.steps else None
 
     @property
     def task_tree(self) -> Task:
-        """The task with its sub-tasks, as the progress state tells them."""
+        """The task with its sub-tasks, from the progress state."""
         return Task.from_progress(self.task, self.state)
 
     def search(self, query: str, limit: int = 10) -> list[str]:
-        """Steps whose text holds words of `query`, the best first, as short texts."""
+        """Return short texts of the steps that contain words of `query`, best match first."""
         words = {w for w in query.casefold().split() if w}
         found = []
         for step in self.steps:
@@ -378,7 +378,7 @@ class AgentSession:
         return f"{action['thought']}\n{action['code']}\n{observation_text(action['observation'])}"
 
     def call_stat(self) -> dict[str, Any]:
-        """Model calls and tokens of this session and all below it, by agent."""
+        """Count model calls and tokens of this session and all below it, by agent."""
         out: dict[str, Any] = {MAIN: dict(self.calls.get(MAIN, dict.fromkeys(COUNTERS, 0)))}
         for name, counted in self.calls.items():
             if name != MAIN:
@@ -391,14 +391,14 @@ class AgentSession:
         return out
 
     def unreadable(self) -> dict[str, int]:
-        """How many model replies could not be read, or only in part, here and below, by phase."""
+        """Count replies that the agent could not fully parse, here and below, by phase."""
         found = Counter(self._unreadable)
         for child in self.children.values():
             found.update(child.unreadable())
         return dict(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """The session of an output row: `id, info, task, steps`."""
+        """Return the session of an output row: `id, info, task, steps`."""
         info = {"call_stat": self.call_stat(), **self.info}
         info.update(status=self.status.value, agent=self.agent, final_results=self.final_results)
         info["stop_reason"] = self.stop_reason.value if self.stop_reason else None
@@ -409,19 +409,19 @@ class AgentSession:
         return {"id": self.id, "info": info, "task": self.task, "steps": self.full_steps()}
 
     def full_steps(self) -> Sequence[dict[str, Any]]:
-        """The steps of an output row: with sub-agents' sessions in them."""
+        """Return the steps of an output row, with the sub-agents' sessions."""
         return [self.full_step(n, step) for n, step in enumerate(self.steps)]
 
     def full_step(self, index: int, step: Mapping[str, Any]) -> dict[str, Any]:
-        """A step of an output row: with the sessions of the sub-agents that it called.
+        """Return a step of an output row, with the sessions of the sub-agents that it called.
 
-        The row has a phase only if something happened in it, and `llm_input` and `llm_output` only
-        if the phase called a model. So scripts that convert every phase make no empty sample. (The
-        result of an `end` without a call is in `info`.)
+        The row has a phase only if the phase did something, and `llm_input` and `llm_output` only
+        if the phase called a model. Scripts that convert every phase therefore make no empty
+        samples. (The result of an `end` without a call is in `info`.)
 
         Args:
-            index: of the step.
-            step: as it is in `steps`.
+            index: index of the step.
+            step: the step from `steps`.
         """
         subs = [self.children[s].to_dict() for s in self._sub_sessions[index] if s in self.children]
         action = {**step["action"], "observation": self._full(step["action"]["observation"])}
@@ -432,7 +432,7 @@ class AgentSession:
         return {**{k: v for k, v in step.items() if k not in PHASES}, **kept}
 
     def _full(self, value: Any) -> Any:
-        """An observation with each reference to a sub-agent's session replaced by it."""
+        """Replace each reference in an observation by the sub-agent's session."""
         if isinstance(value, list):
             return [self._full(v) for v in value]
         if isinstance(value, Mapping) and "sel_cands" in value:
@@ -446,13 +446,14 @@ class AgentSession:
 def sessions_from_events(
     events: Iterable[Mapping[str, Any]], new: Callable[[str], AgentSession] | None = None
 ) -> dict[str, AgentSession]:
-    """All sessions that the events tell of, by id, in order of their beginning.
+    """Build all sessions of the events, by id, in order of their start.
 
-    The first is the task's own; sub-agents' sessions are also among its descendants' `children`.
+    The first session is the task's own. Sub-agents' sessions are also in their caller's
+    `children`.
 
     Args:
-        events: of one journal, in order.
-        new: makes an empty session of an id, where it shall not be a plain `AgentSession`.
+        events: events of one journal, in order.
+        new: makes an empty session from an id; default `AgentSession`.
     """
     sessions: dict[str, AgentSession] = {}
     for event in events:

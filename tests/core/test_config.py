@@ -217,9 +217,9 @@ def test_classes_made_inside_functions_may_name_each_other() -> None:
     assert Outer(inner={"n": "5"}).inner.n == 5
 
 
-def test_an_attribute_without_a_type_is_no_setting() -> None:
+def test_an_attribute_without_a_type_is_not_a_setting() -> None:
     class Plain(KwargsInitializable):
         speed = 3
 
-    with pytest.raises(ConfigError, match=r"'speed' is no setting.*`speed: int = "):
+    with pytest.raises(ConfigError, match=r"'speed' is not a setting.*`speed: int = "):
         Plain(speed=4)
