@@ -1,7 +1,7 @@
 """`TemplatedString`: prompt templates as functions or f-string-like text, in one registry.
 
-Text templates take names, attribute and item access, format specs and conversions, as f-strings
-do; they take no calls, no operators and no private attributes, and nothing is evaluated:
+Text templates allow names, attribute and item access, format specs and conversions, as f-strings
+do. They allow no calls, no operators and no private attributes, and evaluate nothing:
 
 >>> TemplatedString("Hello {user.name!r:>8} {items[0]} {table['a']:.2f} {{literal}}")
 TemplatedString('text')
@@ -24,9 +24,9 @@ class TemplatedString:
     """A prompt template.
 
     Args:
-        template: a function of keyword arguments that returns the prompt (text, or a list of chat
-            messages) and gets those values that it names, or text in the form of an f-string.
-        name: shown in errors; defaults to the function's name.
+        template: a function that returns the prompt (text, or a list of chat messages) and
+            receives the values named in its signature; or a text in the form of an f-string.
+        name: used in errors; defaults to the function's name.
 
     Raises:
         TemplateError: the text is malformed, or uses more than names, attributes and items.
@@ -42,10 +42,10 @@ class TemplatedString:
             raise TemplateError(f"template '{self.name}': neither text nor a function")
 
     def format(self, **kwargs: Any) -> Any:
-        """The prompt for these values.
+        """Return the prompt for these values.
 
         Raises:
-            TemplateError: a value that the template uses is missing, or cannot be shown so.
+            TemplateError: a value that the template uses is missing, or cannot be formatted.
         """
         if isinstance(self.template, str):
             return _Formatter(self.name).vformat(self.template, (), kwargs)
@@ -75,7 +75,7 @@ class TemplatedString:
 
 
 class _Formatter(string.Formatter):
-    """`str.format` with the access rules of f-strings, and without calls or private names."""
+    """`str.format` with the access rules of f-strings, without calls and private names."""
 
     def __init__(self, name: str):
         self.name = name
@@ -120,7 +120,7 @@ class _Formatter(string.Formatter):
             case ast.Subscript(value=inner, slice=index):
                 key = ast.literal_eval(index) if _is_index(index) else self._value(index, values)
                 return self._value(inner, values)[key]
-        raise self._error("malformed")  # `_permitted` lets nothing else through
+        raise self._error("malformed")  # unreachable after `_permitted`
 
     def format_field(self, value: Any, format_spec: str) -> str:
         try:
@@ -141,9 +141,9 @@ def _is_index(node: ast.expr) -> bool:
 def register_template(
     name: str | Mapping[str, Any], template: str | Callable[..., Any] | None = None
 ) -> None:
-    """Put a template, or a mapping of several, into the registry under its name.
+    """Register a template, or a mapping of several, under its name.
 
-    A later registration under the same name wins: this is how a user replaces a prompt of ours.
+    A later registration under the same name replaces it, so users can replace built-in prompts.
     """
     items = name if isinstance(name, Mapping) else {name: template}
     for key, value in items.items():
@@ -153,26 +153,26 @@ def register_template(
 
 
 class TemplateName(str):
-    """The name of a registered template where an agent's `templates` hold it: the name itself, with
-    the `format` of the template."""
+    """Name of a registered template in an agent's `templates`: a text with a `format` method."""
 
     __slots__ = ()
 
     def format(self, **kwargs: Any) -> Any:  # type: ignore[override]
-        """The prompt for these values; see `TemplatedString.format`."""
+        """Return the prompt for these values; see `TemplatedString.format`."""
         return get_template(str(self)).format(**kwargs)
 
 
 def template_names() -> list[str]:
-    """The names of all registered templates, sorted."""
+    """Return the names of all registered templates, sorted."""
     return sorted(_REGISTRY)
 
 
 def get_template(name: str | Callable[..., Any] | TemplatedString) -> TemplatedString:
-    """The template of that name; a function or `TemplatedString` is taken as it is.
+    """Return the template with this name; a function or `TemplatedString` is used directly.
 
     Raises:
-        TemplateError: no template of that name is registered.
+        TemplateError: no template with this name is registered.
+
     """
     if not isinstance(name, str):
         return TemplatedString(name)

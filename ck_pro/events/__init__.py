@@ -1,7 +1,7 @@
-"""Actions and observations: what an agent decides, and what came of it, as typed values.
+"""Actions and observations of agents, as typed values.
 
-Every event can be written as a dict and read back (`to_dict`, `action_from_dict`,
-`observation_from_dict`); the field `kind` names the type, and nothing else steers on it.
+Every event converts to a dict and back (`to_dict`, `action_from_dict`, `observation_from_dict`).
+The field `kind` names the type, and no other field selects it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an agent can decide to do; for mouse and keyboard see `ck_pro.events.computer`."""
+"""Actions of agents; for mouse and keyboard see `ck_pro.events.computer`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CodeAction(Action):
     Attributes:
         code: what runs.
         thought: the model's text before the code.
-        note: what of the reply was not read, and why; the next observation reports it.
+        note: the part of the reply that was ignored, and why; the next observation reports it.
     """
 
     kind: ClassVar[str] = "code"
@@ -25,7 +25,7 @@ class CodeAction(Action):
 
 
 class ToolCall(Action):
-    """Call one tool or sub-agent by name, with keyword arguments; `note`: see `CodeAction`."""
+    """Call one tool or sub-agent by name with keyword arguments; for `note` see `CodeAction`."""
 
     kind: ClassVar[str] = "tool_call"
     name: str
@@ -47,13 +47,13 @@ _ARGUMENTS = {
 
 
 class BrowserAction(Action):
-    """One step of a browser: an action of the wire by name, with its target and arguments.
+    """One browser action by name, with its target and arguments.
 
     Attributes:
         target: id of the element.
-        element: what it reaches, as the environment says it ("button 'Buy'"), for approvers.
+        element: description of the target from the environment ("button 'Buy'"), for approvers.
         url: address of the page, for approvers.
-        secret: the text is typed into a field for a password, a code or a card.
+        secret: whether the text goes into a field for a password, a code or a card.
     """
 
     kind: ClassVar[str] = "browser"
@@ -66,7 +66,7 @@ class BrowserAction(Action):
     secret: bool = False
 
     def given(self) -> dict[str, Any]:
-        """What the agent said of it, as JSON-able data."""
+        """Return the action as the agent gave it, as JSON data."""
         said = {"name": self.name, "target": self.target, "value": self.value}
         return {k: v for k, v in {**said, "arguments": self.arguments}.items() if v}
 
@@ -132,14 +132,14 @@ class ModifyTaskAction(Action):
 
 
 class ThinkAction(Action):
-    """A thought, for the record; does nothing."""
+    """Record a thought; has no effect."""
 
     kind: ClassVar[str] = "think"
     thought: str
 
 
 class MessageAction(Action):
-    """A message to the user (or from, by `source`)."""
+    """A message to or from the user; `source` says which."""
 
     kind: ClassVar[str] = "message"
     content: str
@@ -147,7 +147,7 @@ class MessageAction(Action):
 
 
 class FinishAction(Action):
-    """The run ends: a terminal tool was called. `output` is the answer, `log` says how."""
+    """End the run by a terminal tool: `output` is the answer, `log` explains it."""
 
     kind: ClassVar[str] = "finish"
     output: str = ""
@@ -155,7 +155,7 @@ class FinishAction(Action):
 
 
 class RejectAction(Action):
-    """The run ends: the agent declines the task."""
+    """End the run because the agent declines the task."""
 
     kind: ClassVar[str] = "reject"
     reason: str = ""

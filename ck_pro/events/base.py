@@ -1,4 +1,4 @@
-"""The bases of all events, and reading them back from dicts."""
+"""Base classes of all events, and their conversion from dicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _E = TypeVar("_E", bound="Event")
 
 
 class Event(BaseModel):
-    """Base of actions and observations: immutable, with `kind` as the name of its type."""
+    """Base of actions and observations: immutable; `kind` is the name of the type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,23 +26,23 @@ class Event(BaseModel):
             cls.registry[cls.kind] = cls
 
     def to_dict(self) -> dict[str, Any]:
-        """This event as JSON-able data: its `kind` and its fields."""
+        """Return the event as JSON data: its `kind` and its fields."""
         return {"kind": self.kind, **self.model_dump(mode="json")}
 
 
 class Action(Event):
-    """Something that an agent decided to do."""
+    """A decision of an agent."""
 
     registry: ClassVar[dict[str, type[Event]]] = {}
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Action:
-        """The action written by `to_dict`; see `action_from_dict`."""
+        """Read an action written by `to_dict`; see `action_from_dict`."""
         return action_from_dict(data)
 
 
 class Observation(Event):
-    """What the world answered. `text` is what a model reads of it."""
+    """A result of an action. `text` is what the model sees."""
 
     registry: ClassVar[dict[str, type[Event]]] = {}
 
@@ -50,7 +50,7 @@ class Observation(Event):
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Observation:
-        """The observation written by `to_dict`; see `observation_from_dict`."""
+        """Read an observation written by `to_dict`; see `observation_from_dict`."""
         return observation_from_dict(data)
 
     def __str__(self) -> str:
@@ -58,19 +58,19 @@ class Observation(Event):
 
 
 def action_from_dict(data: dict[str, Any]) -> Action:
-    """The action written by `Action.to_dict`.
+    """Read an action written by `Action.to_dict`.
 
     Raises:
-        InputError: an unknown kind, or fields that do not fit it.
+        InputError: an unknown kind, or invalid fields for it.
     """
     return _from_dict(Action, data)
 
 
 def observation_from_dict(data: dict[str, Any]) -> Observation:
-    """The observation written by `Observation.to_dict`.
+    """Read an observation written by `Observation.to_dict`.
 
     Raises:
-        InputError: an unknown kind, or fields that do not fit it.
+        InputError: an unknown kind, or invalid fields for it.
     """
     return _from_dict(Observation, data)
 

@@ -1,6 +1,6 @@
-"""Acts of mouse and keyboard, and the screens that they lead to.
+"""Mouse and keyboard actions, and the screens that follow them.
 
-The names of actions and fields are those of OpenAI's computer-use items (`computer_call`).
+Names of actions and fields follow OpenAI's computer-use items (`computer_call`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ck_pro.events.base import Action, Observation
 
 
 class Point(BaseModel):
-    """A place on the screen, in CSS pixels from its left top corner."""
+    """A point on the screen, in CSS pixels from the top left corner."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
@@ -22,7 +22,7 @@ class Point(BaseModel):
 
 
 class SafetyCheck(BaseModel):
-    """What a model service wants a person to have seen before a computer action acts."""
+    """A warning from a model service that the user must confirm before a computer action."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
@@ -43,7 +43,7 @@ ComputerDeed = Literal[
     "screenshot",
 ]
 COMPUTER_DEEDS: tuple[str, ...] = get_args(ComputerDeed)
-"""What can be done to a computer: the action types of computer-use models."""
+"""The action types of computer-use models."""
 
 _NEEDED = {
     "click": ("x", "y"),
@@ -56,22 +56,22 @@ _NEEDED = {
 
 
 class ComputerAction(Action):
-    """One act of mouse or keyboard, by coordinates of the screenshot shown last.
+    """One mouse or keyboard action, in coordinates of the last screenshot.
 
     Attributes:
         action: what is done.
-        x, y: where, in pixels of the screenshot; for `scroll` over what, its middle when None.
+        x, y: position in pixels of the screenshot; for `scroll`, None means the middle.
         button: "left", "right", "wheel" (the middle one), "back" or "forward".
         text: what is typed.
-        keys: one chord for `keypress` (`["CTRL", "A"]`); held meanwhile by the mouse's actions.
+        keys: one chord for `keypress` (`["CTRL", "A"]`); for mouse actions, keys held down.
         path: points that `drag` goes through.
-        scroll_x, scroll_y: how far, in pixels; down and right are positive.
+        scroll_x, scroll_y: distance in pixels; down and right are positive.
         ms: how long `wait` waits at most, in milliseconds.
-        call_id: names the call in a service's protocol.
-        pending_safety_checks: what must be acknowledged before it acts.
-        target: what lies there, as the environment says it ("button 'Buy'"), for approvers.
+        call_id: id of the call in a service's protocol.
+        pending_safety_checks: warnings to confirm before the action.
+        target: description of the element there ("button 'Buy'"), for approvers.
         url: address of the page, for approvers.
-        secret: the text is typed into a field for a password, a code or a card.
+        secret: whether the text goes into a field for a password, a code or a card.
     """
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -103,7 +103,7 @@ class ComputerAction(Action):
         return self
 
     def arguments(self) -> dict[str, Any]:
-        """What a model says of it: `action` and the fields that it gave, as JSON-able data."""
+        """Return `action` and the fields that the model gave, as JSON data."""
         own = {"call_id", "pending_safety_checks", "target", "url", "secret"}
         return {
             "action": self.action,
@@ -116,13 +116,13 @@ class ComputerAction(Action):
 
 
 class ComputerObservation(Observation):
-    """A screen after an action, or as it is.
+    """The screen, after an action or without one.
 
     Attributes:
         image: data URL of the screenshot.
-        current_url: address of the page, where the computer is a browser.
-        call_id: of the action that it answers.
-        acknowledged_safety_checks: those of the action, which was approved with them.
+        current_url: address of the page, if the computer is a browser.
+        call_id: id of the action that led to it.
+        acknowledged_safety_checks: the action's warnings, which were approved with it.
     """
 
     kind: ClassVar[str] = "computer_output"

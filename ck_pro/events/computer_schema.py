@@ -1,4 +1,4 @@
-"""The computer as a function: its JSON schema, and the action that a call's arguments mean."""
+"""The computer as a function for models: its JSON schema, and the parsing of its arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPUTER_DESCRIPTION = """\
 Use the mouse and the keyboard. You are shown the screen after it.
 
 x and y are pixels of the screenshot shown last, from its left top corner."""
-"""The function `computer` as models read it."""
+"""Description of the function `computer` for models."""
 
 _NUMBER = {"type": "number"}
 _POINT = {"type": "object", "properties": {"x": _NUMBER, "y": _NUMBER}, "required": ["x", "y"]}
@@ -45,18 +45,20 @@ COMPUTER_PARAMETERS: dict[str, Any] = {
 
 
 def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerAction:
-    """The act that a call's arguments mean.
+    """Parse the arguments of a call to an action.
 
     Args:
         arguments: `action` and its fields; points may also be pairs, one key a text.
-        fields: of the action, beside them.
+        fields: further fields of the action.
 
     Raises:
-        ParseError: they mean none; its text tells the model what to mend.
+        ParseError: the arguments are invalid; the message tells the model what to fix.
     """
     given = {k: v for k, v in arguments.items() if v is not None}
     known = COMPUTER_PARAMETERS["properties"]
-    if unknown := [k for k in given if k not in known]:  # not even those that only we may set
+    if unknown := [
+        k for k in given if k not in known
+    ]:  # also fields that only the environment sets
         raise ParseError(
             f"The call of {COMPUTER} cannot be used: it takes no {unknown[0]!r}; "
             f"it takes: {', '.join(known)}"

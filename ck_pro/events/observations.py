@@ -1,4 +1,4 @@
-"""What the world can answer; for screens see `ck_pro.events.computer`."""
+"""Observations; for screens see `ck_pro.events.computer`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ck_pro.events.base import Observation
 
 
 class CodeObservation(Observation):
-    """What a code action printed, its last value and its error, as one text."""
+    """Output, last value and error of a code action, as one text."""
 
     kind: ClassVar[str] = "code_output"
     error: str | None = None
@@ -16,7 +16,7 @@ class CodeObservation(Observation):
 
 
 class ToolObservation(Observation):
-    """What a tool or sub-agent returned."""
+    """The result of a tool or sub-agent."""
 
     kind: ClassVar[str] = "tool_output"
     name: str = ""
@@ -24,7 +24,7 @@ class ToolObservation(Observation):
 
 
 class BrowserObservation(Observation):
-    """A page as a model reads it. `image` is a data URL of the screenshot, where wanted."""
+    """A page as text for the model. `image` is a data URL of the screenshot, if requested."""
 
     kind: ClassVar[str] = "browser_output"
     url: str = ""
@@ -32,12 +32,12 @@ class BrowserObservation(Observation):
 
 
 class ErrorObservation(Observation):
-    """A fault of the model's own making, told so that it can learn from it."""
+    """An error that the model caused, reported so that the model can correct it."""
 
     kind: ClassVar[str] = "error"
 
 
 class SuccessObservation(Observation):
-    """An action that has nothing to tell but that it worked."""
+    """A successful action without output."""
 
     kind: ClassVar[str] = "success"

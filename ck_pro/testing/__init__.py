@@ -1,5 +1,5 @@
-"""For tests of agents, shipped so that users need not patch: a scripted model and environment,
-and a chat server with faults.
+"""Fakes for tests of agents: a scripted model, a scripted environment, and a chat server with
+faults. They replace patching.
 
 >>> model = ScriptedLLM(["first reply", "second reply"])
 >>> str(model([{"role": "user", "content": "Hello"}]))

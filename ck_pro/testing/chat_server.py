@@ -1,4 +1,4 @@
-"""`FakeChatServer`: a chat server on loopback, with faults on order."""
+"""`FakeChatServer`: a chat server on loopback with scripted faults."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ck_pro.model import Message, Reply
 
 @dataclass
 class Fault:
-    """What a `FakeChatServer` does instead of, or before, answering.
+    """A fault that a `FakeChatServer` produces instead of, or before, a response.
 
     Args:
-        status: HTTP status with an error body.
-        headers: headers of that answer, such as Retry-After.
-        body: body of that answer; an error object with `message` when None.
+        status: HTTP status of an error response.
+        headers: headers of that response, such as Retry-After.
+        body: body of that response; None means an error object with `message`.
         message: text of the error.
         code: code of the error, such as "content_filter".
-        drop: close the connection: "before" the headers or within the "body".
-        drip: answer well, but with so many seconds between bytes.
-        delay: seconds before anything else is done; ends early when the server closes.
+        drop: close the connection "before" the headers or within the "body".
+        drip: respond normally, with this many seconds between bytes.
+        delay: seconds before anything else; ends early when the server closes.
     """
 
     status: int = 0
@@ -43,7 +43,7 @@ class Fault:
 
 @dataclass
 class ChatCall:
-    """A request that a `FakeChatServer` got; header names in any case."""
+    """A request that a `FakeChatServer` received; header names are case-insensitive."""
 
     body: dict[str, Any]
     headers: email.message.Message[str, str]
@@ -51,26 +51,26 @@ class ChatCall:
 
     @property
     def messages(self) -> list[Message]:
-        """The prompt: chat messages, or the input items of the Responses API."""
+        """The prompt: chat messages, or input items of the Responses API."""
         return list(self.body["messages" if "messages" in self.body else "input"])
 
 
 ServerReply = str | dict[str, Any] | Fault
-"""A reply (a `Reply` may have tool calls or items), a whole completion or response, or a fault."""
+"""A reply (a `Reply` may have tool calls or items), a complete response object, or a fault."""
 
 
 class FakeChatServer:
-    """A small OpenAI-compatible chat server on loopback, with both APIs; use it with `with`.
+    """A small OpenAI-compatible chat server on loopback, with both APIs; a context manager.
 
     Args:
-        script: a list of replies and faults in order (the last one stays), or a function from the
-            call to one. A fault that only delays is followed by `text`.
-        text: the reply when the script is empty.
-        model: the one model it lists.
+        script: a list of replies and faults, in order (the last one repeats), or a function from
+            the call to one. After a fault that only delays, the server replies with `text`.
+        text: the reply if the script is empty.
+        model: the model that it lists.
 
     Attributes:
         url: its address.
-        calls: the chat requests so far.
+        calls: chat requests so far.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class FakeChatServer:
         self._thread.join()
 
     def answer(self, call: ChatCall) -> ServerReply:
-        """The next of the script."""
+        """Return the next entry of the script."""
         with self._lock:
             self.calls.append(call)
             at = len(self.calls) - 1
@@ -112,7 +112,7 @@ class FakeChatServer:
         return self._script[min(at, len(self._script) - 1)] if self._script else self.text
 
     def completion(self, text: str) -> dict[str, Any]:
-        """A chat completion in the form of OpenAI's API, with the tool calls of a `Reply`."""
+        """Return a chat completion in OpenAI's form, with the tool calls of a `Reply`."""
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         message: dict[str, Any] = {"role": "assistant", "content": str(text)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -123,10 +123,10 @@ class FakeChatServer:
         return {**head, "model": self.model, "choices": [choice], "usage": usage}
 
     def response(self, output: str | Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """A response in the form of OpenAI's Responses API.
+        """Return a response in the form of OpenAI's Responses API.
 
         Args:
-            output: its items; a `Reply` gives those that it has, a text stands for one message.
+            output: its items; a `Reply` gives its own items, a text becomes one message.
         """
         if isinstance(output, Reply) and output.items:
             output = output.items
@@ -142,19 +142,19 @@ class FakeChatServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # the default of 5 makes a burst of clients wait a second
+    request_queue_size = 128  # with the default of 5, a burst of clients waits a second
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a client that was killed; everything else is told as usual."""
+        """Ignore clients that were killed; report other errors as usual."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
 
 class _ChatHandler(BaseHTTPRequestHandler):
-    """Serves `/v1/models`, `/v1/chat/completions` and `/v1/responses`."""
+    """Serve `/v1/models`, `/v1/chat/completions` and `/v1/responses`."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or each answer takes the 40 ms of a delayed ACK
+    disable_nagle_algorithm = True  # avoids the 40 ms of a delayed ACK per response
     chat: FakeChatServer
     timeout = 30
 
@@ -235,4 +235,4 @@ class _ChatHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: tests are quiet."""
+        """Log nothing, to keep tests quiet."""

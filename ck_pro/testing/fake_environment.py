@@ -1,4 +1,4 @@
-"""`FakeEnvironment`: a world of a few texts."""
+"""`FakeEnvironment`: an environment with a list of texts as observations."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from ck_pro.events import Action, BrowserObservation, Observation
 
 
 class FakeEnvironment(Environment):
-    """An environment of a few pages of text.
+    """An environment with a list of texts as observations.
 
     Args:
-        observations: texts; the first is what is seen at first, and each action moves on by one,
-            staying at the last.
-        respond: instead: a function from action to observation (or an error to raise).
+        observations: texts; the first is the initial observation. Each action moves to the next
+            one, and stays at the last.
+        respond: used instead of `observations`: a function from action to observation, or to an
+            error to raise.
 
     Attributes:
         actions: what was executed, in order.
-        closed: how often it was closed.
+        closed: how many times it was closed.
     """
 
     def __init__(
@@ -34,11 +35,11 @@ class FakeEnvironment(Environment):
         self.closed = 0
 
     def observe(self) -> Observation:
-        """What the last action left."""
+        """Return the current observation."""
         return self._now
 
     def execute(self, action: Action) -> Observation:
-        """Record the action and move on."""
+        """Record the action and move to the next observation."""
         with self._lock:
             self.actions.append(action)
             if self._respond is not None:
@@ -49,5 +50,5 @@ class FakeEnvironment(Environment):
             return self._now
 
     def close(self) -> None:
-        """Count the closing."""
+        """Count the call."""
         self.closed += 1

@@ -1,4 +1,4 @@
-"""A recording behind a real endpoint: what a `FakeChatServer` needs to answer like `replay:`."""
+"""Serve a recording from a real endpoint: a `FakeChatServer` that answers like `replay:`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CONTEXT_HEADERS = {
     "X-CK-Task": "{task}",
     "X-CK-Workdir": "{workdir}",
 }
-"""For `LLM.headers`: a prompt alone does not say which recorded reply answers it."""
+"""Headers for `LLM.headers`; the prompt alone does not identify the recorded reply."""
 
 
 def recorded_replies(path: str | Path) -> Callable[[ChatCall], Reply | Fault]:
-    """A script for `FakeChatServer` that answers from a recording.
+    """Make a script for `FakeChatServer` that answers from a recording.
 
-    The models that ask must send `CONTEXT_HEADERS`. Instructions are not compared: they do not
-    travel apart from the prompt.
+    The models must send `CONTEXT_HEADERS`. Instructions are not compared, since requests do not
+    carry them apart from the prompt.
 
     Args:
         path: the recording.

@@ -1,4 +1,4 @@
-"""`ScriptedLLM`: a model that says what a test tells it to."""
+"""`ScriptedLLM`: a model that returns the replies of a script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ck_pro.exceptions import ModelRefused
 from ck_pro.model import LLM, Backend, CallContext, ChatRequest, Message, RawReply, Reply
 
 Scripted = str | Exception
-"""A reply (`Reply` for one with tool calls, reasoning, usage), or an error to raise."""
+"""A reply (a `Reply` may have tool calls, reasoning, usage), or an error to raise."""
 Script = (
     Sequence[Scripted]
     | Mapping[str, Sequence[Scripted]]
@@ -21,7 +21,7 @@ Script = (
 
 @dataclass
 class ScriptedCall:
-    """A call that a `ScriptedLLM` answered."""
+    """A call that a `ScriptedLLM` received."""
 
     messages: list[Message]
     context: CallContext
@@ -30,16 +30,16 @@ class ScriptedCall:
 
 
 class ScriptedLLM(LLM):
-    """A model that says what a script says; for any number of threads.
+    """A model that returns the replies of a script; thread-safe.
 
     Args:
-        replies: the script. A list: replies in order of the calls, whoever asks. A dict: lists by
-            "agent/path:phase", by the last agent's "name:phase", or by phase; the step of the
-            asking agent is the index, so that agents in many threads do not disturb each other. A
-            function of messages and context.
+        replies: the script. A list: replies in order of the calls, for all callers. A dict: lists
+            by "agent/path:phase", by the last agent's "name:phase", or by phase; the step of the
+            calling agent is the index, so agents in several threads do not interfere. A function
+            of messages and context.
         kwargs: settings of `LLM`.
 
-    A copy is the same script going on: a scripted model can stand among the defaults of a class.
+    A copy shares its script and position, so a scripted model can be a default of a class.
     """
 
     def __init__(self, replies: Script = (), **kwargs: Any) -> None:
@@ -47,13 +47,13 @@ class ScriptedLLM(LLM):
 
     @property
     def calls(self) -> list[ScriptedCall]:
-        """The calls so far, in order."""
+        """All calls so far, in order."""
         assert isinstance(self.backend, ScriptedBackend)
         return self.backend.recorded()
 
 
 class ScriptedBackend(Backend):
-    """What a `ScriptedLLM` and its copies share: the script, and how far it went."""
+    """The script and its position, shared by a `ScriptedLLM` and its copies."""
 
     free = True
 
@@ -73,7 +73,7 @@ class ScriptedBackend(Backend):
         return "scripted"
 
     def recorded(self) -> list[ScriptedCall]:
-        """The calls so far, in order."""
+        """All calls so far, in order."""
         with self._lock:
             return list(self._calls)
 
@@ -98,7 +98,7 @@ class ScriptedBackend(Backend):
         )
 
     def _answer(self, messages: list[Message], context: CallContext) -> Scripted:
-        if callable(self._script):  # in the callers' threads, unlocked
+        if callable(self._script):  # runs in the callers' threads, without the lock
             return self._script(messages, context)
         if isinstance(self._script, Mapping):
             return _by_phase(self._script, context)
