@@ -19,9 +19,9 @@ from ck_pro.exceptions import ConfigError
         ({"templates": {"action": None}}, "agent.templates: the phase 'action' needs a template"),
         ({"person": "me"}, "MultiStepAgent.person: not an object with `answer`"),
         ({"approver": 3}, "neither an object with `review` nor a dict of rules"),
-        ({"tools": [3]}, "3 is no tool"),
-        ({"tools": [{"name": "serch"}]}, "is no tool"),
-        ({"sub_agents": [["a"]]}, "is no tool"),
+        ({"tools": [3]}, "3 is not a tool"),
+        ({"tools": [{"name": "serch"}]}, "is not a tool"),
+        ({"sub_agents": [["a"]]}, "is not a tool"),
         ({"tools": ["serch"]}, "no attribute or tool 'serch'"),
     ],
 )
