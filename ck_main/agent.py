@@ -1,4 +1,4 @@
-"""`CKAgent`: the main agent. It plans, writes small pieces of code, and delegates."""
+"""`CKAgent`, the main agent: plans, writes short pieces of code, and delegates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ck_web.agent import WebAgent
 
 
 class CKAgent(MultiStepAgent):
-    """The main agent: a web agent, a language model and a person to ask, a web search, `stop`.
+    """The main agent, with a web agent and tools: ask a model, ask a human, search, stop.
 
-    More sub-agents and tools are added by a subclass: an annotated attribute, and its name in
+    To add a sub-agent or a tool, subclass it: declare an annotated attribute and list its name in
     `sub_agents` or `tools`.
     """
 

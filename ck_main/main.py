@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # a Ctrl-C while all this is imported ends it without a traceback; `run_command` takes over
+    # Ctrl-C during the imports ends the process without a traceback; `run_command` undoes this
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import click
@@ -26,7 +26,7 @@ Examples:
   python -m ck_main.main -i tasks.jsonl -o runs/a.jsonl -c agent.yaml -u max_steps=20
   python -m ck_main.main --task "What is 17 * 23?" --model http://localhost:8000/v1
   python -m ck_main.main --model manual           (you play the model)
-  ... --workers 8 --run-max-money 20          (stops at 20 USD; again: goes on)
+  ... --workers 8 --run-max-money 20          (stops at 20 USD; repeat to resume)
   ... --tries 3 --until llm_judge --reflect   (try again, with advice)
   ... --tries 5 --seeds 1,2,3,4,5 --choose vote
   ... -u web_agent.model.call_target=gpt:x -u "{'recent_steps': 5}"
@@ -41,7 +41,7 @@ Examples:
 )
 @task_options
 def cli(**options: Any) -> ExitCode:
-    """Run the tasks of a file, one --task, or (with neither) tasks that you type."""
+    """Run the tasks of a file, one --task, or (without both) tasks that you type."""
     return run_agent(CKAgent, default_output=DEFAULT_OUTPUT, **options)
 
 

@@ -1,5 +1,5 @@
 """Commands that run tasks: options, settings, errors and exit codes.
 
 May import: every room above it.
-`ck_main.main`, `ck_main.demo` and `ck_web.main` use it.
+Used by `ck_main.main`, `ck_main.demo` and `ck_web.main`.
 """

@@ -1,4 +1,4 @@
-"""From what a command was told to an agent and the options of its runner."""
+"""Build the agent and the runner options from command-line options."""
 
 from __future__ import annotations
 
@@ -24,49 +24,49 @@ _Agent = TypeVar("_Agent", bound=MultiStepAgent)
 def build_agent(
     kind: type[_Agent], config: Path | None, updates: Sequence[str], model: str | None = None
 ) -> _Agent:
-    """An agent from a configuration file, a model for all agents, and updates, in order.
+    """Build an agent from a configuration file, `--model` and `--updates`, applied in this order.
 
     Args:
-        kind: the agent's class.
-        config: the file; None for none.
-        updates: settings as `--updates` has them.
-        model: the `call_target` of every model, laid over the file's.
+        kind: class of the agent.
+        config: path of the configuration file, or None.
+        updates: values of `--updates`.
+        model: `call_target` for every model; overrides the file.
 
     Raises:
-        ConfigError: a file, a name or a value is wrong; the message says where it stands.
+        ConfigError: a file, a name or a value is invalid; the message says where.
     """
     settings = load_settings(config)
-    agent = _built(
+    agent = _build(
         kind, settings, settings, lambda names: f"config {config}{_line(config, names)}: "
     )
     if model is not None:
         everywhere = model_settings(agent, model)
         settings = merge_settings(settings, everywhere)
-        _built(kind, settings, everywhere, lambda names: "--model: ")
+        _build(kind, settings, everywhere, lambda names: "--model: ")
     for text in updates:
         update = parse_update(text)
         settings = merge_settings(settings, update)
-        said = f"--updates {shlex.quote(text)}: "
-        _built(kind, settings, update, lambda names, said=said: said)  # type: ignore[misc]
+        source = f"--updates {shlex.quote(text)}: "
+        _build(kind, settings, update, lambda names, source=source: source)  # type: ignore[misc]
     return kind(**settings)
 
 
-def _built(
+def _build(
     kind: type[_Agent],
     settings: dict[str, Any],
-    news: dict[str, Any],
+    latest: dict[str, Any],
     where: Callable[[Sequence[str]], str],
 ) -> _Agent:
-    """The agent of some settings; an error says where, among the `news`, it comes from."""
+    """Build the agent; an error names the `latest` setting that caused it."""
     try:
         return kind(**settings)
     except ConfigError as e:
-        wrong = next((n for n, value in leaves(news) if not _usable(kind, n, value)), ())
+        wrong = next((n for n, value in leaves(latest) if not _usable(kind, n, value)), ())
         raise ConfigError(f"{where(wrong)}{e}") from None
 
 
 def _usable(kind: type[MultiStepAgent], names: Sequence[str], value: Any) -> bool:
-    """Whether one setting on its own is accepted."""
+    """Whether the agent accepts this setting alone."""
     for name in reversed(names):
         value = {name: value}
     try:
@@ -82,10 +82,10 @@ def _line(config: Path | None, names: Sequence[str]) -> str:
 
 
 def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions:
-    """How the tasks are run, as the options say.
+    """Build the `RunOptions` of a command.
 
     Raises:
-        ConfigError: the judge is no model.
+        ConfigError: `--judge-model` does not name a model.
     """
     judge: LLM | None = None
     if options["judge_model"] is not None:

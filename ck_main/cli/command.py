@@ -1,4 +1,4 @@
-"""What the commands that run tasks have in common: options, settings, errors, exit codes."""
+"""Shared code of the commands that run tasks: options, settings, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ _END = "__END__"
 RESUMED_OUTPUT = Path("runs/resumed.jsonl")
 HELP = """\
 \b
-The same command again continues: tasks whose row is in the output are not run
-again, and nothing in the output is ever overwritten. Beside OUTPUT.jsonl the
-folder OUTPUT/ has one folder per task (journal, files), status.json (how the
-run stands) and run.log; OUTPUT.tries.jsonl has the tries that --choose left.
+To resume, repeat the command: it skips tasks that have a row in the output. It
+never overwrites the output. The folder OUTPUT/ beside OUTPUT.jsonl has one
+folder per task (journal, files), status.json (progress) and run.log.
+OUTPUT.tries.jsonl has the tries that --choose did not select.
 
 \b
 Models: manual | gpt:NAME | http(s)://HOST/v1 | replay:FILE | record:FILE:MODEL
 
 \b
 Exit codes:
-  0    all tasks ended by their own decision (right or wrong: see the score)
-  1    some tasks ended with a problem: a limit, an error, a question
-  2    the command line, the configuration or the task file cannot be used
-  3    some lines of the task file cannot be used, or changed; all others were run
-  4    the output cannot be written; what was written stays
-  5    a model or the browser server cannot be reached or refuses
-  6    an error of ours; the message says where the full log is
-  7    a limit of the whole run was reached; the same command continues
-  130  stopped by Ctrl-C, SIGTERM or SIGHUP; the same command continues
+  0    every task completed (answers may be right or wrong: see the score)
+  1    some tasks did not complete: a limit, an error, a question
+  2    the command line, the configuration or the task file is invalid
+  3    some lines of the task file are invalid or changed; all others were run
+  4    the output cannot be written; rows already written are kept
+  5    a model or the browser server is unreachable or refuses requests
+  6    internal error; the message names the full log
+  7    a limit of the whole run was reached; repeat the command to resume
+  130  stopped by Ctrl-C, SIGTERM or SIGHUP; repeat the command to resume
 
 \b
 Environment:
   OPENAI_API_KEY, OPENAI_BASE_URL, AZURE_OPENAI_ENDPOINT   for gpt:NAME
-  CK_API_KEY        key for an http(s) model that wants one
-  CK_WEB_TOKEN      token of a browser server that wants one
-  CK_CHROMIUM       the Chromium to use
+  CK_API_KEY        API key for http(s) models
+  CK_WEB_TOKEN      token for the browser server
+  CK_CHROMIUM       path of the Chromium to use
   NO_COLOR          plain text on a terminal
 """
 """The end of every command's `--help`."""
@@ -78,16 +78,16 @@ def run_agent(
     target_url: str | None = None,
     **options: Any,
 ) -> ExitCode:
-    """Do what a command with `task_options` was told.
+    """Run the tasks that the options of a command select.
 
     Args:
-        kind: the class of the agent.
-        default_output: where rows go when no output is named.
-        target_url: the page to begin with, for tasks that name none.
-        options: all of the options, by their names; `input_` is --input.
+        kind: class of the agent.
+        default_output: file of rows if there is no `--output`.
+        target_url: start page for tasks without one.
+        options: values of `task_options` by name; `input_` is `--input`.
 
     Raises:
-        click.UsageError: options that do not go together.
+        click.UsageError: two options contradict each other, or one is missing.
         CKError: see `run_job`.
     """
     refuse(options)
@@ -113,7 +113,7 @@ def run_agent(
         ray=options["ray"],
     )
     if options["fork"] is not None:
-        # before anything is written: the same command would begin another fork
+        # check before writing: repeating the command would create another fork
         check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
         output, folder = begin_fork(
             options["fork"], options["at"], output=options["output"], reply=options["reply"]
@@ -134,7 +134,7 @@ def run_agent(
 
 
 def refuse(options: Mapping[str, Any]) -> None:
-    """Raise click.UsageError for options that do not go together."""
+    """Raise click.UsageError if options contradict each other or one is missing."""
     input_, task, files_dir = options["input_"], options["task"], options["files_dir"]
     if input_ is not None and task is not None:
         raise click.UsageError("give --input or --task, not both")
@@ -142,28 +142,28 @@ def refuse(options: Mapping[str, Any]) -> None:
         raise click.UsageError("--input needs --output FILE, where the rows go")
     one_run = [f"--{name}" for name in ("resume", "fork") if options[name] is not None]
     if one_run and (input_ is not None or task is not None):
-        raise click.UsageError(f"{one_run[0]} goes on with one run: give no --input and no --task")
+        raise click.UsageError(f"{one_run[0]} resumes one run: omit --input and --task")
     if len(one_run) > 1:
         raise click.UsageError("give --resume or --fork, not both")
     if options["answer"] is not None and options["resume"] is None:
         raise click.UsageError("--answer needs --resume FOLDER, the run that asked")
     if (options["fork"] is None) != (options["at"] is None):
-        raise click.UsageError("--fork FOLDER and --at STEP belong together")
+        raise click.UsageError("--fork FOLDER and --at STEP need each other")
     if options["reply"] is not None and options["fork"] is None:
         raise click.UsageError("--reply needs --fork FOLDER --at STEP")
     if input_ is None:
         given = [n for n in _OF_FILES if options[n] not in (None, (), "end")]
         if given:
-            said = ", ".join(f"--{n.replace('_', '-')}" for n in given)
-            raise click.UsageError(f"{said}: need --input, a file of tasks")
+            names = ", ".join(f"--{n.replace('_', '-')}" for n in given)
+            raise click.UsageError(f"{names}: need --input, a file of tasks")
     if task is not None and not task.strip():
         raise click.UsageError("--task is empty")
     if files_dir is not None and not files_dir.is_dir():
-        raise click.UsageError(f"--files-dir {files_dir}: there is no such folder")
+        raise click.UsageError(f"--files-dir {files_dir}: no such folder")
     if options["reflect"] and options["until"] is None:
-        raise click.UsageError("--reflect needs --until, which says when a try has failed")
+        raise click.UsageError("--reflect needs --until, which decides when a try has failed")
     if options["until"] and options["choose"]:
-        raise click.UsageError("--until stops at the first right try: there is nothing to --choose")
+        raise click.UsageError("give --until or --choose, not both: --until stops at a right try")
     several = any(options[n] for n in ("until", "choose", "reflect"))
     tries = options["tries"] or len(options["seeds"] or ()) or 1
     if several and tries < 2:
@@ -171,15 +171,15 @@ def refuse(options: Mapping[str, Any]) -> None:
     asks = options["until"] == "llm_judge" or options["choose"] == "judge" or options["reflect"]
     if options["judge_model"] is not None and not asks:
         raise click.UsageError(
-            "--judge-model: nothing asks it; give --until llm_judge, --reflect or --choose judge"
+            "--judge-model is unused: add --until llm_judge, --reflect or --choose judge"
         )
     seeds = options["seeds"] or ()
     if seeds and (len(seeds) != tries or len(set(seeds)) < tries):
-        raise click.UsageError(f"--seeds: give {tries} different ones, one for each try")
+        raise click.UsageError(f"--seeds: give {tries} different seeds, one for each try")
 
 
 def run_command(command: click.Command, args: Sequence[str] | None = None) -> int:
-    """Run a command of ours; errors become one line on standard error and an exit code.
+    """Run a command; report an error as one line on standard error and an exit code.
 
     Returns:
         The exit code, see `ExitCode`.
@@ -189,7 +189,7 @@ def run_command(command: click.Command, args: Sequence[str] | None = None) -> in
 
 def _run(command: click.Command, args: Sequence[str] | None) -> int:
     try:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # of an entry point, see there
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # the entry point set it
             signal.signal(signal.SIGINT, signal.default_int_handler)
         code = command.main(args, standalone_mode=False)
         return int(code) if isinstance(code, int) else 0
@@ -203,8 +203,10 @@ def _run(command: click.Command, args: Sequence[str] | None) -> int:
         click.echo("stopped", err=True)
         return ExitCode.STOPPED
     except Exception as e:  # noqa: BLE001 - the process's outermost boundary
-        said = " ".join(printable(f"{type(e).__name__}: {e}").split())
-        click.echo(f"error: one of ours: {said}; the full log is in {write_crash(e)}", err=True)
+        message = " ".join(printable(f"{type(e).__name__}: {e}").split())
+        click.echo(
+            f"error: internal error: {message}; the full log is in {write_crash(e)}", err=True
+        )
         return ExitCode.INTERNAL
 
 
@@ -216,20 +218,20 @@ def _resume_step(
     screen: Console,
     folder: Path,
 ) -> ExitCode:
-    """Resume the run in a folder; its answer goes to standard output."""
+    """Resume the run in a folder and print its answer to standard output."""
     with RowFile(job.output) as rows:
         if rows.has(task.id):
-            raise ConfigError(f"--output {job.output} has a row of {task.id!r}; name another file")
+            raise ConfigError(f"--output {job.output} has a row for {task.id!r}; name another file")
         ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=make)
         outcome = outcomes.get(task.id)
-        told = _told(outcome, ended)
+        code = _print_answer(outcome, ended)
         if outcome is not None:
             _say(screen, resume_hint(outcome.status, folder))
-        return told
+        return code
 
 
 def _resumed_output(name: str) -> Path:
-    """The first of the default outputs of `--resume` that has no row of the task."""
+    """Return the first default output of `--resume` without a row for the task."""
     number, output = 1, RESUMED_OUTPUT
     while True:
         with RowFile(output) as rows:
@@ -240,13 +242,13 @@ def _resumed_output(name: str) -> Path:
 
 
 def _say(screen: Console, hint: str) -> None:
-    """One line on what to do next, if there is something."""
+    """Print a hint for the next command, if there is one."""
     if hint:
         screen.print(printable(hint), markup=False, highlight=False, soft_wrap=True)
 
 
-def _told(outcome: Outcome | None, ended: ExitCode) -> ExitCode:
-    """Print a task's answer; the exit code of its run."""
+def _print_answer(outcome: Outcome | None, ended: ExitCode) -> ExitCode:
+    """Print a task's answer; return the exit code of its run."""
     if outcome is None:
         return ended
     click.echo(answer_text(outcome.answer, to_terminal=sys.stdout.isatty()))
@@ -256,7 +258,7 @@ def _told(outcome: Outcome | None, ended: ExitCode) -> ExitCode:
 def _one_by_one(
     agent: MultiStepAgent, job: Job, screen: Console, questions: Iterator[str]
 ) -> ExitCode:
-    """Run questions as they come; answers go to standard output."""
+    """Run questions one at a time and print each answer to standard output."""
     code = ExitCode.DONE
     with RowFile(job.output) as rows:
         for question in questions:
@@ -265,7 +267,7 @@ def _one_by_one(
             task = Task(name, question, safe_name(name), original=original)
             ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=TypedTaskRunner)
             outcome, folder = outcomes.get(name), rows.folder / task.folder
-            told = _told(outcome, ended)
+            answered = _print_answer(outcome, ended)
             if outcome is None:
                 hint = f"no answer; resume it with --resume {folder}" if is_journal(folder) else ""
             else:
@@ -273,24 +275,24 @@ def _one_by_one(
             _say(screen, hint)
             if ended is not ExitCode.DONE:
                 return ended
-            code = max(code, told)
+            code = max(code, answered)
     return code
 
 
 def answer_text(answer: str, *, to_terminal: bool) -> str:
-    """An answer as standard output gets it: whole, but nothing that steers a terminal."""
+    """Format an answer for standard output; strip control characters for a terminal."""
     if to_terminal:
         return printable(answer, kept="\n\t")
-    return answer.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
+    return answer.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
 
 
 def _typed(screen: Console) -> Iterator[str]:
-    """Questions from standard input, until its end or a line `__END__`."""
-    person = sys.stdin.isatty()
-    if person:
-        screen.print(f"Type a task, one line; Ctrl-D or {_END} ends.")
+    """Yield questions from standard input, until its end or a line `__END__`."""
+    interactive = sys.stdin.isatty()
+    if interactive:
+        screen.print(f"Type a task on one line. Ctrl-D or {_END} quits.")
     while True:
-        if person:
+        if interactive:
             screen.print("task> ", end="")
         line = sys.stdin.readline()
         if not line or line.strip() == _END:
@@ -300,7 +302,7 @@ def _typed(screen: Console) -> Iterator[str]:
 
 
 def _free_id(rows: RowFile) -> str:
-    """An id for a task that has none: the local time, and a number where that is taken."""
+    """Return an unused task id: the local time, plus a number if the id exists."""
     base = time.strftime("task-%Y%m%d-%H%M%S")
     number, name = 1, base
     while name in rows.done or (rows.folder / name).exists():

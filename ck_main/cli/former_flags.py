@@ -1,4 +1,4 @@
-"""Command-line flags of CK-Pro's own programs: accepted, or refused with the name of ours."""
+"""Command-line flags of the original CK-Pro: translated, or refused with a replacement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 UPDATES = ("-u", "--updates", "-U")
 _UPDATE = re.compile(r"\s*(\{|[A-Za-z_][\w.]*\s*=)")
 REFUSED: Mapping[str, str] = {
-    "--starting-idx": "finished tasks are skipped; use --ids, --shard or --limit for a part",
+    "--starting-idx": "finished tasks are skipped; use --ids, --shard or --limit to select tasks",
     "--ending-idx": "use --limit N, --ids or --shard",
     "--sampling-mode": "use --tries K with --choose first|vote|judge",
     "--max-retry-num": "use --tries K with --until em|llm_judge|stop_with_answer",
@@ -22,7 +22,7 @@ REFUSED: Mapping[str, str] = {
     "--skip-hard": 'mark these tasks with "skip": 1, or use --ids',
     "--try-all-files": "the files of a task are found by its file_name; use --files-dir",
 }
-"""Flags without an option of the same meaning, by what to use instead."""
+"""Flags without an equivalent option, with the replacement to suggest."""
 
 
 def current_arguments(
@@ -32,18 +32,19 @@ def current_arguments(
     renamed: Mapping[str, str] | None = None,
     refused: Mapping[str, str] = REFUSED,
 ) -> list[str]:
-    """Translate a command line that was written for CK-Pro.
+    """Translate a command line written for the original CK-Pro.
 
-    Underscores in names of options become hyphens. Each update after one `-u` gets its own `-u`.
+    Underscores in option names become hyphens. Each of several updates after one `-u` gets its
+    own `-u`.
 
     Args:
-        arguments: of the command.
-        known: the names of its options.
-        renamed: other names of options.
-        refused: names without an option, and what to use instead.
+        arguments: arguments of the command.
+        known: names of its options.
+        renamed: former option names and their current names.
+        refused: former flags without an option, and their replacements.
 
     Raises:
-        click.UsageError: a flag is refused; one line names what to use instead.
+        click.UsageError: a flag has no equivalent; the message names the replacement.
     """
     out: list[str] = []
     updating = False
@@ -57,7 +58,7 @@ def current_arguments(
         if is_value or not argument.startswith("-"):
             out.append(argument)
             continue
-        if argument[:2] in UPDATES and len(argument) > 2:  # "-u{...}", in one word
+        if argument[:2] in UPDATES and len(argument) > 2:  # "-u{...}" without a space
             out.append(UPDATES[0] + argument[2:])
             updating = True
             continue

@@ -1,4 +1,4 @@
-"""A task file run from its first line to the summary: what `main` and `demo` have in common."""
+"""Run a task file from the first line to the summary; shared by `main` and `demo`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from ck_main.ui.metrics import MetricsServer
 from ck_main.ui.reports import (
     say_changed,
     say_error,
-    say_gone,
     say_lost,
+    say_missing,
     say_skipped,
     say_warning,
     show_problems,
@@ -53,25 +53,25 @@ from ck_pro.run.fingerprint import fingerprint_of
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be run, and how it is shown.
+    """The tasks to run and the way to display them.
 
     Args:
-        output: the file of rows.
-        input: the task file; None when tasks are given one by one.
-        files_dir: where `file_name`s are looked up; the task file's folder if None.
-        ids: only these tasks; all when empty.
-        limit: at most so many of them, from the first.
-        shard: (i, n): only the i-th, (n+i)-th, ... of these, i from 1.
-        rerun: tasks to run again although they have a row: those that "failed" (ended with a
-            problem), or were answered "wrong".
-        in_order: put the rows in the order of the tasks at the end.
+        output: file of rows.
+        input: task file; None if tasks are typed one by one.
+        files_dir: folder in which `file_name` is looked up; default: the folder of the task file.
+        ids: run only these tasks; empty means all.
+        limit: run at most this many of them, from the first.
+        shard: (i, n): run only the i-th, (n+i)-th, ... of these; i starts at 1.
+        rerun: run these tasks again although they have a row: "failed" (did not complete),
+            "wrong" (wrong answer) or "all".
+        in_order: sort the rows in task order at the end.
         options: see `RunOptions`.
         plain: no live table.
-        steps: follow the agents step by step.
-        target_url: the page that a web agent begins with, for tasks that name none.
-        log_json: the log is JSON lines, and tells of every task.
-        metrics: serve them on this port of loopback; any free one if 0.
-        ray: the address of a Ray cluster to run on; None runs here.
+        steps: display every step of the agents.
+        target_url: start page of a web agent, for tasks without one.
+        log_json: write the log as JSON lines, with the events of every task.
+        metrics: loopback port for metrics; 0 means any free port, None no metrics.
+        ray: address of a Ray cluster; None runs on this machine.
     """
 
     output: Path
@@ -90,19 +90,19 @@ class Job:
     metrics: int | None = None
     ray: str | None = None
     skipped: list[str] = field(default_factory=list, init=False, compare=False)
-    """Ids of the tasks whose lines say that they are not run, once the task file was read."""
+    """Ids of the tasks marked `skip`; filled when the task file is read."""
 
     def selected(self, tasks: Iterable[Task]) -> Iterator[Task]:
-        """Those of all tasks that are meant."""
+        """Yield the tasks that `ids`, `limit` and `shard` select."""
         chosen = set(self.ids)
-        meant = (t for t in tasks if (t.id in chosen if chosen else not t.skip))
-        limited = islice(meant, self.limit)
+        matching = (t for t in tasks if (t.id in chosen if chosen else not t.skip))
+        limited = islice(matching, self.limit)
         first, step = self.shard or (1, 1)
         return islice(limited, first - 1, None, step)
 
 
 def exit_code_of(error: CKError) -> ExitCode:
-    """The exit code for an error that ended the command."""
+    """Return the exit code for an error that ended the command."""
     if isinstance(error, OutputError | JournalError):
         return ExitCode.OUTPUT
     if isinstance(error, ModelError | EnvironmentFailure):
@@ -113,19 +113,19 @@ def exit_code_of(error: CKError) -> ExitCode:
 def run_job(
     agent: MultiStepAgent, job: Job, screen: Console | None = None, out: Console | None = None
 ) -> tuple[ExitCode, list[Outcome]]:
-    """Check everything, run the tasks that have no row yet, show the summary.
+    """Check the services, run the tasks that have no row yet, and print the summary.
 
     Args:
-        agent: serves all tasks.
-        job: with an `input`.
-        screen: for progress and problems; standard error when None.
-        out: for the summary; standard output when None.
+        agent: agent for all tasks.
+        job: must have an `input`.
+        screen: console for progress and problems; default: standard error.
+        out: console for the summary; default: standard output.
 
     Returns:
         The exit code, and the outcomes of the selected tasks that have a row.
 
     Raises:
-        CKError: before the first task: nothing was run. `exit_code_of` has its exit code.
+        CKError: a check failed before the first task; `exit_code_of` returns its exit code.
     """
     screen, out = screen or Console(stderr=True), out or Console()
     source = job.input
@@ -137,21 +137,21 @@ def run_job(
     if job.skipped and not ids and not problems:
         return ExitCode.DONE, []
     if not ids and not problems:
-        raise TaskFileError(f'{job.input}: holds no task; write {{"question": ...}}, one per line')
+        raise TaskFileError(f'{job.input}: no tasks; write one {{"question": ...}} per line')
     if not ids:
-        say_error(screen, f"{job.input}: no usable task; nothing to do")
+        say_error(screen, f"{job.input}: no valid task; nothing to do")
         return ExitCode.LINES, []
     with RowFile(job.output) as rows:
         changed = {i for i in ids if i in rows.done and fingerprint(rows.done[i]) != ids[i]}
         for name in sorted(changed):
             say_changed(screen, source, name, job.output)
-        wanted = _Wanted(job, ids, changed)
-        again = (lambda: supersede(rows, wanted, job.rerun)) if job.rerun else None
+        pending = _PendingTasks(job, ids, changed)
+        prepare = (lambda: supersede(rows, pending, job.rerun)) if job.rerun else None
         for line in _other_settings(agent, job, rows, ids):
             say_warning(screen, line)
         make = TaskRunner if job.ray is None else partial(RayRunner, address=job.ray)
         code, outcomes = run_tasks(
-            agent, wanted, job, rows, screen, ids=ids, prepare=again, make=make
+            agent, pending, job, rows, screen, ids=ids, prepare=prepare, make=make
         )
         if job.in_order:
             rows.sort(list(ids))
@@ -159,19 +159,19 @@ def run_job(
     show_summary(shown, job.output, out, total=len(ids))
     show_waiting(shown, rows.folder, screen)
     if code is ExitCode.LIMIT and len(shown) + len(changed) == len(ids):
-        code = ExitCode.DONE  # the last task reached it
+        code = ExitCode.DONE  # the last task reached the limit
     if code is ExitCode.DONE:
-        gone = [i for i in ids if i not in wanted.found]
-        if gone:
-            say_gone(screen, source, gone)
-        code = ExitCode.LINES if problems or changed or gone else _verdict(shown)
+        missing = [i for i in ids if i not in pending.found]
+        if missing:
+            say_missing(screen, source, missing)
+        code = ExitCode.LINES if problems or changed or missing else _verdict(shown)
     return code, shown
 
 
 def _other_settings(
     agent: MultiStepAgent, job: Job, rows: RowFile, ids: Collection[str]
 ) -> list[str]:
-    """Lines on how the rows of the output were made otherwise, if this command appends to it."""
+    """Return warnings about settings that differ from those of the rows in the output."""
     if "all" in job.rerun or (not job.rerun and all(name in rows.done for name in ids)):
         return []
     tries = job.options.tries
@@ -183,20 +183,20 @@ def _other_settings(
     return warnings_about((o.setup for o in rows.done.values()), setup_of(info))
 
 
-class _Wanted:
-    """The tasks of a file as the survey found them, read when they are wanted.
+class _PendingTasks:
+    """The selected tasks of a file, read lazily; skips tasks that changed since the survey.
 
     Args:
-        job: with an `input`.
-        ids: ids and fingerprints of the tasks.
-        but: ids of those that are not to be run.
+        job: must have an `input`.
+        ids: ids and fingerprints from `survey`.
+        excluded: ids of tasks not to run.
 
     Attributes:
-        found: ids of those that were as before, at the last reading.
+        found: ids of the unchanged tasks at the last read.
     """
 
-    def __init__(self, job: Job, ids: Mapping[str, str], but: Collection[str]):
-        self._job, self._ids, self._but = job, ids, but
+    def __init__(self, job: Job, ids: Mapping[str, str], excluded: Collection[str]):
+        self._job, self._ids, self._excluded = job, ids, excluded
         self.found: set[str] = set()
 
     def __iter__(self) -> Iterator[Task]:
@@ -205,12 +205,12 @@ class _Wanted:
         for task in read_tasks(self._job.input, self._job.files_dir):
             if isinstance(task, Task) and self._ids.get(task.id) == fingerprint(task):
                 self.found.add(task.id)
-                if task.id not in self._but:
+                if task.id not in self._excluded:
                     yield task
 
 
 def fingerprint(task: Task | Outcome) -> str:
-    """A hash that tells questions apart, as a row has them: with secrets masked."""
+    """Hash a question in the form that a row stores: with secrets masked."""
     event = Journal().append(TASK_EVENT, sid="", data={"question": task.question})
     return hashlib.sha256(json.dumps(event["data"]).encode()).hexdigest()
 
@@ -219,12 +219,12 @@ def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:
     """Read the whole task file once.
 
     Returns:
-        Ids of the selected tasks, in order, with the fingerprints of their questions; and the
-        unusable lines.
+        The ids of the selected tasks in order, with fingerprints of their questions; and the
+        invalid lines.
 
     Raises:
-        TaskFileError: it cannot be read.
-        ConfigError: an id was asked for that it does not have; input and output are one file.
+        TaskFileError: the file cannot be read.
+        ConfigError: the file has no task with a requested id, or is also the output.
     """
     assert job.input is not None
     if job.output.exists() and job.input.exists() and job.output.samefile(job.input):
@@ -246,11 +246,11 @@ def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:
 
     every = usable()
     ids = {task.id: fingerprint(task) for task in job.selected(every)}
-    for _ in every:  # problems beyond the limit are told too
+    for _ in every:  # also collect problems after the limit
         pass
     missing = [i for i in job.ids if i not in known]
     if missing:
-        raise ConfigError(f"--ids {','.join(missing)}: {job.input} has no usable task of that id")
+        raise ConfigError(f"--ids {','.join(missing)}: {job.input} has no valid task with that id")
     return ids, problems
 
 
@@ -265,19 +265,19 @@ def run_tasks(
     prepare: Callable[[], Iterable[str]] | None = None,
     make: Callable[..., TaskRunner] = TaskRunner,
 ) -> tuple[ExitCode, dict[str, Outcome]]:
-    """Run tasks with everything around them: checks, log, display, signals.
+    """Run tasks with service checks, log, display and signal handling.
 
     Args:
-        make: makes the runner.
-        ids: of the tasks, where they are known: then there is a status file.
-        prepare: called when everything was checked, before the first task; returns lines to show.
+        make: factory of the runner.
+        ids: ids of the tasks if known; enables the status file.
+        prepare: called after the checks and before the first task; returns lines to display.
 
     Returns:
-        DONE when all were run, STOPPED when told to stop, LIMIT at a limit of the run, else what
-        ended the run; and the outcomes of all tasks in the output by id.
+        An exit code, and the outcomes of all tasks in the output by id. The code is DONE if all
+        tasks were run, STOPPED after a signal, LIMIT at a limit of the run, else that of the error.
 
     Raises:
-        CKError: found before the first task.
+        CKError: a check failed before the first task.
     """
     stop = threading.Event()
     person = asks_a_person(agent, job.options.judge)
@@ -304,7 +304,7 @@ def run_tasks(
         around.enter_context(display)
         around.enter_context(StopSignals(stop, at_once=person))
         code = _run_to_end(runner, tasks, stop, display)
-        with suppress(OutputError):  # told below
+        with suppress(OutputError):  # the refresh below raises it again
             rows.refresh()
         lost = sorted((runner.outcomes.keys() | rows.lost) - rows.done.keys())
         code = ExitCode.OUTPUT if lost else code
@@ -318,21 +318,21 @@ def run_tasks(
 def _run_to_end(
     runner: TaskRunner, tasks: Iterable[Task], stop: threading.Event, display: PlainDisplay
 ) -> ExitCode:
-    """Run the tasks, and tell what ended the run before they were done."""
+    """Run the tasks; if the run ends early, display the reason."""
     code = ExitCode.DONE
     try:
         runner.run(tasks)
     except KeyboardInterrupt:
         code = ExitCode.STOPPED
     except CKError as e:
-        hint = "; make room or mend that, the same command continues"
+        hint = "; fix this (free disk space?) and repeat the command to resume"
         display.note(f"error: {e}{hint if isinstance(e, JournalError) else ''}")
         code = exit_code_of(e)
     if code is ExitCode.DONE and stop.is_set():
         code = ExitCode.STOPPED
     if code in (ExitCode.DONE, ExitCode.STOPPED) and runner.limit is not None:
         code = ExitCode.LIMIT
-        display.note(f"{runner.limit}; the same command continues")
+        display.note(f"{runner.limit}; repeat the command to resume")
     return code
 
 

@@ -1,4 +1,4 @@
-"""The options of the commands that run tasks, in groups, and their values' types."""
+"""Options of the commands that run tasks, in groups, and the types of their values."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _FILE = AnyPath()
 LIMITS = ("max_steps", "max_seconds", "max_tokens", "max_money")
-"""Names of the limits of a task; with `run_` before them, of those of a run."""
+"""Limits of a task; with the prefix `run_`, limits of a run."""
 
 
 class Finite(click.FloatRange):
-    """A number within a range that is one: neither `nan` nor `inf`."""
+    """A finite number within a range: neither `nan` nor `inf`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See `click.FloatRange.convert`."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value} is not a number of finite size.", param, ctx)
+            self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
 
 def shard_of(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> tuple[int, int] | None:
-    """`i/n` as (i, n), with i from 1 to n."""
+    """Parse `i/n` into (i, n), with i from 1 to n."""
     if value is None:
         return None
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", value.strip(), re.ASCII)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise click.BadParameter(f"{value!r} is no part: of four they are 1/4, 2/4, 3/4, 4/4.")
+        raise click.BadParameter(f"{value!r} is not a shard such as 1/4, 2/4, 3/4 or 4/4.")
     return int(found[1]), int(found[2])
 
 
 def seeds_of(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
-    """Whole numbers with commas between them."""
+    """Parse comma-separated integers."""
     parts = [] if value is None else [p.strip() for p in value.split(",")]
     if not all(re.fullmatch(r"\d{1,18}", p, re.ASCII) for p in parts):
-        raise click.BadParameter(f"{value!r} is no list of whole numbers, such as 1,2,3.")
+        raise click.BadParameter(f"{value!r} is not a list of whole numbers such as 1,2,3.")
     return tuple(int(p) for p in parts)
 
 
 class GroupedOption(click.Option):
-    """An option that the help shows under a heading."""
+    """An option listed under a heading in the help."""
 
     def __init__(self, *args: Any, group: str, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -61,7 +61,7 @@ class GroupedOption(click.Option):
 
 
 class TaskCommand(click.Command):
-    """A command whose help shows its options in groups, and that knows flags of CK-Pro."""
+    """A command with grouped help that also accepts flags of the original CK-Pro."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See `click.Command.parse_args`."""
@@ -98,30 +98,31 @@ _OPTIONS = (
         "-o",
         "--output",
         type=_FILE,
-        help="File that rows are appended to; needed with --input.",
+        help="File to append rows to; required with --input.",
     ),
-    _option(
-        _TASKS, "-t", "--task", help="One task on the command line; its answer goes to stdout."
-    ),
+    _option(_TASKS, "-t", "--task", help="Run one task and print its answer to stdout."),
     _option(_TASKS, "--ids", callback=ids_of, metavar=METAVAR, help=HELP),
-    _option(_TASKS, "--limit", **_NUMBER, help="Only the first N of them."),
+    _option(_TASKS, "--limit", **_NUMBER, help="Run only the first N of these tasks."),
     _option(
         _TASKS,
         "--shard",
         callback=shard_of,
         metavar="I/N",
-        help="Only the I-th, (I+N)-th, ... of these: N commands, together all.",
+        help="Run only shard I of N of these tasks: the I-th, (I+N)-th, ...",
     ),
     _option(
         _TASKS,
         "--rerun",
         type=click.Choice(["failed", "wrong", "all"]),
         multiple=True,
-        help="Also tasks whose row says so, or all (may be repeated). The old rows move to "
-        "OUTPUT.superseded.jsonl; stopped, the same command continues.",
+        help="Also run tasks again whose row failed or is wrong, or all (may be repeated). Moves "
+        "the old rows to OUTPUT.superseded.jsonl. To resume, repeat the command.",
     ),
     _option(
-        _TASKS, "--files-dir", type=_FILE, help="Where file_name is looked up. [beside --input]"
+        _TASKS,
+        "--files-dir",
+        type=_FILE,
+        help="Folder in which file_name is looked up.  [folder of --input]",
     ),
     _option(_AGENT, "-m", "--model", metavar="MODEL", help="The model of every agent; see below."),
     _option(_AGENT, "-c", "--config", type=_FILE, help="Settings: YAML, JSON or a Python dict."),
@@ -131,7 +132,7 @@ _OPTIONS = (
         "--updates",
         multiple=True,
         metavar="DICT|NAME=VALUE",
-        help="Settings over those of the file; may be repeated, the last wins.",
+        help="Override settings of the file; may be repeated, the last one wins.",
     ),
     _option(
         _RUN,
@@ -141,7 +142,7 @@ _OPTIONS = (
         metavar="N",
         default=1,
         show_default=True,
-        help="Tasks at once.",
+        help="Number of tasks to run in parallel.",
     ),
     _option(
         _RUN,
@@ -150,8 +151,8 @@ _OPTIONS = (
         metavar="N",
         default=1,
         show_default=True,
-        help="Further attempts when the infrastructure failed (a browser, a model that cannot be "
-        "reached, an error of ours); never after a wrong answer or a limit.",
+        help="Retry a task up to N times after an infrastructure failure (browser, unreachable "
+        "model, internal error); never after a wrong answer or a limit.",
     ),
     _option(
         _RUN,
@@ -159,7 +160,7 @@ _OPTIONS = (
         type=click.Choice(["end", "input"]),
         default="end",
         show_default=True,
-        help="Rows as tasks end, or put in the order of the file when the command ends.",
+        help="Order of the rows: as tasks end, or sorted like the input when the command ends.",
     ),
     _option(
         _RUN,
@@ -167,54 +168,60 @@ _OPTIONS = (
         type=click.Choice(get_args(Fsync)),
         default="never",
         show_default=True,
-        help="When journals are forced to the disk: a killed process loses nothing in any case, a "
-        "machine that loses power only with step or always.",
+        help="When to force journals to the disk. A killed process loses nothing with any value; "
+        "use step or always to survive a power failure.",
     ),
     _option(
         _RUN,
         "--compress",
         is_flag=True,
-        help="Compress each journal when its task has ended (needs ck-pro[zstd]).",
+        help="Compress each journal when its task ends (needs ck-pro[zstd]).",
     ),
     _option(
         _RUN,
         "--ray",
         metavar="ADDRESS",
-        help="Run the tasks on Ray: local, auto, or HOST:PORT of a cluster; --output must be in a "
-        "folder that all nodes share.",
+        help="Run the tasks on Ray: local, auto, or HOST:PORT of a cluster. All nodes must share "
+        "the folder of --output.",
     ),
     _option(
         _RUN,
         "--resume",
         type=_FILE,
         metavar="FOLDER",
-        help="Go on with one run that was stopped, failed or asked something: its task's folder "
-        "in OUTPUT/. The row goes to runs/resumed.jsonl or --output.",
+        help="Resume one run that was stopped, failed or asked a question: the folder of its task "
+        "in OUTPUT/. The row goes to --output or runs/resumed.jsonl.",
     ),
     _option(
         _RUN,
         "--answer",
         metavar="TEXT",
-        help="With --resume: the answer to the question for which the run ended.",
+        help="With --resume: the answer to the question that ended the run.",
     ),
     _option(
         _RUN,
         "--fork",
         type=_FILE,
         metavar="FOLDER",
-        help="Begin a new run with the steps of this one (a task's folder) before --at STEP of its "
-        "main agent, and go on, with another --model perhaps. The row goes to runs/forks/ or "
-        "--output; the old run stays as it is.",
+        help="Start a new run from the first steps of this one (a task's folder), for example "
+        "with another --model. The row goes to --output or runs/forks/; the old run is not "
+        "changed.",
     ),
-    _option(_RUN, "--at", type=click.IntRange(min=0), metavar="STEP", help="From 0."),
+    _option(
+        _RUN,
+        "--at",
+        type=click.IntRange(min=0),
+        metavar="STEP",
+        help="With --fork: the main agent's step to fork at, from 0.",
+    ),
     _option(
         _RUN,
         "--reply",
         type=_FILE,
         metavar="FILE",
-        help="With --fork: what to take for the model's reply in that step.",
+        help="With --fork: file with the model reply to use in that step.",
     ),
-    _option(_LIMITS, "--max-steps", **_NUMBER, help="Steps per task, of all agents."),
+    _option(_LIMITS, "--max-steps", **_NUMBER, help="Steps per task, over all agents."),
     _option(_LIMITS, "--max-seconds", **_SECONDS, help="Wall time per task."),
     _option(_LIMITS, "--max-tokens", **_NUMBER, help="Tokens per task."),
     _option(_LIMITS, "--max-money", **_USD, help="USD per task."),
@@ -222,53 +229,53 @@ _OPTIONS = (
         _LIMITS,
         "--run-max-steps",
         **_NUMBER,
-        help="Of all tasks of this command together; reached, tasks under way stop, without a "
-        "row, and the same command continues.",
+        help="Steps of all tasks of this command. At this limit tasks in progress stop without a "
+        "row; repeat the command to resume.",
     ),
-    _option(_LIMITS, "--run-max-seconds", **_SECONDS, help="The same for wall time,"),
-    _option(_LIMITS, "--run-max-tokens", **_NUMBER, help="for tokens,"),
-    _option(_LIMITS, "--run-max-money", **_USD, help="for USD."),
+    _option(_LIMITS, "--run-max-seconds", **_SECONDS, help="Wall time of the command."),
+    _option(_LIMITS, "--run-max-tokens", **_NUMBER, help="Tokens of all tasks."),
+    _option(_LIMITS, "--run-max-money", **_USD, help="USD of all tasks."),
     _option(
         _TRIES,
         "--tries",
         type=click.IntRange(1, 1000),
         metavar="K",
-        help="At most so many, all are kept. Limits per task then hold for each try.",
+        help="Try each task up to K times; all tries are kept. Task limits apply to each try.",
     ),
     _option(
         _TRIES,
         "--seeds",
         callback=seeds_of,
         metavar="N,...",
-        help="One for each try: the `seed` of its model calls.",
+        help="The `seed` of the model calls, one per try.",
     ),
     _option(
         _TRIES,
         "--until",
         type=click.Choice(get_args(Until)),
         metavar="HOW",
-        help="em, llm_judge or stop_with_answer: try again until the answer is right, a model "
-        "says that it is, or there is one at all.",
+        help="Stop condition for tries. em: the answer is right. llm_judge: a model judges it "
+        "right. stop_with_answer: there is an answer.",
     ),
     _option(
         _TRIES,
         "--reflect",
         is_flag=True,
-        help="With --until: a model's advice from a failed try goes into the next.",
+        help="With --until: give the next try advice that a model writes about the failed one.",
     ),
     _option(
         _TRIES,
         "--choose",
         type=click.Choice(get_args(Choose)),
         metavar="HOW",
-        help="first, vote or judge: all tries are made, and one is taken: the first that "
-        "answered, what most answered, what a model prefers.  [first]",
+        help="Make all tries and select one: the first with an answer, the majority vote, or the "
+        "one that a model prefers (judge).  [first]",
     ),
     _option(
         _TRIES,
         "--judge-model",
         metavar="MODEL",
-        help="The model that judges, advises and chooses.  [the main agent's]",
+        help="Model that judges, advises and chooses.  [model of the main agent]",
     ),
     _option(_WATCH, "--plain", is_flag=True, help="One line per finished task, no live table."),
     _option(
@@ -285,21 +292,21 @@ _OPTIONS = (
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="OUTPUT/run.log with warnings and errors, or OUTPUT/run.log.jsonl with them and what "
-        "happened to each task.",
+        help="Log format. text: warnings and errors in OUTPUT/run.log. json: these and the events "
+        "of each task in OUTPUT/run.log.jsonl.",
     ),
 )
 
 
 def task_options(function: _Function) -> _Function:
-    """Give a command the options of every command that runs tasks."""
+    """Add the options shared by all commands that run tasks."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def limit_options(function: _Function) -> _Function:
-    """Give a command the options for limits alone."""
+    """Add only the limit options."""
     names = {f"{run}{name}" for run in ("", "run_") for name in LIMITS}
     for option in reversed(_OPTIONS):
         chosen = option(lambda: None)

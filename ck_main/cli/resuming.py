@@ -1,4 +1,4 @@
-"""`--resume FOLDER` and `--fork FOLDER --at STEP`: going on with one run, or with a copy of one."""
+"""`--resume FOLDER` and `--fork FOLDER --at STEP`: resume one run, or a copy of one."""
 
 from __future__ import annotations
 
@@ -24,32 +24,34 @@ from ck_pro.trajectory.fork import file_lines, fork_run, read_reply, task_folder
 
 _ASKED = (Status.AMBIGUITY, Status.HUMAN_INTERVENTION)
 FORKS = Path("runs/forks")
-"""Where rows and folders of forks go when no output is named."""
+"""Default folder for the rows and folders of forks."""
 
 
 class TypedTaskRunner(TaskRunner):
-    """A `TaskRunner` for a task that was typed: the next command gives it another id."""
+    """A `TaskRunner` for a typed task, which gets another id in the next command."""
 
-    def again(self, how: str) -> str:
-        """See `TaskRunner.again`: the command says it, which knows the folder."""
+    def retry_hint(self, action: str) -> str:
+        """Return no hint; the command prints one with the folder."""
         return ""
 
 
 class ResumingRunner(TaskRunner):
-    """A `TaskRunner` whose one task is an assignment that was begun; it stays in its folder."""
+    """A `TaskRunner` that resumes one assignment in its existing folder."""
 
     def __init__(self, *args: Any, assignment: Assignment, forked: bool, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.assignment, self.forked = assignment, forked
 
-    def again(self, how: str) -> str:
-        """See `TaskRunner.again`: the command that forks would make another fork."""
-        return f"; --resume {self.assignment.folder} {how}" if self.forked else super().again(how)
+    def retry_hint(self, action: str) -> str:
+        """Return a hint to `--resume` a fork; repeating the command would fork again."""
+        if self.forked:
+            return f"; use --resume {self.assignment.folder} to {action}"
+        return super().retry_hint(action)
 
     def _run_claimed(self, task: Task) -> None:
-        with claimed(self.assignment.folder) as ours:
-            if not ours:
-                self.watcher.note(f"{self.assignment.folder}: another run is at it")
+        with claimed(self.assignment.folder) as locked:
+            if not locked:
+                self.watcher.note(f"{self.assignment.folder}: in use by another run")
                 return
             self.carry_out(self.assignment)
 
@@ -57,35 +59,38 @@ class ResumingRunner(TaskRunner):
 def resuming(
     folder: Path, answer: str, *, forked: bool = False
 ) -> tuple[Task, Callable[..., ResumingRunner]]:
-    """The task of a run that was begun, and what makes the runner that goes on with it.
+    """Read the task of a run to resume.
 
     Args:
-        folder: of one task's run, as they are under OUTPUT/.
-        answer: of a person, to the question for which it ended; "" for none.
-        forked: it was written by this very command.
+        folder: folder of one task under OUTPUT/.
+        answer: human answer to the question that ended the run; "" for none.
+        forked: whether this command created the folder.
+
+    Returns:
+        The task, and a factory for the runner that resumes it.
 
     Raises:
-        ConfigError: there is nothing to go on with.
+        ConfigError: the folder has no run that can be resumed.
     """
     if not is_journal(folder):
         tries = journal_folders(folder) if folder.is_dir() else []
         such = f", such as {tries[0]}" if tries else ""
         raise ConfigError(
-            f"--resume {folder}: no run is there; name the folder of one task, which has its "
+            f"--resume {folder}: no run found; name the folder of one task, with its "
             f"events.jsonl{such}"
         )
     try:
         events = list(read_events(folder))
         found, _ = cut_off(events)
     except UNUSABLE as e:
-        said = e if isinstance(e, JournalError) else f"not a journal of ours: {e!r}"
-        raise ConfigError(f"--resume {folder}: {said}") from None
+        message = e if isinstance(e, JournalError) else f"not a ck-pro journal: {e!r}"
+        raise ConfigError(f"--resume {folder}: {message}") from None
     facts = next((e["data"] for e in events if e["kind"] == TASK_EVENT), None)
     if found is None or facts is None or "start_time" not in found.session.info:
-        raise ConfigError(f"--resume {folder}: its journal does not say what its task was")
+        raise ConfigError(f"--resume {folder}: its journal does not name the task")
     if found.session.status is Status.DONE:
-        raise ConfigError(f"--resume {folder}: this run is done, there is nothing to go on with")
-    asked = found.session.status in _ASKED  # all that older journals say
+        raise ConfigError(f"--resume {folder}: this run is done; there is nothing to resume")
+    asked = found.session.status in _ASKED  # older journals have only the status
     if found.asked is not None:
         asked = bool(found.asked["question"])
     given = found.given.get("answer")
@@ -97,7 +102,7 @@ def resuming(
             )
         answer = ""  # the journal has it
     elif answer and not asked:
-        raise ConfigError(f"--answer: this run has asked nothing ({found.session.status})")
+        raise ConfigError(f"--answer: this run did not ask a question ({found.session.status})")
     task = Task(
         id=facts["id"],
         question=facts["task"],
@@ -114,20 +119,20 @@ def resuming(
 def begin_fork(
     origin: Path, at: int, *, output: Path | None, reply: Path | None
 ) -> tuple[Path, Path]:
-    """Write a run that goes on, when resumed, with a step of another one.
+    """Fork a run at a step: write a new run folder that can be resumed.
 
     Args:
-        origin: folder of the other.
-        at: the step of its main agent.
-        output: the file of rows; None for one that is not there yet, in `FORKS`.
-        reply: a file with what to take for the model's reply in that step.
+        origin: folder of the original run.
+        at: step of its main agent to fork at.
+        output: file of rows; None for a new file in `FORKS`.
+        reply: file with the model reply to use in that step.
 
     Returns:
-        The file of rows, and the folder of the new run beside it.
+        The file of rows, and the folder of the new run.
 
     Raises:
-        InputError: the old run has no such step, or cannot be read; or the reply cannot.
-        OutputError: the new run cannot be written, or is there already.
+        InputError: the run or the reply cannot be read, or the run has no such step.
+        OutputError: the new run exists already or cannot be written.
     """
     text = None if reply is None else read_reply(reply)
     name = task_folder_of(origin)

@@ -100,7 +100,7 @@ class RayRunner(TaskRunner):
         cancelled = threading.Event()
         try:
             while True:
-                while len(running) < self.options.workers and self._goes_on():
+                while len(running) < self.options.workers and self._may_start():
                     task = next((t for t in queue if t.id not in self.rows.done), None)
                     task = task or self._asked_again()
                     if task is None:
@@ -108,7 +108,7 @@ class RayRunner(TaskRunner):
                     self.begins(task)
                     running[work.remote(shared, self._limits_left(), task, desk)] = task
                 if not running:
-                    if not self._left or not self._goes_on():
+                    if not self._left or not self._may_start():
                         return
                     self.stop.wait(_POLL_SECONDS)
                     continue

@@ -1,4 +1,4 @@
-"""One attempt at a task: its folder, its journal, the agent's run, and the row it gives."""
+"""One attempt at a task: its folder, its journal, the agent's run, and its row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Agent(Protocol):
-    """What an attempt needs of an agent; `ck_pro.MultiStepAgent` is one."""
+    """The agent interface that an attempt uses; `ck_pro.MultiStepAgent` implements it."""
 
     name: str
 
@@ -41,7 +41,7 @@ class Agent(Protocol):
         on_event: Callable[[dict[str, Any]], None],
         info: Mapping[str, Any],
     ) -> Any:
-        """Work on a task to its end, in the given session."""
+        """Run a task to its end in the given session."""
 
     def resume(
         self,
@@ -54,40 +54,40 @@ class Agent(Protocol):
         cancel: threading.Event,
         on_event: Callable[[dict[str, Any]], None],
     ) -> AgentSession:
-        """Go on with the run that a journal tells of; see `MultiStepAgent.resume`."""
+        """Resume an interrupted run from its journal; see `MultiStepAgent.resume`."""
 
 
 class TaskJournal(Journal):
-    """A journal that remembers the model calls that failed for good."""
+    """A journal that collects the model calls that failed after all retries."""
 
     def __init__(self, folder: Path, **options: Any):
         super().__init__(folder, **options)
         self.failures: list[tuple[str, str]] = []
-        """Name of the error's class, and what it said."""
+        """Class name and message of each error."""
 
     def append(self, kind: str, **facts: Any) -> dict[str, Any]:
         """See `Journal.append`."""
         event = super().append(kind, **facts)
         if kind == "model_failed":
-            name, _, said = event["data"]["error"].partition(": ")
-            self.failures.append((name, said))
+            name, _, message = event["data"]["error"].partition(": ")
+            self.failures.append((name, message))
         return event
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What an attempt is to do.
+    """The input of one attempt.
 
     Args:
-        task: the task, as its file has it.
-        folder: the attempt's own, which its caller has claimed.
-        question: what the agent is asked, if that is not the task's question.
-        row_facts: what goes into the row beside the task's own facts.
-        info: facts for the session's info: where to begin, the seed, earlier failures.
-        afresh: whatever an earlier attempt left is moved aside, however far it came.
-        begun: an earlier attempt is gone on with even if it had come to an end.
-        answer: of a person, to the question for which that attempt ended.
-        earlier: what that attempt left, if the caller has looked.
+        task: the task from the task file.
+        folder: folder of the attempt, locked by the caller.
+        question: prompt for the agent; default: the question of the task.
+        row_facts: row fields beside those of the task.
+        info: fields for the session's info: start page, seed, earlier failures.
+        afresh: start over and move the files of a previous attempt aside.
+        begun: resume a previous attempt even if it ended.
+        answer: human answer to the question that ended the previous attempt.
+        earlier: the previous attempt, if the caller has already read it.
     """
 
     task: Task
@@ -102,22 +102,22 @@ class Assignment:
 
 
 class Attempt:
-    """One attempt at a task: enter it, `run`, then `finish` if it came to an end.
+    """One attempt at a task: enter the context, `run`, then `finish` if it ended.
 
-    Entering makes the folder and opens the journal and the session; nothing else does.
+    Entering the context creates the folder and opens the journal and the session.
 
     Args:
-        agent: works on it.
-        assignment: what is to be done, and where.
-        budget: limits of the attempt; its clock runs.
-        cancel: set it to stop: the session stays in progress.
-        on_event: told what happens, for a display.
+        agent: agent that solves the task.
+        assignment: the task and its folder.
+        budget: limits of the attempt; its clock is running.
+        cancel: event that stops the attempt; the session then stays in progress.
+        on_event: called with each event, for a display.
         keep: settings of the journal: `fsync`, `compress`.
 
     Attributes:
-        session: its main session; `session.status` says whether it ended.
-        journal: open while the attempt is entered.
-        work: where its code runs.
+        session: the main session; `session.status` shows whether it ended.
+        journal: the journal, open while the context is entered.
+        work: working directory of the task's code.
     """
 
     session: AgentSession
@@ -138,7 +138,7 @@ class Attempt:
         self.agent, self.assignment, self.budget = agent, assignment, budget
         self.cancel, self.on_event = cancel, on_event
         self.moved = ""
-        """One line: why what was begun is begun anew, where that is a surprise."""
+        """One line that explains why a previous attempt was not resumed; "" if not needed."""
         self._found: tuple[InterruptedSession, PriorUsage] | None = None
         self._facts: dict[str, Any] = {}
 
@@ -151,36 +151,36 @@ class Attempt:
 
     @property
     def resumed(self) -> bool:
-        """Whether it goes on where an earlier one was cut off."""
+        """Whether this attempt resumes an interrupted one."""
         return self._found is not None
 
     def _prepare(self) -> None:
-        """Make the folder with the task's file in it, the journal, and a session to go on with.
+        """Create the folder with the task's file, the journal and the session.
 
-        An attempt at the same task that an end of the process cut off, or that was stopped, is gone
-        on with; anything else that is there is moved aside.
+        An interrupted or stopped attempt at the same task is resumed. Any other files are moved
+        aside.
         """
         task, folder = self.assignment.task, self.assignment.folder
         self.work = folder / WORK_FOLDER
-        if self._continues():
+        if self._resume_previous():
             return
         aside = set_aside(folder, own_files(folder))
         if self.moved and aside is not None:
-            self.moved += f"; begun anew, what was there is in {aside}"
+            self.moved += f"; starting over, the old files are in {aside}"
         self.work.mkdir(parents=True)
         if task.file is not None:
             shutil.copyfile(task.file, self.work / task.file.name)
         self.journal = TaskJournal(folder, **self._keep)
         self.session = AgentSession(self.question, agent=self.agent.name)
-        # the masked form: no secret reaches the row either
+        # the journal's masked form keeps secrets out of the row
         event = self.journal.append(TASK_EVENT, sid=self.session.id, data=self._given_facts())
         self._facts = event["data"]
 
     def _given_facts(self) -> dict[str, Any]:
         return {**task_facts(self.assignment.task), **self.assignment.row_facts}
 
-    def _continues(self) -> bool:
-        """Take up what an earlier attempt left, if it is an unfinished one at the same task."""
+    def _resume_previous(self) -> bool:
+        """Resume a previous attempt if it is unfinished and at the same task."""
         given = self.assignment
         earlier = given.earlier or PreviousAttempt(given.folder)
         if not given.afresh:
@@ -195,17 +195,18 @@ class Attempt:
 
     @property
     def question(self) -> str:
-        """What the agent is asked."""
+        """The question for the agent."""
         return self.assignment.question or self.assignment.task.question
 
     def run(self) -> None:
-        """Have the agent work until its session ends, or `cancel` is set.
+        """Run the agent until its session ends or `cancel` is set.
 
         Raises:
-            JournalError: the journal cannot be written. KeyboardInterrupt: interrupted at once.
+            JournalError: the journal cannot be written.
+            KeyboardInterrupt: the user interrupted the process.
         """
         if self.session.status is Status.DONE:
-            return  # all that it lacked when it was cut off was its row
+            return  # interrupted just before its row was written
         common: dict[str, Any] = {
             "workdir": self.work,
             "journal": self.journal,
@@ -226,22 +227,22 @@ class Attempt:
             )
         except JournalError:
             raise
-        except Exception as e:  # noqa: BLE001 - one task's fault must not end the others
+        except Exception as e:  # noqa: BLE001 - a failure of one task must not stop the others
             _log.exception("task %s: the agent raised", self.assignment.task.id)
             end_broken(self.session, self.journal, e)
 
     def call_model(self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str) -> Reply:
-        """Ask a model about the attempt: counted, charged and logged as a call of its session.
+        """Call a model about the attempt; the call is budgeted and logged in its session.
 
         Args:
             llm: the model.
             messages: chat messages.
-            phase: "tool:NAME"; the call is counted under that name.
+            phase: "tool:NAME"; the call is counted under this name.
 
         Raises:
             ModelError, LimitReached, Cancelled, JournalError: see `Run.call_model`.
         """
-        asking = Run(
+        run = Run(
             self.agent,
             self.session,
             workdir=self.work,
@@ -251,28 +252,30 @@ class Attempt:
             on_event=self.on_event,
         )
         try:
-            return asking.call_model(llm, messages, phase)
+            return run.call_model(llm, messages, phase)
         finally:
-            asking.close()
+            run.close()
 
     def finish(self, judged: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The row of the session, which ended. From here on a killed run loses nothing of it.
+        """Build the row of the ended session and log its score.
+
+        If the process is killed after this, the row can be rebuilt from the journal.
 
         Args:
-            judged: what goes into the row's `eval` beside the score.
+            judged: fields for the row's `eval` beside the score.
         """
         row = build_row(self._facts, self.session, judged)
         event = self.journal.append(EVAL_EVENT, sid=self.session.id, data=row["eval"])
         return {**row, "eval": event["data"]}
 
     def written(self) -> None:
-        """Note that the row is in the output: if it is taken out again, the task is run again."""
+        """Log that the row is in the output; if it is removed later, the task runs again."""
         self.journal.append(WRITTEN_EVENT, sid=self.session.id)
 
 
 def end_broken(session: AgentSession, journal: Journal, error: Exception) -> None:
-    """Give a session that an error of ours cut off what every row has: a step and an end."""
-    said = f"{type(error).__name__}: {error}"
+    """Complete a session that an internal error ended, so that its row has all fields."""
+    message = f"{type(error).__name__}: {error}"
     reason = StopReason.INTERNAL_ERROR
     ending: list[tuple[str, dict[str, Any]]] = []
     if "start_time" not in session.info:
@@ -280,7 +283,7 @@ def end_broken(session: AgentSession, journal: Journal, error: Exception) -> Non
     if not session.steps:
         ending.append(("step", {}))
     if session.final_results is None:
-        ending.append(("end", {"final_results": {"output": "", "log": said}}))
-    status = {"status": reason.status.value, "stop_reason": reason.value, "message": said}
+        ending.append(("end", {"final_results": {"output": "", "log": message}}))
+    status = {"status": reason.status.value, "stop_reason": reason.value, "message": message}
     for kind, data in [*ending, ("status", status)]:
         session.apply(journal.append(kind, sid=session.id, data=data))

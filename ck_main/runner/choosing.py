@@ -1,4 +1,4 @@
-"""Which of several tries of a task is taken, and what its row says of the others."""
+"""Choose one of several tries of a task, and build its row."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ Choose = Literal["first", "vote", "judge"]
 
 @dataclass(frozen=True)
 class TryOptions:
-    """How a task is tried several times.
+    """Options for several tries of each task.
 
     Args:
-        tries: at most so many.
-        seeds: of the models, one per try and in their order; none are set if it is empty.
-        until: try again until a try is right: its answer is the right one ("em"; where that is
-            not known, it answered), a model says so ("llm_judge"), or it ended with an answer
-            ("stop_with_answer"). None: all tries are made.
-        reflect: a model's advice from a failed try goes into the task of the next.
-        choose: among all tries, without `until`: the first that answered, the answer that most
-            gave, or the one that a model prefers.
-        judge: that model; the agent's own if None.
+        tries: maximum number of tries.
+        seeds: model seeds, one per try; empty means no seeds.
+        until: stop at the first try that meets this condition; None makes all tries.
+            "em": the answer matches the right one, or there is an answer if none is known.
+            "llm_judge": a model judges the answer right.
+            "stop_with_answer": the try completed with an answer.
+        reflect: add a model's advice on a failed try to the question of the next try.
+        choose: without `until`, how to choose among all tries: the first with an answer, the
+            most frequent answer, or the one that a model prefers.
+        judge: model that judges, advises and chooses; default: the agent's model.
 
     Raises:
-        ConfigError: they do not go together.
+        ConfigError: two options contradict each other, or one is missing.
     """
 
     tries: int = 1
@@ -50,7 +51,7 @@ class TryOptions:
                 f"seeds: {len(self.seeds)} for {self.tries} tries; give one for each try"
             )
         if len(set(self.seeds)) < len(self.seeds):
-            raise ConfigError("seeds: the same twice; give each try another")
+            raise ConfigError("seeds: duplicate seed; give each try a different one")
         if self.until not in (None, *get_args(Until)):
             raise ConfigError(f"until: {self.until!r} is not one of {', '.join(get_args(Until))}")
         if self.choose not in (None, *get_args(Choose)):
@@ -58,24 +59,24 @@ class TryOptions:
                 f"choose: {self.choose!r} is not one of {', '.join(get_args(Choose))}"
             )
         if self.until is not None and self.choose is not None:
-            raise ConfigError("until stops at the first right try, so there is nothing to choose")
+            raise ConfigError("give until or choose, not both: until stops at the first right try")
         if self.tries == 1 and (self.until or self.choose or self.reflect):
             raise ConfigError("until, reflect and choose need more than one try")
         if self.reflect and self.until is None:
-            raise ConfigError("reflect needs until, which says when a try has failed")
+            raise ConfigError("reflect needs until, which decides when a try has failed")
 
     def seed(self, number: int) -> int | None:
-        """The seed of a try, counted from 1."""
+        """Return the seed of a try, counted from 1."""
         return self.seeds[number - 1] if self.seeds else None
 
     @property
     def asks_judge(self) -> bool:
-        """Whether a model is asked about tries."""
+        """Whether these options need calls to a judge model."""
         return self.reflect or self.until == "llm_judge" or self.choose == "judge"
 
 
 def is_right(row: Mapping[str, Any], until: Until) -> bool:
-    """Whether a try's row is what is tried for."""
+    """Whether a try's row meets the `until` condition."""
     scored = row["eval"]
     if until == "llm_judge":
         return bool(scored.get("judge") == 1)
@@ -85,7 +86,7 @@ def is_right(row: Mapping[str, Any], until: Until) -> bool:
 
 
 def grouped(answers: Sequence[str], among: Sequence[int]) -> list[list[int]]:
-    """Indices of equal answers together, in order of their first."""
+    """Group the indices of equal answers, ordered by first occurrence."""
     groups: list[list[int]] = []
     for index in among:
         for group in groups:
@@ -99,10 +100,10 @@ def grouped(answers: Sequence[str], among: Sequence[int]) -> list[list[int]]:
 
 
 def chosen(rows: Sequence[Mapping[str, Any]], options: TryOptions) -> tuple[str, int]:
-    """How a try is chosen, and its index.
+    """Choose a try; return the method and the index.
 
-    With `until` it is the last: the right one, or the one that knew most. A model that was to
-    choose and could not is replaced by a vote.
+    With `until` choose the last try: it is right, or it had the most advice. If the model that
+    should choose failed, use a vote instead.
     """
     if options.until is not None:
         return options.until, len(rows) - 1
@@ -120,7 +121,7 @@ def chosen(rows: Sequence[Mapping[str, Any]], options: TryOptions) -> tuple[str,
 def assemble(
     rows: Sequence[dict[str, Any]], options: TryOptions
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The row of a task from those of its tries, and the rows to be kept beside it."""
+    """Build a task's row from those of its tries; also return the rows to store beside it."""
     how, index = chosen(rows, options)
     final = dict(rows[index])
     others = [row for n, row in enumerate(rows) if n != index]
@@ -134,7 +135,7 @@ def assemble(
 
 
 def _try_id(row: Mapping[str, Any]) -> str:
-    """An id for the row of a try: another one for another session of the same try."""
+    """Return an id for the row of a try, unique for each session of the try."""
     session = row["session"]
     return f"{row['id']}/try-{session['info']['try']['number']}-{session['id'][:8]}"
 
@@ -151,12 +152,12 @@ def _summary(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answered(status: str | Status, answer: str) -> bool:
-    """Whether a session ended by its own decision and with an answer."""
+    """Whether a session completed with an answer."""
     return status == Status.DONE.value and bool(answer.strip())
 
 
 def answering(rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Indices of the tries that ended with an answer."""
+    """Return the indices of the tries that completed with an answer."""
     return [
         n
         for n, row in enumerate(rows)

@@ -1,8 +1,7 @@
-"""What models are asked about a try that ended: is it right, what went wrong. Which of several is
-best, `ck_pro.run.sampling` asks.
+"""Prompts about a try that ended, and parsers for the replies: judge an answer, give advice.
 
-Prompts and the reading of replies, nothing else. The right answer is shown to the judge alone: it
-never reaches the advice for a further try.
+`ck_pro.run.sampling` has the prompt that chooses among tries. Only the judge sees the right
+answer; it never reaches the advice for the next try.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ck_pro.run.sampling import Messages, messages_of, shortened
 from ck_pro.session.observed import observation_text
 
 JUDGE, REFLECT = "tool:judge", "tool:reflect"
-"""Phases of the calls; sessions count them as `judge` and `reflect`."""
+"""Phases of the model calls; sessions count them as `judge` and `reflect`."""
 
 _ANSWER_CHARS = 4000
 _STEP_CHARS = 600
@@ -25,13 +24,13 @@ _VERDICT = re.compile(r"verdict\W{0,8}(right|wrong)\b", re.IGNORECASE)
 
 
 def judge_messages(question: str, answer: str, log: str, gold: str | None) -> Messages:
-    """Ask whether an answer is right.
+    """Build the prompt that asks whether an answer is right.
 
     Args:
         question: the task.
-        answer: what the agent answered.
-        log: how it says that it came to it.
-        gold: the right answer; None if it is not known.
+        answer: answer of the agent.
+        log: the agent's report on how it found the answer.
+        gold: the right answer; None if unknown.
     """
     if gold is None:
         rules = (
@@ -52,7 +51,7 @@ def judge_messages(question: str, answer: str, log: str, gold: str | None) -> Me
 
 
 def parse_verdict(reply: str) -> tuple[bool, str]:
-    """Whether the judge says right, and its reason. Raises ParseError if it says neither."""
+    """Parse the judge's reply into (is right, reason); raise ParseError without a verdict."""
     found = list(_VERDICT.finditer(reply))
     if not found:
         raise ParseError("the judge's reply has no line 'Verdict: right' or 'Verdict: wrong'")
@@ -60,11 +59,11 @@ def parse_verdict(reply: str) -> tuple[bool, str]:
 
 
 def reflect_messages(question: str, steps: Sequence[Mapping[str, Any]], said: str) -> Messages:
-    """Ask what to do otherwise in the next try.
+    """Build the prompt that asks for advice for the next try.
 
     Args:
         question: the task.
-        steps: of the try that failed, as its session has them.
+        steps: steps of the failed try's session.
         said: how the try ended.
     """
     rules = (
@@ -79,7 +78,7 @@ def reflect_messages(question: str, steps: Sequence[Mapping[str, Any]], said: st
 
 
 def with_advice(question: str, failed: Sequence[tuple[str, str]]) -> str:
-    """The task for a further try.
+    """Build the question for the next try.
 
     Args:
         question: the task.
@@ -95,7 +94,7 @@ def with_advice(question: str, failed: Sequence[tuple[str, str]]) -> str:
 
 
 def _story(steps: Sequence[Mapping[str, Any]]) -> str:
-    """The last steps of a session: thought, code and what was seen, each cut."""
+    """Format the last steps of a session: thought, code and observation, each truncated."""
     lines = [f"({len(steps) - _STEPS} steps before)"] if len(steps) > _STEPS else []
     for step in steps[-_STEPS:]:
         action = step["action"]

@@ -1,4 +1,4 @@
-"""Limits of a whole run, beside those of each task: reached, they stop it in good order."""
+"""Limits of a whole run, beside those of each task; reaching one stops the run gracefully."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ck_pro.model import Budget, Usage
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What all tasks of one command may use up together; None means no limit.
+    """Limits of all tasks of one command together; None means no limit.
 
     Args:
-        max_steps: of all agents.
+        max_steps: steps of all agents.
         max_seconds: wall time.
         max_tokens: prompt and completion tokens.
         max_money: USD.
@@ -30,10 +30,10 @@ class RunLimits:
 
 
 class RunBudget(Budget):
-    """The budget around those of all tasks of a run.
+    """The budget of a whole run; the parent of all task budgets.
 
-    Used up, it does not end a task as a problem, as a task's own budget does: it cancels it, so
-    that the task stays in progress and the same command goes on with it.
+    When it is used up, it cancels the tasks in progress, so that the same command can resume
+    them. (A task's own budget ends the task with a limit instead.)
 
     Args:
         limits: see `RunLimits`.
@@ -53,38 +53,40 @@ class RunBudget(Budget):
         )
 
     def check(self, *, steps: bool = True) -> None:
-        """As `Budget.check`, but raises `Cancelled`."""
-        said = self.used_up(steps=steps)
-        if said is not None:
-            raise Cancelled(said)
+        """Like `Budget.check`, but raise `Cancelled`."""
+        message = self.used_up(steps=steps)
+        if message is not None:
+            raise Cancelled(message)
 
     def remaining_seconds(self) -> None:
-        """No limit for a piece of code or a model call: at the time limit the run is cancelled,
-        which must not look like a fault of what was under way."""
+        """Return None: no timeout for code or a model call.
+
+        At the time limit the run is cancelled, which must not look like a failure of the call.
+        """
 
     def used_up(self, *, steps: bool = True) -> str | None:
-        """One line saying which limit of the run is reached; None if none is."""
+        """Return one line that names the reached limit of the run, or None."""
         try:
             super().check(steps=steps)
         except LimitReached as e:
             used = self.snapshot()
-            said = {
+            details = {
                 "steps": f"{used['steps']} steps, --run-max-steps is {self.max_steps}",
                 "time": f"{used['seconds']:.1f} s, --run-max-seconds is {self.max_seconds or 0:g}",
                 "tokens": f"{used['tokens']} tokens, --run-max-tokens is {self.max_tokens}",
                 "money": f"{used['money']:.4f} USD, --run-max-money is {self.max_money or 0:g}",
             }
-            return f"a limit of the whole run is reached ({said[e.reason]})"
+            return f"a limit of the whole run is reached ({details[e.reason]})"
         return None
 
     @contextmanager
     def stopping(self, stop: threading.Event) -> Iterator[None]:
-        """While it is entered, `stop` is set when the run's time is over."""
+        """Within this context, set `stop` when the run's time limit is reached."""
         if self.max_seconds is None:
             yield
             return
         left = self.max_seconds - float(self.snapshot()["seconds"])
-        # a little later, so that the clock is certainly beyond the limit
+        # a small margin: the clock must be past the limit when the timer fires
         timer = threading.Timer(max(0.0, left) + 0.01, stop.set)
         timer.daemon = True
         timer.start()
@@ -95,10 +97,10 @@ class RunBudget(Budget):
 
 
 class TaskBudget(Budget):
-    """The budget of a task, or of one attempt at it, within that of the run.
+    """The budget of a task, or of one attempt at it, within the budget of the run.
 
-    What an earlier command used for the task before it was cut off counts here, but not for the
-    run: else a run that its limit had ended could never be gone on with.
+    Usage of an interrupted earlier command counts here but not for the run. Otherwise a run that
+    reached its limit could never be resumed.
     """
 
     def carry(

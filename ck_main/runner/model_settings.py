@@ -1,4 +1,4 @@
-"""Settings for every model of an agent at once."""
+"""Apply settings to every model of an agent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ck_pro.model import LLM
 
 
 def settings_of_models(agent: KwargsInitializable, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of an agent that lay `settings` over its model and those of everything below it."""
+    """Return agent settings that apply `settings` to its model and to all nested models."""
     out: dict[str, Any] = {}
     for path, _ in iter_nested(agent, LLM):
         at = out

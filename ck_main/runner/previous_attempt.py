@@ -1,7 +1,7 @@
-"""What an earlier attempt left in its folder, as its journal tells.
+"""Read a previous attempt from the journal in its folder.
 
-A journal tells how far an attempt came: its event `eval` says that the row is complete and can be
-made from the journal alone, its event `row` that the row was written.
+The event `eval` marks a complete row that can be rebuilt from the journal. The event `row` marks a
+row that was written.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ck_pro.run.resume import InterruptedSession, PriorUsage, cut_off
 from ck_pro.session import AgentSession
 
 _log = logging.getLogger(__name__)
-# a journal of another version, or one that somebody wrote in
+# a journal of another version, or one that was edited
 UNUSABLE = (JournalError, KeyError, TypeError, ValueError, AttributeError)
-"""What reading a journal raises that cannot be gone on with."""
+"""Errors raised when a journal that cannot be resumed is read."""
 
 
 class PreviousAttempt:
-    """An attempt that an earlier run left; its journal is read once, when first asked about.
+    """An attempt of an earlier run; reads its journal once, on first use.
 
     Args:
-        folder: the attempt's own; whoever looks has claimed it.
+        folder: folder of the attempt, locked by the caller.
 
     Attributes:
-        refused: one line saying why it cannot be gone on with, where that is a surprise.
+        refused: one line that explains why the attempt cannot be resumed; "" if not needed.
     """
 
     def __init__(self, folder: Path):
@@ -40,7 +40,7 @@ class PreviousAttempt:
 
     @cached_property
     def _events(self) -> list[dict[str, Any]]:
-        """Of the journal; empty if there is none that can be read."""
+        """Events of the journal; empty if there is no readable journal."""
         if not is_journal(self.folder):
             return []
         try:
@@ -58,34 +58,34 @@ class PreviousAttempt:
             return None, PriorUsage()
 
     def _refuse(self, error: Exception) -> None:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        self.refused = f"its journal is not usable ({said})"
+        message = " ".join(f"{type(error).__name__}: {error}".split())
+        self.refused = f"its journal is not usable ({message})"
         _log.warning("%s: %s", self.folder, self.refused)
 
     @property
     def facts(self) -> dict[str, Any] | None:
-        """What it says of its task: the data of the event `task`."""
+        """Facts about the task: the data of the event `task`."""
         found = (e["data"] for e in self._events if e["kind"] == TASK_EVENT)
         return next(found, None)
 
     @property
     def session(self) -> AgentSession | None:
-        """Its main session; None if there is no usable one."""
+        """The main session; None without a usable journal."""
         cut = self._found[0]
         return None if cut is None else cut.session
 
     @property
     def complete(self) -> bool:
-        """Whether it came to its row, written or not."""
+        """Whether the attempt has a complete row, written or not."""
         return any(e["kind"] in (EVAL_EVENT, WRITTEN_EVENT) for e in self._events)
 
     def row(self, task: Task, *, written: bool = False) -> dict[str, Any] | None:
-        """The row that was made and is not in the output.
+        """Rebuild the row that is missing from the output; None if the task must run.
 
         Args:
-            task: the task. If it has changed, there is no row.
-            written: also a row that was written: the output lost it. Otherwise a row that is not in
-                the output was removed from it to run the task again.
+            task: the task; if it changed, the result is None.
+            written: also return a row that was written, because the output lost it. Otherwise a
+                written row was removed on purpose, to run the task again.
         """
         try:
             row = row_of(self._events, written=written)
@@ -100,11 +100,11 @@ class PreviousAttempt:
     def unfinished(
         self, facts: Mapping[str, Any], *, begun: bool = False
     ) -> tuple[InterruptedSession, PriorUsage] | None:
-        """Where to go on; None if there is nothing, or nothing of this task, to go on with.
+        """Return the session to resume, or None if there is none for this task.
 
         Args:
-            facts: of the task, for its row.
-            begun: also if it came to its row.
+            facts: facts about the task, for its row.
+            begun: also resume an attempt with a complete row.
         """
         cut, used = self._found
         known = self.facts
@@ -112,15 +112,15 @@ class PreviousAttempt:
             return None
         given = stored(facts)
         if known != given:
-            other = sorted(k for k in {*known, *given} if known.get(k) != given.get(k))
-            self.refused = f"the task is not as it was when it was begun ({', '.join(other)})"
+            changed = sorted(k for k in {*known, *given} if known.get(k) != given.get(k))
+            self.refused = f"the task changed since it was started ({', '.join(changed)})"
             return None
         if self.complete and not begun:
-            return None  # whoever asks again wants it done again
+            return None  # a complete attempt is run again, not resumed
         return cut, used
 
 
 def stored(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts as a journal has them: without secrets."""
+    """Return facts as a journal stores them: with secrets masked."""
     data: dict[str, Any] = Journal().append(TASK_EVENT, sid="", data=dict(facts))["data"]
     return data

@@ -1,4 +1,4 @@
-"""`--rerun`: tasks that have a row already are run again; their old rows are kept elsewhere."""
+"""`--rerun`: run tasks again that already have a row; keep the old rows in another file."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ Rerun = Literal["failed", "wrong", "all"]
 
 
 def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) -> list[str]:
-    """Take the rows of tasks that are to be run again out of the output.
+    """Move the rows of the tasks to run again out of the output.
 
-    A rerun that was stopped is gone on with: as long as a task has no row whose earlier row was
-    taken out, no others are.
+    An interrupted rerun is resumed: no rows are moved while a task of it has no new row.
 
     Args:
         rows: the output.
-        tasks: those that may be meant.
-        kinds: which rows.
+        tasks: the selected tasks.
+        kinds: kinds of rows to move.
 
     Returns:
-        Lines for a person.
+        Lines to display.
 
     Raises:
-        OutputError: the rows could not be moved; they are where they were.
+        OutputError: the rows could not be moved and are unchanged.
     """
     to = superseded_path(rows.path)
     selected = list(tasks)
@@ -37,24 +36,24 @@ def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) ->
         pending = [t.id for t in selected if t.id in known and t.id not in rows.done]
         if pending:
             return [
-                f"{len(pending)} tasks of an earlier --rerun have no row yet; it is gone on with, "
-                "and no other task is run again"
+                f"{len(pending)} tasks of an earlier --rerun have no row yet; resuming it, "
+                "no other tasks are run again"
             ]
     ids = set()
     for task in selected:
         outcome = rows.done.get(task.id)
-        if outcome is None or not any(_is_meant(outcome, kind) for kind in kinds):
+        if outcome is None or not any(_matches(outcome, kind) for kind in kinds):
             continue
         folder = rows.folder / task.folder
-        with claimed(folder) as ours:
-            if ours:  # else another runner is just writing its row
+        with claimed(folder) as locked:
+            if locked:  # otherwise another runner is writing its row
                 set_aside(folder, [*own_files(folder), *tries_in(folder)])
                 ids.add(task.id)
     number = rows.take_out(ids, to)
-    return [f"{number} rows moved to {to}; their tasks are run again"]
+    return [f"{number} rows moved to {to}; running their tasks again"]
 
 
-def _is_meant(outcome: Outcome, kind: Rerun) -> bool:
+def _matches(outcome: Outcome, kind: Rerun) -> bool:
     if kind == "all":
         return True
     return not outcome.is_done if kind == "failed" else outcome.corr == 0

@@ -1,4 +1,4 @@
-"""Rows that an output lost while a command was running, made again from their journals."""
+"""Rebuild rows from journals after the output lost them during a run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ck_pro.journal import journal_folders, read_events
 def rows_from_journals(folder: Path, ids: Collection[str]) -> Iterator[dict[str, Any]]:
     """Rebuild the rows of tasks that ended, written or not.
 
-    The rows of tasks with several tries are made of several journals, and are left to `TaskTries`.
+    `TaskTries` rebuilds the rows of tasks with several tries, which have several journals.
 
     Args:
-        folder: of an output: it has a folder for each task.
-        ids: of the tasks.
+        folder: folder of an output, with one folder per task.
+        ids: ids of the tasks.
     """
     for journal in journal_folders(folder):
-        if journal.parent.resolve() != folder.resolve():  # a try's
+        if journal.parent.resolve() != folder.resolve():  # journal of a try
             continue
         try:
             if task_id_of(journal) not in ids:
@@ -34,7 +34,7 @@ def rows_from_journals(folder: Path, ids: Collection[str]) -> Iterator[dict[str,
 
 
 def task_id_of(journal: Path) -> str | None:
-    """The id of the task that a journal is about; None if it names none."""
+    """Return the task id that a journal names, or None."""
     for event in read_events(journal):
         if event["kind"] == TASK_EVENT:
             return str(event["data"]["id"])

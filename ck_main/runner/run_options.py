@@ -1,4 +1,4 @@
-"""How tasks are run, and what a command says at its end: settings of the runner."""
+"""Options of the runner, and the exit codes of the commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ck_pro.model import LLM, Budget
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code means."""
+    """Exit codes of the commands."""
 
     DONE = 0
     PROBLEM = 1
@@ -29,21 +29,20 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How tasks are run.
+    """Options of the runner.
 
     Args:
-        workers: tasks at once.
+        workers: number of tasks to run in parallel.
         max_steps, max_seconds, max_tokens, max_money: limits of one attempt at a task, over all
             its agents; None means no limit. Seconds of wall time, USD.
         run: limits of all tasks together.
-        retries: further attempts after one that ended by a fault of the infrastructure: the
-            environment, a model that could not be reached, an error of ours. Never after a
-            wrong answer, a limit, or a refusal.
-        tries: several tries of each task; None for one.
-        probe: raises a `CKError` while a service that all tasks need cannot be reached, or
-            refuses. Asked after a task in which a service failed, at any depth, before its row is
-            written: an outage must not use up this task, nor the others.
-        fsync, compress: of the journals; see `ck_pro.journal.Journal`.
+        retries: retries after an infrastructure failure: the environment, an unreachable model,
+            an internal error. Never after a wrong answer, a limit, or a refusal.
+        tries: options for several tries of each task; None for one try.
+        probe: raises a `CKError` while a service that all tasks need is unreachable or refuses
+            requests. Called after a task in which a service failed, before its row is written,
+            so that an outage does not use up the tasks.
+        fsync, compress: journal settings; see `ck_pro.journal.Journal`.
     """
 
     workers: int = 1
@@ -59,12 +58,12 @@ class RunOptions:
     compress: bool = False
 
     def budget(self, parent: Budget | None = None) -> TaskBudget:
-        """A fresh budget for one attempt, within `parent`; its clock starts now."""
+        """Create the budget of one attempt within `parent`; its clock starts now."""
         limits = self.max_steps, self.max_seconds, self.max_tokens, self.max_money
         return TaskBudget(*limits, parent=parent)
 
     def recorded_limits(self) -> dict[str, Any]:
-        """The limits of a task as a session's `info` records them; nothing where there are none."""
+        """Return the limits of a task for a session's `info`; empty without limits."""
         names = ("max_steps", "max_seconds", "max_tokens", "max_money")
         found = {name: getattr(self, name) for name in names}
         limits = {name: value for name, value in found.items() if value is not None}
@@ -72,10 +71,10 @@ class RunOptions:
 
     @property
     def limits_money(self) -> bool:
-        """Whether the price of every model must be known."""
+        """Whether there is a money limit, so that every model needs a known price."""
         return self.max_money is not None or self.run.max_money is not None
 
     @property
     def judge(self) -> LLM | None:
-        """The model, none of the agent's, that is asked about tries."""
+        """The separate judge model, if one is set and needed."""
         return self.tries.judge if self.tries is not None and self.tries.asks_judge else None

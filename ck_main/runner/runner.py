@@ -1,9 +1,9 @@
-"""The runner: tasks in, rows out, one folder per task, and nothing lost on the way.
+"""Run tasks, append their rows to the output, and keep one folder per task.
 
-`<output without its ending>/<task>/` holds the journal (`events.jsonl`, `blobs/`) and `work/`, the
-folder in which the task's code runs, with the task's file in it. What an earlier attempt left
-there moves to `attempt-1/`, `attempt-2/`, ... Of several tries each has such a folder of its own,
-`<task>/try-1/`, ... A task whose row is in the output is not run again.
+The folder `<output without its ending>/<task>/` holds the journal (`events.jsonl`, `blobs/`) and
+`work/`, the working directory of the task's code, with the task's file in it. Files of an earlier
+attempt move to `attempt-1/`, `attempt-2/`, ... With several tries each try has its own folder,
+`<task>/try-1/`, ... The runner skips tasks that have a row in the output.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ck_main.output.row_file import Outcome, RowFile, tries_path, what_to_do
 from ck_main.runner.attempt import Agent, Assignment, Attempt
-from ck_main.runner.failures import may_be_outage, passing_fault, person_gone
+from ck_main.runner.failures import manual_abort, may_be_outage, transient_failure
 from ck_main.runner.limits import RunBudget, TaskBudget
 from ck_main.runner.previous_attempt import PreviousAttempt
 from ck_main.runner.row_recovery import rows_from_journals
@@ -35,23 +35,23 @@ from ck_pro.session import Status
 __all__ = ["ExitCode", "RunOptions", "TaskRunner", "Watcher"]
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 2.0
-# Of two signals at once another thread may take both: then nothing ends a wait of the main thread,
-# which alone runs their handlers. So it waits in pieces.
-_LOOK_SECONDS = 0.2
+# The main thread alone runs signal handlers, but another thread may receive the signal, and then
+# nothing wakes the main thread. So it waits in short intervals.
+_JOIN_SECONDS = 0.2
 
 _T = TypeVar("_T")
 
 
 class TaskRunner:
-    """Runs tasks with one agent object and appends their rows.
+    """Run tasks with one agent object and append their rows.
 
     Args:
-        agent: serves all tasks, several at once.
+        agent: agent for all tasks; it runs several at once.
         rows: the output.
         options: see `RunOptions`.
-        watcher: told of everything that happens.
-        stop: set it, from any thread, to stop: tasks under way end without a row.
-        target_url: the page to begin with, for tasks that name none.
+        watcher: receives every event.
+        stop: set from any thread to stop the run; tasks in progress then end without a row.
+        target_url: start page for tasks without one.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class TaskRunner:
         self.agent, self.rows, self.options, self.watcher = agent, rows, options, watcher
         self.stop = stop or threading.Event()
         self.outcomes: dict[str, Outcome] = {}
-        """Of the tasks that this runner ended, by id."""
+        """Outcomes of the tasks that this runner ended, by id."""
         self.failure: CKError | None = None
-        """What stopped the whole run, if something did."""
+        """The error that stopped the whole run, if any."""
         self.budget = RunBudget(options.run)
-        """What all tasks use; its clock runs."""
+        """Usage of all tasks; its clock is running."""
         self.limit: str | None = None
-        """One line: which limit of the run was reached, if one was."""
+        """One line that names the reached limit of the run, or None."""
         self._lock, self._probing = threading.Lock(), threading.Lock()
         self._keeping = threading.Lock()
         self._restoring = threading.Lock()
@@ -87,16 +87,16 @@ class TaskRunner:
                 raise PermissionError(13, "Permission denied")
         except OSError as e:
             raise OutputError(
-                f"cannot write the folder {rows.folder} for the tasks' files: {e.strerror}; "
+                f"cannot write to {rows.folder}, the folder for the tasks' files: {e.strerror}; "
                 + what_to_do(e)
             ) from None
 
     def run(self, tasks: Iterable[Task]) -> None:
-        """Run all tasks that have no row yet; returns when they ended, or when stopped.
+        """Run all tasks that have no row yet; return when they ended or the run was stopped.
 
         Raises:
-            KeyboardInterrupt: interrupted at once.
-            CKError: `failure`: the output could not be written, or a service was lost.
+            KeyboardInterrupt: the user interrupted the process.
+            CKError: `failure`: the output could not be written, or a service became unreachable.
         """
         queue = iter(tasks)
         try:
@@ -107,7 +107,7 @@ class TaskRunner:
                     self._run_threads(queue)
                 self._restore()
         finally:
-            if self.stop.is_set():  # perhaps by the clock
+            if self.stop.is_set():  # possibly by the time limit
                 self.limit = self.limit or self.budget.used_up()
             if self._tries is not None:
                 self._tries.close()
@@ -115,7 +115,7 @@ class TaskRunner:
             raise self.failure
 
     def _run_threads(self, queue: Iterator[Task]) -> None:
-        # daemons: an interrupted main thread must not wait for a model that never answers
+        # daemon threads: after an interrupt the process must not wait for a model call
         threads = [
             threading.Thread(target=self._work, args=(queue,), daemon=True, name=f"tasks-{n}")
             for n in range(self.options.workers)
@@ -125,11 +125,11 @@ class TaskRunner:
         try:
             for thread in threads:
                 while thread.is_alive():
-                    thread.join(_LOOK_SECONDS)
+                    thread.join(_JOIN_SECONDS)
         except KeyboardInterrupt:
             self.stop.set()
             deadline = time.monotonic() + _GRACE_SECONDS
-            for thread in threads:  # those about to end may still write their rows
+            for thread in threads:  # give tasks that are about to end time to write their rows
                 thread.join(max(0.0, deadline - time.monotonic()))
             raise
 
@@ -144,15 +144,15 @@ class TaskRunner:
             self._restore()
             if task.id in self.rows.done:
                 continue
-            if not self._goes_on():
+            if not self._may_start():
                 return
             try:
                 self._run_claimed(task)
             except (OutputError, JournalError, OSError) as e:
-                self._fail(e if isinstance(e, CKError) else OutputError(_said(e)))
+                self._fail(e if isinstance(e, CKError) else OutputError(_describe(e)))
 
     def _restore(self) -> None:
-        """Write the rows again that the output lost because a program truncated it."""
+        """Write rows again that were lost because another program truncated the output."""
         with self._restoring:
             lost = self.rows.lost - self._unrestorable
             if not lost:
@@ -162,11 +162,11 @@ class TaskRunner:
                     self.rows.restore(row)
                 self._restore_tries(self.rows.lost & lost)
             except (OutputError, JournalError, OSError) as e:
-                self._fail(e if isinstance(e, CKError) else OutputError(_said(e)))
+                self._fail(e if isinstance(e, CKError) else OutputError(_describe(e)))
             self._unrestorable |= self.rows.lost
             self.watcher.note(
-                f"{self.rows.path} was truncated while this run wrote to it: of {len(lost)} lost "
-                f"rows, {len(lost - self.rows.lost)} are written again from their journals"
+                f"{self.rows.path} was truncated during this run: restored "
+                f"{len(lost - self.rows.lost)} of {len(lost)} lost rows from their journals"
             )
 
     def _restore_tries(self, lost: Collection[str]) -> None:
@@ -180,8 +180,8 @@ class TaskRunner:
             if row is not None:
                 self.rows.restore(row)
 
-    def _goes_on(self) -> bool:
-        """Whether something new may begin."""
+    def _may_start(self) -> bool:
+        """Whether a new task or attempt may start."""
         self.limit = self.limit or self.budget.used_up()
         return self.limit is None and not self.stop.is_set()
 
@@ -192,9 +192,9 @@ class TaskRunner:
 
     def _run_claimed(self, task: Task) -> None:
         folder = self.rows.folder / task.folder
-        with claimed(folder) as ours:
-            if not ours:
-                self.say(task, "another run is at it; left to that")
+        with claimed(folder) as locked:
+            if not locked:
+                self.say(task, "skipped: in progress in another run")
             elif not self.rows.has(task.id):
                 self._run_task(task, folder)
 
@@ -205,13 +205,13 @@ class TaskRunner:
             return
         earlier = PreviousAttempt(folder)
         row = earlier.row(task, written=lost)
-        if row is not None:  # it ended, but its runner was killed before the row was written
+        if row is not None:  # the task ended, but its runner was killed before it wrote the row
             self.write(row)
             return
         self.carry_out(Assignment(task, folder, earlier=earlier))
 
     def carry_out(self, assignment: Assignment) -> None:
-        """Work on a task to its end and write its row; without a row if it was stopped."""
+        """Run a task to its end and write its row; write no row if the run was stopped."""
         self.begins(assignment.task)
         spent = TaskBudget(parent=self.budget)
 
@@ -222,33 +222,33 @@ class TaskRunner:
         self.attempt(self.agent, assignment, spent, close)
 
     def begins(self, task: Task) -> None:
-        """Tell that work on a task begins."""
+        """Report the start of a task."""
         self.watcher.started(task)
 
-    def tell(self, task: Task, event: dict[str, Any]) -> None:
-        """Tell of something that happened in a task."""
+    def report_event(self, task: Task, event: dict[str, Any]) -> None:
+        """Report an event of a task."""
         self.watcher.event(task.id, event)
 
     def attempt(
         self, agent: Agent, assignment: Assignment, spent: Budget, close: Callable[[Attempt], _T]
     ) -> _T | None:
-        """Make attempts until one ends otherwise than by a passing fault, or there were enough.
+        """Make attempts until one ends without a transient failure, or the retries are used up.
 
         Args:
-            agent: works on it.
-            assignment: the task, and the folder, which is claimed.
-            spent: charged with what all attempts use.
-            close: called with the last attempt, ended and still open.
+            agent: agent that solves the task.
+            assignment: the task and its locked folder.
+            spent: budget charged with the usage of all attempts.
+            close: called with the last attempt, which ended and is still open.
 
         Returns:
-            What `close` returned; None if the attempts were stopped, or cut off by an outage.
+            The result of `close`; None if the run was stopped or a service outage was found.
         """
         target_url = assignment.task.target_url or self.target_url
         where = {"target_url": target_url} if target_url else {}
-        faults: list[str] = []
+        failures: list[str] = []
         while True:
             count = {"attempts": attempts_in(assignment.folder) + 1}
-            earlier = {"earlier_faults": list(faults)} if faults else {}
+            earlier = {"earlier_faults": list(failures)} if failures else {}
             info = {
                 **where,
                 **self.options.recorded_limits(),
@@ -259,7 +259,7 @@ class TaskRunner:
             given = replace(assignment, info=info)
             with Attempt(
                 agent,
-                replace(given, afresh=True, earlier=None) if faults else given,
+                replace(given, afresh=True, earlier=None) if failures else given,
                 budget=self.options.budget(spent),
                 cancel=self.stop,
                 on_event=lambda event: self.watcher.event(assignment.task.id, event),
@@ -270,43 +270,43 @@ class TaskRunner:
                 attempt.run()
                 if not self.counts(attempt):
                     return None
-                fault = passing_fault(attempt.session, attempt.journal.failures)
-                if fault is None or len(faults) >= self.options.retries:
+                failure = transient_failure(attempt.session, attempt.journal.failures)
+                if failure is None or len(failures) >= self.options.retries:
                     return close(attempt)
-            faults.append(fault)
-            if not self._goes_on():
+            failures.append(failure)
+            if not self._may_start():
                 self.say_stopped(assignment.task)
                 return None
-            again = f"attempt {len(faults) + 1} of {self.options.retries + 1}"
-            self.say(assignment.task, f"{fault}; run again ({again})")
+            number = f"attempt {len(failures) + 1} of {self.options.retries + 1}"
+            self.say(assignment.task, f"{failure}; retrying ({number})")
 
     def counts(self, attempt: Attempt) -> bool:
-        """Whether an attempt came to an end that is a row: not if it was stopped or cut off."""
+        """Whether an attempt gives a row: not if it was stopped or a service is unreachable."""
         task = attempt.assignment.task
         if attempt.session.status is Status.IN_PROGRESS:
             self.say_stopped(task)
             return False
         outage = self._outage(attempt)
         if outage is not None:
-            self.say(task, "not counted, no row" + self.again("runs it again"))
+            self.say(task, "service outage, no row written" + self.retry_hint("run it again"))
             self._fail(outage)
         return outage is None
 
-    def again(self, how: str) -> str:
-        """The end of a line that says how a task without a row is gone on with."""
-        return f"; the same command {how}"
+    def retry_hint(self, action: str) -> str:
+        """Return the end of a line that says how to resume or rerun a task without a row."""
+        return f"; repeat the command to {action}"
 
     def say(self, task: Task, text: str) -> None:
-        """Tell one line about a task to a person."""
+        """Display one line about a task."""
         self.watcher.note(f"{task.id}: {text}")
 
     def say_stopped(self, task: Task) -> None:
-        """Tell that a task has no row yet, because the run is stopping."""
+        """Report that a task has no row because the run is stopping."""
         self.limit = self.limit or self.budget.used_up()
-        self.say(task, "stopped before its end" + self.again("goes on with it"))
+        self.say(task, "stopped before it ended" + self.retry_hint("resume it"))
 
     def keep_try(self, row: dict[str, Any]) -> None:
-        """Write the row of a try that was not chosen, unless it is there."""
+        """Write the row of a try that was not chosen, unless it exists."""
         with self._keeping:
             if self._tries is None:
                 self._tries = RowFile(tries_path(self.rows.path))
@@ -314,7 +314,7 @@ class TaskRunner:
                 self._tries.append(row)
 
     def write(self, row: dict[str, Any], spent: Budget | None = None) -> None:
-        """Write a row to the output; `spent` is what it took, if that is known."""
+        """Append a row to the output; `spent` is the budget of the task, if known."""
         self.rows.append(row)
         money = spent.snapshot()["money"] if spent is not None else None
         outcome = Outcome.of_row(row, money=money)
@@ -322,11 +322,11 @@ class TaskRunner:
         self.watcher.ended(outcome)
 
     def _outage(self, attempt: Attempt) -> CKError | None:
-        """What no task can do without, if that failed in this one and is still gone."""
+        """Return the error of a service that failed in this attempt and is still unavailable."""
         session, failures = attempt.session, attempt.journal.failures
-        gone = person_gone(failures)
-        if gone is not None or self.options.probe is None or not may_be_outage(session, failures):
-            return gone
+        abort = manual_abort(failures)
+        if abort is not None or self.options.probe is None or not may_be_outage(session, failures):
+            return abort
         with self._probing:
             if self.failure is not None:
                 return self.failure
@@ -338,6 +338,6 @@ class TaskRunner:
         return None
 
 
-def _said(error: OSError) -> str:
-    facts = ["cannot write a task's folder", error.filename, error.strerror]
+def _describe(error: OSError) -> str:
+    facts = ["cannot write to a task's folder", error.filename, error.strerror]
     return f"{': '.join(str(fact) for fact in facts if fact)}; {what_to_do(error)}"

@@ -1,4 +1,4 @@
-"""What can be found out before the first task, or after a failed one: settings, services."""
+"""Check settings and services before the first task, or after a failed one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_idle(part: KwargsInitializable, value: Any) -> bool:
 
 
 def model_settings(agent: KwargsInitializable, target: str) -> dict[str, Any]:
-    """Settings that make `target` the model of an agent and of everything below it."""
+    """Return settings that make `target` the model of an agent and all nested parts."""
     return settings_of_models(agent, {"call_target": target})
 
 
@@ -54,7 +54,7 @@ def asks_a_person(agent: KwargsInitializable, judge: LLM | None = None) -> bool:
 
 
 def _models(agent: KwargsInitializable, judge: LLM | None) -> Iterator[tuple[str, LLM]]:
-    """The models that may be asked, with the setting that each is."""
+    """Yield each model in use with the path of its setting."""
     for path, llm in iter_nested(agent, LLM, skip=is_idle):
         yield ".".join(path), llm
     if judge is not None:
@@ -64,18 +64,18 @@ def _models(agent: KwargsInitializable, judge: LLM | None) -> Iterator[tuple[str
 def check_services(
     agent: KwargsInitializable, *, money_limit: bool = False, judge: LLM | None = None
 ) -> None:
-    """Find out whether everything that the agent's settings name can be used and reached.
+    """Check that the agent's settings are consistent and its services are reachable.
 
     Args:
-        agent: with everything below it.
-        money_limit: the tasks have a limit of money, so the price of every model must be known.
-        judge: a model that is asked beside those of the agent.
+        agent: the agent; nested agents and tools are checked too.
+        money_limit: require a known price for every model.
+        judge: an additional model to check.
 
     Raises:
-        ModelError: a model: its key, recording or package is missing, or nothing listens.
-        BrowserServerError: the given browser server does not answer, or there is no Chromium.
-        ConfigError: functions or templates do not fit together; the price of a model is missing;
-            the worker of an agent's code cannot be had as its settings ask for it.
+        ModelError: a model lacks its key, recording or package, or its server is unreachable.
+        BrowserServerError: the browser server does not respond, or there is no Chromium.
+        ConfigError: functions and templates do not match, a model has no known price, or a
+            worker cannot start with the agent's settings.
     """
     if isinstance(agent, AgentSettings):
         agent.check()
@@ -116,7 +116,7 @@ def _check_searches(agent: KwargsInitializable) -> None:
 
 
 def _check_workers(agent: KwargsInitializable) -> None:
-    """Start a worker for settings that a system may be unable to fulfil."""
+    """Start a worker for each setting that this system may not support."""
     for path, settings in iter_nested(agent, ExecutorSettings, skip=is_idle):
         if not (settings.require_isolation or settings.preload or settings.readable):
             continue
@@ -131,13 +131,13 @@ def _check_workers(agent: KwargsInitializable) -> None:
 def probe_services(
     agent: KwargsInitializable, *, money_limit: bool = False, judge: LLM | None = None
 ) -> None:
-    """After a failure: `check_services`, and whether each service does what it is for.
+    """Check after a failure that every service still works.
 
-    Every model is asked for one short reply (a person or a recording is not), and a browser
-    server of our own is started if it does not run.
+    Beyond `check_services`, request one short reply from every model (except a human or a
+    recording), and start the local browser server if it is not running.
 
     Raises:
-        CKError: as `check_services`; a model refuses, or the server cannot be started.
+        CKError: see `check_services`; or a model refuses, or the server cannot start.
     """
     check_services(agent, money_limit=money_limit, judge=judge)
     asked: set[tuple[str, str]] = set()
@@ -153,7 +153,7 @@ def probe_services(
 
 
 def service_url(target: str, environ: Mapping[str, str] | None = None) -> str | None:
-    """The address that a `call_target` will connect to, where it is known and not proxied."""
+    """Return the URL that a `call_target` connects to; None if unknown or proxied."""
     environ = os.environ if environ is None else environ
     kind, rest = split_target(target)
     if kind == "record":
@@ -165,7 +165,7 @@ def service_url(target: str, environ: Mapping[str, str] | None = None) -> str | 
 
 
 def _answering(target: str) -> str:
-    """The target that answers: what a recording wraps, else the target itself."""
+    """Return the target that generates replies: unwrap `record:`."""
     kind, rest = split_target(target)
     return _answering(rest.partition(":")[2]) if kind == "record" else target
 
@@ -174,7 +174,7 @@ def _ask(llm: LLM) -> None:
     target = _answering(llm.call_target)
     if split_target(target)[0] in ("manual", "replay"):
         return
-    # as long as any call may take: what is slow is not lost
+    # keep the model's timeout, because a slow service is not an outage
     bounds = {
         "max_retry_times": min(llm.max_retry_times, _PROBE_TRIES),
         "max_retry_seconds": min(llm.max_retry_seconds, _PROBE_SECONDS),
@@ -183,13 +183,13 @@ def _ask(llm: LLM) -> None:
     try:
         probe([{"role": "user", "content": "Reply with the word OK."}])
     except ContentFiltered:
-        pass  # it is there, and it answers
+        pass  # the service responded
     except ModelUnavailable as e:
-        raise type(e)(f"after a failed call, a question of one line failed too: {e}") from None
+        raise type(e)(f"after a failed call, a one-line test prompt failed too: {e}") from None
 
 
 def _without_price(llm: LLM) -> str | None:
-    """The name of a model that costs money, it is not known how much; None if all is known."""
+    """Return the name of a paid model without a known price, else None."""
     if llm.price:
         return None
     target = _answering(llm.call_target)
@@ -199,12 +199,12 @@ def _without_price(llm: LLM) -> str | None:
 
 
 def _refuse_unpriced(unpriced: Mapping[str, str]) -> None:
-    """Raise ConfigError if there are models, by the setting that each is, of unknown price."""
+    """Raise ConfigError if any model (by setting path) has no known price."""
     if unpriced:
         names = ", ".join(repr(n) for n in dict.fromkeys(unpriced.values()))
         settings = " and ".join(f"{where}.price=..." for where in unpriced)
         raise ConfigError(
-            f"there is a money limit, but the price of {names} is not known: set {settings}, each "
+            f"a money limit is set, but the price of {names} is unknown: set {settings}, each "
             "\"{'prompt': ..., 'completion': ...}\", in USD per million tokens"
         )
 
@@ -215,9 +215,9 @@ def _connect(url: str, target: str) -> None:
     try:
         socket.create_connection((parts.hostname or "", port), _CONNECT_SECONDS).close()
     except OSError as e:
-        said = "no answer" if isinstance(e, TimeoutError) else e.strerror or str(e)
+        reason = "no response" if isinstance(e, TimeoutError) else e.strerror or str(e)
         raise ModelUnavailable(
-            f"the model at {parts.scheme}://{parts.hostname}:{port} cannot be reached: {said}; "
+            f"the model at {parts.scheme}://{parts.hostname}:{port} cannot be reached: {reason}; "
             f"start its server, or correct call_target ({target.partition(':')[0]}:...)"
         ) from None
 
@@ -228,7 +228,7 @@ def _check_browser_server(config: WebEnvConfig, server: str) -> None:
     try:
         client.status()
     except RequestRefused as e:
-        if e.status != 404:  # servers of the older wire have no such route, but they answer
+        if e.status != 404:  # servers with the older protocol lack this route but respond
             raise
     finally:
         client.close()

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal: once means stop in good order, twice means now."""
+"""Ctrl-C, SIGTERM and a closed terminal: the first stops gracefully, the second immediately."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from types import FrameType, TracebackType
 from typing import Any
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals that ask us to end."""
+"""The signals that stop a run."""
 
 
 def _write_error(text: str) -> None:
-    # past Python's buffers: those refuse a write from within a write
-    with suppress(OSError):  # the terminal is gone, and nobody reads it
+    # bypass Python's buffers, which refuse reentrant writes
+    with suppress(OSError):  # the terminal is closed
         os.write(2, f"\n{text}\n".encode())
 
 
 class StopSignals:
-    """While it is entered, the first Ctrl-C, SIGTERM or SIGHUP sets `stop`; the second interrupts.
+    """Context in which the first Ctrl-C, SIGTERM or SIGHUP sets `stop` and the second interrupts.
 
-    Of a terminal that closes a shell and the kernel may both tell, so SIGHUP is never the second;
-    one that is ignored (`nohup`) stays so.
+    SIGHUP never counts as the second signal, because the shell and the kernel may both send it
+    when a terminal closes. An ignored SIGHUP (`nohup`) stays ignored.
 
     Args:
-        stop: the event that running tasks look at.
-        at_once: interrupt (raise KeyboardInterrupt) at the first signal too. For a person who
-            types: reading a terminal looks at no event.
-        say: told one line when the first signal came; by default it goes to standard error.
-            It is called in the middle of whatever was interrupted, so it must take no lock.
+        stop: event that running tasks check.
+        at_once: raise KeyboardInterrupt at the first signal too. Needed while a human types,
+            because reading a terminal does not check the event.
+        say: called with one line at the first signal; default: print it to standard error.
+            It runs inside a signal handler, so it must not acquire a lock.
 
-    Only the main thread can take signals; entered from another it does nothing.
+    Only the main thread handles signals; in another thread this context does nothing.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class StopSignals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         again, self._seen = self._seen, True
-        if not again:  # a second signal may come in the middle of this, which holds a lock
+        if not again:  # a second signal may interrupt `set`, which holds a lock
             self.stop.set()
         if (again and number != signal.SIGHUP) or self.at_once:
             raise KeyboardInterrupt
         if not again:
-            self._say("Stopping: unfinished tasks keep what they have. Once more stops at once.")
+            self._say("Stopping: unfinished tasks can be resumed. Press again to stop immediately.")

@@ -1,8 +1,8 @@
-"""The folder of a task: who may write in it, and where its earlier attempts go.
+"""The folder of a task: its lock, and the folders of earlier attempts.
 
-An attempt has its journal and `work/`, the folder in which the task's code runs. What an earlier
-attempt left there moves to `attempt-1/`, `attempt-2/`, ... Of several tries each has such a folder
-of its own, `try-1/`, `try-2/`, ...
+An attempt has its journal and `work/`, the working directory of the task's code. Files of an
+earlier attempt move to `attempt-1/`, `attempt-2/`, ... With several tries each try has its own
+folder, `try-1/`, `try-2/`, ...
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from ck_pro.journal import JOURNAL_FILES, is_journal
 
 WORK_FOLDER = "work"
-"""Where, in an attempt's folder, its code runs."""
+"""Name of the working directory in an attempt's folder."""
 LOCK_FILE = "lock"
 
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[bool]:
-    """Hold a task's folder against other processes; False if one has it."""
+    """Lock a task's folder against other processes; yield False if another one has the lock."""
     folder.mkdir(parents=True, exist_ok=True)
     fd = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -37,18 +37,18 @@ def claimed(folder: Path) -> Iterator[bool]:
 
 
 def own_files(folder: Path) -> list[str]:
-    """Names of what an attempt left in its folder."""
+    """Return the names of an attempt's files in its folder."""
     return [n for n in (*JOURNAL_FILES, WORK_FOLDER) if (folder / n).exists()]
 
 
 def tries_in(folder: Path, first: int = 1) -> list[str]:
-    """Names of the folders of a task's tries, from that number on."""
+    """Return the names of a task's try folders, from number `first` on."""
     names = [p.name for p in folder.glob("try-*")]
     return sorted(n for n in names if n[4:].isdigit() and int(n[4:]) >= first)
 
 
 def set_aside(folder: Path, names: Sequence[str]) -> Path | None:
-    """Move files and folders to the next free `attempt-N`; returns that, None for no names."""
+    """Move files and folders to the next free `attempt-N` and return it; None without names."""
     if not names:
         return None
     number = 1
@@ -62,5 +62,5 @@ def set_aside(folder: Path, names: Sequence[str]) -> Path | None:
 
 
 def attempts_in(folder: Path) -> int:
-    """How many attempts have left something in a folder."""
+    """Count the attempts in a folder."""
     return sum(1 for _ in folder.glob("attempt-*")) + is_journal(folder)

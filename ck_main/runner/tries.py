@@ -1,14 +1,14 @@
 """Several tries of one task: until one is right, or a choice among all of them.
 
-Each try has a folder of its own in the task's, `try-1/`, `try-2/`, ..., with a whole journal. The
-row of the task is that of the chosen try; the others are kept:
+Each try has its own folder in the task's folder, `try-1/`, `try-2/`, ..., with a full journal. The
+row of the task is that of the chosen try. The other tries are stored too:
 
-- with `until`, the tries before it failed: they are in the row, under `previous_failed_sessions`,
-  each with its `eval`; the advice that went into the chosen try is under `feedback`;
-- with `choose`, any of them may be right: each is a row of `<output>.tries.jsonl`.
+- with `until`, the earlier tries failed. The row lists them under `previous_failed_sessions`, each
+  with its `eval`. The advice given to the chosen try is under `feedback`;
+- with `choose`, any try may be right. Each other try is a row of `<output>.tries.jsonl`.
 
-The row also says `sel_aggr` (how was chosen), `sel_cands` (one summary per try) and `sel_idx`. All
-of it comes from the journals: a killed run tries nothing again that has ended.
+The row also has `sel_aggr` (how the try was chosen), `sel_cands` (one summary per try) and
+`sel_idx`. All data comes from the journals, so a killed run does not repeat finished tries.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ _T = TypeVar("_T")
 
 
 class Runner(Protocol):
-    """What the tries of a task need of the runner."""
+    """The runner interface that `TaskTries` uses."""
 
     agent: Agent
 
     @property
     def budget(self) -> Budget:
-        """What all tasks use."""
+        """Usage of all tasks."""
 
     def begins(self, task: Task) -> None:
-        """Tell that work on a task begins."""
+        """Report the start of a task."""
 
     def attempt(
         self, agent: Agent, assignment: Assignment, spent: Budget, close: Callable[[Attempt], _T]
     ) -> _T | None:
-        """Make attempts until one counts; None if they were stopped."""
+        """Make attempts until one counts; return None if the run was stopped."""
 
     def counts(self, attempt: Attempt) -> bool:
-        """Whether what failed in an attempt was no outage."""
+        """Whether an attempt gives a row: it was not stopped, and no service is unreachable."""
 
     def say(self, task: Task, text: str) -> None:
-        """Tell one line about a task to a person."""
+        """Display one line about a task."""
 
     def say_stopped(self, task: Task) -> None:
-        """Tell that a task was stopped before its end."""
+        """Report that a task was stopped before it ended."""
 
-    def tell(self, task: Task, event: dict[str, Any]) -> None:
-        """Tell of something that happened in a task."""
+    def report_event(self, task: Task, event: dict[str, Any]) -> None:
+        """Report an event of a task."""
 
     def keep_try(self, row: dict[str, Any]) -> None:
-        """Write the row of a try that was not chosen, unless it is there."""
+        """Write the row of a try that was not chosen, unless it exists."""
 
     def write(self, row: dict[str, Any], spent: Budget | None = None) -> None:
         """Write the row of the task."""
@@ -77,11 +77,11 @@ class TaskTries:
     """All tries of one task.
 
     Args:
-        runner: makes the attempts and writes the rows.
+        runner: runner that makes the attempts and writes the rows.
         task: the task.
-        folder: of the task, claimed.
+        folder: locked folder of the task.
         options: see `TryOptions`.
-        written: the row of the task was written, and the output lost it.
+        written: whether the row of the task was written and then lost from the output.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class TaskTries:
         self._next: PreviousAttempt | None = None
 
     def run(self) -> None:
-        """Try, choose, and write the row; without a row if it was stopped."""
+        """Make the tries, choose one, and write the row; write no row if the run was stopped."""
         rows = self._recorded()
         spent = TaskBudget(parent=self.runner.budget)
         if not self._over(rows):
@@ -109,7 +109,7 @@ class TaskTries:
                 return
             rows.append(row)
             if self.options.tries > 1:
-                self._tell(row, len(rows), spent)
+                self._report_try(row, len(rows), spent)
         final, others = assemble(rows, self.options)
         for row in others:
             self.runner.keep_try(row)
@@ -118,7 +118,7 @@ class TaskTries:
             journal.append(WRITTEN_EVENT, sid=rows[0]["session"]["id"])
 
     def rebuilt(self) -> dict[str, Any] | None:
-        """The row of the task, if all of its tries were made."""
+        """Rebuild the row of the task if all of its tries ended, else return None."""
         rows: list[dict[str, Any]] = []
         while not self._over(rows):
             row = PreviousAttempt(self._folder(len(rows) + 1)).row(self.task, written=True)
@@ -132,7 +132,7 @@ class TaskTries:
         right = bool(rows) and until is not None and is_right(rows[-1], until)
         return right or len(rows) >= self.options.tries
 
-    def _tell(self, row: Mapping[str, Any], number: int, spent: Budget) -> None:
+    def _report_try(self, row: Mapping[str, Any], number: int, spent: Budget) -> None:
         used = spent.snapshot()
         event: dict[str, Any] = {
             "kind": "try_ended",
@@ -141,7 +141,7 @@ class TaskTries:
         }
         event.update(number=number, tries=self.options.tries, step=len(row["session"]["steps"]))
         event.update(tokens=used["tokens"], money=used["money"], text=f"try {number} ended")
-        self.runner.tell(self.task, event)
+        self.runner.report_event(self.task, event)
 
     # --- folders -----------------------------------------------------------------------------
 
@@ -149,8 +149,10 @@ class TaskTries:
         return self.folder / f"try-{number}"
 
     def _recorded(self) -> list[dict[str, Any]]:
-        """The rows of the tries that earlier runs have ended; what does not belong to these
-        tries, such as those of other seeds, is moved aside."""
+        """Return the rows of tries that earlier runs ended.
+
+        Tries that do not belong to this command, such as those with other seeds, are moved aside.
+        """
         rows: list[dict[str, Any]] = []
         while not self._over(rows):
             self._next = PreviousAttempt(self._folder(len(rows) + 1))
@@ -158,22 +160,22 @@ class TaskTries:
             if row is None or not self._fits(row["session"], rows):
                 break
             rows.append(row)
-        # the next one may be in the middle; those after it follow from nothing that is kept
+        # the next try may be in progress; later ones depend on tries that are not kept
         first = len(rows) + 1 + (not self._over(rows))
         aside = set_aside(self.folder, tries_in(self.folder, first))
         if aside is not None:
-            said = f"tries from the {first}. on do not belong to this command; they are in {aside}"
-            self.runner.say(self.task, said)
+            text = f"moved try {first} and later to {aside}: they do not belong to this command"
+            self.runner.say(self.task, text)
         return rows
 
     def _fits(self, session: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether a session is the try that comes after these."""
+        """Whether a session is the try that follows these rows."""
         asked = stored({"q": self._question(before)})["q"]
         known = (session["task"], session["info"].get("try"))
         return known == (asked, self._mark(len(before) + 1))
 
-    def _goes_on(self, earlier: PreviousAttempt, before: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether what an earlier run left is the beginning of the try that comes after these."""
+    def _is_resumable(self, earlier: PreviousAttempt, before: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether a previous attempt is an unfinished try that follows these rows."""
         session = earlier.session
         if session is None or earlier.complete:
             return False
@@ -185,7 +187,7 @@ class TaskTries:
     # --- one try -----------------------------------------------------------------------------
 
     def _question(self, before: Sequence[Mapping[str, Any]]) -> str:
-        """The task as the try after these gets it."""
+        """Build the question for the try that follows these rows."""
         failed = [(r["eval"]["pred"], r["eval"].get("feedback", "")) for r in before]
         return judging.with_advice(self.task.question, failed)
 
@@ -200,14 +202,14 @@ class TaskTries:
             question=self._question(before),
             row_facts={"feedback": "\n".join(advice)} if advice else {},
             info={"try": self._mark(number)},
-            afresh=not self._goes_on(earlier, before),
+            afresh=not self._is_resumable(earlier, before),
             earlier=earlier,
         )
         agent = with_seed(self.runner.agent, self.options.seed(number))
         return self.runner.attempt(agent, assignment, spent, lambda a: self._closed(a, before))
 
     def _closed(self, attempt: Attempt, before: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-        """The row of a try that ended; None if it was stopped while it was judged."""
+        """Return the row of a try that ended; None if the run was stopped during judging."""
         judged: dict[str, Any] = {}
         try:
             self._judge(attempt, before, judged)
@@ -223,18 +225,18 @@ class TaskTries:
     def _judge(
         self, attempt: Attempt, before: Sequence[dict[str, Any]], judged: dict[str, Any]
     ) -> None:
-        """Fill in what the row's `eval` says beside the score."""
+        """Fill in the fields of the row's `eval` beside the score."""
         options, task, session = self.options, self.task, attempt.session
         results = session.final_results or {"output": "", "log": ""}
         answer, log = results["output"], results["log"]
         llm = options.judge or getattr(attempt.agent, "model", None)
         if options.until == "llm_judge" and answered(session.status, answer):
-            asked = judging.judge_messages(task.question, answer, log, task.answer)
-            said = self._ask(attempt, llm, asked, judging.JUDGE)
+            messages = judging.judge_messages(task.question, answer, log, task.answer)
+            reply = self._ask(attempt, llm, messages, judging.JUDGE)
             try:
-                right, reason = judging.parse_verdict(said)
+                right, reason = judging.parse_verdict(reply)
                 judged.update(judge=int(right), judge_reason=reason)
-            except ParseError as e:  # there may be advice all the same
+            except ParseError as e:  # continue: advice is still possible
                 judged["judge_reason"] = f"not judged: ParseError: {e}"
         row = {
             "session": {"info": {"status": session.status.value, "final_results": results}},
@@ -242,35 +244,35 @@ class TaskTries:
         }
         last = len(before) + 1 == options.tries
         if options.reflect and not last and not is_right(row, options.until or "em"):
-            said = _ending(session, answer, judged if task.answer is None else {})
-            asked = judging.reflect_messages(task.question, session.steps, said)
-            judged["feedback"] = self._ask(attempt, llm, asked, judging.REFLECT).strip()
+            ending = _ending(session, answer, judged if task.answer is None else {})
+            messages = judging.reflect_messages(task.question, session.steps, ending)
+            judged["feedback"] = self._ask(attempt, llm, messages, judging.REFLECT).strip()
         if options.choose == "judge" and last:
             judged.update(self._chosen(attempt, llm, [*before, row]))
 
     def _chosen(
         self, attempt: Attempt, llm: LLM | None, rows: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """What a model says on which of the tries is best; nothing where there is no choice."""
+        """Ask a model which try is best; return nothing if all answers agree."""
         groups = grouped([r["eval"]["pred"] for r in rows], answering(rows))
         if len(groups) < 2:
             return {}
         firsts = [group[0] for group in groups]
         answers = [(rows[i]["eval"]["pred"], _log_of(rows[i])) for i in firsts]
-        asked = choice_messages(self.task.question, answers)
-        reply = self._ask(attempt, llm, asked, CHOOSE)
+        messages = choice_messages(self.task.question, answers)
+        reply = self._ask(attempt, llm, messages, CHOOSE)
         index, reason = parse_choice(reply, len(answers))
         return {"choice": firsts[index], "choice_reason": reason}
 
     @staticmethod
     def _ask(attempt: Attempt, llm: LLM | None, messages: Messages, phase: str) -> str:
         if llm is None:
-            raise ModelError("the agent has no model that could judge; name one")
+            raise ModelError("the agent has no model for judging; set --judge-model")
         return attempt.call_model(llm, messages, phase)
 
 
 def with_seed(agent: Agent, seed: int | None) -> Agent:
-    """The agent with a seed for all its models; itself without one."""
+    """Return the agent with a seed for all its models; unchanged without a seed."""
     if seed is None or not isinstance(agent, KwargsInitializable):
         return agent
     return agent.updated(settings_of_models(agent, {"call_kwargs": {"seed": seed}}))

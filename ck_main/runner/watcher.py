@@ -1,4 +1,4 @@
-"""Who is told how a run goes on: displays, the status for programs, a node of a cluster."""
+"""Interface for observers of a run: displays, the status file, a node of a cluster."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ck_main.tasks.dataset import Task
 
 
 class Watcher(Protocol):
-    """What the runner tells, from several threads; `ck_main.ui.display` has those for people."""
+    """Receives the runner's events, from several threads; see `ck_main.ui.display`."""
 
     def started(self, task: Task) -> None:
-        """A task begins."""
+        """Handle the start of a task."""
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
-        """Something happened in a task; the dicts of `MultiStepAgent.run`'s `on_event`."""
+        """Handle an event of a task: a dict as `MultiStepAgent.run` passes to `on_event`."""
 
     def ended(self, outcome: Outcome) -> None:
-        """A task ended and its row is in the output."""
+        """Handle the end of a task whose row is in the output."""
 
     def note(self, text: str) -> None:
-        """One line that a person should see."""
+        """Display one line."""

@@ -1,5 +1,5 @@
-"""What a person or a program sees of a run: display, summary, status file, metrics and log.
+"""Display, summary, status file, metrics and log of a run.
 
-May import: `runner` and what stands above it.
-`cli` uses it.
+May import: `runner` and the rooms listed before it.
+Used by `cli`.
 """

@@ -1,4 +1,4 @@
-"""What a person sees of a run: a live table on a terminal, one line per task elsewhere."""
+"""Display a run: a live table on a terminal, one line per task elsewhere."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from ck_main.tasks.dataset import Task
 
 _SHOWN_RUNNING = 20
 _NARROW = 60
-"""Columns of a terminal from which on numbers have room beside answers."""
+"""Minimum terminal width, in columns, for numbers beside answers."""
 _SCORES = {1: "right", 0: "WRONG", None: "not scored"}
 _SHOWN = ("step_started", "call_started", "step_ended", "model_waits")
-"""Kinds of events that are shown where agents are followed step by step."""
-_STEERING = (*range(0x20), *range(0x7F, 0xA0))
+"""Kinds of events to display with `steps`."""
+_CONTROL_CODES = (*range(0x20), *range(0x7F, 0xA0))
 _INVISIBLE = (
     *(0x061C, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF),
     *range(0x2028, 0x202F),
     *range(0x2066, 0x206A),
     *range(0xE0000, 0xE0080),
 )
-"""Characters that move or hide text: bidirectional controls, separators, spaces without width,
-tags. Joiners stay: scripts and emoji need them."""
+"""Characters that reorder or hide text: bidirectional controls, separators, zero-width spaces and
+tags. Joiners are kept, because scripts and emoji need them."""
 
 
 @dataclass
 class _Running:
-    """What is known of a task under way."""
+    """The state of a task in progress."""
 
     question: str
     started: float
@@ -46,24 +46,24 @@ class _Running:
     step: int = 0
     tokens: int = 0
     money: float = 0.0
-    doing: str = ""
+    activity: str = ""
 
-    def take(self, event: dict[str, Any]) -> None:
+    def update(self, event: dict[str, Any]) -> None:
         self.path, self.step = tuple(event["path"]), max(0, event["step"])
         self.tokens, self.money = event["tokens"], event["money"]
         if event["kind"] == "model_started":
-            self.doing = f"asks the model ({event['phase']})"
+            self.activity = f"calls the model ({event['phase']})"
         else:
-            self.doing = " ".join(str(event.get("text") or event.get("phase") or "").split())
+            self.activity = " ".join(str(event.get("text") or event.get("phase") or "").split())
 
 
 class PlainDisplay:
-    """One line per finished task; with `steps`, also one per thing that agents do.
+    """Print one line per finished task; with `steps`, also one line per agent event.
 
     Args:
-        console: where to write.
-        steps: follow the agents step by step.
-        total: tasks in all, where it is known.
+        console: console to write to.
+        steps: print every step of the agents.
+        total: total number of tasks, if known.
     """
 
     def __init__(self, console: Console, *, steps: bool = False, total: int | None = None):
@@ -80,12 +80,12 @@ class PlainDisplay:
         return None
 
     def started(self, task: Task) -> None:
-        """A task begins."""
+        """Print a task that starts, with `steps`."""
         if self.steps:
             self._line(Text(f"{printable(task.id)}: {_cut(task.question, 200)}", style="bold"))
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
-        """Something happened in a task."""
+        """Print an event of a task: each step with `steps`, and each try that ended."""
         if self.steps and event["kind"] in _SHOWN:
             self._line(step_line(event))
         elif event["kind"] == "try_ended":
@@ -93,14 +93,14 @@ class PlainDisplay:
             self._line(Text(f"{printable(task_id)}, {number}: {try_line(event['row']['eval'])}"))
 
     def ended(self, outcome: Outcome) -> None:
-        """A task ended."""
+        """Print the outcome of a task."""
         with self._lock:
             self._ended += 1
             count = f"[{self._ended}/{self.total}] " if self.total else ""
         self._line(Text(count + outcome_line(outcome)))
 
     def note(self, text: str) -> None:
-        """One line for a person."""
+        """Print one line."""
         self._line(Text(printable(text), style="yellow"))
 
     def _line(self, text: Text) -> None:
@@ -108,7 +108,7 @@ class PlainDisplay:
 
 
 class LiveDisplay(PlainDisplay):
-    """A table of the tasks under way that redraws itself, with finished tasks above it."""
+    """A live table of the tasks in progress, below the lines of finished tasks."""
 
     def __init__(
         self,
@@ -134,31 +134,31 @@ class LiveDisplay(PlainDisplay):
         self._live.stop()
 
     def started(self, task: Task) -> None:
-        """A task begins."""
+        """Add a task to the table."""
         with self._lock:
             self._running[task.id] = _Running(task.question, self._clock())
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
-        """Something happened in a task."""
+        """Update a task in the table."""
         with self._lock:
             if task_id in self._running:
-                self._running[task_id].take(event)
+                self._running[task_id].update(event)
         if event["kind"] == "try_ended":
             super().event(task_id, event)
 
     def ended(self, outcome: Outcome) -> None:
-        """A task ended."""
+        """Remove a task from the table and print its outcome."""
         with self._lock:
             self._running.pop(outcome.id, None)
         super().ended(outcome)
 
     def render(self) -> Group:
-        """The table as of now."""
+        """Build the current table."""
         with self._lock:
             running = list(self._running.items())
             ended = self._ended
         table = Table(box=None, pad_edge=False, expand=False)
-        for name in ("task", "agent", "step", "tokens", "USD", "time", "doing"):
+        for name in ("task", "agent", "step", "tokens", "USD", "time", "activity"):
             right = name in ("step", "tokens", "USD", "time")
             table.add_column(name, justify="right" if right else "left", no_wrap=True)
         now = self._clock()
@@ -170,7 +170,7 @@ class LiveDisplay(PlainDisplay):
                 f"{task.tokens:,}",
                 f"{task.money:.3f}",
                 clock_text(now - task.started),
-                escape(_cut(task.doing, 40)),
+                escape(_cut(task.activity, 40)),
             )
         of = f" of {self.total}" if self.total else ""
         head = Text(f"{ended}{of} done, {len(running)} running", style="bold")
@@ -180,48 +180,48 @@ class LiveDisplay(PlainDisplay):
 def make_display(
     console: Console, *, steps: bool = False, plain: bool = False, total: int | None = None
 ) -> PlainDisplay:
-    """The display that fits: live on a terminal, unless `plain` or step by step."""
+    """Create a live display on a terminal, else (or with `plain` or `steps`) a plain one."""
     if console.is_terminal and not plain and not steps:
         return LiveDisplay(console, total=total)
     return PlainDisplay(console, steps=steps, total=total)
 
 
 def step_line(event: dict[str, Any]) -> Text:
-    """One line for an agent's event, indented by its depth."""
+    """Format an agent's event as one line, indented by the agent's depth."""
     path = event["path"]
-    said = _cut(str(event.get("text") or ""), 160)
+    text = _cut(str(event.get("text") or ""), 160)
     indent = "  " * len(path)
     if event["kind"] == "step_started":
         used = f"{event['tokens']:,} tokens"
         return Text(f"{indent}{printable(path[-1])} step {event['step']} ({used})", style="cyan")
     if event["kind"] == "model_waits":
-        return Text(f"{indent}  {said}", style="yellow")
+        return Text(f"{indent}  {text}", style="yellow")
     if event["kind"] == "call_started":
-        return Text(f"{indent}  calls {said}")
-    return Text(f"{indent}  {said}")
+        return Text(f"{indent}  calls {text}")
+    return Text(f"{indent}  {text}")
 
 
 def try_line(scored: Mapping[str, Any]) -> str:
-    """One line for a try that ended: its answer, how it was scored and judged."""
-    said = [_SCORES[scored["corr"]]]
+    """Format a try that ended as one line: answer, score and verdict."""
+    verdicts = [_SCORES[scored["corr"]]]
     if "judge" in scored:
-        said.append(f"judged {'right' if scored['judge'] else 'wrong'}")
-    return f"{_cut(scored['pred'], 80)!r} ({', '.join(said)})"
+        verdicts.append(f"judged {'right' if scored['judge'] else 'wrong'}")
+    return f"{_cut(scored['pred'], 80)!r} ({', '.join(verdicts)})"
 
 
 def outcome_line(outcome: Outcome) -> str:
-    """One line for a task that ended."""
+    """Format a task that ended as one line."""
     score = _SCORES[outcome.corr]
     used = f"{_counted(outcome.steps, 'step')}, {outcome.seconds:.1f} s, {outcome.tokens:,} tokens"
     if outcome.tries > 1:
         used = f"{outcome.tries} tries, {used}"
-    said = f": {_cut(outcome.message, 160)}" if outcome.message and not outcome.is_done else ""
+    reason = f": {_cut(outcome.message, 160)}" if outcome.message and not outcome.is_done else ""
     answer = _cut(outcome.answer, 80)
-    return f"{printable(outcome.id)}: {answer!r} ({score}; {used}; {_status(outcome)}{said})"
+    return f"{printable(outcome.id)}: {answer!r} ({score}; {used}; {_status(outcome)}{reason})"
 
 
 def summary_table(outcomes: Sequence[Outcome], *, width: int = 80) -> Table:
-    """All tasks: answer, score, steps, seconds, tokens, status; without numbers if it is narrow."""
+    """Build the table of all tasks; a `width` below 60 omits steps, seconds and tokens."""
     numbers = ("steps", "seconds", "tokens") if width >= _NARROW else ()
     table = Table(title=None, header_style="bold")
     table.add_column("task", overflow="fold")
@@ -246,11 +246,11 @@ def summary_table(outcomes: Sequence[Outcome], *, width: int = 80) -> Table:
 
 
 def totals_line(outcomes: Sequence[Outcome], total: int | None = None) -> str:
-    """One line: how many tasks, how many right, how many did not end well, what was used.
+    """Format the totals as one line: tasks, right answers, failures, usage.
 
     Args:
-        outcomes: of the tasks that have a row.
-        total: how many there should be; as many as there are if None.
+        outcomes: outcomes of the tasks that have a row.
+        total: number of selected tasks; default: `len(outcomes)`.
     """
     missing = (total or 0) - len(outcomes)
     scored = [o for o in outcomes if o.corr is not None]
@@ -261,9 +261,9 @@ def totals_line(outcomes: Sequence[Outcome], total: int | None = None) -> str:
         f"{len(outcomes)} of {total} tasks, {missing} not run"
         if missing > 0
         else _counted(len(outcomes), "task"),
-        f"{earlier} of them from before" if earlier else "",
-        f"{sum(o.corr == 1 for o in scored)} of {len(scored)} scored ones right" if scored else "",
-        f"{bad} did not end well" if bad else "",
+        f"{earlier} from earlier runs" if earlier else "",
+        f"{sum(o.corr == 1 for o in scored)} of {len(scored)} scored tasks right" if scored else "",
+        f"{bad} failed" if bad else "",
         _unreadable(outcomes),
         f"{sum(o.tokens for o in outcomes):,} tokens",
         f"{money:.4f} USD" if money else "",
@@ -272,14 +272,14 @@ def totals_line(outcomes: Sequence[Outcome], total: int | None = None) -> str:
 
 
 def _unreadable(outcomes: Sequence[Outcome]) -> str:
-    """How many replies could not be read, by phase; "" if all could."""
+    """Format the number of unreadable replies by phase; "" if there are none."""
     found: Counter[str] = Counter()
     for outcome in outcomes:
         found.update(outcome.unreadable)
     if not found:
         return ""
     phases = ", ".join(f"{number} {phase}" for phase, number in found.most_common())
-    return f"{_counted(found.total(), 'reply', 'replies')} not readable ({phases})"
+    return f"{_counted(found.total(), 'unreadable reply', 'unreadable replies')} ({phases})"
 
 
 def _counted(number: int, name: str, plural: str = "") -> str:
@@ -287,7 +287,7 @@ def _counted(number: int, name: str, plural: str = "") -> str:
 
 
 def clock_text(seconds: float) -> str:
-    """Seconds as `m:ss` or `h:mm:ss`."""
+    """Format seconds as `m:ss` or `h:mm:ss`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -299,17 +299,17 @@ def _status(outcome: Outcome) -> str:
 
 
 def printable(text: str, kept: str = "") -> str:
-    """`text` as a terminal may show it: what steers one (C0, C1, DEL) becomes a space.
+    """Make `text` safe for a terminal: replace control characters (C0, C1, DEL) with spaces.
 
-    Characters that reorder or hide text are left out: a message must read as it is written. Half
-    surrogate pairs, which no terminal can be sent, become the replacement character.
+    Remove characters that reorder or hide text. Lone surrogates, which cannot be encoded, become
+    the replacement character.
 
     Args:
-        text: from a model, a page or a file.
-        kept: control characters that stay, such as newlines.
+        text: text from a model, a page or a file.
+        kept: control characters to keep, such as newlines.
     """
     table: dict[int, str] = dict.fromkeys(_INVISIBLE, "")
-    table.update((code, " ") for code in _STEERING if chr(code) not in kept)
+    table.update((code, " ") for code in _CONTROL_CODES if chr(code) not in kept)
     return text.translate(table).encode("utf-8", "replace").decode()
 
 

@@ -14,27 +14,30 @@ from ck_pro.journal import MASK, secrets_of_environment
 
 LOG_NAME = "run.log"
 EVENTS_LOGGER = "ck_main.events"
-"""Its records tell what happens to tasks; their `facts` are for the JSON form."""
+"""Logger for task events; the `facts` of its records go into the JSON log."""
 _FORMAT = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
 
 
 class MaskingFormatter(logging.Formatter):
-    """Formats records, tracebacks included, with the environment's secrets taken out."""
+    """Format records and tracebacks with the environment's secrets masked."""
 
     def format(self, record: logging.LogRecord) -> str:
         return mask_all(super().format(record))
 
 
 def mask_all(text: str, written: Callable[[str], str] = str) -> str:
-    """`text` without the secrets of the environment, in the form that `written` gives them."""
+    """Mask the environment's secrets in `text`, in the form that `written` encodes them."""
     for secret in sorted(secrets_of_environment(), key=len, reverse=True):
         text = text.replace(written(secret), MASK)
     return text
 
 
 class JsonLines(MaskingFormatter):
-    """One JSON object per record: `time` (Unix seconds), `level`, `thread`, `logger`, `message`,
-    `error` (a traceback), and what a record has as its `facts`. Secrets are taken out."""
+    """Format each record as one JSON object with secrets masked.
+
+    Fields: `time` (Unix seconds), `level`, `thread`, `logger`, `message`, `error` (a traceback),
+    and the record's `facts`.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {"time": record.created, "level": record.levelname}
@@ -47,24 +50,26 @@ class JsonLines(MaskingFormatter):
 
 
 class _LogFile(logging.FileHandler):
-    """A log file that never disturbs the run: of a full disk, who writes the rows tells."""
+    """A log file whose write errors do not stop the run; the row file reports a full disk."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """The record is lost."""
+        """Drop the record."""
 
     def close(self) -> None:
-        """Close it, whether or not the last records can be written."""
+        """Close the file, even if the last records cannot be written."""
         with suppress(OSError):
             super().close()
 
 
 @contextmanager
 def logging_to(path: Path, *, json_lines: bool = False) -> Iterator[None]:
-    """While it is entered, warnings go to a file, made at the first record, not to the screen.
+    """Within this context, write warnings to a file instead of the screen.
+
+    The first record creates the file.
 
     Args:
         path: the file.
-        json_lines: the file is `<path>.jsonl`, and what happens to tasks goes there too.
+        json_lines: write JSON lines to `<path>.jsonl`, including the task events.
     """
     if json_lines:
         path = path.with_name(path.name + ".jsonl")
@@ -85,7 +90,7 @@ def logging_to(path: Path, *, json_lines: bool = False) -> Iterator[None]:
 
 
 def write_crash(error: BaseException) -> Path:
-    """Write an error that nobody expected, with its traceback, to a new file; returns its path."""
+    """Write an unexpected error with its traceback to a new file and return the path."""
     record = logging.LogRecord(__name__, logging.ERROR, "", 0, "unexpected error", None, None)
     record.exc_info = (type(error), error, error.__traceback__)
     with tempfile.NamedTemporaryFile(

@@ -1,4 +1,4 @@
-"""What a command tells of a whole run: its summary, and what cannot be used or is lost."""
+"""Messages about a whole run: the summary, invalid task lines, and lost rows."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ _SHOWN_IDS = 5
 
 
 def say_lost(screen: Console, output: Path, lost: Sequence[str]) -> None:
-    """Rows that the run wrote are not in the output any more."""
+    """Report rows of this run that are missing from the output."""
     say_error(
         screen,
-        f"{output} was removed, moved or cut while this run wrote to it: rows are gone: "
-        f"{_some(lost)}; the same command runs these again",
+        f"{output} was removed, moved or truncated during this run: rows lost: "
+        f"{_some(lost)}; repeat the command to run these tasks again",
     )
 
 
 def say_changed(screen: Console, tasks: Path, name: str, output: Path) -> None:
-    """A task has a row, which answers another question."""
+    """Report a task whose row answers a different question."""
     say_error(
         screen,
-        f"{tasks}, task {name!r}: its question is not the one that the row in {output} answers; "
-        "give it another id, remove that row, or name another --output",
+        f"{tasks}, task {name!r}: its row in {output} answers a different question; "
+        "change the id, remove that row, or name another --output",
     )
 
 
 def say_skipped(screen: Console, tasks: Path, skipped: Sequence[str]) -> None:
-    """Tasks of the file are marked to be skipped."""
+    """List the tasks that the file marks to be skipped."""
     line = f'{printable(str(tasks))}: not run, marked "skip": {printable(_some(skipped))}'
     screen.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def say_gone(screen: Console, tasks: Path, gone: Sequence[str]) -> None:
-    """Tasks of the file were not in it any more, or not as they were, when it was their turn."""
+def say_missing(screen: Console, tasks: Path, missing: Sequence[str]) -> None:
+    """Report tasks that were skipped because their line or file changed during the run."""
     say_error(
         screen,
-        f"{tasks}, or a file that it names, was changed while its tasks were run: not run: "
-        f"{_some(gone)}; the same command takes it as it is now",
+        f"{tasks}, or a file that it names, changed during the run: not run: "
+        f"{_some(missing)}; repeat the command to run the changed tasks",
     )
 
 
 def show_summary(outcomes: Sequence[Outcome], output: Path, out: Console, *, total: int) -> None:
-    """The table, the totals (of `total` selected tasks) and where everything is."""
+    """Print the table, the totals (of `total` selected tasks) and the path of the rows."""
     if outcomes:
         out.print(summary_table(outcomes[:_SHOWN_ROWS], width=out.width))
     if len(outcomes) > _SHOWN_ROWS:
         out.print(f"... and {len(outcomes) - _SHOWN_ROWS} more rows")
-    said = totals_line(outcomes, total)
-    out.print(said, markup=False, highlight=False, soft_wrap=True)
+    totals = totals_line(outcomes, total)
+    out.print(totals, markup=False, highlight=False, soft_wrap=True)
     out.print(f"rows: {output}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -92,22 +92,22 @@ def show_waiting(outcomes: Sequence[Outcome], folder: Path, screen: Console) -> 
 
 
 def show_problems(problems: Sequence[LineProblem], screen: Console) -> None:
-    """Lines of a task file that cannot be used, the first of them."""
+    """Report the first invalid lines of a task file."""
     for problem in problems[:_SHOWN_PROBLEMS]:
         say_error(screen, str(problem))
     if len(problems) > _SHOWN_PROBLEMS:
         more = len(problems) - _SHOWN_PROBLEMS
-        say_error(screen, f"... and {more} more unusable lines")
+        say_error(screen, f"... and {more} more invalid lines")
 
 
 def say_error(screen: Console, text: str) -> None:
-    """One line on what is wrong, while the rest goes on."""
+    """Report a problem that does not stop the run, on one line."""
     line = Text(f"error: {printable(text)}", style="yellow")
     screen.print(line, soft_wrap=True)
 
 
 def say_warning(screen: Console, text: str) -> None:
-    """One line that a person should know before the run."""
+    """Print a warning before the run, on one line."""
     line = printable(text) if text.startswith(" ") else f"warning: {printable(text)}"
     screen.print(Text(line, style="yellow"), soft_wrap=True)
 

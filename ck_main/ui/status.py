@@ -1,7 +1,7 @@
-"""How a run stands, for programs: counted on the way, and kept in a file while it runs.
+"""Progress of a run for programs: counters, and the status file.
 
-`status.json` in the folder of the tasks is replaced as a whole every few seconds, so that a reader
-never sees half of it. Times are Unix seconds.
+`status.json` in the folder of the tasks is replaced atomically every few seconds, so that a reader
+never sees a partial file. Times are Unix seconds.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _SECONDS = 2.0
 
 
 class RunStatus:
-    """Counts what the runner tells, and passes it on. Safe to use from many threads.
+    """Count the runner's events and forward them to another watcher. Thread-safe.
 
     Args:
-        inner: who is told all of it too.
-        output: the file of rows.
-        total: tasks in all, where it is known.
-        clock: Unix seconds.
-        timer: seconds that never go back, as a clock may that is set.
+        inner: watcher that receives all events.
+        output: file of rows.
+        total: total number of tasks, if known.
+        clock: wall clock in Unix seconds.
+        timer: monotonic clock in seconds.
     """
 
     def __init__(
@@ -64,16 +64,16 @@ class RunStatus:
         self._running: dict[str, dict[str, Any]] = {}
 
     def begins(self, with_row: Callable[[], int], budget: Budget) -> None:
-        """The tasks begin.
+        """Start counting tasks.
 
         Args:
-            with_row: tells how many of the tasks have a row by now, written by whatever run.
-            budget: counts the use.
+            with_row: returns how many of the tasks have a row now, written by any run.
+            budget: usage of the run.
         """
         self._earlier, self._with_row, self._budget = with_row(), with_row, budget
 
     def over(self, how: str, limit: str | None = None) -> None:
-        """The run has ended: how, as a name of an exit code."""
+        """Record the end of the run; `how` is the name of an exit code."""
         with self._lock:
             self._state, self._limit = how, limit or ""
             self._running.clear()
@@ -82,7 +82,7 @@ class RunStatus:
     # --- a watcher ---------------------------------------------------------------------------
 
     def started(self, task: Task) -> None:
-        """A task begins."""
+        """Count and forward the start of a task."""
         with self._lock:
             began = {"started": self._clock(), "timer": self._timer()}
             self._running[task.id] = {"task": task.id, **began, "steps": 0}
@@ -90,7 +90,7 @@ class RunStatus:
         self._inner.started(task)
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
-        """Something happened in a task."""
+        """Count and forward an event of a task."""
         with self._lock:
             known = self._running.get(task_id)
             if known is not None:
@@ -105,7 +105,7 @@ class RunStatus:
         self._inner.event(task_id, event)
 
     def ended(self, outcome: Outcome) -> None:
-        """A task ended and its row is in the output."""
+        """Count and forward the end of a task."""
         score = {1: "right", 0: "wrong", None: "unscored"}[outcome.corr]
         with self._lock:
             self._running.pop(outcome.id, None)
@@ -119,14 +119,14 @@ class RunStatus:
         self._inner.ended(outcome)
 
     def note(self, text: str) -> None:
-        """One line for a person."""
+        """Log and forward one line."""
         _events.info(text, extra={"facts": {}})
         self._inner.note(text)
 
     # --- reading -----------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """All of it as JSON-able data; the fields are described in docs/running.md."""
+        """Return all counters as JSON-serializable data; docs/running.md lists the fields."""
         now = self._clock()
         used = self._budget.snapshot() if self._budget is not None else {}
         with self._lock:
@@ -137,10 +137,10 @@ class RunStatus:
                 | {"seconds": round(self._timer() - task["timer"], 1)}
                 for task in self._running.values()
             ]
-        ours = self._earlier + counts["done"]
+        counted = self._earlier + counts["done"]
         known = self._with_row()
-        if state != ExitCode.OUTPUT.name.lower():  # else rows of ours may be gone
-            known = max(ours, known)
+        if state != ExitCode.OUTPUT.name.lower():  # in that state rows of this run may be lost
+            known = max(counted, known)
         rate = counts["done"] / max(self._timer() - self._begun, 1e-9)
         left = None if self._total is None else max(0, self._total - known)
         going = state == "running" and rate > 0 and left is not None
@@ -154,7 +154,7 @@ class RunStatus:
             "updated": now,
             "total": self._total,
             "earlier": self._earlier,
-            "elsewhere": max(0, known - ours),
+            "elsewhere": max(0, known - counted),
             **counts,
             "left": left,
             "running": running,
@@ -166,15 +166,15 @@ class RunStatus:
 
 
 class StatusFile:
-    """While it is entered, a thread keeps a status in a file; at the end it is written once more.
+    """Context in which a thread writes a status to a file, and once more at the end.
 
-    A run whose folder another run reports on too writes `status-PID.json` instead. A file that
-    cannot be written is logged once and costs the run nothing.
+    If another run already reports in the same folder, the file is `status-PID.json`. A write error
+    is logged once and does not stop the run.
 
     Args:
-        status: what to write.
-        folder: where.
-        seconds: between two writings.
+        status: the status to write.
+        folder: folder of the file.
+        seconds: interval between writes.
     """
 
     def __init__(self, status: RunStatus, folder: Path, seconds: float = _SECONDS):
@@ -190,7 +190,7 @@ class StatusFile:
             fd = os.open(self._folder / f".{STATUS_NAME}.lock", os.O_RDWR | os.O_CREAT, 0o644)
             self._lock_fd = fd
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # another run has it, or nothing can be written here
+        except OSError:  # another run holds the lock, or the folder is not writable
             self.path = self._folder / f"status-{os.getpid()}.json"
         self._write()
         self._thread.start()
@@ -219,5 +219,5 @@ class StatusFile:
             partial.replace(self.path)
         except OSError as e:
             if not self._complained:
-                _log.warning("cannot write %s: %s; the run goes on", self.path, e.strerror)
+                _log.warning("cannot write %s: %s; the run is not affected", self.path, e.strerror)
                 self._complained = True

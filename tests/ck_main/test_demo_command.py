@@ -94,7 +94,7 @@ def test_the_exit_code_is_the_score(
     assert mine.read_text() == "mine"
     assert (tmp_path / "runs" / "demo" / "tasks.jsonl").is_file()
     assert row["eval"]["corr"] == 1 - code and "{site}" not in row["task"]
-    assert "scored ones right" in capsys.readouterr().out
+    assert "scored tasks right" in capsys.readouterr().out
 
 
 def _normalised(replies: Path) -> None:

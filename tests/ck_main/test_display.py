@@ -141,12 +141,12 @@ def test_the_totals() -> None:
         make_outcome(corr=None),
     ]
     assert totals_line(rows) == (
-        "3 tasks, 1 of them from before, 1 of 2 scored ones right, 1 did not end well, "
+        "3 tasks, 1 from earlier runs, 1 of 2 scored tasks right, 1 failed, "
         "3,702 tokens, 1.5000 USD"
     )
     unread = [make_outcome(unreadable={"plan": 2}), make_outcome(unreadable={"plan": 1, "end": 1})]
-    assert "4 replies not readable (3 plan, 1 end), " in totals_line(unread)
-    assert "1 reply not readable (1 action), " in totals_line(
+    assert "4 unreadable replies (3 plan, 1 end), " in totals_line(unread)
+    assert "1 unreadable reply (1 action), " in totals_line(
         [make_outcome(unreadable={"action": 1})]
     )
     assert totals_line([]) == "0 tasks, 0 tokens"
@@ -196,7 +196,7 @@ def test_the_live_table_tells_when_the_model_is_asked() -> None:
     display.event("a", make_event("model_started", phase="plan"))
     plain = screen()
     plain.print(display.render())
-    assert "asks the model (plan)" in shown(plain)
+    assert "calls the model (plan)" in shown(plain)
     display.event("a", make_event("model_waits", phase="plan", text="asks again in 2.0 s: busy"))
     plain.print(display.render())
     assert "asks again in 2.0 s: busy" in shown(plain)

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from ck_main.cli.job import Job, exit_code_of, run_job
 from ck_main.runner.choosing import TryOptions
-from ck_main.runner.runner import ExitCode, RunOptions, _said
+from ck_main.runner.runner import ExitCode, RunOptions, _describe
 from ck_main.runner.service_checks import asks_a_person, check_services, model_settings, service_url
 from ck_main.runner.signals import StopSignals
 from ck_main.ui.logs import LOG_NAME, logging_to, write_crash
@@ -77,7 +77,7 @@ def test_a_whole_file(tmp_path: Path, agent: FakeAgent) -> None:
     desk = Desk(tmp_path, GOOD)
     assert desk.run(agent) is ExitCode.DONE
     assert desk.ids() == ["task0000", "task0001", "task0002"]
-    assert "3 tasks, 1 of 2 scored ones right, 21 tokens" in desk.table()
+    assert "3 tasks, 1 of 2 scored tasks right, 21 tokens" in desk.table()
     assert "[3/3] task0002" in desk.said() and f"rows: {desk.output}" in desk.table()
     assert not (tmp_path / "out" / LOG_NAME).exists()
 
@@ -89,7 +89,7 @@ def test_selection_and_resuming(tmp_path: Path, agent: FakeAgent) -> None:
     desk.run(agent, limit=2)
     desk.run(agent, limit=2)
     assert desk.ids() == ["task0002", "task0000", "task0001"]
-    assert "2 of them from before" in desk.table()
+    assert "2 from earlier runs" in desk.table()
 
 
 @pytest.mark.parametrize("keep", [0, 100, -1])
@@ -111,7 +111,7 @@ def test_rows_that_a_truncated_output_lost_are_written_again(
     assert desk.run(agent, options=options) is ExitCode.DONE
     assert sorted(desk.ids()) == ["task0000", "task0001", "task0002"]
     if keep >= 0:
-        assert "of 1 lost rows, 1 are written again from their journals" in desk.said()
+        assert "restored 1 of 1 lost rows from their journals" in desk.said()
     count = len(asked)
     assert desk.run(agent, options=options) is ExitCode.DONE and len(asked) == count
 
@@ -138,7 +138,7 @@ def test_an_output_that_is_removed_meanwhile_is_told(tmp_path: Path, agent: Fake
     agent.behaviour = behaviour
     assert desk.run(agent) is ExitCode.OUTPUT
     assert desk.ids() == ["task0001", "task0002"] and "2 of 3 tasks" in desk.table()
-    assert "rows are gone: 1 (task0000); the same command runs these again" in desk.said()
+    assert "rows lost: 1 (task0000); repeat the command to run these tasks again" in desk.said()
     status = json.loads((desk.output.with_suffix("") / "status.json").read_text())
     assert (status["state"], status["done"], status["left"]) == ("output", 3, 1)
     agent.behaviour = None
@@ -161,7 +161,7 @@ def test_a_task_file_that_is_changed_meanwhile_is_told(
     agent.behaviour = behaviour
     assert desk.run(agent, options=RunOptions(workers=workers)) is ExitCode.LINES
     assert sorted(desk.ids()) == [f"task000{n}" for n in range(5)]
-    assert "was changed while its tasks were run: not run: 1 (task0005)" in desk.said()
+    assert "changed during the run: not run: 1 (task0005)" in desk.said()
     (tmp_path / "f.txt").write_text("")
     assert desk.run(agent) is ExitCode.DONE
 
@@ -171,15 +171,15 @@ def test_unusable_lines_are_said_and_the_others_run(tmp_path: Path, agent: FakeA
     assert desk.run(agent) is ExitCode.LINES
     assert desk.ids() == ["task0000", "task0033"]
     assert ", line 2: is not JSON" in desk.said() and "field 'question'" in desk.said()
-    assert "... and 12 more unusable lines" in desk.said()
+    assert "... and 12 more invalid lines" in desk.said()
 
 
 def test_a_file_without_tasks(tmp_path: Path, agent: FakeAgent) -> None:
     desk = Desk(tmp_path, ["x\n"])
     assert desk.run(agent) is ExitCode.LINES
     first, second = desk.said().splitlines()
-    assert first.startswith("error: ") and "error: " in second and "no usable task" in second
-    with pytest.raises(TaskFileError, match="holds no task"):
+    assert first.startswith("error: ") and "error: " in second and "no valid task" in second
+    with pytest.raises(TaskFileError, match="no tasks; write one"):
         Desk(tmp_path, ["\n\n"]).run(agent)
     assert not desk.output.exists()
 
@@ -195,7 +195,7 @@ def test_a_question_that_changed_is_neither_run_nor_counted(
     assert desk.run(agent) is ExitCode.LINES
     assert desk.output.read_text().startswith(before) and desk.ids() == ["a", "b", "c"]
     (line,) = [x for x in desk.said().splitlines() if "error: " in x]
-    assert "task 'a': its question is not the one that the row in" in line
+    assert "task 'a': its row in" in line and "answers a different question" in line
     assert "2 of 3 tasks, 1 not run" in desk.table()
 
 
@@ -229,7 +229,7 @@ def test_problems_are_in_the_exit_code_also_the_next_time(tmp_path: Path, agent:
 
 def test_what_is_wrong_is_found_before_the_first_task(tmp_path: Path, agent: FakeAgent) -> None:
     desk = Desk(tmp_path, GOOD)
-    with pytest.raises(ConfigError, match=r"--ids x: .* has no usable task"):
+    with pytest.raises(ConfigError, match=r"--ids x: .* has no valid task"):
         desk.run(agent, ids=("x", "task0000"))
     with pytest.raises(ConfigError, match="is the task file itself"):
         desk.run(agent, output=desk.input)
@@ -266,12 +266,12 @@ def test_a_lost_output_has_its_exit_code(tmp_path: Path, agent: FakeAgent) -> No
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "task0001").write_text("in the way")
     assert desk.run(agent) is ExitCode.OUTPUT
-    assert desk.ids() == ["task0000"] and "error: cannot write a task's folder: " in desk.said()
+    assert desk.ids() == ["task0000"] and "error: cannot write to a task's folder: " in desk.said()
 
 
 def test_what_to_do_about_files_that_cannot_be_opened() -> None:
-    said = _said(OSError(errno.EMFILE, "Too many open files"))
-    assert said.startswith("cannot write a task's folder: Too many open files; ")
+    said = _describe(OSError(errno.EMFILE, "Too many open files"))
+    assert said.startswith("cannot write to a task's folder: Too many open files; ")
     assert "ulimit -n" in said
 
 
@@ -283,7 +283,7 @@ def test_a_journal_that_cannot_be_written_says_what_to_do(tmp_path: Path, agent:
 
     agent.behaviour = behaviour
     assert desk.run(agent) is ExitCode.OUTPUT
-    assert "device; make room or mend that, the same command continues" in desk.said()
+    assert "device; fix this (free disk space?) and repeat the command to resume" in desk.said()
 
 
 def test_exit_codes_of_errors() -> None:

@@ -110,8 +110,8 @@ def test_a_fault_of_the_infrastructure_gets_another_attempt(tmp_path: Path) -> N
         "internal_error: it was internal_error",
     ]
     assert [n.partition("; ")[2] for n in bench.watching.notes] == [
-        "run again (attempt 2 of 3)",
-        "run again (attempt 3 of 3)",
+        "retrying (attempt 2 of 3)",
+        "retrying (attempt 3 of 3)",
     ]
     folder = tmp_path / "out" / "a"
     assert (folder / "attempt-1").is_dir() and (folder / "attempt-2").is_dir()
@@ -159,4 +159,4 @@ def test_no_further_attempt_while_stopping(tmp_path: Path) -> None:
 
     bench.runner.agent.behaviour = behaviour  # type: ignore[attr-defined]
     assert bench.run(make_task("a")) == []
-    assert bench.watching.notes == ["a: stopped before its end; the same command goes on with it"]
+    assert bench.watching.notes == ["a: stopped before it ended; repeat the command to resume it"]

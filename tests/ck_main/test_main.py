@@ -46,10 +46,10 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, st
         (["-i", "y", "-o", "z", "--ids", ""], 2, "'--ids': no task ids; omit the option"),
         (["-i", "y", "-o", "z", "--ids", " ,"], 2, "'--ids': no task ids; omit the option"),
         (["-t", "x", "-o", "-", "-m", "replay:x"], 4, "--output -: rows go into a file"),
-        (["-t", "x", "--max-seconds", "nan"], 2, "nan is not a number of finite size"),
-        (["-t", "x", "--max-seconds", "inf"], 2, "not a number of finite size"),
-        (["-t", "x", "--max-money", "nan"], 2, "not a number of finite size"),
-        (["-i", "y", "-o", "z", "--files-dir", "/nope"], 2, "/nope: there is no such folder"),
+        (["-t", "x", "--max-seconds", "nan"], 2, "nan is not a finite number"),
+        (["-t", "x", "--max-seconds", "inf"], 2, "not a finite number"),
+        (["-t", "x", "--max-money", "nan"], 2, "not a finite number"),
+        (["-i", "y", "-o", "z", "--files-dir", "/nope"], 2, "/nope: no such folder"),
         (["-t", " "], 2, "--task is empty"),
         (["-w", "0", "-t", "x"], 2, "--workers"),
         (["-t", "x", "-m", "gtp:x"], 2, "--model: CKAgent.model: call_target 'gtp:x'"),
@@ -84,7 +84,7 @@ def test_each_error_is_one_line_with_its_exit_code(
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
-    for word in ("Examples:", "Exit codes:", "OPENAI_API_KEY", "--max-money", "continues"):
+    for word in ("Examples:", "Exit codes:", "OPENAI_API_KEY", "--max-money", "To resume, repeat"):
         assert word in out
 
 
@@ -114,7 +114,7 @@ def test_an_unexpected_error_is_one_line_and_a_log(
 
     assert run_command(broken, []) == 6
     err = capsys.readouterr().err
-    assert err.startswith("error: one of ours: RuntimeError: not expected; the full log is in")
+    assert err.startswith("error: internal error: RuntimeError: not expected; the full log is in")
     (log,) = tmp_path.glob("ck-pro-error-*.log")
     assert str(log) in err and "Traceback" in log.read_text()
 
@@ -149,10 +149,10 @@ def test_a_task_file_with_the_real_agent(
     assert [r["id"] for r in rows] == ["sum", "long"]
     assert rows[0]["eval"] == {"pred": "6", "gold": "6", "corr": 1}
     assert rows[1]["session"]["info"]["stop_reason"] == "steps"
-    assert "1 of 1 scored ones right, 1 did not end well" in out
+    assert "1 of 1 scored tasks right, 1 failed" in out
     before = output.read_bytes()
     code, out, _ = run(capsys, *args)
-    assert code == 3 and output.read_bytes() == before and "2 of them from before" in out
+    assert code == 3 and output.read_bytes() == before and "2 from earlier runs" in out
 
 
 @pytest.mark.worker

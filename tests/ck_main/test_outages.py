@@ -68,11 +68,11 @@ def test_the_end_of_the_persons_input_uses_up_no_task(
     output = tmp_path / "out.jsonl"
     code, _, err = run(capsys, "-i", tasks_of(tmp_path, 3), "-o", output, "-m", "manual")
     assert (code, ids(output)) == (5, []) and "the input ended" in err
-    assert "not counted, no row; the same command runs it again" in err
+    assert "service outage, no row written; repeat the command to run it again" in err
     typed = tmp_path / "typed.jsonl"
     code, _, err = run(capsys, "-t", "x", "-o", typed, "-m", "manual")  # it will have another id
     (folder,) = (p for p in (tmp_path / "typed").iterdir() if p.is_dir())
-    assert code == 5 and f"no answer; go on with --resume {folder}\n" in err
+    assert code == 5 and f"no answer; resume it with --resume {folder}\n" in err
     assert "same command" not in err
 
 

@@ -131,7 +131,7 @@ def test_an_answer_does_not_pass_for_an_approval(
     assert code == ExitCode.PROBLEM
     assert "ck_agent/helper: stopped for a person to decide" in " ".join(err.split())
     code, _, err = run(capsys, "--resume", "out/a", "--answer", "yes", *gated)
-    assert code == ExitCode.USAGE and "has asked nothing (sensitive-action)" in err
+    assert code == ExitCode.USAGE and "did not ask a question (sensitive-action)" in err
     code, _, err = run(capsys, "--resume", "out/a", *gated, "-o", "again.jsonl")
     assert code == ExitCode.PROBLEM and "stopped for a person to decide" in " ".join(err.split())
     code, out, _ = run(capsys, "--resume", "out/a", "-m", model)
@@ -165,7 +165,9 @@ def test_a_fork_goes_on_with_another_reply(
     assert code == ExitCode.UNREACHABLE and not Path("runs/forks/a-at-1-3").exists()
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     code, _, err = run(capsys, *fork, "-m", "manual")
-    assert code == ExitCode.UNREACHABLE and "--resume runs/forks/a-at-1-3/a runs it again" in err
+    assert (
+        code == ExitCode.UNREACHABLE and "use --resume runs/forks/a-at-1-3/a to run it again" in err
+    )
     code, _, err = run(capsys, "--fork", "out/a", "--at", "7", "-m", model)
     assert code == ExitCode.USAGE and "there is no step 7" in err
 
@@ -173,16 +175,16 @@ def test_a_fork_goes_on_with_another_reply(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--resume", "none"], "no run is there"),
-        (["--resume", "empty"], "does not say what its task was"),
-        (["--resume", "odd"], "odd: not a journal of ours: KeyError"),
-        (["--resume", "."], "which has its events.jsonl, such as empty"),
-        (["--resume", "none", "-t", "x"], "give no --input and no --task"),
+        (["--resume", "none"], "no run found"),
+        (["--resume", "empty"], "does not name the task"),
+        (["--resume", "odd"], "odd: not a ck-pro journal: KeyError"),
+        (["--resume", "."], "with its events.jsonl, such as empty"),
+        (["--resume", "none", "-t", "x"], "omit --input and --task"),
         (["--answer", "x"], "--answer needs --resume"),
         (["--fork", "none", "--at", "1"], "none"),
-        (["--fork", "none"], "belong together"),
+        (["--fork", "none"], "need each other"),
         (["--fork", "none", "--at", "1", "--resume", "none"], "not both"),
-        (["--fork", "none", "--at", "1", "-t", "x"], "--fork goes on with one run"),
+        (["--fork", "none", "--at", "1", "-t", "x"], "--fork resumes one run"),
         (["--reply", "none"], "--reply needs --fork"),
     ],
 )

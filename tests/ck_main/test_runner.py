@@ -110,7 +110,7 @@ def _stopped(bench: Bench) -> None:
 
     bench.runner.agent.behaviour = behaviour  # type: ignore[attr-defined]
     assert bench.run(make_task("a"), make_task("b")) == []
-    assert bench.watching.begun == ["a"] and "stopped before its end" in bench.watching.notes[0]
+    assert bench.watching.begun == ["a"] and "stopped before it ended" in bench.watching.notes[0]
 
 
 def test_a_stopped_task_has_no_row_and_goes_on_the_next_time(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_stopped_task_that_was_changed_runs_afresh(tmp_path: Path) -> None:
     again = Bench(tmp_path)
     (row,) = again.run(make_task("a", "another question"))
     (told,) = again.watching.notes
-    assert "not as it was when it was begun (_orig, task)" in told and told.endswith("attempt-1")
+    assert "changed since it was started (_orig, task)" in told and told.endswith("attempt-1")
     assert len(row["session"]["steps"]) == 1 and "resumed" not in row["session"]["info"]
     folder = tmp_path / "out" / "a"
     assert (folder / "attempt-1" / "work" / "left").exists()
@@ -229,7 +229,7 @@ def test_a_task_that_another_run_has_is_left_to_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path, behaviour)
     rows = bench.run(make_task("a"), make_task("b"))
     assert [(r["id"], r["eval"]["pred"]) for r in rows] == [("b", "theirs"), ("a", "ours")]
-    assert inner[0].watching.notes == ["a: another run is at it; left to that"]
+    assert inner[0].watching.notes == ["a: skipped: in progress in another run"]
     assert bench.watching.begun == ["a"]
 
 

@@ -114,7 +114,7 @@ def test_a_rerun_that_was_stopped_is_gone_on_with(tmp_path: Path, agent: FakeAge
     ran: list[str] = []
     agent.behaviour = lambda call: ran.append(call.task) or "still wrong"
     assert desk.run(agent, rerun=frozenset({"wrong"})) is ExitCode.DONE
-    assert "2 tasks of an earlier --rerun have no row yet; it is gone on with" in desk.said()
+    assert "2 tasks of an earlier --rerun have no row yet; resuming it" in desk.said()
     assert ran == ["c", "d"] and desk.ids() == ["a", "b", "c", "d"]
     assert ids(tmp_path / "out.superseded.jsonl") == ["a", "b", "c", "d"]
 
@@ -180,25 +180,28 @@ def test_two_runs_and_a_sort_lose_nothing(tmp_path: Path, agent: FakeAgent) -> N
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--shard", "0/4"], "'0/4' is no part"),
-        (["--shard", "5/4"], "'5/4' is no part"),
-        (["--shard", "x"], "'x' is no part"),
-        (["--shard", "\u0661/\u0662"], "is no part"),
-        (["--seeds", "1,,2"], "no list of whole numbers"),
-        (["--seeds", "-1"], "no list of whole numbers"),
-        (["--tries", "3", "--seeds", "1,2"], "--seeds: give 3 different ones"),
-        (["--tries", "2", "--seeds", "1,1"], "--seeds: give 2 different ones"),
+        (["--shard", "0/4"], "'0/4' is not a shard"),
+        (["--shard", "5/4"], "'5/4' is not a shard"),
+        (["--shard", "x"], "'x' is not a shard"),
+        (["--shard", "\u0661/\u0662"], "is not a shard"),
+        (["--seeds", "1,,2"], "not a list of whole numbers"),
+        (["--seeds", "-1"], "not a list of whole numbers"),
+        (["--tries", "3", "--seeds", "1,2"], "--seeds: give 3 different seeds"),
+        (["--tries", "2", "--seeds", "1,1"], "--seeds: give 2 different seeds"),
         (["--until", "em"], "need --tries K"),
         (["--tries", "2", "--until", "luck"], "'luck' is not one of"),
         (["--tries", "2", "--reflect"], "--reflect needs --until"),
-        (["--tries", "2", "--until", "em", "--choose", "vote"], "there is nothing to --choose"),
+        (
+            ["--tries", "2", "--until", "em", "--choose", "vote"],
+            "give --until or --choose, not both",
+        ),
         (
             ["--tries", "2", "--choose", "judge", "--judge-model", "gtp:x"],
             "--judge-model: call_target 'gtp:x'",
         ),
-        (["--judge-model", "gpt:x"], "--judge-model: nothing asks it; give --until llm_judge"),
-        (["--tries", "2", "--choose", "vote", "--judge-model", "gpt:x"], "nothing asks it"),
-        (["--run-max-money", "nan"], "not a number of finite size"),
+        (["--judge-model", "gpt:x"], "--judge-model is unused: add --until llm_judge"),
+        (["--tries", "2", "--choose", "vote", "--judge-model", "gpt:x"], "--judge-model is unused"),
+        (["--run-max-money", "nan"], "not a finite number"),
         (["--retries", "-1"], "--retries"),
         (["--metrics", "99999"], "--metrics"),
         (["--rerun", "right"], "'right' is not one of"),

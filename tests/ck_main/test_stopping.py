@@ -59,7 +59,7 @@ def test_the_same_command_continues(tmp_path: Path, number: signal.Signals, work
     assert "Traceback" not in err
     if number is not signal.SIGKILL:
         assert process.returncode == 130, err
-        assert "b: stopped before its end" in err and " tasks, " in out
+        assert "b: stopped before it ended" in err and " tasks, " in out
     assert "b" not in ids(tmp_path)
     again = subprocess.run(
         command(tmp_path, hangs=""), capture_output=True, text=True, timeout=PATIENCE

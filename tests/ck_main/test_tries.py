@@ -275,10 +275,10 @@ def test_every_answer_is_in_one_group(answers: list[str]) -> None:
     [
         ({"tries": 0}, "at least 1"),
         ({"tries": 3, "seeds": (1, 2)}, "2 for 3 tries"),
-        ({"tries": 2, "seeds": (1, 1)}, "the same twice"),
+        ({"tries": 2, "seeds": (1, 1)}, "duplicate seed"),
         ({"tries": 2, "until": "luck"}, "not one of em"),
         ({"tries": 2, "choose": "luck"}, "not one of first"),
-        ({"tries": 2, "until": "em", "choose": "vote"}, "nothing to choose"),
+        ({"tries": 2, "until": "em", "choose": "vote"}, "give until or choose, not both"),
         ({"tries": 1, "until": "em"}, "more than one try"),
         ({"tries": 2, "reflect": True}, "needs until"),
     ],

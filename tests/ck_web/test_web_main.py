@@ -55,7 +55,7 @@ def test_a_task_file(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixtur
         state = row["session"]["steps"][0]["action"]["web_state_before"]
         assert state["target_url"] == starts[name]
     said = capfd.readouterr()
-    assert "2 of them from before" in said.out
+    assert "2 from earlier runs" in said.out
     assert f"error: {tasks}, line 3, field 'target_url': is a number" in said.err
     assert f"error: {tasks}, line 4: is not JSON" in said.err
     assert not wire.browsers

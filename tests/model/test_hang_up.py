@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ck_main.runner import service_checks as checks
-from ck_main.runner.failures import may_be_outage, passing_fault
+from ck_main.runner.failures import may_be_outage, transient_failure
 from ck_pro import AgentSession, MultiStepAgent
 from ck_pro.exceptions import Cancelled, LimitReached, ModelTimeout, ModelUnavailable
 from ck_pro.model import LLM, Budget, CallContext
@@ -190,7 +190,7 @@ def test_a_slow_model_is_asked_with_its_own_time_and_not_with_less(
     with pytest.raises(ModelTimeout) as raised:
         checks._ask(LLM(call_target="http://127.0.0.1:9", request_timeout=600.0))
     assert [one.request_timeout for one in asked] == [600.0]
-    said = "after a failed call, a question of one line failed too: model at x: no whole reply"
+    said = "after a failed call, a one-line test prompt failed too: model at x: no whole reply"
     assert str(raised.value).startswith(said)
 
 
@@ -206,7 +206,7 @@ def test_a_slow_model_ends_a_run_with_the_truth() -> None:
     assert session.stop_reason is StopReason.MODEL_FAILURE
     assert "no whole reply within 0.3 s (`request_timeout`)" in session.message
     failures = [(ModelTimeout.__name__, session.message)]
-    assert passing_fault(session, failures) and may_be_outage(session, failures)
+    assert transient_failure(session, failures) and may_be_outage(session, failures)
 
 
 def test_a_service_that_cannot_be_connected_is_no_timeout() -> None:
