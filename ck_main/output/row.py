@@ -8,6 +8,7 @@ that it can be made again from the journal alone, to the byte: see `row_from_eve
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,7 +103,7 @@ class Outcome:
         money: USD; None when not known.
         earlier: the row was in the output before this run.
         tries: how many tries of the task were made.
-        unreadable: model replies that could not be read, or only in part, by phase.
+        unreadable: replies of all tries that the agent could not read, or only in part, by phase.
         setup: what the row was made with, as far as it records that.
     """
 
@@ -134,8 +135,12 @@ class Outcome:
                 "steps": count_steps(row["session"]),
                 "seconds": info.get("duration", 0.0),
                 "tokens": tokens_of(row["session"]),
+                "unreadable": info.get("unreadable"),
             }
         ]
+        unreadable: Counter[str] = Counter()
+        for attempt in tries:
+            unreadable.update(attempt.get("unreadable") or {})
         return cls(
             id=str(row["id"]),
             question=row["task"],
@@ -151,7 +156,7 @@ class Outcome:
             money=money,
             earlier=earlier,
             tries=len(tries),
-            unreadable=dict(info.get("unreadable") or {}),
+            unreadable=dict(unreadable),
             setup=setup_of(info),
         )
 

@@ -148,6 +148,7 @@ def _summary(row: Mapping[str, Any]) -> dict[str, Any]:
     out.update(stop_reason=info.get("stop_reason"))
     seconds = float(info.get("duration", 0.0))
     out.update(steps=count_steps(session), tokens=tokens_of(session), seconds=seconds)
+    out.update(unreadable=dict(info.get("unreadable") or {}))
     return out
 
 

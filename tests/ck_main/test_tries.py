@@ -154,6 +154,22 @@ def test_a_choice(
     assert len(bench.model.calls) == len(model)
 
 
+def test_unreadable_replies_of_all_tries_are_counted(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ["right"] * 3, choose="first")
+    answer = bench.answers
+
+    def unreadable_once(number: int) -> Any:
+        bench.calls[-1].record("unreadable", {"error": "no code"}, "plan")
+        return answer(number)
+
+    bench.answers = unreadable_once
+    (row,) = bench.run(task())
+    assert [c["unreadable"] for c in row["sel_cands"]] == [{"plan": 1}] * 3
+    assert row["session"]["info"]["unreadable"] == {"plan": 1}
+    (outcome,) = bench.watching.outcomes
+    assert outcome.unreadable == {"plan": 3}
+
+
 def test_a_stopped_task_goes_on_with_the_tries_that_are_left(tmp_path: Path) -> None:
     bench = Bench(tmp_path, lambda n: _stop(bench) if n == 2 else "x", choose="vote")
     assert bench.run(task()) == []
