@@ -253,3 +253,15 @@ def test_a_very_long_list_is_shown_in_part_and_found_whole(lab: Lab) -> None:
     lab.show("<select aria-label=L>" + "<option>item</option>" * 299 + "<option>last</select>")
     assert "options: 300 (the first 30 are listed)" in lab.look(scope="page").yaml_body
     assert "option 'last'" in bare(lab.look(scope="page", every=True).yaml_body)
+
+
+@pytest.mark.parametrize("fails", ["throw Error('e')", "Promise.reject(Error('e'))"])
+def test_a_page_that_throws_without_end_does_not_flood_the_connection(lab: Lab, fails: str) -> None:
+    lab.fresh()
+    reported: list[object] = []
+    lab.page.on("pageerror", lambda error: reported.append(error))
+    script = f"for (let i = 0; i < 3000; i += 1) setTimeout(() => {{ {fails} }});"
+    lab.open("/flood", f"<title>Flood</title><script>{script}</script>")
+    # timers run in their order: this one is the last
+    lab.run(lab.page.evaluate("new Promise((done) => setTimeout(() => setTimeout(done, 50), 1))"))
+    assert 0 < len(reported) <= 100

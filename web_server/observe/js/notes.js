@@ -208,6 +208,17 @@
     }
   }
 
+  // The browser reports each uncaught error over the one connection that all sessions share. A page
+  // that throws without end would block it, so only the first errors of a document are reported.
+  let errors = 0;
+  const { preventDefault: silence } = Event.prototype;
+  const limit = (event) => {
+    errors += 1;
+    if (errors > 100) apply(silence, event, []);
+  };
+  apply(listen, globalThis, ['error', limit]);
+  apply(listen, globalThis, ['unhandledrejection', limit]);
+
   replaceMethod(Function.prototype, 'toString', (native, self, args) =>
     apply(native, apply(weakGet, natives, [self]) || self, args));
 
