@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 
@@ -265,3 +266,15 @@ def test_a_page_that_throws_without_end_does_not_flood_the_connection(lab: Lab, 
     # timers run in their order: this one is the last
     lab.run(lab.page.evaluate("new Promise((done) => setTimeout(() => setTimeout(done, 50), 1))"))
     assert 0 < len(reported) <= 100
+
+
+@pytest.mark.slow
+def test_a_paragraph_of_15_mb_shows_what_is_in_view(lab: Lab) -> None:
+    lab.fresh()
+    lab.open("/long", f"<title>Long</title><p>{'lorem ipsum dolor ' * 850_000}</p>")
+    # it takes a fraction of a second; measuring each piece of the text took minutes
+    body = lab.run(asyncio.wait_for(lab.observer.observe(), 60)).yaml_body
+    assert "StaticText 'lorem ipsum dolor" in body and len(body) < 20_000
+    lab.run(lab.page.evaluate("scrollTo(0, 30000)"))
+    scrolled = lab.run(asyncio.wait_for(lab.observer.observe(), 60)).yaml_body
+    assert "StaticText" in scrolled and body.split("[3]")[1] not in scrolled

@@ -1,5 +1,6 @@
 // Isolated world: the lines of text between the elements of the walk.
 const LONG_TEXT = 1000;
+const VERY_LONG_TEXT = 20000;
 
 // What stands between links without saying anything: commas, dots, bars, arrows.
 const SEPARATORS = /^[\s\p{P}|<>~+=^`]*$/u;
@@ -133,6 +134,30 @@ function textInView(c, node, start, end) {
   return intersect(range.getBoundingClientRect(), c.clip) !== null;
 }
 
+// Which offsets of a very long text can be in view. To measure each piece takes time that grows with
+// the text, so the browser is asked which offsets lie at two corners of what is in view.
+function spanInView(node, c) {
+  const all = [0, node.data.length];
+  const around = node.parentElement;
+  if (node.data.length < VERY_LONG_TEXT || !around) return all;
+  const seen = intersect(around.getBoundingClientRect(), c.clip);
+  if (!seen) return [0, -1];
+  const offsets = [];
+  for (const [x, y] of [[seen.x1 + 1, seen.y1 + 1], [seen.x2 - 1, seen.y2 - 1]]) {
+    const at = node.ownerDocument.caretRangeFromPoint(x, y);
+    if (!at || !around.contains(at.startContainer)) return all; // something covers it
+    offsets.push(offsetIn(node, at));
+  }
+  return [Math.min(...offsets) - LONG_TEXT, Math.max(...offsets) + LONG_TEXT];
+}
+
+// A place of the document as an offset in a text: its beginning or end for places outside.
+function offsetIn(node, at) {
+  if (at.startContainer === node) return at.startOffset;
+  const order = node.compareDocumentPosition(at.startContainer);
+  return order & Node.DOCUMENT_POSITION_FOLLOWING ? node.data.length : 0;
+}
+
 function visitText(node, c) {
   if (c.mute || c.ariaHidden || c.invisible) return;
   const data = node.data;
@@ -148,6 +173,7 @@ function visitText(node, c) {
     addText(c, node, 0, transformed(data, c.style), c.on && textInView(c, node, 0, data.length));
     return;
   }
+  const [first, last] = c.on && !c.whole ? spanInView(node, c) : [0, data.length];
   for (let start = 0; start < data.length;) {
     let end = Math.min(data.length, start + LONG_TEXT);
     if (end < data.length) {
@@ -159,7 +185,7 @@ function visitText(node, c) {
     }
     flushText();
     addText(c, node, start, transformed(data.slice(start, end), c.style),
-      c.on && textInView(c, node, start, end));
+      c.on && end > first && start <= last && textInView(c, node, start, end));
     start = end;
   }
   flushText();
