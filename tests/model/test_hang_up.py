@@ -220,9 +220,10 @@ def test_a_service_that_cannot_be_connected_is_no_timeout() -> None:
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """A call that was abandoned ends its thread's work: none waits for a service any more."""
+    """An abandoned call ends its thread: no thread of the test still waits for a service."""
+    before = set(threading.enumerate())  # servers of other tests in this process live on
     yield
-    busy = [t for t in threading.enumerate() if t.name.startswith("Thread-") and t.is_alive()]
+    busy = [t for t in set(threading.enumerate()) - before if t.name.startswith("Thread-")]
     for thread in busy:
         thread.join(LONG)
     assert not [t for t in busy if t.is_alive()]
