@@ -160,7 +160,7 @@ def test_a_fork_goes_on_with_another_reply(
     assert {row["id"] for row in rows} == {"a"} and len(rows[0]["session"]["steps"]) == 2
     assert Path("out/a/events.jsonl").read_bytes() == before
     code, _, err = run(capsys, *fork, "-o", "runs/forks/a-at-1-2.jsonl")
-    assert code == ExitCode.OUTPUT and "is there already" in err
+    assert code == ExitCode.OUTPUT and "exists already" in err
     code, _, _ = run(capsys, *fork, "-m", "http://127.0.0.1:9/v1")
     assert code == ExitCode.UNREACHABLE and not Path("runs/forks/a-at-1-3").exists()
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
