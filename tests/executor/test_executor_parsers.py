@@ -407,7 +407,8 @@ def test_forged_spans_lose_no_text_but_that_of_objects(spans, text, limit):
         b"before" + (block + text) * 3 + b"after", limit, **things
     )
     assert all(type(one) is str or one in things.values() for one in (*entries, *shown))
-    assert cut or output == "before" + 3 * text.decode("utf-8", "replace") + "after"
+    # characters may lie across two blocks
+    assert cut or output == (b"before" + 3 * text + b"after").decode("utf-8", "replace")
     assert cut or (str(shown[0]).startswith("before") and str(shown[-1]).endswith("after"))
 
 
