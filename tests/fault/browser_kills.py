@@ -28,7 +28,7 @@ from typing import Any
 import requests
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "web_server")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from server_process import Process  # noqa: E402
 from server_site import PAGES, Site  # noqa: E402

@@ -1,0 +1,111 @@
+"""A page told by what changed since the prompt showed it whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_wire import FakeWire
+from hypothesis import given
+from hypothesis import strategies as st
+from web_scripts import web_script
+
+from ck_pro.journal import Journal, read_events
+from ck_pro.language import text_of
+from ck_pro.model.recordings.elements import observed_elements
+from ck_web import WebAgent
+from ck_web.page.page_diff import page_changes, section, with_page
+
+HEAD = "URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea 'Shop'"
+MANY = [f"\t[{n}] link 'a link of the menu, number {n}'" for n in range(20, 40)]
+
+
+def _page(*lines: str) -> str:
+    return "\n".join([HEAD, *lines, *MANY, "Note: one", "Downloaded files: a.csv"])
+
+
+def test_changes_of_a_page() -> None:
+    before = _page("\t[3] link 'A'", "\t[4] textbox 'B' value: ", "\t[0] alert 'old'")
+    after = _page("\t[0] alert 'new'", "\t[4] textbox 'B' value: x", "\t\t[7] button 'C'")
+    assert page_changes(before, after) == "\n".join(
+        [
+            "URL: http://shop.test/",
+            "Tab 0 (current): Shop",
+            "\t[0] alert 'new'",
+            "gone: 3",
+            "changed:",
+            "\t[4] textbox 'B' value: x",
+            "new after [4]:",
+            "\t\t[7] button 'C'",
+            "Note: one",
+            "Downloaded files: a.csv",
+        ]
+    )
+    assert "nothing else changed\nNote: one" in str(page_changes(after, after))
+
+
+def test_another_page_is_shown_whole() -> None:
+    assert page_changes(_page(), HEAD + "\n\t[50] link 'x'") is None
+    assert page_changes("", _page()) is None
+
+
+numbers = st.lists(st.sampled_from(range(3, 60)), unique=True, max_size=30)
+
+
+@given(numbers, numbers, st.sets(st.sampled_from(range(3, 60))))
+def test_the_elements_are_those_of_the_page(
+    before: list[int], after: list[int], changed: set[int]
+) -> None:
+    """Whatever changed, page and changes together name the elements that the new page has."""
+    old = _page(*(f"\t[{n}] link '{n}'" for n in before if n not in range(20, 40)))
+    new = _page(
+        *(f"\t[{n}] link '{n}{'!' * (n in changed)}'" for n in after if n not in range(20, 40))
+    )
+    told = page_changes(old, new)
+    if told is None:
+        return
+    history = [
+        {"role": "assistant", "content": "Thought"},
+        {"role": "user", "content": "Observation of step 0:\nx"},
+    ]
+    messages = with_page(history, 0, section("The page at step 0", old))
+    assert messages is not None
+    found = observed_elements([*messages, {"role": "user", "content": told}])
+    assert {str(e) for e in found} == {
+        str(e) for e in observed_elements([{"role": "user", "content": new}])
+    }
+
+
+def test_a_page_that_left_the_history_is_not_built_on() -> None:
+    assert with_page([{"role": "user", "content": "(Steps 0 to 3 are not shown.)"}], 1, "p") is None
+    assert with_page([], 0, "p") is None
+
+
+@pytest.mark.worker
+@pytest.mark.parametrize("page_changes", [False, True])
+def test_prompts_share_their_beginning(wire: FakeWire, tmp_path: Path, page_changes: bool) -> None:
+    """The share that a prefix cache saves in a session of ten steps on two large pages."""
+    for url in ("http://shop.test/", "http://shop.test/lamps"):
+        title, lines = wire.pages[url]
+        wire.pages[url] = (title, [*lines, *(f"\t[{n}] link '{url} {n}'" for n in range(50, 250))])
+    typing = [f"type(4, 'words {n}', enter=False)" for n in range(4)]
+    script = web_script(*typing, "click(3)", "scroll_down()", "goback()", *typing[:2], "stop('x')")
+    agent = WebAgent(
+        model=script,
+        web_env={"server_url": wire.url, "target_url": "http://shop.test/"},
+        page_changes=page_changes,
+    )
+    with Journal(tmp_path / "j") as journal:
+        session = agent.run("t", workdir=tmp_path / "w", journal=journal)
+    assert len(session.steps) == 10 and not agent._shown
+    events = read_events(tmp_path / "j")
+    calls = [e["data"] for e in events if e["kind"] == "model_call"]
+    sizes = [sum(len(text_of(m["content"])) for m in c["messages"]) for c in calls]
+    share = sum(c["prefix_share"] * s for c, s in zip(calls, sizes, strict=True)) / sum(sizes)
+    last = text_of(script.calls[-1].messages[-1]["content"])
+    if page_changes:
+        assert share > 0.8
+        assert "that of step 7, but for these changes" in last and "[100]" not in last
+        assert observed_elements(script.calls[-1].messages)[-1].id == "249"
+    else:
+        assert 0.6 < share < 0.75 and "# The page now (" in last

@@ -1,0 +1,253 @@
+"""`WebEnv` against a fake server: observing, acting, and every way it can go wrong."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import pytest
+from fake_wire import PNG, SHOP, FakeWire
+from web_scripts import web_env
+
+from ck_pro.events import BrowserAction, CodeAction, ErrorObservation
+from ck_pro.exceptions import BrowserServerError
+from ck_web.page.state import WebState
+
+pytestmark = pytest.mark.integration
+
+
+def test_observe_and_act(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    seen = env.observe()
+    assert seen.text.startswith("URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea")
+    assert env.step_state("click [3] Lamps") == (
+        "click [3] link 'Lamps': now at http://shop.test/lamps ('Lamps'), "
+        "whose elements you see next"
+    )
+    state = env.get_state()
+    assert (state.curr_step, state.title, state.action_string) == (
+        1,
+        "Lamps",
+        "click [3] link 'Lamps'",
+    )
+    assert env.step_state("goback").startswith("goback: now at http://shop.test/ ")
+    line = env.step_state("type [4] lamp")
+    assert line == (
+        "type [4] textbox \"Search it's\" 'lamp': now on the page: "
+        "[4] textbox 'Search it's' value: lamp"
+    )
+    assert wire.requests[-1][1]["needEnter"] is True
+    assert wire.requests[-1][1]["targetElementName"] == "Search it's"
+    assert env.step_state("scroll down") == "scroll down: done"
+    env.step_state("wait 2")
+    assert wire.requests[-1][1]["timeout"] == 2000
+    env.step_state("goto localhost:81/x")
+    assert wire.requests[-1][1]["actionValue"] == "http://localhost:81/x"
+    env.close()
+    env.close()
+    assert not wire.browsers
+    with pytest.raises(BrowserServerError, match="closed"):
+        env.observe()
+
+
+def test_what_happened_is_told_once(wire: FakeWire, tmp_path: Path) -> None:
+    alert = "alert 'Hi' was accepted"
+    wire.pages[SHOP] = ("Shop", [*wire.pages[SHOP][1], f"\t[0] alert '{alert}'"])
+    replies = [f"clicked; {alert}", "clicked; nothing changed", "not opened"]
+    wire.replies["click"] = deque(replies)
+    env = web_env(wire, tmp_path)
+    for event, told in zip(
+        [alert, alert, "blocked: not opened"],
+        [f"clicked; {alert}", f"clicked; {alert}", "blocked: not opened"],
+        strict=True,
+    ):
+        wire.browsers["b1"]["events"].append(event)
+        assert env.step_state("click [4]").partition('": ')[2] == told
+    wire.browsers["b1"]["events"].append(alert)
+    assert env.observe().text.count(alert) == 1
+    wire.pages[SHOP] = ("Shop", [*wire.pages[SHOP][1][:2], f"\t[4] StaticText '{alert}'"])
+    wire.browsers["b1"]["events"].append(alert)
+    assert f"Note: {alert}" in env.observe().text, "a page cannot keep a note from being told"
+    assert ": now there ('Lamps')" in env.step_state("goto http://shop.test/lamps")
+    env.close()
+
+
+def test_a_document_that_is_drawn_anew_is_no_other_page(wire: FakeWire, tmp_path: Path) -> None:
+    drawn = ("Shop", [*wire.pages[SHOP][1][:2], "\t[44] button 'Anew'"])
+    for words, said in (
+        ("pressed; the page changed", "new on the page: [44] button 'Anew'"),
+        (f"pressed; the page is now {SHOP}", f"now at {SHOP} ('Shop')"),
+    ):
+        env = web_env(wire, tmp_path)
+        old, wire.replies["press"] = wire.pages[SHOP], deque([words])
+        wire.pages[SHOP] = drawn
+        assert said in env.step_state("press Enter")
+        wire.pages[SHOP] = old
+        env.close()
+
+
+def test_an_older_server_that_does_not_observe_with_the_action(
+    wire: FakeWire, tmp_path: Path
+) -> None:
+    wire.alone = True
+    env = web_env(wire, tmp_path)
+    assert env.step_state("click 3").startswith("click [3] link 'Lamps': now at")
+    env.close()
+
+
+def test_faults_of_the_model_are_observations(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    assert env.step_state("click [99]") == "click [99] failed: no element 99 on this page"
+    assert env.step_state("goback") == "goback failed: there is no page to go back to"
+    assert env.get_state().error_message == "there is no page to go back to"
+    assert env.step_state("fly [3]").startswith("not done: unknown action 'fly'")
+    assert isinstance(env.execute(CodeAction(code="1")), ErrorObservation)
+    assert isinstance(
+        env.execute(BrowserAction(name="click", target="99", arguments={})), ErrorObservation
+    )
+    env.close()
+
+
+def test_a_lost_browser_is_not_the_models_fault(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    wire.browsers.clear()
+    with pytest.raises(BrowserServerError, match="the lease of the browser b1 ended"):
+        env.step_state("click [3]")
+    with pytest.raises(BrowserServerError):
+        env.observe()
+    env.close()
+
+
+def test_a_browser_is_given_back_when_opening_fails(wire: FakeWire, tmp_path: Path) -> None:
+    wire.fail("openPage", 500)
+    with pytest.raises(BrowserServerError, match="injected fault"):
+        web_env(wire, tmp_path)
+    assert wire.count("closeBrowser") == 1 and not wire.browsers
+
+
+def test_screenshots_on_request(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    assert env.observe().image == ""
+    assert "saved as 'shot.png'" in env.step_state("screenshot 1 shot.png")
+    assert (tmp_path / "shot.png").read_bytes() == PNG
+    assert env.observe().image.startswith("data:image/png;base64,iVBOR")
+    assert "boxed_screenshot" not in env.state()
+    env.step_state("screenshot 0")
+    assert env.observe().image == ""
+    env.close()
+
+
+def test_a_page_too_long_is_cut_and_said(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path, max_page_chars=60)
+    text = env.observe().text
+    assert "(the page text is longer" in text and "[5]" not in text
+    env.close()
+
+
+def test_a_loop_of_actions_tells_what_each_changed(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    said = [env.step_state(f"type [4] {word}") for word in ("a", "b", "b")]
+    assert [s.rpartition(": ")[2] for s in said] == ["a", "b", "done"]
+    assert env.take_log() == said and env.take_log() == []
+    env.close()
+
+
+def test_the_page_is_read_whole_or_in_parts(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    parts = [f"Part {n} of 3\n\ntext {n}\n" for n in (1, 2, 3)]
+    wire.replies["read"] = deque([*parts, parts[1], "unnumbered", "Part 1 of 99\n\nlong"])
+    wire.replies["find"] = deque(["found 'lamp' in 1 lines:\n[3] link 'Lamps'"])
+    assert env.step_state("read") == "text 1\n\ntext 2\n\ntext 3\n"
+    assert [b["actionValue"] for b in wire.acted] == ["1", "2", "3"]
+    assert env.step_state("read 2") == "Part 2 of 3\n\ntext 2\n"
+    assert env.step_state("read") == "unnumbered"
+    assert env.step_state("read").endswith("(74 further parts: read(26) and so on)")
+    assert env.step_state("find lamp").endswith("\n[3] link 'Lamps'")
+    assert wire.requests[-1][1]["text"] == "lamp" and not wire.requests[-1][1]["observe"]
+    assert env.take_log() == []
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "fields"),
+    [
+        ("hover [3]", {"actionName": "hover", "targetId": "3"}),
+        ("press Control+a Enter", {"actionName": "press", "keys": ["Control+a", "Enter"]}),
+        ("press [4] Escape", {"targetId": "4", "keys": ["Escape"]}),
+        ("drag [3] to [5]", {"targetId": "3", "toId": "5"}),
+        ("drag [3] to 7,8", {"x": 7, "y": 8}),
+        ('select [4] ["a", "b"]', {"actionName": "select_option", "values": ["a", "b"]}),
+        ("drag [3] by 40,-5", {"targetId": "3", "deltaX": 40, "deltaY": -5}),
+        ("select_text [3] lamps", {"actionName": "select_text", "targetId": "3", "text": "lamps"}),
+        ("click_at [3] 1 2 double", {"actionName": "double_click_at", "targetId": "3", "x": 1}),
+        ("move [3] 1 2", {"actionName": "move", "targetId": "3", "y": 2}),
+        ("drag_path [3] 1,2 3,4", {"targetId": "3", "path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}),
+        ("type_text hi[ENTER]", {"actionName": "type_text", "text": "hi", "needEnter": True}),
+        ("scroll_in [3] up", {"actionName": "scroll_in", "actionValue": "up"}),
+        ("scroll_to lamps", {"actionName": "scroll_to", "text": "lamps"}),
+        ("click_at 1 2 right Control", {"x": 1, "y": 2, "button": "right", "keys": ["Control"]}),
+        ("click_at 1 2 double", {"actionName": "double_click_at"}),
+        ("drag_path 1,2 3,4", {"path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}),
+        ("wheel 300 0 at 5,6", {"deltaX": 0, "deltaY": 300, "x": 5, "y": 6}),
+        ("new_tab shop.test", {"actionName": "new_tab", "actionValue": "https://shop.test"}),
+        ("switch_tab 1", {"actionName": "switch_tab", "actionValue": "1"}),
+        ("wait_for 2s", {"actionName": "wait_for", "timeout": 2000, "text": ""}),
+        ("wait_for Done", {"timeout": 10_000, "text": "Done"}),
+        ("answer_dialog dismiss", {"actionValue": "dismiss"}),
+        ("answer_dialog accept Ann", {"actionValue": "accept", "text": "Ann"}),
+    ],
+)
+def test_further_actions_on_the_wire(
+    wire: FakeWire, tmp_path: Path, action: str, fields: dict[str, object]
+) -> None:
+    env = web_env(wire, tmp_path)
+    assert " failed" not in env.step_state(action)
+    sent = wire.requests[-1][1]
+    assert {name: sent[name] for name in fields} == fields
+    env.close()
+
+
+def test_what_the_wire_cannot_carry_is_told(wire: FakeWire, tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(1_500_000))
+    env = web_env(wire, tmp_path)
+    asked = len(wire.requests)
+    said = env.step_state(f"type [4] {'x' * 1_000_001}")
+    assert " failed: not possible: actionValue: " in said and len(said) < 300
+    assert " failed: not possible: x: " in env.step_state(f"move {'9' * 400} 1")
+    assert len(wire.requests) == asked
+    env.step_state("upload [4] large")
+    assert len(wire.requests[-1][1]["files"][0]["buffer"]) == 2_000_000
+    env.close()
+
+
+# --- other names ---------------------------------------------------------------------------------
+
+
+def test_a_browser_is_reset_to_an_earlier_state(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    first = env.get_state()
+    assert not env.reset_to_state(first)
+    env.step_state("click [3]")
+    assert env.get_state().step_url == "http://shop.test/lamps"
+    assert env.reset_to_state(first.to_dict()) and env.get_state().step_url == first.step_url
+    state = env.get_state()
+    assert (state.num_revert_state, state.total_actual_step, state.action) == (
+        1,
+        2,
+        state.action_string,
+    )
+    assert WebState.create_from_dict(state.to_dict()).to_dict() == state.to_dict()
+    assert "num_revert_state" not in state.to_dict() and state.copy() == state
+    assert state.html_md == state.current_accessibility_tree and state.expanded_part is None
+    assert not state.current_has_cookie_popup
+    assert env.sync_files() == []
+    env.close()
+    with pytest.raises(BrowserServerError, match="closed"):
+        env.sync_files()
+
+
+def test_a_reset_that_cannot_be_done_is_an_error(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    wire.fail("performAction", 403)
+    with pytest.raises(BrowserServerError, match=r"cannot go back to http://no\.test/"):
+        env.reset_to_state({"step_url": "http://no.test/", "unknown": 1, "title": None})

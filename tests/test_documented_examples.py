@@ -1,0 +1,70 @@
+"""What docs/ tells authors and users: its code runs, and nothing that can be set is left out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from paths import ROOT
+
+from ck_main.main import cli as main
+from ck_pro.agent import MultiStepAgent
+from ck_pro.agent.settings import ExecutorSettings
+from ck_pro.trajectory.compress import cli as compress
+from ck_pro.trajectory.diff import cli as diff
+from ck_pro.trajectory.export import cli as export
+from ck_pro.trajectory.fork import cli as fork
+from ck_pro.trajectory.spans import cli as spans
+
+DOCS = ROOT / "docs"
+
+
+def text_of(*names: str) -> str:
+    return "\n".join((DOCS / name).read_text(encoding="utf-8") for name in names)
+
+
+@pytest.mark.parametrize("command", [main, compress, diff, export, fork, spans])
+def test_each_option_is_explained(command: click.Command) -> None:
+    text = text_of("running.md", "trajectories.md", "scale.md")
+    names = [max(p.opts, key=len) for p in command.params if isinstance(p, click.Option)]
+    assert [n for n in names if not re.search(rf"{n}\b", text)] == []
+
+
+def test_each_setting_is_explained() -> None:
+    text = text_of("agents.md")
+    names = [*MultiStepAgent().setting_names(), *ExecutorSettings().setting_names()]
+    assert [n for n in names if not re.search(rf"[`.]{n}`", text) and n != "executor"] == []
+
+
+def test_each_kind_of_event_is_explained() -> None:
+    table = text_of("trajectories.md").partition("### What events hold")[2].partition("###")[0]
+    sources = [
+        p for package in ("ck_pro", "ck_main", "ck_web") for p in (ROOT / package).rglob("*.py")
+    ]
+    kinds = {
+        kind
+        for source in sources
+        for kind in re.findall(r'\.record\(\s*"(\w+)"', source.read_text(encoding="utf-8"))
+    }
+    assert len(kinds) > 10 and [k for k in sorted(kinds) if f"`{k}`" not in table] == []
+
+
+@pytest.mark.worker
+def test_the_page_for_authors_runs_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "extending"}
+    for code in re.findall(r"^```python\n(.*?)^```", text_of("extending.md"), re.S | re.M):
+        exec(compile(code, "extending.md", "exec"), names)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "Hello."
+    assert shown[1] == "done all on Lamps: on on on"
+    assert shown[2] == "{'output': '12', 'log': ''}"
+    assert "no switching at night" in "\n".join(shown)
+    assert "DONE [('task0000', 'all on', 1)]" in shown
+    assert "['done', 'done']" in shown
+    assert shown[-2].startswith("action 1 'Two are off") and "'prompt_tokens': 120" in shown[-1]

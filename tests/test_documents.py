@@ -1,0 +1,54 @@
+"""What the documents say: links lead somewhere, code can be read, examples run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "benchmarks/README.md", *sorted(ROOT.glob("docs/*.md"))]
+PROGRAM = re.compile(
+    r"python (?:-m ((?:ck|web)_[\w.]+)|((?:benchmarks|examples|tests)/[\w/]+\.py))"
+)
+
+
+def _anchors(text: str) -> set[str]:
+    """The names that headings have, as GitHub makes them."""
+    bare = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", bare, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", t.lower()).replace(" ", "-") for t in titles}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_links_and_programs_are_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        file, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        target = path.parent / file if file else path
+        assert target.exists(), link
+        assert not anchor or anchor in _anchors(target.read_text(encoding="utf-8")), link
+    for module, script in PROGRAM.findall(text):
+        name = module.rstrip(".").replace(".", "/")
+        places = [ROOT / script] if script else [ROOT / f"{name}.py", ROOT / name / "__main__.py"]
+        assert any(p.is_file() for p in places), module or script
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_python_in_documents_can_be_read(path: Path) -> None:
+    for code in re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M):
+        ast.parse(code)
+
+
+@pytest.mark.worker
+def test_the_example_of_an_own_agent(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["own_agent.py", "-u", "currency=francs"])
+    runpy.run_path(str(ROOT / "examples/own_agent.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "francs" in shown and shown.endswith("done: 90.5 francs \n")

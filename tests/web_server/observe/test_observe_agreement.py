@@ -1,0 +1,111 @@
+"""Roles and names of an observation against Chromium's own accessibility tree, one by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observe_lab import Lab
+from paths import SUPPORT
+
+from web_server.observe import render
+
+pytestmark = pytest.mark.browser
+
+PAGES = sorted((SUPPORT / "observe_pages").glob("*.html"))
+
+# What has to be there whenever Chromium's tree has it. Structure and pictures may be left out.
+WANTED = re.compile(
+    "button|checkbox|combobox|heading|link|listbox|menuitem.*|meter|option|progressbar|radio|row|"
+    "searchbox|slider|switch|tab|table|textbox|treeitem|Date|InputTime|DateTime|ColorWell"
+)
+# Roles without a name in Chromium's tree to which we give their text, so that it is told once.
+NAMED_BY_US = {
+    "row", "generic", "group", "listitem", "LabelText", "separator", "paragraph", "strong", "code",
+}  # fmt: skip
+# Parts that Chromium builds into date fields, and headings and rows inside something named by them.
+BUILT_IN = re.compile(r"Show .* picker.*|Card title|In a row")
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as made:
+        yield made
+
+
+def squash(text: str) -> str:
+    return " ".join(re.sub("[\ue000-\uf8ff]", " ", text).split())
+
+
+async def chromium_tree(lab: Lab) -> dict[int, dict[str, Any]]:
+    """By DOM node: the nodes of the accessibility tree that are not ignored."""
+    session = lab.observer._walker.main.session
+    answer = await session.send("Accessibility.getFullAXTree")
+    found: dict[int, dict[str, Any]] = {}
+    for node in answer["nodes"]:
+        if not node.get("ignored") and "backendDOMNodeId" in node:
+            found.setdefault(node["backendDOMNodeId"], node)
+    return found
+
+
+async def dom_node(lab: Lab, element_id: int) -> int:
+    """The browser's number of the DOM node that an id of ours stands for."""
+    world = lab.observer._walker.main
+    answer = await world.session.send(
+        "Runtime.callFunctionOn",
+        {
+            "functionDeclaration": "(id) => ckObserver.elementOf(id)",
+            "executionContextId": world._context,
+            "arguments": [{"value": element_id}],
+        },
+    )
+    described = await world.session.send(
+        "DOM.describeNode", {"objectId": answer["result"]["objectId"]}
+    )
+    return int(described["node"]["backendNodeId"])
+
+
+async def compare(lab: Lab) -> tuple[int, list[str]]:
+    """How many elements were compared, and what differs."""
+    tree = await chromium_tree(lab)
+    await lab.observer.observe(scope="page")
+    compared, faults = 0, []
+    missing = dict(tree)
+    for node in lab.observer._last:
+        number = await dom_node(lab, node.id)
+        missing.pop(number, None)
+        theirs = tree.get(number)
+        if node.role == "StaticText" or theirs is None:
+            continue
+        compared += 1
+        role = theirs["role"]["value"].replace("-", "")
+        name = squash(theirs.get("name", {}).get("value", ""))
+        if role != node.role:
+            faults.append(f"Chromium says {role} {name!r}, we: {node.line()}")
+        elif squash(node.name.replace(" | ", " ")) != name and (name or role not in NAMED_BY_US):
+            faults.append(f"Chromium says {name!r}, we: {node.line()}")
+    for theirs in missing.values():
+        name = squash(theirs.get("name", {}).get("value", ""))
+        if WANTED.fullmatch(theirs["role"]["value"]) and not BUILT_IN.fullmatch(name):
+            faults.append(f"we have no {theirs['role']['value']} {name!r}")
+    return compared, faults
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_roles_and_names_agree(lab: Lab, page: Path) -> None:
+    lab.show(page.read_text(encoding="utf-8"))
+    compared, faults = lab.run(compare(lab))
+    assert not faults, "\n".join(faults)
+    assert compared > 40
+
+
+def test_the_pages_are_varied(lab: Lab) -> None:
+    roles: set[str] = set()
+    for page in PAGES:
+        lab.show(page.read_text(encoding="utf-8"))
+        lab.look(scope="page")
+        roles |= {node.role for node in render.flatten(lab.observer._last)}
+    assert len(roles) >= 45, sorted(roles)
