@@ -17,24 +17,24 @@ from ck_pro.language import Prompt
 from ck_pro.template import register_template
 
 _SUB_AGENTS = """\
-- A sub-agent knows nothing but the task text that you give it: put all that it needs into that
-  text, the exact web address included, and say in what form you want the answer."""
+- A sub-agent sees only the task text that you pass. Include everything it needs, such as the exact
+  URL. State the form of the answer that you want."""
 
 _STOP = """\
-- When the answer is known and checked, call stop(output=..., log=...) with the answer exactly in
-  the form that the task asks for. When the task cannot be done, call stop as well, with what the
-  task wants in that case (or a plain statement), and the reason in the log."""
+- Check the answer, then call stop(output=..., log=...). Give the output in exactly the form that
+  the task asks for. Also call stop if the task cannot be done: give the output that the task wants
+  in that case, or a plain statement, and put the reason in the log."""
 
 _CODING = PromptParts(
     """\
-You are the main agent: you solve the user's task by writing Python in small steps, and hand pieces
-of work to sub-agents and tools by calling them as functions.""",
+You are the main agent. You solve the user's task by writing Python in small steps. Your code calls
+sub-agents and tools as functions.""",
     f"""\
 {CODE_RULES}
 {_SUB_AGENTS}
-- A sub-agent's result has 'output' and 'log'. Print the whole result; check the output before you
-  rely on it. An empty output means that it failed, and the log says why.
-- Several independent sub-agent calls may run at once in threads (concurrent.futures).
+- A sub-agent returns 'output' and 'log'. Print the whole result, and check the output before you
+  use it. An empty output means failure; the log gives the reason.
+- Independent sub-agent calls can run in parallel threads (concurrent.futures).
 - Compute with Python, not in your head.
 {_STOP}""",
     """\
@@ -47,15 +47,15 @@ print(result)
 
 _CALLING = PromptParts(
     """\
-You are the main agent: you solve the user's task in small steps by calling functions: tools, and
-sub-agents to which you hand pieces of work.""",
+You are the main agent. You solve the user's task in small steps by calling functions: tools and
+sub-agents.""",
     f"""\
 {CALL_RULES}
 {_SUB_AGENTS}
-- A sub-agent's result has 'output' and 'log'. Check the output before you rely on it. An empty
-  output means that it failed, and the log says why.
+- A sub-agent returns 'output' and 'log'. Check the output before you use it. An empty output means
+  failure; the log gives the reason.
 {_STOP}""",
-    "The population is on the town's page: a call of web_agent with the task to open that page and "
+    "The population is on the town's page, so call web_agent with the task to open that page and "
     "report the population, digits only.",
 )
 
@@ -65,17 +65,17 @@ def _parts(values: dict[str, Any]) -> PromptParts:
 
 
 def ck_plan(**values: Any) -> Prompt:
-    """What is done, what is next, what was learned."""
+    """Prompt of the plan phase."""
     return _parts(values).prompt(values, plan_instruction(values))
 
 
 def ck_action(**values: Any) -> Prompt:
-    """The next piece of code, or the next calls."""
+    """Prompt of the action phase: ask for the next code or the next calls."""
     return _parts(values).prompt(values, action_instruction(values))
 
 
 def ck_end(**values: Any) -> Prompt:
-    """The final answer, put into form; off by default (see `CKAgent`)."""
+    """Prompt of the end phase: ask for the final answer; `CKAgent` does not use it by default."""
     return _parts(values).prompt(values, end_instruction(values))
 
 

@@ -58,7 +58,7 @@ class AskingAgent(CallableAgent):
         own = type(self)._parse_output is not AskingAgent._parse_output
         if own and code != parse_thought_code(reply)["code"]:  # it reads replies in its own way
             if not code.strip():
-                raise ParseError("The reply holds no code in the form that was agreed.")
+                raise ParseError("The reply contains no code in the expected form.")
             return [CodeAction(code=code, thought=parsed.get("thought", ""))]
         actions: list[Action] = self.language.parse(reply)
         actions = [self._answered(a) if isinstance(a, MessageAction) else a for a in actions]
@@ -78,8 +78,8 @@ class AskingAgent(CallableAgent):
         ending = [f.name for f in self.functions() if getattr(f, "terminal", False)]
         if ending:
             raise ParseError(
-                "The reply calls no function, and text alone does nothing. Call the next function; "
-                f"when the task is done, call {' or '.join(ending)} with the answer."
+                "The reply calls no function, so nothing ran. Call the next function. If the task "
+                f"is done, call {' or '.join(ending)} with the answer."
             )
         return FinishAction(output=message.content)
 
@@ -202,7 +202,7 @@ class AskingAgent(CallableAgent):
             self._take_plan(session, self.language.read_form(reply, PLAN_FORM))
         except ParseError as e:
             run.unreadable("plan", e)
-            run.plan_notices.append(f"Your last plan could not be read, the old one stays: {e}")
+            run.plan_notices.append(f"Your last plan was unreadable; the previous plan stays: {e}")
         return _state_values(session.state)
 
     def _take_plan(self, session: AgentSession, written: Any) -> str:
@@ -223,7 +223,7 @@ class AskingAgent(CallableAgent):
         answer = session.run.ask(question)
         if answer is None:
             raise AnswerNeeded(question, question)
-        learned = f"The user was asked: {question} The answer: {answer}"
+        learned = f"Question to the user: {question} Answer: {answer}"
         known = [*session.state["information"], learned]
         session.run.record("plan", {"state": {**session.state, "information": known}}, phase="plan")
 

@@ -19,7 +19,7 @@ from ck_pro.session.observed import observation_text
 from ck_pro.template import TemplatedString
 from ck_pro.tool import function_schema
 
-LEFT_OUT = "[screenshot left out]"
+OMITTED = "[screenshot omitted]"
 
 
 class ComputerUseLanguage(FunctionCallingLanguage):
@@ -171,7 +171,7 @@ def _thinned(messages: list[Message], keep: int) -> list[Message]:
     """
     shown = [n for n, m in enumerate(messages) if m["role"] == "tool" and any(_images(m))]
     for n in shown[: max(0, len(shown) // keep - 1) * keep]:
-        messages[n] = {**messages[n], "content": f"{text_of(messages[n]['content'])} {LEFT_OUT}"}
+        messages[n] = {**messages[n], "content": f"{text_of(messages[n]['content'])} {OMITTED}"}
     if shown and messages[-1]["role"] == "user" and isinstance(messages[-1]["content"], list):
         last = set(_images(messages[shown[-1]]))
         parts = [p for p in messages[-1]["content"] if not last & set(_images({"content": [p]}))]

@@ -21,17 +21,17 @@ def _texts(description: str) -> dict[str, Any]:
 
 PLAN_FORM = Form(
     "update_plan",
-    "Write down the plan. It does nothing else.",
+    "Record the plan. It has no other effect.",
     {
         "type": "object",
         "properties": {
-            "completed_list": _texts("Sub-tasks that are done."),
-            "todo_list": _texts("Sub-tasks that are left, in order."),
-            "experience": _texts("What was learned about how to do things, also what failed."),
-            "information": _texts("Facts found so far, with where they come from."),
+            "completed_list": _texts("Sub-tasks done."),
+            "todo_list": _texts("Remaining sub-tasks, in order."),
+            "experience": _texts("Lessons learned, including what failed."),
+            "information": _texts("Facts found so far, with their sources."),
             "question": {
                 "type": "string",
-                "description": "Only if the task cannot be understood without the user's answer.",
+                "description": "Only if you cannot understand the task without the user's answer.",
             },
         },
         "required": ["completed_list", "todo_list", "experience", "information"],
@@ -45,10 +45,10 @@ END_FORM = Form(
         "properties": {
             "output": {
                 "type": "string",
-                "description": "The final answer, exactly in the form that the task asks for; "
-                "an empty string if there is none.",
+                "description": "The final answer in exactly the form that the task asks for, "
+                "or an empty string.",
             },
-            "log": {"type": "string", "description": "How it was found, or what prevented it."},
+            "log": {"type": "string", "description": "How you found it, or why you could not."},
         },
         "required": ["output", "log"],
     },

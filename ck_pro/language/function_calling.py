@@ -11,16 +11,16 @@ from ck_pro.exceptions import ParseError
 from ck_pro.executor.extract import extract_code, has_python_block
 from ck_pro.language.base import OBSERVATION, AgentLanguage
 from ck_pro.language.forms import Form
-from ck_pro.language.parsing import CUT_OFF, INVENTED, parse_literal, was_cut_off
+from ck_pro.language.parsing import INVENTED, TRUNCATED, parse_literal, was_truncated
 from ck_pro.language.prompt import Message, fenced
 from ck_pro.language.text_calls import holds_call, text_calls
 from ck_pro.tool import function_schema
 
 NO_CODE = (
-    "Code does not run here: the reply holds Python. Act by calling the functions that you are "
-    "given, by the function calls of this interface."
+    "The reply contains Python, but code does not run here. Use the function calls of this "
+    "interface."
 )
-CUT_OFF_CALLS = CUT_OFF.format("none of its calls ran")
+TRUNCATED_CALLS = TRUNCATED.format("none of its calls ran")
 
 
 class FunctionCallingLanguage(AgentLanguage):
@@ -45,8 +45,8 @@ class FunctionCallingLanguage(AgentLanguage):
         Raises:
             ParseError: the reply is empty, was cut off or holds code, or a call is unreadable.
         """
-        if was_cut_off(reply):
-            raise ParseError(CUT_OFF_CALLS)
+        if was_truncated(reply):
+            raise ParseError(TRUNCATED_CALLS)
         calls = getattr(reply, "tool_calls", None) or []
         if calls:
             return [self._call(c) for c in calls]
@@ -60,7 +60,7 @@ class FunctionCallingLanguage(AgentLanguage):
             made = [ToolCall(name=c.name, arguments=c.arguments) for c in written]
             return [*made[:-1], made[-1].model_copy(update={"note": note})]
         if holds_call(reply):
-            raise ParseError("A call in the reply cannot be read. Call the function again.")
+            raise ParseError("A call in the reply is malformed. Call the function again.")
         if extract_code(reply):
             raise ParseError(NO_CODE)
         return [MessageAction(content=reply.strip())]
@@ -78,13 +78,13 @@ class FunctionCallingLanguage(AgentLanguage):
         try:
             return parse_literal(reply)
         except ParseError:
-            raise ParseError(f"The reply has no call of {form.name}.") from None
+            raise ParseError(f"The reply does not call {form.name}.") from None
 
     @staticmethod
     def _call(call: Any) -> ToolCall:
         function = call.get("function", call) if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping):
-            raise ParseError(f"A call of the reply cannot be read: {str(call)[:200]}")
+            raise ParseError(f"A call in the reply is malformed: {str(call)[:200]}")
         arguments = function.get("arguments") or {}
         if isinstance(arguments, str):
             try:
@@ -93,7 +93,7 @@ class FunctionCallingLanguage(AgentLanguage):
                 name = function.get("name")
                 raise ParseError(f"The arguments of {name} are not JSON: {e}") from None
         if not isinstance(arguments, dict):
-            raise ParseError(f"The arguments of {function.get('name')} are not an object.")
+            raise ParseError(f"The arguments of {function.get('name')} are not a JSON object.")
         return ToolCall(
             name=str(function.get("name", "")), arguments=arguments, call_id=str(call.get("id", ""))
         )

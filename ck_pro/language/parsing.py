@@ -10,13 +10,13 @@ from typing import Any
 from ck_pro.exceptions import ParseError
 from ck_pro.executor.extract import TAGGED, extract_code, find_code
 
-CUT_OFF = (
-    "The reply reached the limit of its length and was cut off; {}. Write less at a time: a short "
-    "thought and one small step."
+TRUNCATED = (
+    "Your reply reached the length limit and was truncated; {}. Write less: a short thought and "
+    "one small step."
 )
 INVENTED = (
-    "Only the {0} before '{1}' ran: the reply continued with an observation or a turn that you "
-    "invented. End your reply after the {0}; then you are shown what it really did."
+    "Only the {0} before '{1}' ran, because you invented the observation or turn that follows. "
+    "End your reply after the {0}. The next step shows you the real result."
 )
 _THOUGHT = re.compile(
     r"\A\s*(?:#{1,6}[ \t]*|\*\*)?thoughts?(?:\*\*)?(?:[ \t]*:(?:\*\*)?|[ \t]*(?=\n))", re.I
@@ -37,7 +37,7 @@ def parse_thought_code(reply: str) -> dict[str, str]:
     return {"thought": _THOUGHT.sub("", prose).strip(), "code": code}
 
 
-def was_cut_off(reply: str) -> bool:
+def was_truncated(reply: str) -> bool:
     """Whether the service ended the reply at its greatest length (`max_reply_tokens`)."""
     return getattr(reply, "finish_reason", "") == "length"
 
@@ -49,17 +49,17 @@ def code_of(reply: str) -> tuple[str, str]:
         ParseError: there is no code, or only its beginning: half a piece of code never runs.
     """
     found = find_code(reply)
-    cut = was_cut_off(reply)
+    cut = was_truncated(reply)
     if cut and not (found.code.strip() and found.closed):
-        raise ParseError(CUT_OFF.format("no code ran"))
+        raise ParseError(TRUNCATED.format("no code ran"))
     if not found.code.strip():
         raise ParseError(
-            "The reply holds no code. Write your thought, then one block of Python between "
+            "The reply contains no code. Write a short thought, then one Python block between "
             "```python and ```."
         )
     if found.invented:
         return found.code, INVENTED.format("code", found.invented)
-    return found.code, CUT_OFF.format("only the code before that ran") if cut else ""
+    return found.code, TRUNCATED.format("only the code before that ran") if cut else ""
 
 
 def _before_code(reply: str, code: str) -> str:
@@ -91,7 +91,7 @@ def parse_literal(text: str) -> Any:
                 return read(candidate)
             except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
                 continue
-    raise ParseError("The reply holds no dict that can be read as a Python or JSON literal.")
+    raise ParseError("The reply contains no dict that is a valid Python or JSON literal.")
 
 
 def _literal_candidates(text: str) -> list[str]:

@@ -107,7 +107,7 @@ def fenced(text: str) -> str:
 
 
 def _short_run(run: re.Match[str]) -> str:
-    return run[0] if len(run[0]) <= _LONGEST_RUN else f"`[{len(run[0])} of these]`"
+    return run[0] if len(run[0]) <= _LONGEST_RUN else f"`[{len(run[0])} backticks]`"
 
 
 def shown_name(name: str) -> str:

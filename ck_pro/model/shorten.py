@@ -26,7 +26,7 @@ KEEP_TAIL = 6000
 """Characters at the end of the last message that are never cut: the instructions."""
 KEEP_TEXT = 600
 """Characters that stay of any other text that is cut."""
-_NOTE = "[{} earlier messages were left out here, because the prompt was too long]"
+_NOTE = "[{} earlier messages omitted: the prompt was too long]"
 _CUT_SIZE = 45  # more than the mark that `cut_middle` puts in
 
 
@@ -106,7 +106,7 @@ def _drop_images(among: Sequence[Message], all_: Sequence[Message], max_tokens: 
             if estimate_tokens(all_) <= max_tokens:
                 return
             if _is_image(part):
-                word = {"type": "text", "text": "[image left out]"}
+                word = {"type": "text", "text": "[image omitted]"}
                 content = [*content[:i], word, *content[i + 1 :]]
                 message["content"] = content
 
@@ -178,7 +178,7 @@ def cut_middle(text: str, head: int, tail: int) -> str:
     gone = len(text) - head - tail
     if gone <= 0:
         return text
-    return f"{text[:head]}\n[... {gone} characters left out ...]\n{text[len(text) - tail :]}"
+    return f"{text[:head]}\n[... {gone} characters omitted ...]\n{text[len(text) - tail :]}"
 
 
 class _Slot:

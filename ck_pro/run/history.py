@@ -16,6 +16,7 @@ from ck_pro.session.observed import observation_text
 _MAX_FILES = 50
 _MAX_LOOKED_AT = 2000
 _MAX_PERIOD = 3
+_OMITTED = "(Earlier steps omitted.)"
 _OBJECT_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
@@ -41,7 +42,7 @@ class History:
         """The finished steps inside the window as chat messages, oldest first."""
         first = self._first()
         window = [*itertools.chain.from_iterable(self._shown[first:])]
-        return [{"role": "user", "content": _left_out(first)}, *window] if first else window
+        return [{"role": "user", "content": _OMITTED}, *window] if first else window
 
     def steps(self) -> list[dict[str, Any]]:
         """The finished steps inside the window, oldest first."""
@@ -52,7 +53,7 @@ class History:
         """The same as one text."""
         first = self._first()
         texts = self._texts[first:]
-        return "\n\n".join([_left_out(first), *texts] if first else texts)
+        return "\n\n".join([_OMITTED, *texts] if first else texts)
 
     def _first(self) -> int:
         """Index of the first step that is shown."""
@@ -71,18 +72,17 @@ class History:
         return max((_in_cycle(done, period) + period) // period for period in periods)
 
     def notices(self) -> list[str]:
-        """What the model should be told of its own course: repeated steps, no progress."""
+        """Return notices about repeated or failed steps for the next prompt."""
         same = self.repeats()
         if same >= 2:
             return [
-                f"You have done the same thing {same} times and seen the same result. "
-                "Doing it again will not help: try something else, or stop and say why."
+                f"You repeated the same action {same} times with the same result. "
+                "Try something else, or stop and explain why."
             ]
         if (count := self._same_code()) >= 4:
-            return [f"The last {count} steps ran the same code. Does it get further?"]
+            return [f"The last {count} steps ran the same code. Check that they make progress."]
         if (count := self._failed_in_a_row()) >= 3:
-            failed = f"The last {count} steps all ended in an error."
-            return [f"{failed} Take a smaller step, or another way."]
+            return [f"The last {count} steps failed. Try a smaller step or another approach."]
         return []
 
     def _catch_up(self) -> None:
@@ -118,10 +118,6 @@ class History:
         return count
 
 
-def _left_out(first: int) -> str:
-    return f"(Steps 0 to {first - 1} are not shown.)"
-
-
 class Window:
     """Which steps are shown, unless their number is fixed.
 
@@ -152,7 +148,7 @@ def shortened(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters omitted ...]\n{text[-half:]}"
 
 
 def _in_cycle(done: Sequence[tuple[str, ...]], period: int) -> int:

@@ -26,9 +26,7 @@ from typing import Any
 from ck_pro.model import Reply, Usage
 from ck_pro.session import AgentSession, Status, StopReason, sessions_from_events
 
-NOTICE = (
-    "The run was interrupted and continued: variables of earlier steps are gone, files are kept."
-)
+NOTICE = "The run was interrupted and resumed. Earlier variables are lost; files are kept."
 _SHOWN = 500
 _RESULT_SHOWN = 4000
 

@@ -95,10 +95,10 @@ def parse_progress(value: Any) -> dict[str, Any]:
         ParseError: the value is not a mapping, has none of the keys, or an entry is not a list.
     """
     if not isinstance(value, Mapping):
-        raise ParseError(f"the progress state must be a dict, not {type(value).__name__}")
+        raise ParseError(f"the plan must be a dict, not {type(value).__name__}")
     state = {str(k): v for k, v in value.items()}
     if not state.keys() & {*PROGRESS_KEYS, "question"}:
-        raise ParseError(f"the dict is not a plan: it has none of {', '.join(PROGRESS_KEYS)}")
+        raise ParseError(f"the dict has none of the keys {', '.join(PROGRESS_KEYS)}")
     for key in PROGRESS_KEYS:
         entry = state.setdefault(key, [])
         if isinstance(entry, str):
@@ -110,7 +110,5 @@ def parse_progress(value: Any) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = json.loads(json.dumps(state, allow_nan=False))
     except (TypeError, ValueError) as e:
-        raise ParseError(
-            f"the progress state must hold texts, numbers and lists only: {e}"
-        ) from None
+        raise ParseError(f"the plan may contain only texts, numbers and lists: {e}") from None
     return plain

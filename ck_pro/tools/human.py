@@ -59,7 +59,7 @@ class Answer:
         """The answer as the model of that session reads it, where no call returns it."""
         if not self.question:
             return f"The user says: {self.answer}"
-        return f"The user was asked: {self.question} The answer: {self.answer}"
+        return f"Question to the user: {self.question} Answer: {self.answer}"
 
 
 class Answers:

@@ -277,11 +277,11 @@ def test_bad_form_bad_code_and_refusals_become_observations() -> None:
     )
     session = a.run("t")
     seen = [s["action"]["observation"] for s in session.steps]
-    assert seen[0].startswith("ParseError: The reply holds no code")
+    assert seen[0].startswith("ParseError: The reply contains no code")
     assert "NameError: name 'undefined_name' is not defined" in seen[1]
     assert seen[2] == "ContentFiltered: the filter said no"
     assert session.status is Status.DONE
-    assert "The last 3 steps all ended in an error" in prompts(a)[3]
+    assert "The last 3 steps failed" in prompts(a)[3]
 
 
 def test_repeated_steps_are_told_and_then_end_the_run() -> None:
@@ -289,7 +289,7 @@ def test_repeated_steps_are_told_and_then_end_the_run() -> None:
     session = a.run("t")
     assert (session.status, session.stop_reason) == (Status.PROBLEM, StopReason.STUCK)
     assert len(session.steps) == 4
-    assert "done the same thing 2 times" in prompts(a)[2]
+    assert "repeated the same action 2 times" in prompts(a)[2]
     assert "the same thing" not in prompts(a)[1]
 
 
@@ -597,7 +597,7 @@ def test_recent_steps_are_exact() -> None:
     a.run("t")
     last = prompts(a)[-1]
     assert "seen 3" in last and "seen 2" in last and "seen 1" not in last
-    assert "(Steps 0 to 1 are not shown.)" in last
+    assert "(Earlier steps omitted.)" in last
 
 
 def test_the_free_window_moves_rarely_and_prompts_share_their_beginning(tmp_path: Path) -> None:
@@ -674,7 +674,7 @@ def test_an_observation_reads_as_it_was_printed_and_several_actions_on_their_own
 def test_long_observations_lose_their_middle() -> None:
     make: Callable[[int], str] = lambda n: shortened("a" * n + "b" * n, 10)  # noqa: E731
     assert make(5) == "aaaaabbbbb"
-    assert make(10) == "aaaaa\n[... 10 characters left out ...]\nbbbbb"
+    assert make(10) == "aaaaa\n[... 10 characters omitted ...]\nbbbbb"
 
 
 def test_files_are_told_by_name_and_a_large_tree_is_not_walked(tmp_path: Path) -> None:
@@ -716,9 +716,9 @@ def test_a_reply_that_was_cut_off_is_reported_and_its_half_block_does_not_run() 
     half = Reply(f"{code('x = 1')}\nThen:\n```python\nx = 2\nx = x +", finish_reason="length")
     a = agent(half, code("print('x' in globals())"), code("stop(1)"))
     session = a.run("t")
-    assert "cut off; no code ran" in session.steps[0]["action"]["observation"]
+    assert "truncated; no code ran" in session.steps[0]["action"]["observation"]
     assert session.steps[1]["action"]["observation"] == "False"
-    assert "cut off; no code ran" in prompts(a)[1]
+    assert "truncated; no code ran" in prompts(a)[1]
 
 
 def test_the_service_is_asked_to_stop_where_an_observation_would_begin() -> None:
@@ -745,10 +745,10 @@ def test_a_plan_that_cannot_be_read_is_reported_in_the_next_plan_prompt_alone() 
     session = a.run("t")
     model = a.model
     assert isinstance(model, ScriptedLLM)
-    told = ["Your last plan could not be read" in text for text in prompts(a)]
+    told = ["Your last plan was unreadable" in text for text in prompts(a)]
     assert told == [False, False, True, False, False, False]
     assert [c.context.phase for c in model.calls] == ["plan", "action"] * 3
-    assert "holds no dict" in session.steps[0]["plan"]["unreadable"]
+    assert "contains no dict" in session.steps[0]["plan"]["unreadable"]
     assert session.to_dict()["info"]["unreadable"] == {"plan": 1}
 
 
@@ -771,7 +771,7 @@ def test_a_dict_that_is_no_plan_does_not_wipe_the_plan(reply: str) -> None:
     good = "```python\n{'todo_list': ['a']}\n```"
     session = agent(good, code("1"), reply, code("stop(3)"), templates=phases).run("t")
     assert session.state["todo_list"] == ["a"]
-    assert "is not a plan" in session.steps[1]["plan"]["unreadable"]
+    assert "the dict has none of the keys" in session.steps[1]["plan"]["unreadable"]
 
 
 def test_a_model_that_always_reaches_its_limit_is_stopped_and_the_reason_is_counted() -> None:

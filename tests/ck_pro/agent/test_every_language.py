@@ -349,6 +349,6 @@ def test_the_history_shows_calls_and_observations_in_order(speech: Speech) -> No
     assert isinstance(model, ScriptedLLM)
     last = prompt(a, 3)
     assert "103" in last and "102" in last and "101" not in last
-    assert "(Steps 0 to 0 are not shown.)" in last
+    assert "(Earlier steps omitted.)" in last
     roles = [m["role"] for m in model.calls[3].messages]
     assert roles[:3] == ["system", "user", "assistant"] and roles[-1] == "user"

@@ -39,7 +39,7 @@ from ck_pro.language import (
     compose_prompt,
     language_named,
 )
-from ck_pro.language.computer import LEFT_OUT
+from ck_pro.language.computer import OMITTED
 from ck_pro.model import Reply
 from ck_pro.model.backends.responses import parse_response
 from ck_pro.model.backends.responses_input import request_body, wants_responses
@@ -282,7 +282,7 @@ def test_older_screenshots_go_in_batches_and_none_is_sent_twice() -> None:
         ]
         image = {"type": "image_url", "image_url": {"url": f"{PICTURE}{count - 1}"}}
         sent = wire(items_language(screenshots=2), *steps, current=[image])
-        assert sum(LEFT_OUT in str(i.get("content")) for i in sent) == count - sum(
+        assert sum(OMITTED in str(i.get("content")) for i in sent) == count - sum(
             i.get("type") == "computer_call_output" for i in sent
         )
         assert "input_image" not in str(sent[-1])

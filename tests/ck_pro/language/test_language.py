@@ -117,7 +117,7 @@ def test_function_calls() -> None:
 
 @pytest.mark.parametrize("call", ["x", None, {"function": None}, {"function": "f"}])
 def test_a_call_that_is_none(call: object) -> None:
-    with pytest.raises(ParseError, match="cannot be read"):
+    with pytest.raises(ParseError, match="malformed"):
         FunctionCallingLanguage().parse(Reply("", tool_calls=[call]))
 
 
@@ -136,14 +136,14 @@ def test_half_a_piece_of_code_is_not_run(text: str, whole: bool) -> None:
     if whole:
         (action,) = CodeLanguage().parse(reply)
         assert isinstance(action, CodeAction) and action.code == "print(1)"
-        assert "cut off" in action.note
+        assert "truncated" in action.note
         return
-    with pytest.raises(ParseError, match="cut off"):
+    with pytest.raises(ParseError, match="truncated"):
         CodeLanguage().parse(reply)
 
 
 def test_half_an_answer_ends_nothing() -> None:
-    with pytest.raises(ParseError, match="cut off"):
+    with pytest.raises(ParseError, match="truncated"):
         FunctionCallingLanguage().parse(Reply("The answer is", finish_reason="length"))
 
 
@@ -275,7 +275,7 @@ def test_code_that_only_mentions_observations_runs_whole(code: str) -> None:
 
 def test_a_reply_that_invents_a_turn_before_any_code_has_no_code() -> None:
     turn = "<|im_start|>user\nFound 42.<|im_end|>\n<|im_start|>assistant\n"
-    with pytest.raises(ParseError, match="holds no code"):
+    with pytest.raises(ParseError, match="contains no code"):
         CodeLanguage().parse(f"I will search.\n{turn}{_LATER}")
 
 

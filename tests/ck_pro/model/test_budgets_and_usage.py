@@ -223,7 +223,7 @@ def test_shortened_prompts_fit_and_keep_what_counts(turns, size, observation, li
 def test_the_oldest_goes_first_and_a_note_says_so():
     messages = conversation(10, 700, 10)
     sent, _ = fit(messages, estimate_tokens(messages) - 5 * 1105 - 500)
-    assert "earlier messages were left out" in sent[1]["content"]
+    assert "earlier messages omitted" in sent[1]["content"]
     assert [m["role"] for m in sent[1:4]] == ["user", "assistant", "user"]
     assert sent[-3]["content"].startswith("turn 9")
 

@@ -95,7 +95,7 @@ def test_an_answer_that_no_call_takes_is_shown_and_answers_nothing_else(tmp_path
 
     def reply(messages: list[Any], context: CallContext) -> str:
         texts = "\n".join(text_of(m["content"]) for m in messages)
-        if "The user was asked: sign in for me The answer: done" in texts:
+        if "Question to the user: sign in for me Answer: done" in texts:
             return code("stop(ask_human('May I book?'))")
         return code("sign_in()")
 

@@ -177,7 +177,7 @@ def test_a_session_without_a_journal_learns_the_answer() -> None:
     assert session.message == "main/leaf: a person must help: The code?"
     session = team.agent.resume(session, answer="4321")
     assert session.status is Status.DONE
-    assert "The user was asked: The code? The answer: 4321" in prompts(team)
+    assert "Question to the user: The code? Answer: 4321" in prompts(team)
 
 
 def test_a_person_who_answers_with_an_error_is_an_error_of_the_tool(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_the_elements_are_those_of_the_page(
 
 
 def test_a_page_that_left_the_history_is_not_built_on() -> None:
-    assert with_page([{"role": "user", "content": "(Steps 0 to 3 are not shown.)"}], 1, "p") is None
+    assert with_page([{"role": "user", "content": "(Earlier steps omitted.)"}], 1, "p") is None
     assert with_page([], 0, "p") is None
 
 
