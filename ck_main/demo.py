@@ -23,7 +23,7 @@ from ck_main.cli.command import run_command
 from ck_main.cli.job import Job, run_job, survey
 from ck_main.cli.options import LIMITS, limit_options
 from ck_main.demo_site import DemoSite
-from ck_main.output.row_file import check_output, folder_of, what_to_do
+from ck_main.output.row_file import check_output, folder_of, write_advice
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.runner import ExitCode, RunOptions
 from ck_main.runner.service_checks import check_services, model_settings, probe_services
@@ -172,7 +172,7 @@ def write_tasks(source: Path, path: Path, origin: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as e:
-        raise OutputError(f"cannot write {path}: {e.strerror}; {what_to_do(e)}") from None
+        raise OutputError(f"cannot write {path}: {e.strerror}; {write_advice(e)}") from None
 
 
 def set_aside(output: Path) -> Path | None:

@@ -204,9 +204,7 @@ def _run(command: click.Command, args: Sequence[str] | None) -> int:
         return ExitCode.STOPPED
     except Exception as e:  # noqa: BLE001 - the process's outermost boundary
         message = " ".join(printable(f"{type(e).__name__}: {e}").split())
-        click.echo(
-            f"error: internal error: {message}; the full log is in {write_crash(e)}", err=True
-        )
+        click.echo(f"error: internal error: {message}; {write_crash(e)}", err=True)
         return ExitCode.INTERNAL
 
 

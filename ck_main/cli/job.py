@@ -324,9 +324,10 @@ def _run_to_end(
         runner.run(tasks)
     except KeyboardInterrupt:
         code = ExitCode.STOPPED
+        if runner.failure is not None:
+            display.note(f"error: {runner.failure}")
     except CKError as e:
-        hint = "; fix this (free disk space?) and repeat the command to resume"
-        display.note(f"error: {e}{hint if isinstance(e, JournalError) else ''}")
+        display.note(f"error: {e}")
         code = exit_code_of(e)
     if code is ExitCode.DONE and stop.is_set():
         code = ExitCode.STOPPED

@@ -8,7 +8,7 @@ import json
 import os
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ck_main.output.output_files import (
     folder_of,
     superseded_path,
     tries_path,
-    what_to_do,
+    write_advice,
 )
 from ck_main.output.row import (
     EVAL_EVENT,
@@ -58,7 +58,7 @@ __all__ = [
     "task_facts",
     "tokens_of",
     "tries_path",
-    "what_to_do",
+    "write_advice",
 ]
 
 
@@ -163,7 +163,8 @@ class RowFile:
                 done += os.write(self._fd, line[done:])
             os.fsync(self._fd)
         except OSError as e:
-            os.ftruncate(self._fd, before)  # only what this call wrote
+            with suppress(OSError):  # otherwise the next access removes the torn line
+                os.ftruncate(self._fd, before)
             raise self._unwritable(e) from None
         self._refresh()
         name = parse_row(line).id
@@ -461,8 +462,8 @@ class RowFile:
 
     def _unwritable(self, error: OSError) -> OutputError:
         return OutputError(
-            f"cannot write the output {self.path}: {error.strerror}; what is in it stays: "
-            + what_to_do(error)
+            f"cannot write the output {self.path}: {error.strerror}; existing rows are kept; "
+            + write_advice(error)
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Literal
 
+from ck_main.output.output_files import write_failure
 from ck_main.output.row_file import Outcome, RowFile, superseded_path
 from ck_main.runner.task_folder import claimed, own_files, set_aside, tries_in
 from ck_main.tasks.dataset import Task
@@ -45,10 +46,13 @@ def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) ->
         if outcome is None or not any(_matches(outcome, kind) for kind in kinds):
             continue
         folder = rows.folder / task.folder
-        with claimed(folder) as locked:
-            if locked:  # otherwise another runner is writing its row
-                set_aside(folder, [*own_files(folder), *tries_in(folder)])
-                ids.add(task.id)
+        try:
+            with claimed(folder) as locked:
+                if locked:  # otherwise another runner is writing its row
+                    set_aside(folder, [*own_files(folder), *tries_in(folder)])
+                    ids.add(task.id)
+        except OSError as e:
+            raise write_failure(e) from None
     number = rows.take_out(ids, to)
     return [f"{number} rows moved to {to}; running their tasks again"]
 

@@ -17,7 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ck_main.output.row_file import Outcome, RowFile, tries_path, what_to_do
+from ck_main.output.output_files import check_writable, tries_path, write_advice, write_failure
+from ck_main.output.row_file import Outcome, RowFile
 from ck_main.runner.attempt import Agent, Assignment, Attempt
 from ck_main.runner.failures import manual_abort, may_be_outage, transient_failure
 from ck_main.runner.limits import RunBudget, TaskBudget
@@ -88,7 +89,7 @@ class TaskRunner:
         except OSError as e:
             raise OutputError(
                 f"cannot write to {rows.folder}, the folder for the tasks' files: {e.strerror}; "
-                + what_to_do(e)
+                + write_advice(e)
             ) from None
 
     def run(self, tasks: Iterable[Task]) -> None:
@@ -149,7 +150,7 @@ class TaskRunner:
             try:
                 self._run_claimed(task)
             except (OutputError, JournalError, OSError) as e:
-                self._fail(e if isinstance(e, CKError) else OutputError(_describe(e)))
+                self._fail(_output_error(e))
 
     def _restore(self) -> None:
         """Write rows again that were lost because another program truncated the output."""
@@ -162,7 +163,7 @@ class TaskRunner:
                     self.rows.restore(row)
                 self._restore_tries(self.rows.lost & lost)
             except (OutputError, JournalError, OSError) as e:
-                self._fail(e if isinstance(e, CKError) else OutputError(_describe(e)))
+                self._fail(_output_error(e))
             self._unrestorable |= self.rows.lost
             self.watcher.note(
                 f"{self.rows.path} was truncated during this run: restored "
@@ -271,6 +272,8 @@ class TaskRunner:
                 if not self.counts(attempt):
                     return None
                 failure = transient_failure(attempt.session, attempt.journal.failures)
+                if failure is not None:  # a full disk ends the run, not the task
+                    check_writable(assignment.folder)
                 if failure is None or len(failures) >= self.options.retries:
                     return close(attempt)
             failures.append(failure)
@@ -338,6 +341,5 @@ class TaskRunner:
         return None
 
 
-def _describe(error: OSError) -> str:
-    facts = ["cannot write to a task's folder", error.filename, error.strerror]
-    return f"{': '.join(str(fact) for fact in facts if fact)}; {what_to_do(error)}"
+def _output_error(error: OutputError | JournalError | OSError) -> OutputError:
+    return error if isinstance(error, OutputError) else write_failure(error)

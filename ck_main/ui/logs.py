@@ -89,12 +89,15 @@ def logging_to(path: Path, *, json_lines: bool = False) -> Iterator[None]:
         handler.close()
 
 
-def write_crash(error: BaseException) -> Path:
-    """Write an unexpected error with its traceback to a new file and return the path."""
+def write_crash(error: BaseException) -> str:
+    """Write an unexpected error with its traceback to a new file; say where the file is."""
     record = logging.LogRecord(__name__, logging.ERROR, "", 0, "unexpected error", None, None)
     record.exc_info = (type(error), error, error.__traceback__)
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="ck-pro-error-", suffix=".log", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(MaskingFormatter(_FORMAT).format(record) + "\n")
-    return Path(file.name)
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="ck-pro-error-", suffix=".log", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(MaskingFormatter(_FORMAT).format(record) + "\n")
+    except OSError as e:
+        return f"the full log cannot be written: {e.strerror}"
+    return f"the full log is in {file.name}"

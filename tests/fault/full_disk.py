@@ -52,7 +52,7 @@ def main() -> int:
         said = " ".join((folder / "run" / "log.txt").read_text().split())
         if code != 4:
             problems.append(f"full disk: exit code {code}")
-        if "No space left on device" not in said or "make room" not in said:
+        if "No space left on device" not in said or "free disk space, then repeat" not in said:
             problems.append(f"full disk: it does not say what to do: {said[-500:]}")
         if "Traceback" in said:
             problems.append("full disk: a traceback")

@@ -20,7 +20,7 @@ from ck_pro.exceptions import ConfigError
         (["--ids", "y"], 2, "need --input"),
         (["-i", "y", "-o", "z", "--ids", ""], 2, "'--ids': no task ids; omit the option"),
         (["-i", "y", "-o", "z", "--ids", " ,"], 2, "'--ids': no task ids; omit the option"),
-        (["-t", "x", "-o", "-", "-m", "replay:x"], 4, "--output -: rows go into a file"),
+        (["-t", "x", "-o", "-", "-m", "replay:x"], 4, "--output -: rows need a file"),
         (["-t", "x", "--max-seconds", "nan"], 2, "nan is not a finite number"),
         (["-t", "x", "--max-seconds", "inf"], 2, "not a finite number"),
         (["-t", "x", "--max-money", "nan"], 2, "not a finite number"),

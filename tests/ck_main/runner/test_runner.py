@@ -171,7 +171,7 @@ def test_a_store_that_fails_ends_the_run(tmp_path: Path, error: Exception) -> No
 
     bench.runner.agent.behaviour = behaviour  # type: ignore[attr-defined]
     tasks = [make_task("a"), make_task("b", "second"), make_task("c")]
-    with pytest.raises(type(error), match="full"):
+    with pytest.raises(OutputError, match="full"):
         bench.run(*tasks)
     assert [r["id"] for r in bench.written()] == ["a"]
     assert bench.watching.begun == ["a", "b"]
@@ -233,5 +233,5 @@ def test_every_task_has_a_budget_of_its_own(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_found_at_once(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("in the way")
-    with pytest.raises(OutputError, match="a file of that name is there; move it"):
+    with pytest.raises(OutputError, match="but a file has that name; move it"):
         Bench(tmp_path)
