@@ -9,6 +9,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     errors            errors with their HTTP status
     quoting           quotes page text, so that it never reads as observation syntax
     deadline          the time limit of one request
+    javascript        loads the JavaScript files of the rooms
     wire_types        tolerant field types of the wire
     contract          the wire types, shared with clients
     view              texts and observations in the form of the wire

@@ -34,105 +34,6 @@ _SET_TYPES = {
     "range": "50",
 }
 """Inputs whose value is set, with an example of one."""
-_SET_VALUE = """(element, value) => {
-  // Another input of the type shows what becomes of the value, before the page knows of it.
-  const probe = Object.assign(document.createElement('input'), {type: element.type, value});
-  const fits = element.type === 'range' ? value !== '' && isFinite(Number(value))
-    : element.type === 'color' ? /^#[0-9a-f]{6}$/i.test(value)
-    : value === '' || probe.value !== '';
-  if (!fits) return null;
-  const setter = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
-  setter.call(element, value);
-  element.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
-  element.dispatchEvent(new Event('change', {bubbles: true}));
-  return element.value;
-}"""
-
-_SELECT_CONTENT = """(element) => {
-  const editable = (node) => node.isContentEditable
-    || (node.matches('input, textarea') && !node.disabled);
-  const deepActive = () => {
-    let active = element.ownerDocument.activeElement;
-    while (active && active.shadowRoot && active.shadowRoot.activeElement) {
-      active = active.shadowRoot.activeElement;
-    }
-    return active;
-  };
-  const active = deepActive();
-  // What is no field itself may have put one under the focus when it was clicked.
-  const field = editable(element) ? element : active && editable(active) ? active : null;
-  if (!field) return active === element || element.contains(active) ? 'focus' : 'none';
-  if (field.readOnly) return 'readonly';
-  if (active !== field && !(field.isContentEditable && field.contains(active))) field.focus();
-  if (field.isContentEditable) {
-    let host = field;
-    while (host.parentElement && host.parentElement.isContentEditable) host = host.parentElement;
-    const range = field.ownerDocument.createRange();
-    range.selectNodeContents(host);
-    const selection = field.ownerDocument.getSelection();
-    selection.removeAllRanges();
-    selection.addRange(range);
-    return host.textContent ? 'rich' : 'rich-empty';
-  }
-  field.select();
-  if (field.matches('textarea')) return field.value ? 'lines' : 'lines-empty';
-  return field.value ? 'line' : 'line-empty';
-}"""
-
-_CHOOSE = """(element, wanted) => {
-  let select = element;
-  if (element.tagName === 'OPTION') {
-    select = element.closest('select');
-    if (select && !wanted.length) wanted = [element.label];
-  }
-  if (!select || select.tagName !== 'SELECT') return {kind: 'none'};
-  if (select.disabled) return {kind: 'disabled'};
-  const plain = (text) => text.replace(/\\s+/g, ' ').trim();
-  const options = [...select.options];
-  const match = (text) => {
-    const rules = [
-      (o) => plain(o.label) === plain(text) || plain(o.text) === plain(text),
-      (o) => o.value === text,
-      (o) => plain(o.label).toLowerCase() === plain(text).toLowerCase(),
-      (o) => plain(text) && plain(o.label).toLowerCase().includes(plain(text).toLowerCase()),
-    ];
-    for (const rule of rules) {
-      const found = options.filter((option) => rule(option));
-      if (found.length) return found.find((option) => !option.disabled) || found[0];
-    }
-    return null;
-  };
-  const chosen = wanted.map(match);
-  const labels = options.map((option) => plain(option.label));
-  const missing = wanted.filter((_, i) => !chosen[i]);
-  if (missing.length) return {kind: 'missing', missing, labels: labels.slice(0, 60)};
-  if (!select.multiple && chosen.length !== 1) return {kind: 'single'};
-  const off = chosen.find((o) => o.disabled || (o.parentElement && o.parentElement.disabled));
-  if (off) return {kind: 'off', label: plain(off.label)};
-  // No focus: lists that stand in for the native one would open, and cover what comes next.
-  if (select.multiple) for (const option of options) option.selected = chosen.includes(option);
-  else select.selectedIndex = options.indexOf(chosen[0]);
-  select.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
-  select.dispatchEvent(new Event('change', {bubbles: true}));
-  const now = [...select.selectedOptions].map((option) => plain(option.label));
-  const kept = chosen.every((option) => option.selected) && now.length === chosen.length;
-  return {kind: kept ? 'done' : 'otherwise', now, labels: chosen.map((o) => plain(o.label))};
-}"""
-
-_CHOSEN = """(element) => [...element.closest('select').selectedOptions]
-  .map((option) => option.label.replace(/\\s+/g, ' ').trim())"""
-
-_SUGGESTED = """(element, wanted) => {
-  const plain = (text) => text.replace(/\\s+/g, ' ').trim().toLowerCase();
-  const options = element.tagName === 'INPUT' && element.list ? [...element.list.options] : [];
-  const found = options.find((option) => plain(option.value) === plain(wanted))
-    || options.find((option) => plain(option.label) === plain(wanted));
-  return found ? found.value : null;
-}"""
-
-_HELD = """(element) => typeof element.value === 'string'
-  ? element.type === 'password' ? element.value.length : element.value
-  : element.isContentEditable ? {rich: element.innerText} : null"""
 
 
 async def fill(page_handle: PageHandle, target: Target, how: str, text: str) -> str:
@@ -152,7 +53,7 @@ async def fill(page_handle: PageHandle, target: Target, how: str, text: str) -> 
         Conflict: the field does not take this text, or takes no text after all.
     """
     if how == "value":
-        value = await target.evaluate(_SET_VALUE, text.strip())
+        value = await target.call("setFieldValue", text.strip())
         if value is None:
             raise Conflict(
                 f"[{target.id}] {describe(target)} takes a {target.input_type} value "
@@ -165,7 +66,7 @@ async def fill(page_handle: PageHandle, target: Target, how: str, text: str) -> 
         )
     await click(page_handle, target)
     try:
-        kind = await target.evaluate(_SELECT_CONTENT)
+        kind = await target.call("selectContent")
         if how == "declared" and kind in ("focus", "none"):
             kind = await _turn_into_field(page_handle, target, kind)
     except ElementGone:
@@ -195,16 +96,16 @@ async def _turn_into_field(page_handle: PageHandle, target: Target, kind: str) -
     """Have an element that only says by its role that it takes text become a field.
 
     Returns:
-        as `_SELECT_CONTENT`.
+        as `selectContent` in observe/js.
     """
     if target.role != "gridcell":
         return kind
     await page_handle.settler.settle()
-    kind = str(await target.evaluate(_SELECT_CONTENT))
+    kind = str(await target.call("selectContent"))
     if kind == "focus":
         await page_handle.page.keyboard.press("F2")  # by which the cells of grids are edited
         await page_handle.settler.settle()
-        kind = str(await target.evaluate(_SELECT_CONTENT))
+        kind = str(await target.call("selectContent"))
     if kind in ("focus", "none"):
         raise Conflict(
             f"[{target.id}] {describe(target)} was clicked and did not become a field: nothing "
@@ -216,12 +117,12 @@ async def _turn_into_field(page_handle: PageHandle, target: Target, kind: str) -
 async def _what_came(page_handle: PageHandle, target: Target, text: str) -> str:
     """What is to be said of a field after typing: that it holds something else, or is gone."""
     try:
-        held = await target.evaluate(_HELD)
+        held = await target.call("fieldContent")
         if isinstance(held, dict):
             if _among(text, held["rich"]):
                 return ""
             await page_handle.settler.settle()  # some editors draw a moment later
-            held = await target.evaluate(_HELD)
+            held = await target.call("fieldContent")
     except ElementGone:
         return ", which vanished meanwhile: not all may have gone there"
     if isinstance(held, dict):
@@ -289,7 +190,7 @@ async def choose(target: Target, labels: list[str]) -> str | None:
     Raises:
         Conflict: it has no such option, or it cannot be chosen.
     """
-    result = await target.evaluate(_CHOOSE, labels)
+    result = await target.call("chooseOptions", labels)
     kind = result["kind"]
     if kind == "none":
         return None
@@ -323,9 +224,9 @@ async def choose_kept(page_handle: PageHandle, target: Target, labels: list[str]
     if said is None or (target.in_viewport and not target.covered_by and not target.passes):
         return said
     try:
-        chosen = await target.evaluate(_CHOSEN)
+        chosen = await target.call("chosenLabels")
         await page_handle.settler.settle()
-        now = await target.evaluate(_CHOSEN)
+        now = await target.call("chosenLabels")
     except ElementGone:
         return said
     if now != chosen:
@@ -346,7 +247,7 @@ async def press_enter(page_handle: PageHandle, target: Target, how: str) -> str:
         return ""
     if how == "value":
         try:
-            await target.evaluate("(element) => element.focus()")
+            await target.call("focusElement")
         except ElementGone:
             return ""
     if target.role == "combobox":
@@ -368,11 +269,11 @@ def named(focus: Mapping[str, Any]) -> str:
 
 async def content(target: Target) -> str:
     """Return the text that a field holds; empty for a password."""
-    held = await target.evaluate(_HELD)
+    held = await target.call("fieldContent")
     return held if isinstance(held, str) else held["rich"] if isinstance(held, dict) else ""
 
 
 async def suggested(target: Target, label: str) -> str | None:
     """The value that a field's own list of suggestions has under that label; None without one."""
-    value: str | None = await target.evaluate(_SUGGESTED, label)
+    value: str | None = await target.call("suggestedValue", label)
     return value

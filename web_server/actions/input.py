@@ -226,17 +226,10 @@ async def _drop_files(page_handle: PageHandle, target: Target, files: list[Path]
         "data": {"items": [], "files": [str(file) for file in files], "dragOperationsMask": 1},
     }
     send = page_handle.activity.cdp.send
-    await target.evaluate(
-        """(element) => {
-          element.ckOver = null;
-          element.ownerDocument.addEventListener('dragover', (event) => {
-            element.ckOver = event;
-          }, {capture: true, once: true});
-        }"""
-    )
+    await target.call("expectDrop")
     await send("Input.dispatchDragEvent", {"type": "dragEnter", **drag})
     await send("Input.dispatchDragEvent", {"type": "dragOver", **drag})
     # Without a page that takes it, Chromium would open the file itself.
-    taken = await target.evaluate("(element) => !!element.ckOver?.defaultPrevented")
+    taken = await target.call("acceptsDrop")
     await send("Input.dispatchDragEvent", {"type": "drop" if taken else "dragCancel", **drag})
     return bool(taken)

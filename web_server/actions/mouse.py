@@ -38,7 +38,7 @@ async def click(context: ActionContext) -> str:
     target = await pointer.reach(context.page_handle, context.request.targetId)
     if target.tag == "select":
         # A native menu opens outside of the page, where nothing can be seen or clicked.
-        await target.evaluate("(element) => element.focus()")
+        await target.call("focusElement")
         return f"focused {pointer.describe(target)}: choose with the action select"
     held = keys.modifiers(context.request.keys)
     await _holding(
@@ -93,15 +93,7 @@ async def _grip(source: Target) -> Place:
     """Where to take hold of an element: a native slider at its thumb."""
     if source.tag == "input" and source.input_type == "range":
         x, y, width, height = await source.box()
-        share, across, backwards = await source.evaluate(
-            """(input) => {
-              const low = Number(input.min || 0), high = Number(input.max || 100);
-              const style = getComputedStyle(input);
-              const across = style.writingMode.startsWith('horizontal');
-              const share = high > low ? (Number(input.value) - low) / (high - low) : 0;
-              return [share, across, style.direction === 'rtl'];
-            }"""
-        )
+        share, across, backwards = await source.call("sliderThumb")
         share = 1 - share if backwards else share
         thumb = min(16.0, width, height)
         if across:

@@ -63,21 +63,7 @@ async def scroll_in(context: ActionContext) -> str:
             known = ", ".join(_SHARES)
             raise BadRequest(f"scroll_in needs x and y in pixels, or one of {known} as actionValue")
         dx, dy = _SHARES[direction]
-    moved = await target.evaluate(
-        """(element, [dx, dy]) => {
-          for (let box = element; box; box = box.parentElement || box.getRootNode().host) {
-            const before = [box.scrollLeft, box.scrollTop];
-            const unit = (share, size) => Math.abs(share) < 1 ? share * size : share;
-            box.scrollBy({left: unit(dx, box.clientWidth), top: unit(dy, box.clientHeight),
-                          behavior: 'instant'});
-            if (box.scrollLeft !== before[0] || box.scrollTop !== before[1]) return true;
-            if (box !== element && box.scrollHeight > box.clientHeight + 1
-                && /auto|scroll/.test(getComputedStyle(box).overflowY)) return false;
-          }
-          return false;
-        }""",
-        [dx, dy],
-    )
+    moved = await target.call("scrollBox", dx, dy)
     return f"{'scrolled' if moved else 'cannot scroll further'} in {pointer.describe(target)}"
 
 

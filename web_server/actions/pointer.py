@@ -15,46 +15,6 @@ _APPROACHES = 5
 _PICTURE_SECONDS = 3.0
 _COVER_MS = 300
 
-_MET_INSTEAD = """(element) => {
-  const box = element.getBoundingClientRect();
-  const root = element.getRootNode();
-  if (!root.elementFromPoint) return '';
-  const hit = root.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-  const around = (node) => node.assignedSlot || node.parentNode || node.host;
-  const lineage = [];
-  for (let node = element; node; node = around(node)) lineage.push(node);
-  if (!hit || hit === element) return '';
-  const area = hit.getBoundingClientRect();
-  if (lineage.includes(hit)) {
-    const snug = area.width <= box.width + 24 && area.height <= box.height + 24;
-    const named = hit.closest('[role=combobox], [role=button], [role=listbox], button');
-    const whole = named && lineage.includes(named) && named.offsetHeight <= 80;
-    const through = whole && getComputedStyle(element).pointerEvents === 'none';
-    return (snug || through) && !hit.matches('body, html') ? 'part' : 'around';
-  }
-  const acts = (node) => node.nodeType === 1 && node.matches(
-    'a, button, input, select, textarea, summary, [role], [tabindex], [onclick], '
-    + '[contenteditable]');
-  const isField = (node) => node.matches('textarea, [contenteditable], [role=combobox], '
-    + '[role=textbox], input:not([type=button], [type=submit], [type=reset], [type=image])');
-  const covers = [];
-  let shared = hit;
-  for (; shared && !lineage.includes(shared); shared = around(shared)) covers.push(shared);
-  const acting = covers.filter(acts);
-  const alike = acts(element) ? isField(element) && !acting.length
-    : acting.length > 0 && acting.every(isField);
-  // What only positions its parts has no size itself.
-  while (shared && shared.nodeType === 1 && !shared.offsetHeight) shared = around(shared);
-  if (!alike || !shared || shared.nodeType !== 1 || shared.matches('body, html')) return '';
-  const whole = shared.getBoundingClientRect();
-  const inside = area.left >= whole.left - 2 && area.right <= whole.right + 2
-    && area.top >= whole.top - 2 && area.bottom <= whole.bottom + 2;
-  return inside && whole.height <= 80 ? 'part' : '';
-}"""
-"""What is met at the place of an element that is covered, or lets the mouse through: 'part' of the
-same small control, such as a picture of it, or of a field and the words in it one over the other;
-only what lies 'around' it; else something foreign."""
-
 
 def describe(target: Target) -> str:
     """An element as a person would name it: role and name."""
@@ -157,8 +117,9 @@ async def is_barred(target: Target) -> bool:
 
 
 async def _hit_test(target: Target) -> str:
+    """What the pointer hits in place of a covered element; see `hitTest` in observe/js."""
     try:
-        return str(await target.evaluate(_MET_INSTEAD))
+        return str(await target.call("hitTest"))
     except ElementGone as gone:
         raise NotFound(str(gone)) from None
 

@@ -21,6 +21,7 @@ from weakref import WeakSet
 from playwright.async_api import Browser, CDPSession, Error, Page
 
 from web_server.errors import Conflict
+from web_server.javascript import load_script
 
 T = TypeVar("T")
 
@@ -30,24 +31,6 @@ WAIT_SECONDS = 5.0
 LONGEST = 10_000_000
 """So many characters of each type are kept; what is longer is not."""
 
-_READ_WHEN_PASTED = """(longest) => {
-  globalThis.pasted = {};
-  document.onpaste = (event) => {
-    event.preventDefault();
-    for (const type of event.clipboardData.types) {
-      const text = event.clipboardData.getData(type);
-      if (text && text.length <= longest) pasted[type] = text;
-    }
-  };
-}"""
-_PASTED = "() => pasted"
-_COPY = """(given) => {
-  document.oncopy = (event) => {
-    event.preventDefault();
-    for (const [type, text] of Object.entries(given)) event.clipboardData.setData(type, text);
-  };
-  document.execCommand('copy');
-}"""
 _EMPTY = {"text/plain": ""}
 
 Copied = dict[str, str]
@@ -163,14 +146,14 @@ class Clipboard:
 
     async def _read(self) -> Copied:
         assert self._page is not None and self._cdp is not None
-        await self._page.evaluate(_READ_WHEN_PASTED, LONGEST)
+        await self._page.evaluate(load_script("chromium", "capture_paste"), LONGEST)
         key = {"key": "v", "code": "KeyV"}
         press = {"type": "rawKeyDown", "commands": ["paste"], **key}
         await self._cdp.send("Input.dispatchKeyEvent", press)
         await self._cdp.send("Input.dispatchKeyEvent", {"type": "keyUp", **key})
-        pasted: Copied = await self._page.evaluate(_PASTED)
+        pasted: Copied = await self._page.evaluate("pasted")
         return pasted
 
     async def _write(self, copied: Copied) -> None:
         assert self._page is not None
-        await self._page.evaluate(_COPY, copied or _EMPTY)
+        await self._page.evaluate(load_script("chromium", "copy"), copied or _EMPTY)

@@ -114,7 +114,7 @@ class IsolatedWorld:
             for child in self.children.values():
                 child.end()
             self.children.clear()
-        install = f"() => {{ if (!globalThis.ckObserver) {{\n(() => {{{self.source}\n}})();\n}} }}"
+        install = f"() => {{ if (!globalThis.ckObserver) {self.source} }}"
         await self._evaluate(install, (), context)
         self._document = self._context = context
 

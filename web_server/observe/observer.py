@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
+from web_server.javascript import bundle_script, load_script
 from web_server.observe import render
 from web_server.observe.isolated_world import ContextGone, IsolatedWorld
 from web_server.observe.marks import Box
 from web_server.observe.target import ElementGone, Target, gone
-from web_server.observe.walker import MAX_FRAME_LEVELS, Walker, script, walker_source
+from web_server.observe.walker import MAX_FRAME_LEVELS, Walker, walker_source
 from web_server.quoting import unquoted, visible
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Observer:
     async def prepare_context(context: BrowserContext) -> None:
         """Install the notes on listeners and closed shadow roots. Once, before any page opens."""
         secret = _secrets.setdefault(context, "e" + secrets.token_hex(12))
-        await context.add_init_script(script("notes").replace("__SECRET__", secret))
+        await context.add_init_script(bundle_script("observe", ("notes",), SECRET=secret))
 
     async def attach(self) -> None:
         """Open the page's debugging session."""
@@ -311,17 +312,7 @@ class Observer:
         The page's own world gets the node by an event whose name nobody else knows.
         """
         name = "e" + secrets.token_hex(12)
-        waiting = await frame.evaluate_handle(
-            """(name) => {
-                const box = {};
-                const take = (event) => {
-                    box.node = event.submitter || event.getTargetRanges()[0].startContainer;
-                };
-                document.addEventListener(name, take, { once: true });
-                return box;
-            }""",
-            name,
-        )
+        waiting = await frame.evaluate_handle(load_script("observe", "receive_node"), name)
         try:
             if not await world.call("handOver", local_id, name):
                 return None

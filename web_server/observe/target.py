@@ -68,23 +68,18 @@ class Target:
             await world.call("scrollToNode", local_id)
         return await self._observer.resolve(self.id)
 
-    async def evaluate(self, function_source: str, arg: Any = None) -> Any:
-        """Run `function(element, arg)` on the very element, unseen by the page.
+    async def call(self, function: str, *arguments: Any) -> Any:
+        """Call one of `elementActions` of js/target.js with the element, unseen by the page.
 
         Args:
-            function_source: a JavaScript function expression; async is awaited.
-            arg: anything JSON can hold.
+            function: the name of the function.
+            arguments: its further arguments, as JSON can hold them.
 
         Raises:
             ElementGone: it vanished meanwhile.
         """
-        wrapped = (
-            "(id, argument) => { const element = ckObserver.elementOf(id);"
-            f" return element ? Promise.resolve(({function_source})(element, argument))"
-            ".then((value) => ({ value })) : null; }"
-        )
         try:
-            answer = await self._realm.run(wrapped, self._local_id, arg)
+            answer = await self._realm.call("callWithElement", self._local_id, function, *arguments)
         except ContextGone:
             raise gone(self.id) from None
         if answer is None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
+from web_server.javascript import bundle_script
 from web_server.observe import render
 from web_server.observe.isolated_world import ContextGone, IsolatedWorld, find_frame_world
 
@@ -19,25 +17,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SCRIPTS = Path(__file__).parent / "js"
-_PARTS = (
+PARTS = (
     "safe", "dom", "told", "tables", "roles", "names", "states", "hints", "text", "walk",
-    "offscreen", "interactive", "tags", "page", "read", "quote", "reach", "usage", "target",
+    "offscreen", "interactive", "tags", "page", "read", "quote", "reach", "usage",
+    "field_actions", "pointer_actions", "target",
 )  # fmt: skip
 MAX_FRAME_LEVELS = 6
 _MANY_PLACES = 20_000
 
 
-@cache
-def script(name: str) -> str:
-    """The text of one of our scripts, by its file's name without `.js`."""
-    return (_SCRIPTS / f"{name}.js").read_text(encoding="utf-8")
-
-
 def walker_source(secret: str) -> str:
-    """The script of the walk, which finds the notes of `js/notes.js` by their secret."""
-    body = "\n".join(script(part) for part in _PARTS)
-    return f"'use strict';\nconst SECRET = {json.dumps(secret)};\n{body}"
+    """Return the script of the walk, which shares its secret with js/notes.js."""
+    return bundle_script("observe", PARTS, SECRET=secret)
 
 
 class Walker:

@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Error
 from web_server.contract import ObserveOptions
 from web_server.deadline import Deadline
 from web_server.errors import Busy, NotFound
+from web_server.javascript import load_script
 from web_server.pool.pool import Pool
 from web_server.quoting import quoted
 from web_server.session.page import Tab
@@ -29,12 +30,6 @@ DOWNLOAD_BEGIN_SECONDS = 2.0
 """How long a navigation that seems to have become a download may take to say so."""
 DOWNLOAD_LINK_SECONDS = 4.0
 """How long the server of a link with `download` may take to answer."""
-
-_SAVE = """() => {
-  const link = document.createElement('a');
-  Object.assign(link, {href: location.href, download: ''});
-  link.click();
-}"""
 
 
 class SessionRecovery:
@@ -258,7 +253,8 @@ class SessionRecovery:
             return
         asked = time.monotonic()
         deadline = session.deadline
-        await tab.page_handle.guard(tab.page_handle.page.evaluate(_SAVE), deadline.to_act())
+        download = tab.page_handle.page.evaluate(load_script("operations", "download_document"))
+        await tab.page_handle.guard(download, deadline.to_act())
         if await session.downloads.wait_for_begin(asked, deadline.to_act(DOWNLOAD_LINK_SECONDS)):
             await session.downloads.wait(deadline.to_act(DOWNLOAD_SECONDS))
 

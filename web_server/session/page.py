@@ -29,9 +29,9 @@ STAYED = "the page was not left"
 _ERROR_PAGE = "chrome-error://"
 _END_SECONDS = 3.0
 """How long a page may take to end before it is asked whether it still responds."""
-_ASK_ANSWER = """() => [
-  performance.getEntriesByType('navigation')[0]?.responseStatus || 0, document.contentType,
-]"""
+_RESPONSE = (
+    "[performance.getEntriesByType('navigation')[0]?.responseStatus || 0, document.contentType]"
+)
 
 
 class Tab:
@@ -252,7 +252,7 @@ async def _answer(page: Page, document: Request | None) -> tuple[int, str]:
             if response is not None:
                 return response.status, response.headers.get("content-type", "")
         elif page.url.startswith("http"):
-            status, kind = await asyncio.wait_for(page.evaluate(_ASK_ANSWER), 2)
+            status, kind = await asyncio.wait_for(page.evaluate(_RESPONSE), 2)
             return status, kind
     except (Error, asyncio.TimeoutError):
         pass  # it went away, or does not answer, which whoever looks at it will find

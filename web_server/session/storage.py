@@ -8,6 +8,7 @@ from typing import Any
 
 from playwright.async_api import BrowserContext, Error
 
+from web_server.javascript import call_script
 from web_server.session.page import Tab
 
 _SECONDS = 5.0
@@ -60,10 +61,5 @@ class Storage:
 
 
 def session_storage_script(tab: Tab) -> str:
-    """A script that fills the session storage of a page as it was in that tab."""
-    return (
-        "(s => { for (const [origin, text] of Object.entries(s)) "
-        "if (location.origin === origin && !sessionStorage.length) "
-        "Object.assign(sessionStorage, JSON.parse(text)); }"
-        f")({json.dumps(tab.session_storage)})"
-    )
+    """Return a script that restores the session storage of a tab in its new page."""
+    return call_script("session", "session_storage", tab.session_storage)

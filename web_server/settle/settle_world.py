@@ -1,31 +1,29 @@
-"""The isolated world in which `settle.js` watches the document that a page shows."""
+"""The isolated world in which js/settle.js watches the document of a page."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Error
 
+from web_server.javascript import bundle_script
 from web_server.settle.activity import Activity
 
-_SCRIPTS = Path(__file__).parent / "js"
-_SCRIPT = (_SCRIPTS / "settle.js").read_text(encoding="utf-8")
-_TIMERS = (_SCRIPTS / "timers.js").read_text(encoding="utf-8")
+PARTS = ("changes", "user_events", "motion", "scroll", "settle")
 
 
 def timers_script(token: str) -> str:
-    """The script that a context must run in every frame before the page's own ones."""
-    return f"({_TIMERS})({json.dumps(token)})"
+    """Return the script that a context must run in every frame before the page's own scripts."""
+    return bundle_script("settle", ("timers",), TOKEN=token)
 
 
 class SettleWorld:
-    """`settle.js` in a page's main frame, one document after the other.
+    """js/settle.js in the main frame of a page, in each document that the frame shows.
 
     Args:
-        activity: tells which frame that is, and which document it shows.
-        token: the secret under which `timers.js` answers in that page's context.
+        activity: provides the frame and the number of its document.
+        token: the secret under which js/timers.js answers in this page's context.
     """
 
     def __init__(self, activity: Activity, token: str) -> None:
@@ -35,7 +33,7 @@ class SettleWorld:
         self._commits = 0
 
     async def call(self, function: str, *arguments: Any) -> Any:
-        """Call a function of `settle.js`; None when the document went away meanwhile."""
+        """Call a function of js/settle.js; None if the document was replaced meanwhile."""
         listed = ", ".join(json.dumps(argument) for argument in arguments)
         expression = f"ckSettle.{function}({listed})"
         activity = self._activity
@@ -48,7 +46,8 @@ class SettleWorld:
                     {"frameId": activity.frame_id, "worldName": "ck-settle-" + self._token},
                 )
                 self._context = world["executionContextId"]
-                expression = f"({_SCRIPT})({json.dumps(self._token)}); {expression}"
+                script = bundle_script("settle", PARTS, TOKEN=self._token)
+                expression = f"if (!globalThis.ckSettle) {script}\n{expression}"
             answer = await activity.cdp.send(
                 "Runtime.evaluate",
                 {

@@ -141,11 +141,14 @@ def test_the_point_inside_frames_is_hit(lab: Lab, hard: str, name: str) -> None:
         if not target.in_viewport:
             target = await target.scroll_into_view()
         assert target.in_viewport and target.covered_by is None
-        await target.evaluate(
-            "(e) => e.addEventListener('click', () => { e.dataset.hit = 'yes'; })"
+        world, local_id = target.place()
+        await world.run(
+            "(id) => ckObserver.elementOf(id).addEventListener('click', (event) => {"
+            " event.currentTarget.dataset.hit = 'yes'; })",
+            local_id,
         )
         await lab.page.mouse.click(target.x, target.y)
-        return await target.evaluate("(e, key) => e.dataset[key]", "hit")
+        return str(await world.run("(id) => ckObserver.elementOf(id).dataset.hit", local_id))
 
     assert lab.run(click()) == "yes"
 

@@ -3,224 +3,221 @@
 // of their roles and states (by `attachInternals`), and hands them over when the isolated
 // world asks by an event whose name only the two know. What a page copies by `writeText` is copied as
 // by a key. Patched functions look native.
-((secret) => {
-  'use strict';
-  const apply = Reflect.apply;
-  const kinds = Object.assign(Object.create(null), {
-    click: 'click', mousedown: 'click', mouseup: 'click', pointerdown: 'click', pointerup: 'click',
-    dblclick: 'click', touchstart: 'click', touchend: 'click', contextmenu: 'click',
-    mouseenter: 'hover', mouseover: 'hover', pointerenter: 'hover', pointerover: 'hover',
-    dragstart: 'drag',
-  });
-  // Lists that no prototype of the page's reaches into: iterators and setters may be replaced.
-  const list = () => ({ __proto__: null, length: 0 });
-  const pending = { __proto__: null, click: list(), hover: list(), drag: list(), closed: list() };
-  const kindNames = ['click', 'hover', 'drag', 'closed'];
-  const define = Object.defineProperty;
-  const iterator = Symbol.iterator;
-  const { WeakRef: Ref, WeakMap: Weak, StaticRange: Span } = globalThis;
-  const { InputEvent: Carrier, SubmitEvent: Submit, ShadowRoot: Shadow } = globalThis;
-  const rootOf = Node.prototype.getRootNode;
-  const queryAll = DocumentFragment.prototype.querySelectorAll;
-  const deref = Ref.prototype.deref;
-  const listen = EventTarget.prototype.addEventListener;
-  const dispatch = EventTarget.prototype.dispatchEvent;
-  const nodeType = Object.getOwnPropertyDescriptor(Node.prototype, 'nodeType').get;
-  const weakGet = Weak.prototype.get;
-  const weakSet = Weak.prototype.set;
-  const doc = document;
-  const natives = new Weak();
+const apply = Reflect.apply;
+const kinds = Object.assign(Object.create(null), {
+  click: 'click', mousedown: 'click', mouseup: 'click', pointerdown: 'click', pointerup: 'click',
+  dblclick: 'click', touchstart: 'click', touchend: 'click', contextmenu: 'click',
+  mouseenter: 'hover', mouseover: 'hover', pointerenter: 'hover', pointerover: 'hover',
+  dragstart: 'drag',
+});
+// Lists that no prototype of the page's reaches into: iterators and setters may be replaced.
+const list = () => ({ __proto__: null, length: 0 });
+const pending = { __proto__: null, click: list(), hover: list(), drag: list(), closed: list() };
+const kindNames = ['click', 'hover', 'drag', 'closed'];
+const define = Object.defineProperty;
+const iterator = Symbol.iterator;
+const { WeakRef: Ref, WeakMap: Weak, StaticRange: Span } = globalThis;
+const { InputEvent: Carrier, SubmitEvent: Submit, ShadowRoot: Shadow } = globalThis;
+const rootOf = Node.prototype.getRootNode;
+const queryAll = DocumentFragment.prototype.querySelectorAll;
+const deref = Ref.prototype.deref;
+const listen = EventTarget.prototype.addEventListener;
+const dispatch = EventTarget.prototype.dispatchEvent;
+const nodeType = Object.getOwnPropertyDescriptor(Node.prototype, 'nodeType').get;
+const weakGet = Weak.prototype.get;
+const weakSet = Weak.prototype.set;
+const doc = document;
+const natives = new Weak();
 
-  const send = (event) => apply(dispatch, doc, [event]);
+const send = (event) => apply(dispatch, doc, [event]);
 
-  // Nodes inside shadow trees are hidden from ranges, not from the submitter of a submit event. A
-  // closed root is told by an element inside it; an empty one waits.
-  const sendShadowed = (node, kind) => {
-    const nodes = kind === 'closed' ? apply(queryAll, node, ['*']) : [node];
-    for (let i = 0; i < nodes.length && i < 20; i++) {
-      try {
-        send(new Submit(secret + kind, { submitter: nodes[i] }));
-        return true;
-      } catch {
-        // Not an HTML element: the next one will do.
-      }
-    }
-    return false;
-  };
-
-  // An event takes its ranges by an iterator: here is one of our own.
-  const iterable = (items) => define(items, iterator, {
-    value: () => {
-      let i = 0;
-      return {
-        __proto__: null,
-        next: () => ({ __proto__: null, done: i >= items.length, value: items[i++] }),
-      };
-    },
-  });
-
-  // Of the roles and states an event tells the text, as pairs, the next one the element.
-  const inner = { __proto__: null, elements: list(), of: new Weak() };
-  const properties = list();
-  const internals = globalThis.ElementInternals ? ElementInternals.prototype : {};
-  for (const name of Object.getOwnPropertyNames(internals)) {
-    const get = Object.getOwnPropertyDescriptor(internals, name).get;
-    if (get && (name === 'role' || name.startsWith('aria') && !/Elements?$/.test(name))) {
-      properties[properties.length++] = { __proto__: null, name, get };
+// Nodes inside shadow trees are hidden from ranges, not from the submitter of a submit event. A
+// closed root is told by an element inside it; an empty one waits.
+const sendShadowed = (node, kind) => {
+  const nodes = kind === 'closed' ? apply(queryAll, node, ['*']) : [node];
+  for (let i = 0; i < nodes.length && i < 20; i++) {
+    try {
+      send(new Submit(SECRET + kind, { submitter: nodes[i] }));
+      return true;
+    } catch {
+      // Not an HTML element: the next one will do.
     }
   }
-  const tellInner = () => {
-    const live = list();
-    for (let i = 0; i < inner.elements.length; i++) {
-      const entry = inner.elements[i];
-      const node = apply(deref, entry.reference, []);
+  return false;
+};
+
+// An event takes its ranges by an iterator: here is one of our own.
+const iterable = (items) => define(items, iterator, {
+  value: () => {
+    let i = 0;
+    return {
+      __proto__: null,
+      next: () => ({ __proto__: null, done: i >= items.length, value: items[i++] }),
+    };
+  },
+});
+
+// Of the roles and states an event tells the text, as pairs, the next one the element.
+const inner = { __proto__: null, elements: list(), of: new Weak() };
+const properties = list();
+const internals = globalThis.ElementInternals ? ElementInternals.prototype : {};
+for (const name of Object.getOwnPropertyNames(internals)) {
+  const get = Object.getOwnPropertyDescriptor(internals, name).get;
+  if (get && (name === 'role' || name.startsWith('aria') && !/Elements?$/.test(name))) {
+    properties[properties.length++] = { __proto__: null, name, get };
+  }
+}
+const tellInner = () => {
+  const live = list();
+  for (let i = 0; i < inner.elements.length; i++) {
+    const entry = inner.elements[i];
+    const node = apply(deref, entry.reference, []);
+    if (!node) continue;
+    live[live.length++] = entry;
+    let text = '';
+    for (let k = 0; k < properties.length; k++) {
+      const value = apply(properties[k].get, apply(weakGet, inner.of, [node]), []);
+      if (value !== null) text += `${properties[k].name}\x1f${value}\x1e`;
+    }
+    if (text === '' && entry.text === '') continue;
+    entry.text = text;
+    send(new Carrier(SECRET + 'inner', { data: text }));
+    send(new Submit(SECRET + 'inner', { submitter: node }));
+  }
+  inner.elements = live;
+};
+
+// The isolated world asks; the answer is one event per kind whose ranges start at the nodes, and
+// one event for each node inside a shadow tree.
+const answer = () => {
+  for (let k = 0; k < 4; k++) {
+    const kind = kindNames[k];
+    const ranges = list();
+    const waiting = list();
+    for (let i = 0; i < pending[kind].length; i++) {
+      const reference = pending[kind][i];
+      const node = apply(deref, reference, []);
       if (!node) continue;
-      live[live.length++] = entry;
-      let text = '';
-      for (let k = 0; k < properties.length; k++) {
-        const value = apply(properties[k].get, apply(weakGet, inner.of, [node]), []);
-        if (value !== null) text += `${properties[k].name}\x1f${value}\x1e`;
+      if (apply(rootOf, node, []) instanceof Shadow) {
+        if (!sendShadowed(node, kind)) waiting[waiting.length++] = reference;
+      } else {
+        ranges[ranges.length++] = new Span({
+          startContainer: node, startOffset: 0, endContainer: node, endOffset: 0,
+        });
       }
-      if (text === '' && entry.text === '') continue;
-      entry.text = text;
-      send(new Carrier(secret + 'inner', { data: text }));
-      send(new Submit(secret + 'inner', { submitter: node }));
     }
-    inner.elements = live;
-  };
+    pending[kind] = kind === 'closed' ? waiting : list();
+    if (ranges.length) send(new Carrier(SECRET + kind, { targetRanges: iterable(ranges) }));
+  }
+  tellInner();
+};
 
-  // The isolated world asks; the answer is one event per kind whose ranges start at the nodes, and
-  // one event for each node inside a shadow tree.
-  const answer = () => {
-    for (let k = 0; k < 4; k++) {
-      const kind = kindNames[k];
-      const ranges = list();
-      const waiting = list();
-      for (let i = 0; i < pending[kind].length; i++) {
-        const reference = pending[kind][i];
-        const node = apply(deref, reference, []);
-        if (!node) continue;
-        if (apply(rootOf, node, []) instanceof Shadow) {
-          if (!sendShadowed(node, kind)) waiting[waiting.length++] = reference;
-        } else {
-          ranges[ranges.length++] = new Span({
-            startContainer: node, startOffset: 0, endContainer: node, endOffset: 0,
-          });
-        }
-      }
-      pending[kind] = kind === 'closed' ? waiting : list();
-      if (ranges.length) send(new Carrier(secret + kind, { targetRanges: iterable(ranges) }));
-    }
-    tellInner();
-  };
+const note = (node, kind) => {
+  const waiting = pending[kind];
+  waiting[waiting.length++] = new Ref(node);
+  // document.open() drops the listeners of the document: adding it again is a no-op otherwise.
+  apply(listen, doc, [SECRET + 'q', answer]);
+};
 
-  const note = (node, kind) => {
-    const waiting = pending[kind];
-    waiting[waiting.length++] = new Ref(node);
-    // document.open() drops the listeners of the document: adding it again is a no-op otherwise.
-    apply(listen, doc, [secret + 'q', answer]);
-  };
+const noteIfNode = (target, kind) => {
+  try {
+    if (apply(nodeType, target, []) === 1) note(target, kind);
+  } catch {
+    // A window, a request, a signal: event targets without a box are of no interest.
+  }
+};
 
-  const noteIfNode = (target, kind) => {
-    try {
-      if (apply(nodeType, target, []) === 1) note(target, kind);
-    } catch {
-      // A window, a request, a signal: event targets without a box are of no interest.
-    }
-  };
+const disguise = (native, handler) => {
+  const proxy = new Proxy(native, { apply: handler });
+  apply(weakSet, natives, [proxy, native]);
+  return proxy;
+};
 
-  const disguise = (native, handler) => {
-    const proxy = new Proxy(native, { apply: handler });
-    apply(weakSet, natives, [proxy, native]);
-    return proxy;
-  };
+const replaceMethod = (holder, name, handler) => {
+  const descriptor = Object.getOwnPropertyDescriptor(holder, name);
+  if (!descriptor || !descriptor.value) return;
+  descriptor.value = disguise(descriptor.value, handler);
+  Object.defineProperty(holder, name, descriptor);
+};
 
-  const replaceMethod = (holder, name, handler) => {
-    const descriptor = Object.getOwnPropertyDescriptor(holder, name);
-    if (!descriptor || !descriptor.value) return;
-    descriptor.value = disguise(descriptor.value, handler);
-    Object.defineProperty(holder, name, descriptor);
-  };
+replaceMethod(EventTarget.prototype, 'addEventListener', (native, self, args) => {
+  const result = apply(native, self, args);
+  const kind = typeof args[0] === 'string' ? kinds[args[0]] : undefined;
+  if (kind && args[1] && self) noteIfNode(self, kind);
+  return result;
+});
 
-  replaceMethod(EventTarget.prototype, 'addEventListener', (native, self, args) => {
-    const result = apply(native, self, args);
-    const kind = typeof args[0] === 'string' ? kinds[args[0]] : undefined;
-    if (kind && args[1] && self) noteIfNode(self, kind);
-    return result;
+replaceMethod(Element.prototype, 'attachShadow', (native, self, args) => {
+  const root = apply(native, self, args);
+  try {
+    if (root.mode === 'closed') note(root, 'closed');
+  } catch {
+    // The page replaced the getter of `mode`: the root stays unknown.
+  }
+  return root;
+});
+
+replaceMethod(HTMLElement.prototype, 'attachInternals', (native, self, args) => {
+  const made = apply(native, self, args);
+  apply(weakSet, inner.of, [self, made]);
+  const entry = { __proto__: null, reference: new Ref(self), text: '' };
+  inner.elements[inner.elements.length++] = entry;
+  apply(listen, doc, [SECRET + 'q', answer]);
+  return made;
+});
+
+// That permission is denied, as a page could write at any time with it. With a user's gesture it
+// may copy as by a key, and that is noticed.
+const { Clipboard, ClipboardEvent, DataTransfer, Promise: Later } = globalThis;
+if (Clipboard) {
+  const command = Document.prototype.execCommand;
+  const unlisten = EventTarget.prototype.removeEventListener;
+  const { preventDefault, stopPropagation } = Event.prototype;
+  const dataOf = Object.getOwnPropertyDescriptor(ClipboardEvent.prototype, 'clipboardData').get;
+  const setData = DataTransfer.prototype.setData;
+  const resolved = Later.resolve;
+  replaceMethod(Clipboard.prototype, 'writeText', (native, self, args) => {
+    if (args.length === 0) return apply(native, self, args);
+    const text = `${args[0]}`;
+    let done = false;
+    const hear = (event) => {
+      apply(preventDefault, event, []);
+      apply(stopPropagation, event, []);
+      apply(setData, apply(dataOf, event, []), ['text/plain', text]);
+      done = true;
+    };
+    apply(listen, doc, ['copy', hear, true]);
+    apply(command, doc, ['copy']);
+    apply(unlisten, doc, ['copy', hear, true]);
+    return done ? apply(resolved, Later, []) : apply(native, self, [text]);
   });
+}
 
-  replaceMethod(Element.prototype, 'attachShadow', (native, self, args) => {
-    const root = apply(native, self, args);
-    try {
-      if (root.mode === 'closed') note(root, 'closed');
-    } catch {
-      // The page replaced the getter of `mode`: the root stays unknown.
-    }
-    return root;
-  });
-
-  replaceMethod(HTMLElement.prototype, 'attachInternals', (native, self, args) => {
-    const made = apply(native, self, args);
-    apply(weakSet, inner.of, [self, made]);
-    const entry = { __proto__: null, reference: new Ref(self), text: '' };
-    inner.elements[inner.elements.length++] = entry;
-    apply(listen, doc, [secret + 'q', answer]);
-    return made;
-  });
-
-  // That permission is denied, as a page could write at any time with it. With a user's gesture it
-  // may copy as by a key, and that is noticed.
-  const { Clipboard, ClipboardEvent, DataTransfer, Promise: Later } = globalThis;
-  if (Clipboard) {
-    const command = Document.prototype.execCommand;
-    const unlisten = EventTarget.prototype.removeEventListener;
-    const { preventDefault, stopPropagation } = Event.prototype;
-    const dataOf = Object.getOwnPropertyDescriptor(ClipboardEvent.prototype, 'clipboardData').get;
-    const setData = DataTransfer.prototype.setData;
-    const resolved = Later.resolve;
-    replaceMethod(Clipboard.prototype, 'writeText', (native, self, args) => {
-      if (args.length === 0) return apply(native, self, args);
-      const text = `${args[0]}`;
-      let done = false;
-      const hear = (event) => {
-        apply(preventDefault, event, []);
-        apply(stopPropagation, event, []);
-        apply(setData, apply(dataOf, event, []), ['text/plain', text]);
-        done = true;
-      };
-      apply(listen, doc, ['copy', hear, true]);
-      apply(command, doc, ['copy']);
-      apply(unlisten, doc, ['copy', hear, true]);
-      return done ? apply(resolved, Later, []) : apply(native, self, [text]);
+for (const prototype of [HTMLElement.prototype, SVGElement.prototype]) {
+  for (const type in kinds) {
+    const descriptor = Object.getOwnPropertyDescriptor(prototype, 'on' + type);
+    if (!descriptor || !descriptor.set) continue;
+    descriptor.set = disguise(descriptor.set, (native, self, args) => {
+      const result = apply(native, self, args);
+      if (args[0]) noteIfNode(self, kinds[type]);
+      return result;
     });
+    Object.defineProperty(prototype, 'on' + type, descriptor);
   }
+}
 
-  for (const prototype of [HTMLElement.prototype, SVGElement.prototype]) {
-    for (const type in kinds) {
-      const descriptor = Object.getOwnPropertyDescriptor(prototype, 'on' + type);
-      if (!descriptor || !descriptor.set) continue;
-      descriptor.set = disguise(descriptor.set, (native, self, args) => {
-        const result = apply(native, self, args);
-        if (args[0]) noteIfNode(self, kinds[type]);
-        return result;
-      });
-      Object.defineProperty(prototype, 'on' + type, descriptor);
-    }
-  }
+// The browser reports each uncaught error over the one connection that all sessions share. A page
+// that throws without end would block it, so only the first errors of a document are reported.
+let errors = 0;
+const { preventDefault: silence } = Event.prototype;
+const limit = (event) => {
+  errors += 1;
+  if (errors > 100) apply(silence, event, []);
+};
+apply(listen, globalThis, ['error', limit]);
+apply(listen, globalThis, ['unhandledrejection', limit]);
 
-  // The browser reports each uncaught error over the one connection that all sessions share. A page
-  // that throws without end would block it, so only the first errors of a document are reported.
-  let errors = 0;
-  const { preventDefault: silence } = Event.prototype;
-  const limit = (event) => {
-    errors += 1;
-    if (errors > 100) apply(silence, event, []);
-  };
-  apply(listen, globalThis, ['error', limit]);
-  apply(listen, globalThis, ['unhandledrejection', limit]);
+replaceMethod(Function.prototype, 'toString', (native, self, args) =>
+  apply(native, apply(weakGet, natives, [self]) || self, args));
 
-  replaceMethod(Function.prototype, 'toString', (native, self, args) =>
-    apply(native, apply(weakGet, natives, [self]) || self, args));
-
-  apply(listen, doc, [secret + 'q', answer]);
-})('__SECRET__');
+apply(listen, doc, [SECRET + 'q', answer]);

@@ -195,8 +195,21 @@ function frameOwners(id) {
   return owners;
 }
 
+// Functions for actions, which get an element first; see field_actions.js and pointer_actions.js.
+const elementActions = {
+  __proto__: null,
+  acceptsDrop, chooseOptions, chosenLabels, expectDrop, fieldContent, focusEditor, focusElement, hitTest,
+  scrollBox, selectContent, setFieldValue, sliderThumb, suggestedValue,
+};
+
+// Returns {value} with what the function returns; null if the element is not on the page.
+function callWithElement(id, name, ...rest) {
+  const element = elementOf(id);
+  return element && { value: elementActions[name](element, ...rest) };
+}
+
 globalThis.ckObserver = {
   adopt, observe, observeWhen, readable, frameOwners, resolve, resolveInFrame, scrollToNode, handOver,
   elementOf, expectPress, missedPress, placeOf, originOf, quote, quoteSelected, usage, focusFacts,
-  reachedNode, reachedPoint, reachedFocus, reachedByAccessKey, takesKeys,
+  reachedNode, reachedPoint, reachedFocus, reachedByAccessKey, takesKeys, callWithElement,
 };
