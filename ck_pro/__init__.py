@@ -19,6 +19,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     tool         Tool, ToolRegistry, StopTool
     tools        tools that ship with the core
     language     prompt layout and parsing
+    agent_settings  the settings of an agent
     run          one live run: functions, model calls, history, resume
     agent        MultiStepAgent: the loop
     trajectory   readers of rows and journals: export, diff, fork, spans, compress

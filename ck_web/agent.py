@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -89,16 +89,6 @@ Several calls may run at once."""
         if target_url:
             kwargs["info"] = {**(kwargs.get("info") or {}), "target_url": str(target_url)}
         return super().__call__(task, **kwargs)
-
-    def bind(self, run: Run | None) -> Callable[..., AgentResult]:
-        """This agent as a function for the code of `run`."""
-
-        def function(task: str, target_url: str | None = None) -> AgentResult:
-            return self(task, target_url, parent=run)
-
-        function.__name__ = self.name
-        function.__doc__ = self.description
-        return function
 
     # --- hooks -----------------------------------------------------------------------------
 

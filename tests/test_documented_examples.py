@@ -12,7 +12,7 @@ from paths import ROOT
 
 from ck_main.main import cli as main
 from ck_pro.agent import MultiStepAgent
-from ck_pro.agent.settings import ExecutorSettings
+from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.trajectory.compress import cli as compress
 from ck_pro.trajectory.diff import cli as diff
 from ck_pro.trajectory.export import cli as export

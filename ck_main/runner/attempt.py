@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ck_main.output.row import EVAL_EVENT, TASK_EVENT, WRITTEN_EVENT, build_row, task_facts
 from ck_main.runner.previous_attempt import PreviousAttempt
 from ck_main.runner.task_folder import WORK_FOLDER, own_files, set_aside
 from ck_main.tasks.dataset import Task
+from ck_pro.agent_settings import AgentSettings
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget, Reply
@@ -243,7 +244,7 @@ class Attempt:
             ModelError, LimitReached, Cancelled, JournalError: see `Run.call_model`.
         """
         run = Run(
-            self.agent,
+            cast(AgentSettings, self.agent),  # `Agent` names only what an attempt uses
             self.session,
             workdir=self.work,
             journal=self.journal,

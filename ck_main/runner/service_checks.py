@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import requests
 
 from ck_main.runner.model_settings import settings_of_models
-from ck_pro.agent.settings import AgentSettings, ExecutorSettings
+from ck_pro.agent_settings import AgentSettings, ExecutorSettings
 from ck_pro.config import KwargsInitializable, iter_nested
 from ck_pro.exceptions import (
     ConfigError,

@@ -1,4 +1,4 @@
-"""`MultiStepAgent`: the loop, its settings and prompts, and an agent as a function.
+"""`MultiStepAgent`: the loop, its prompts, and an agent as a function of another one.
 
 May import every room of `ck_pro` except `trajectory` and `testing`.
 Other packages use `MultiStepAgent`, `AgentResult`, `ActionResult` and `Stepper`.

@@ -1,13 +1,17 @@
-"""`MultiStepAgent`: the loop. Plan, act, observe, until a terminal action or a limit."""
+"""`MultiStepAgent`: plan, act and observe, until a terminal action or a limit."""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ck_pro.agent.acting import ActingAgent
+import ck_pro.agent.prompts  # noqa: F401  (registers the default templates)
+from ck_pro.agent.actions import act_on_environment, call_function, read_actions
+from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
+from ck_pro.agent.planning import is_plan_due, record_plan, state_values
 from ck_pro.agent.stop_reasons import (
     classify_failure,
     normal_stop_reason,
@@ -15,31 +19,48 @@ from ck_pro.agent.stop_reasons import (
     should_propagate,
     waits_for_person,
 )
+from ck_pro.agent_settings import AgentSettings
+from ck_pro.approval import describe
+from ck_pro.events import (
+    Action,
+    CodeAction,
+    FinishAction,
+    RejectAction,
+    ToolCall,
+)
 from ck_pro.exceptions import (
     AwaitingHuman,
     ConfigError,
     ContentFiltered,
+    EnvironmentFailure,
     InputError,
     LimitReached,
+    ModelError,
     ParseError,
 )
-from ck_pro.journal import Journal, read_events
-from ck_pro.model import Budget, Reply
+from ck_pro.journal import Journal
+from ck_pro.language import END_FORM, PLAN_FORM, Form, parse_thought_code
+from ck_pro.model import LLM, Budget, Reply
 from ck_pro.run.exposed_functions import jsonable
-from ck_pro.run.results import ActionResult, AgentResult
-from ck_pro.run.resume import InterruptedSession, PriorUsage, cut_off
-from ck_pro.run.run import EventSink, Run, check_extra_info, check_given
+from ck_pro.run.history import files_in
+from ck_pro.run.results import AgentResult, final_result, observed_value, with_note
+from ck_pro.run.resume import InterruptedSession, PriorUsage, find_interrupted
+from ck_pro.run.run import EventSink, Run, check_extra_info, check_given, run_of
 from ck_pro.session import AgentSession, Status, StopReason
-from ck_pro.session.observed import observation_text
+from ck_pro.session.observed import observation_text, several_observed
+from ck_pro.tool import parameters_schema
+
+_log = logging.getLogger(__name__)
 
 
-class MultiStepAgent(ActingAgent):
-    """An agent that solves a task in steps: plan (if it has a plan template), then act by code.
+class MultiStepAgent(AgentSettings):
+    """An agent that solves a task in steps: observe, plan, decide, act.
 
-    Its settings are those of `AgentSettings`; subclasses override the hooks.
+    The object holds only configuration, so one agent can serve many concurrent runs. The state of
+    a run is in its `AgentSession` and its `Run`. Subclasses override the hooks.
     """
 
-    # --- running ---------------------------------------------------------------------------
+    # --- run and resume --------------------------------------------------------------------
 
     def run(
         self,
@@ -57,21 +78,21 @@ class MultiStepAgent(ActingAgent):
         info: Mapping[str, Any] | None = None,
         **extra_info: Any,
     ) -> Any:
-        """Work on a task to its end.
+        """Work on a task until the run ends.
 
         Args:
-            task: the instruction; what is no text is taken as its `str()`.
-            session: a fresh session to write into; made when None.
-            stream: return an iterator over the steps instead, which runs as it is consumed.
+            task: the instruction; other types are converted by `str()`.
+            session: a new session to write into; created when None.
+            stream: return an iterator over the steps; the run proceeds as it is consumed.
             max_steps: overrides the setting.
             parent: the run that calls this agent as a function.
-            workdir: folder for code and files; a temporary one, removed at the end, when None.
-            journal: where every event is stored; nowhere when None.
+            workdir: directory for code and files; a temporary one, removed at the end, when None.
+            journal: store of all events; none when None.
             budget: limits for the whole tree of agents.
-            cancel: set it, from any thread, to stop the run.
-            on_event: called with small dicts for a display; from several threads.
+            cancel: event that stops the run; any thread may set it.
+            on_event: receives small dicts for a display, from several threads.
             info: JSON-able facts for `session.info`; subclasses read their arguments there.
-            extra_info: more of these: `run(task, target_url="https://...")`.
+            extra_info: more facts: `run(task, target_url="https://...")`.
 
         Returns:
             The session; `status` and `stop_reason` say how it ended. With `stream`, the iterator
@@ -80,24 +101,23 @@ class MultiStepAgent(ActingAgent):
         Raises:
             KeyboardInterrupt: Ctrl-C, after everything was released and recorded.
             JournalError: the journal cannot be written.
-            InputError: there is no task, the session has been run, or an argument is no such thing.
+            InputError: the task is None, the session is not new, or an argument has a wrong type.
         """
         check_extra_info(extra_info, MultiStepAgent.run)
         if task is None:
             raise InputError("there is no task: give an instruction as text")
-        task = str(task)
         self.check()
         check_given(journal, budget)
-        cut = (
-            parent.calls.resume_child_session() if parent is not None and session is None else None
-        )
-        session = cut.session if cut is not None else session or AgentSession(task)
-        if cut is None:
+        cut = parent.calls.resume_child_session() if parent and session is None else None
+        if cut is not None:
+            session = cut.session
+        else:
             if parent is not None:
                 parent.allow_sub_agent()
+            session = session or AgentSession()
             if session.steps or session.run is not None:
-                raise InputError("this session has been run; give a fresh one, or none")
-            session.task, session.agent = task, self.name
+                raise InputError("this session is not new; give a new one, or none")
+            session.task, session.agent = str(task), self.name
             session.info.update(jsonable({**(info or {}), **extra_info}))
         shared = {"journal": journal, "budget": budget, "cancel": cancel, "on_event": on_event}
         return self._start(
@@ -118,38 +138,29 @@ class MultiStepAgent(ActingAgent):
         cancel: threading.Event | None = None,
         on_event: EventSink | None = None,
     ) -> Any:
-        """Go on with a run that was cut off, suspended or stopped, that waits for an answer, or
-        that ended with a problem (raise the limit that ended it).
+        """Resume a run that was interrupted or suspended, waits for an answer, or ended with a
+        problem (raise the limit that ended it).
 
-        Finished steps are kept; `ck_pro.run.resume` describes the step in progress. Earlier use
-        counts against the budget.
+        Finished steps are kept; see `ck_pro.run.resume` for the step in progress. The usage so
+        far counts against the budget.
 
         Args:
-            session: that of a run in this process which kept no journal; else None.
-            found: what `ck_pro.run.resume.cut_off` made of the journal, if that has been read.
-            answer: to the question for which the run ended (`session.message`).
-            journal: of the run; the session is rebuilt from it.
+            session: that of a run in this process without a journal; else None.
+            found: the result of `ck_pro.run.resume.cut_off` on the journal, if already read.
+            answer: answer to the question for which the run ended (`session.message`).
+            journal: journal of the run; the session is rebuilt from it.
             stream, max_steps, workdir, budget, cancel, on_event: as for `run`.
 
         Returns:
             As `run`.
 
         Raises:
-            InputError: there is nothing to go on with, or the run is done.
+            InputError: there is no run to resume, or it is done.
             KeyboardInterrupt, JournalError: as `run`.
         """
         self.check()
         check_given(journal, budget)
-        cut, used = (
-            InterruptedSession(session, lease=session.lease) if session is not None else None,
-            PriorUsage(),
-        )
-        if found is not None:
-            cut, used = found
-        elif cut is None and journal is not None and journal.folder is not None:
-            cut, used = cut_off(read_events(journal.folder))
-        if cut is None:
-            raise InputError("nothing to go on with: give a journal that holds a run, or a session")
+        cut, used = found or find_interrupted(session, journal)
         session = cut.session
         if session.run is not None or session.status is Status.DONE:
             raise InputError(f"session {session.id} is done, or still runs")
@@ -161,11 +172,11 @@ class MultiStepAgent(ActingAgent):
         )
 
     def suspend_run(self, session: AgentSession) -> None:
-        """Pause a run between two steps (see `run(stream=True)`): no ending, `resume` goes on.
+        """Pause a run between two steps (see `run(stream=True)`); `resume` continues it.
 
-        What its environment holds on lease is kept and journaled; the worker is released.
+        The lease of its environment is kept and journaled. The worker is released.
         """
-        run: Run = session.run
+        run = run_of(session)
         lease = run.suspend_environment()
         self.end_run(session)
         run.record("suspended", {"lease": lease})
@@ -173,42 +184,30 @@ class MultiStepAgent(ActingAgent):
         run.ended()
         session.run = None
 
-    def _start(
-        self, session: AgentSession, stream: bool, max_steps: int | None, **settings: Any
-    ) -> Any:
-        """Give a session its live run, and run it, or leave that to whoever takes the steps."""
-        run = session.run = Run(self, session, **settings)
-        if self.max_seconds is not None:
-            run.budget = Budget(max_seconds=self.max_seconds, parent=run.budget)
-        steps = self.yield_session_run(session, max_steps)
-        if stream:
-            return steps
-        for _ in steps:
-            pass
-        return session
+    # --- the loop --------------------------------------------------------------------------
 
     def yield_session_run(
         self, session: AgentSession, max_steps: int | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The main loop: yields each step when it is done. See `run`."""
+        """Run the loop and yield each finished step. See `run`."""
         run = self._live(session)
         limit = self.max_steps if max_steps is None else max_steps
         reason, message = StopReason.INTERNAL_ERROR, ""
         error: BaseException | None = None
-        self._record_start(run)
+        run.begin()
         try:
             self.init_run(session)
             if run.cut_off is not None:
                 run.continued()
-            while not self._ended(session) and (run.cut_off or len(session.steps) < limit):
+            while not self._has_ended(session) and (run.cut_off or len(session.steps) < limit):
                 if run.history.repeats() >= self.stuck_limit:
                     raise LimitReached("stuck", f"{self.stuck_limit} equal steps in a row")
                 yield self._next_step(session)
                 if session.run is not run:
-                    return  # suspended meanwhile
+                    return  # suspended by the consumer of the steps
             reason, message = normal_stop_reason(session, self.name, limit)
             if session.steps:
-                self._finalized(session)
+                self._record_finalized(session)
         except LimitReached as e:
             reason, message = StopReason(e.reason), str(e)
             self._finalize_after_limit(session)
@@ -225,7 +224,7 @@ class MultiStepAgent(ActingAgent):
                 self._release(session, reason, message, error)
 
     def step(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
-        """One step: observe, plan, decide, act; returns its row."""
+        """Observe, plan, decide and act once; return the step."""
         run = self._live(session)
         run.check()
         cut, run.cut_off = run.cut_off, None
@@ -240,18 +239,178 @@ class MultiStepAgent(ActingAgent):
         if cut is not None:
             run.drop_answers()
         run.emit("step_ended", text=observation_text(seen)[:200])
-        row: dict[str, Any] = session.steps[-1]
-        return row
+        return session.steps[-1]
 
-    def _ended(self, session: AgentSession) -> bool:
-        """What `step_check_end` says of the step that was done; before the first there is none."""
+    def decide(
+        self, session: AgentSession, kwargs: Mapping[str, Any] | None = None
+    ) -> list[Action]:
+        """Ask the model for the next actions: the first half of a step, without its effects."""
+        run = self._live(session)
+        kwargs = self.step_prepare(session, session.state) if kwargs is None else kwargs
+        extra = self.language.call_kwargs([*self.functions(), *self._forms()])
+        reply = self._call_model(session, "action", kwargs, **extra)
+        return read_actions(self, run, reply, self._parse_output(reply))
+
+    def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
+        """Execute actions: the second half of a step. Return the step's observation."""
+        seen = []
+        for n, action in enumerate(actions):
+            seen.append(self.step_action(session, action))
+            if session.finish is not None and actions[n + 1 :]:
+                left = ", ".join(describe(a) for a in actions[n + 1 :])
+                seen.append(f"Not called, since the work has ended: {left}")
+                break
+        return several_observed(seen)
+
+    def finalize(self, session: AgentSession) -> dict[str, Any]:
+        """Record the final result: of the terminal action, or of the end phase if there is one."""
+        run = run_of(session)
+        found = session.finish or {"output": "", "log": "The run ended without an answer."}
+        data: dict[str, Any] = {"final_results": {k: found[k] for k in ("output", "log")}}
+        if self.templates.get("end") and (self.end_always or session.finish is None):
+            kwargs = {**self.step_prepare(session, session.state), "final_results": found}
+            try:
+                extra = self.language.call_kwargs([END_FORM])
+                reply = self._call_model(session, "end", kwargs, model=self.end_model, **extra)
+                data = {**self._parse_output(reply), **data}
+                data["final_results"] = final_result(self.language.read_form(reply, END_FORM))
+            except (ParseError, ContentFiltered) as e:
+                _log.warning("%s: the reply of the end phase is not used: %s", self.name, e)
+                if isinstance(e, ParseError):
+                    run.unreadable("end", e)
+        run.record("end", data, phase="end")
+        return dict(data["final_results"])
+
+    # --- hooks -----------------------------------------------------------------------------
+
+    def init_run(self, session: AgentSession) -> None:
+        """Prepare a run before its first step; for example, create its environment."""
+
+    def end_run(self, session: AgentSession) -> None:
+        """Clean up after the last step, however the run ended; `Run.close` follows."""
+
+    def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values for this step's templates; subclasses add their observation."""
+        return self._prepare_common_input_kwargs(session, state)
+
+    def step_action(self, session: AgentSession, action: Action) -> Any:
+        """Execute one action and return its part of the step's observation."""
+        run = run_of(session)
+        match action:
+            case CodeAction(code=code, note=note):
+                return with_note(note, observed_value(run.run_code(code)))
+            case ToolCall(name=name, arguments=arguments, note=note):
+                return with_note(note, call_function(run, name, arguments, self._forms()))
+            case FinishAction(output=output, log=log):
+                run.record("finish", {"output": output, "log": log})
+                return output
+            case RejectAction(reason=reason):
+                run.record("finish", {"output": "", "log": reason, "rejected": True})
+                return reason
+            case _ if run.environment is not None:
+                return act_on_environment(run, action)
+        return f"Error: {self.name} cannot do an action of kind {action.kind!r}."
+
+    def step_check_end(self, session: AgentSession) -> bool:
+        """Whether the run ends after the finished step: a terminal action was recorded."""
+        return session.finish is not None
+
+    def _prepare_common_input_kwargs(
+        self, session: AgentSession, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the values for the templates of all phases."""
+        run = self._live(session)
+        notices, run.notices = [*run.notices, *run.history.notices()], []
+        short, long = run.definitions
+        return {
+            "agent_name": self.name,
+            "task": session.task,
+            "goals": sorted(self.goals, key=lambda g: g.priority),
+            "step_idx": max(0, len(session.steps) - 1),
+            "max_steps": self.max_steps,
+            "functions_short": short,
+            "functions_long": long,
+            "subagent_tool_str_short": short,
+            "subagent_tool_str_long": long,
+            "recent_steps": run.history.steps(),
+            "current_step": session.current_step() or {},
+            **state_values(state),
+            "plans": bool(self.templates.get("plan")),
+            "language": self.language,
+            "history": run.history.messages(),
+            "recent_steps_str": run.history.text(),
+            "notices": notices,
+            "files": files_in(run.workdir),
+        }
+
+    def _call_model(
+        self,
+        session: AgentSession,
+        phase: str,
+        kwargs: Mapping[str, Any],
+        model: LLM | None = None,
+        **call_kwargs: Any,
+    ) -> Reply:
+        """Render a phase's template and call the model with it.
+
+        Raises:
+            InputError: the session is not running.
+        """
+        run = run_of(session)
+        prompt = self.language.render(self.get_template(phase), kwargs)
+        return run.call_model(self._model_for(kwargs, model), prompt, phase, **call_kwargs)
+
+    def _model_for(self, kwargs: Mapping[str, Any], model: LLM | None) -> LLM:
+        """Return the model for a prompt; subclasses may choose by the prompt's contents.
+
+        Args:
+            kwargs: the template's values.
+            model: the phase's model, if the phase has one.
+        """
+        return model or self.model
+
+    def _parse_output(self, reply: str) -> dict[str, str]:
+        """Return `thought` and `code` of a reply. Override it for a model that writes code in
+        another form: the agent then runs the returned code."""
+        return parse_thought_code(reply)
+
+    # --- as a function of another agent ----------------------------------------------------
+
+    def __call__(self, task: str, **kwargs: Any) -> AgentResult:
+        """Work on a task and return its result.
+
+        Args:
+            task: the instruction; the agent sees nothing else.
+            kwargs: as for `run`.
+
+        Returns:
+            `output` (the answer, "" if there is none) and `log` (how it was found, or why not).
+        """
+        return call_agent(self, task, **kwargs)
+
+    def bind(self, run: Run | None) -> Callable[..., AgentResult]:
+        """Return this agent as a function for the code of `run`."""
+        return bind_agent(self, run)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """JSON schema of the arguments of this agent as a function."""
+        return parameters_schema(self.bind(None))
+
+    def get_function_definition(self, short: bool) -> str:
+        """Return the definition for another agent's prompt: one line if `short`."""
+        return agent_definition(self, short)
+
+    # --- parts of a step -------------------------------------------------------------------
+
+    def _has_ended(self, session: AgentSession) -> bool:
         return bool(session.steps) and self.step_check_end(session)
 
     def _next_step(self, session: AgentSession) -> dict[str, Any]:
-        """`step`; a subclass's own one that did nothing would go on for ever."""
-        before, goes_on = len(session.steps), session.run.cut_off is not None
+        """Call `step`; an override that does no step would loop forever."""
+        before, resumes = len(session.steps), run_of(session).cut_off is not None
         row = self.step(session, session.state)
-        if len(session.steps) == before and not goes_on:
+        if len(session.steps) == before and not resumes:
             raise ConfigError(
                 f"{type(self).__name__}.step did no step (it returned {type(row).__name__}): "
                 "have it call and return super().step(session, state)"
@@ -261,22 +420,23 @@ class MultiStepAgent(ActingAgent):
     def _decide_and_act(
         self, session: AgentSession, state: Mapping[str, Any], recorded: Reply | None = None
     ) -> Any:
-        """What a step does; what the model replied may be there already."""
+        """Return the observation of a step, whose reply may be recorded already."""
+        run = run_of(session)
         try:
             if recorded is not None:
-                actions = self._read(session, recorded)
+                actions = read_actions(self, run, recorded, self._parse_output(recorded))
             else:
                 kwargs = self.step_prepare(session, dict(state))
-                if self._plan_due(session):
+                if is_plan_due(self, run):
                     kwargs.update(self._plan(session, kwargs))
                 actions = self.decide(session, kwargs)
         except (ParseError, ContentFiltered) as e:
-            return session.run.fault(e)
+            return run.fault(e)
         return self.act(session, actions)
 
     def _resume_step(self, session: AgentSession, cut: InterruptedSession) -> Any:
-        """Do what is left of a step that was cut off after the model had replied."""
-        run: Run = session.run
+        """Complete a step that was interrupted after the model had replied."""
+        run = run_of(session)
         run.calls.answer_from(cut)
         try:
             again = run.same_world() and cut.is_replayable(run.calls.on_resume, run.workdir)
@@ -287,37 +447,69 @@ class MultiStepAgent(ActingAgent):
         finally:
             run.calls.forget()
 
-    # --- hooks -----------------------------------------------------------------------------
+    def _forms(self) -> list[Form]:
+        """Return the forms beside the functions: the same in all prompts of a run except the
+        last, because services put the functions first."""
+        return [PLAN_FORM] if self.templates.get("plan") else []
 
-    def init_run(self, session: AgentSession) -> None:
-        """Before the first step: make what the run needs, such as its environment."""
+    def _plan(self, session: AgentSession, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the plan phase; return the template values that it changed."""
+        run = run_of(session)
+        notices, run.plan_notices = run.plan_notices, []
+        kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
+        extra = self.language.call_kwargs([*self.functions(), *self._forms()])
+        reply = self._call_model(session, "plan", kwargs, **extra)
+        run.record("plan", self._parse_output(reply), phase="plan")
+        try:
+            record_plan(run, self.language.read_form(reply, PLAN_FORM))
+        except ParseError as e:
+            run.unreadable("plan", e)
+            run.plan_notices.append(f"Your last plan was unreadable; the previous plan stays: {e}")
+        return state_values(session.state)
 
-    def end_run(self, session: AgentSession) -> None:
-        """After the last step, whatever ended the run; the run's own parts are released after."""
+    # --- start and end of a run ------------------------------------------------------------
 
-    def step_check_end(self, session: AgentSession) -> bool:
-        """Whether the run ends after the step that was done: the log has a terminal action."""
-        return session.finish is not None
+    def _start(
+        self, session: AgentSession, stream: bool, max_steps: int | None, **settings: Any
+    ) -> Any:
+        """Create the run of a session. Run its loop, or return the loop as an iterator."""
+        session.run = Run(self, session, **settings)
+        steps = self.yield_session_run(session, max_steps)
+        if stream:
+            return steps
+        for _ in steps:
+            pass
+        return session
 
-    # --- parts ---------------------------------------------------------------------------
+    def _live(self, session: AgentSession) -> Run:
+        """Return the session's run; a new one for a session without a run."""
+        if session.run is None:
+            session.agent = session.agent or self.name
+            session.run = Run(self, session)
+        return run_of(session)
 
-    def _record_start(self, run: Run) -> None:
-        """Record that a session begins; of one that goes on this was recorded before."""
-        if run.cut_off is None:
-            if run.parent is not None:
-                run.parent.calls.tell_sub_session(run.session)
-            run.begin()
-        run.emit("run_started", text=run.session.task)
+    def _record_finalized(self, session: AgentSession) -> None:
+        """Call `finalize`; the return value of an override replaces the recorded result."""
+        given = self.finalize(session)
+        if isinstance(given, Mapping) and given.get("output") is not None:
+            results = final_result(given)
+            if results != session.final_results:
+                run_of(session).record("end", {"final_results": results}, phase="end")
+
+    def _finalize_after_limit(self, session: AgentSession) -> None:
+        """Run the end phase, if there is one and the limit that was reached allows its call."""
+        if not session.steps or not self.templates.get("end"):
+            return
+        try:
+            self._record_finalized(session)
+        except (LimitReached, ModelError, EnvironmentFailure) as e:
+            _log.info("%s: no end phase: %s", self.name, e)
 
     def _release(
-        self,
-        session: AgentSession,
-        reason: StopReason,
-        message: str,
-        error: BaseException | None,
+        self, session: AgentSession, reason: StopReason, message: str, error: BaseException | None
     ) -> None:
-        """Every ending comes through here: hooks, the last records, the run's own parts."""
-        run: Run = session.run
+        """End a run, whatever ended it: call the hook, release resources, record the ending."""
+        run = run_of(session)
         lease: Any = None
         try:
             if waits_for_person(error, run):
@@ -326,6 +518,3 @@ class MultiStepAgent(ActingAgent):
         finally:
             run.close()
             record_ending(session, reason, message, error, lease)
-
-
-__all__ = ["ActionResult", "AgentResult", "MultiStepAgent"]

@@ -1,91 +1,80 @@
-"""`CallableAgent`: an agent as a function that another agent's code calls."""
+"""An agent as a function that another agent's code calls."""
 
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from ck_pro.agent.settings import AgentSettings
+from ck_pro.agent_settings import Sampling
 from ck_pro.run.results import AgentResult
 from ck_pro.run.run import Run
-from ck_pro.run.sampling import Sampling, sampled
+from ck_pro.run.sampling import sampled
 from ck_pro.session import AgentSession
-from ck_pro.tool import definition_text, parameters_schema, signature_text
+from ck_pro.tool import definition_text, signature_text
 
 
-class CallableAgent(AgentSettings, ABC):
-    """The protocol of sub-agents, over `run`."""
+class CallableAgent(Protocol):
+    """The part of an agent that this module uses."""
 
-    sampling: Sampling = Sampling()
-    """How often it is run when another agent calls it, and which of the results that one gets."""
+    name: str
+    description: str
+    sampling: Sampling
 
-    @abstractmethod
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Work on a task to its end and return the session; see `MultiStepAgent.run`."""
+    def run(self, task: str, **kwargs: Any) -> Any:
+        """Work on a task and return the session."""
+        ...
 
     def __call__(self, task: str, **kwargs: Any) -> AgentResult:
-        """Work on a task and return its result.
+        """Work on a task and return the result."""
+        ...
 
-        Args:
-            task: the instruction; all that the agent gets to know.
-            kwargs: as for `run`.
 
-        Returns:
-            `output` (the answer, "" when there is none) and `log` (how it went, or why it failed).
-        """
-        parent = kwargs.get("parent")
-        if parent is None or self.sampling.tries == 1:
-            return AgentResult.of(self.run(task, **kwargs))
+def call_agent(agent: CallableAgent, task: str, **kwargs: Any) -> AgentResult:
+    """Run an agent on a task; several times if another agent calls it and its settings say so.
 
-        def try_(number: int) -> AgentSession:
-            info = {**(kwargs.get("info") or {}), "try": {"number": number}}
-            session: AgentSession = self.run(task, **{**kwargs, "info": info})
-            return session
+    Args:
+        agent: the agent.
+        task: the instruction.
+        kwargs: arguments of `MultiStepAgent.run`.
+    """
+    parent: Run | None = kwargs.get("parent")
+    if parent is None or agent.sampling.tries == 1:
+        return AgentResult.of(agent.run(task, **kwargs))
 
-        return sampled(self.sampling, task, parent, try_)
+    def attempt(number: int) -> AgentSession:
+        info = {**(kwargs.get("info") or {}), "try": {"number": number}}
+        session: AgentSession = agent.run(task, **{**kwargs, "info": info})
+        return session
 
-    def bind(self, run: Run | None) -> Callable[..., AgentResult]:
-        """This agent as a function for the code of `run`, with the arguments of its `__call__`."""
-        if type(self).__call__ is not CallableAgent.__call__:
-            return self._bind_own(run)
+    return sampled(agent.sampling, task, parent, attempt)
 
-        def function(task: str) -> AgentResult:
-            return self(task, parent=run)
 
-        function.__name__ = self.name
-        function.__doc__ = self.description
-        return function
+def bind_agent(agent: CallableAgent, run: Run | None) -> Callable[..., AgentResult]:
+    """Return an agent as a function for the code of `run`.
 
-    def _bind_own(self, run: Run | None) -> Callable[..., AgentResult]:
-        """`bind` for a subclass that has a `__call__` of its own."""
-        call: Callable[..., AgentResult] = self
-        try:
-            given = inspect.signature(call, eval_str=True).parameters
-        except (NameError, AttributeError):  # annotations that only type checkers can resolve
-            given = inspect.signature(call).parameters
-        shown = [p for p in given.values() if p.kind is not p.VAR_KEYWORD and p.name != "parent"]
-        passed: dict[str, Any] = {"parent": run} if len(shown) < len(given) else {}
+    The function takes the arguments of the agent's `__call__`, except `parent` and `**kwargs`.
+    """
+    call: Callable[..., AgentResult] = agent
+    try:
+        accepted = inspect.signature(agent, eval_str=True).parameters
+    except (NameError, AttributeError):  # only type checkers can resolve its annotations
+        accepted = inspect.signature(agent).parameters
+    shown = [p for p in accepted.values() if p.kind is not p.VAR_KEYWORD and p.name != "parent"]
+    passed: dict[str, Any] = {"parent": run} if len(shown) < len(accepted) else {}
 
-        def function(*args: Any, **kwargs: Any) -> AgentResult:
-            return call(*args, **kwargs, **passed)
+    def function(*args: Any, **kwargs: Any) -> AgentResult:
+        return call(*args, **kwargs, **passed)
 
-        function.__name__ = self.name
-        function.__doc__ = self.description
-        function.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-        function.__annotations__ = {
-            p.name: p.annotation for p in shown if p.annotation is not p.empty
-        }
-        return function
+    function.__name__ = agent.name
+    function.__doc__ = agent.description
+    function.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    function.__annotations__ = {p.name: p.annotation for p in shown if p.annotation is not p.empty}
+    return function
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """JSON schema of the arguments that this agent takes as a function."""
-        return parameters_schema(self.bind(None))
 
-    def get_function_definition(self, short: bool) -> str:
-        """The agent as prompts show it to another: one line when `short`, else with more."""
-        head = f"{self.name}{signature_text(self.bind(None), returns=False)}"
-        returns = "Returns a result with 'output' (the answer) and 'log' (how it was found)."
-        return definition_text(head, f"{self.description.strip()}\n\n{returns}", short)
+def agent_definition(agent: CallableAgent, short: bool) -> str:
+    """Return the definition of an agent for another agent's prompt: one line if `short`."""
+    head = f"{agent.name}{signature_text(bind_agent(agent, None), returns=False)}"
+    returns = "Returns a result with 'output' (the answer) and 'log' (how it was found)."
+    return definition_text(head, f"{agent.description.strip()}\n\n{returns}", short)

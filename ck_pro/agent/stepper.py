@@ -21,7 +21,7 @@ from ck_pro.events import (
     ToolCall,
 )
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
-from ck_pro.run.run import Run
+from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession, StopReason
 from ck_pro.session.observed import observation_text, several_observed
 
@@ -60,7 +60,7 @@ class Stepper:
 
     def __enter__(self) -> Stepper:
         self.agent.check()
-        self.state.run = run = Run(self.agent, self.state, **self._settings)
+        run = self.state.run = Run(self.agent, self.state, **self._settings)
         run.begin()
         try:
             self.agent.init_run(self.state)
@@ -119,7 +119,7 @@ class Stepper:
         if action is None:
             raise InputError("observe: no action waits for an observation")
         if isinstance(observation, ComputerObservation):
-            self.state.run.calls.keep_screen(action, observation)
+            run_of(self.state).calls.keep_screen(action, observation)
         self._tell(str(observation))
 
     def act(self) -> Any:
@@ -145,12 +145,12 @@ class Stepper:
     def _ends(self, action: Action) -> bool:
         """Whether an action ends the task: the agent itself carries it out."""
         if isinstance(action, ToolCall):
-            return action.name in self.state.run.calls.terminal
+            return action.name in run_of(self.state).calls.terminal
         return isinstance(action, FinishAction | RejectAction)
 
     def _decided(self) -> list[Action]:
         """The actions of a new step; none if the model's reply was of no use."""
-        run: Run = self.state.run
+        run = run_of(self.state)
         if len(self.state.steps) >= self.agent.max_steps:
             raise LimitReached("steps", f"{self.agent.name}: {self.agent.max_steps} steps are done")
         run.begin_step()
@@ -167,11 +167,11 @@ class Stepper:
             return
         told, self._told, self._next = self._told, [], []
         observation = several_observed(told)
-        self.state.run.record("observation", {"observation": observation})
-        self.state.run.emit("step_ended", text=observation_text(observation)[:200])
+        run_of(self.state).record("observation", {"observation": observation})
+        run_of(self.state).emit("step_ended", text=observation_text(observation)[:200])
 
     def _end(self, error: BaseException | None) -> None:
-        state, run = self.state, self.state.run
+        state, run = self.state, run_of(self.state)
         reason, message = StopReason.CANCELLED, "its driver left it"
         if error is not None:
             reason, message = stop_reason_for(error), str(error)

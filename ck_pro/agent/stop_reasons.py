@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 from ck_pro.exceptions import (
@@ -20,11 +19,10 @@ from ck_pro.exceptions import (
     ManualAbort,
     ModelError,
     PageRefused,
-    ParseError,
     ReplayError,
     RunEnding,
 )
-from ck_pro.run.run import Run
+from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession, StopReason
 
 _log = logging.getLogger(__name__)
@@ -114,7 +112,7 @@ def record_ending(
         error: the error that ended it, if one did.
         lease: what its environment keeps for the run that resumes it.
     """
-    run: Run = session.run
+    run = run_of(session)
     try:
         if not session.steps:
             run.record("step", {"taken": False})
@@ -145,14 +143,3 @@ def _interruption(error: BaseException | None, run: Run) -> dict[str, Any]:
         question = error.question or ("" if isinstance(error, GuardStopped) else str(error))
         found["asked"] = {"session": error.session or run.session.id, "question": question}
     return found
-
-
-def end_result(value: Any) -> dict[str, str]:
-    """The final result that a reply of the end phase holds.
-
-    Raises:
-        ParseError: it is no dict with an output.
-    """
-    if not isinstance(value, Mapping) or value.get("output") is None:
-        raise ParseError("the end result must be a dict with 'output' and 'log'")
-    return {"output": str(value["output"]), "log": str(value.get("log") or "")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ck_pro.exceptions import ParseError
 from ck_pro.executor import CodeResult
 from ck_pro.session import AgentSession, Status
 from ck_pro.session.observed import append_piece
@@ -76,6 +77,17 @@ class AgentResult(ActionResult):
         return {**shown, "session": sid}
 
 
+def final_result(value: Any) -> dict[str, str]:
+    """Return `output` and `log` of a final result, as texts.
+
+    Raises:
+        ParseError: `value` is not a mapping with an output.
+    """
+    if not isinstance(value, Mapping) or value.get("output") is None:
+        raise ParseError("the end result must be a dict with 'output' and 'log'")
+    return {"output": str(value["output"]), "log": str(value.get("log") or "")}
+
+
 def result_value(result: Any) -> Any:
     """One returned value as an observation: a sub-agent's result by reference, else text."""
     return result.reference() if isinstance(result, AgentResult) else str(result)
@@ -117,3 +129,15 @@ def _tail(result: CodeResult) -> str:
     if result.commands_lost:  # the error says itself that the variables are
         lines.append("All commands in the background have ended.")
     return "\n".join(lines)
+
+
+def with_note(note: str, observed: Any) -> Any:
+    """Put a note on the reply above the observation that the reply led to; "" means no note."""
+    if not note:
+        return observed
+    if isinstance(observed, list):
+        pieces: list[Any] = [f"{note}\n"]
+        for entry in observed:
+            append_piece(pieces, entry)
+        return pieces
+    return f"{note}\n{observed}" if isinstance(observed, str) else [f"{note}\n", observed]

@@ -23,6 +23,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ck_pro.exceptions import InputError
+from ck_pro.journal import Journal, read_events
 from ck_pro.model import Reply, Usage
 from ck_pro.session import AgentSession, Status, StopReason, sessions_from_events
 
@@ -329,6 +331,23 @@ def cut_off(events: Iterable[Mapping[str, Any]]) -> tuple[InterruptedSession | N
     if main is not None:
         main.answers = answers
     return main, used
+
+
+def find_interrupted(
+    session: AgentSession | None, journal: Journal | None
+) -> tuple[InterruptedSession, PriorUsage]:
+    """Return the interrupted run of a session, or else of a journal.
+
+    Raises:
+        InputError: neither of them has a run.
+    """
+    if session is not None:
+        return InterruptedSession(session, lease=session.lease), PriorUsage()
+    if journal is not None and journal.folder is not None:
+        cut, used = cut_off(read_events(journal.folder))
+        if cut is not None:
+            return cut, used
+    raise InputError("nothing to resume: give a journal that holds a run, or a session")
 
 
 def _note_answer(event: Mapping[str, Any], answers: list[dict[str, str]]) -> None:

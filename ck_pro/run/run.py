@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import Approver, AutoApprover, MaskingApprover
 from ck_pro.config import iter_nested
 from ck_pro.environment import Environment
@@ -63,6 +64,20 @@ def check_extra_info(extra: Mapping[str, Any], function: Callable[..., Any]) -> 
             )
 
 
+def run_of(session: AgentSession) -> Run:
+    """Return the run of a session.
+
+    Raises:
+        InputError: the session is not running.
+    """
+    run = session.run
+    if not isinstance(run, Run):
+        raise InputError(
+            f"session {session.id} is not running: use agent.run(), or agent.decide() for one step"
+        )
+    return run
+
+
 class Run:
     """One live run of one agent: what it may use, and what it records.
 
@@ -78,7 +93,7 @@ class Run:
 
     def __init__(
         self,
-        agent: Any,
+        agent: AgentSettings,
         session: AgentSession,
         *,
         parent: Run | None = None,
@@ -100,6 +115,8 @@ class Run:
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
         self.journal: Journal = parent.journal if parent else journal or Journal()
         self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
+        if agent.max_seconds is not None:
+            self.budget = Budget(max_seconds=agent.max_seconds, parent=self.budget)
         self.cancel: Cancellation = (
             Cancellation(parent.cancel, current_call()) if parent else Cancellation(cancel)
         )
@@ -194,7 +211,14 @@ class Run:
             session.apply(event)
 
     def begin(self) -> None:
-        """Record that the session begins, with what its agent and task are."""
+        """Record the start of the session, with its agent and task, unless the run resumes."""
+        if self.cut_off is None:
+            if self.parent is not None:
+                self.parent.calls.tell_sub_session(self.session)
+            self._record_session()
+        self.emit("run_started", text=self.session.task)
+
+    def _record_session(self) -> None:
         session, agent = self.session, self.agent
         facts = {"task": session.task, "agent": agent.name, "info": session.info}
         facts.update(config=agent.to_dict(), path=list(self.path), workdir=str(self.workdir))

@@ -60,6 +60,7 @@ class FakeAgent(KwargsInitializable):
     approver: Any = None
     person: Any = None
     store_io: bool = True
+    max_seconds: float | None = None
 
     def run(self, task: str, **kwargs: Any) -> AgentSession:
         call = Call(task, **kwargs)

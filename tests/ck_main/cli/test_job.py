@@ -19,7 +19,7 @@ from ck_main.runner.service_checks import asks_a_person, check_services, model_s
 from ck_main.runner.signals import StopSignals
 from ck_main.ui.logs import LOG_NAME, logging_to, write_crash
 from ck_pro import MultiStepAgent, SimpleSearchTool
-from ck_pro.agent.settings import ExecutorSettings
+from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import (
     BrowserServerError,

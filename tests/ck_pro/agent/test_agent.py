@@ -474,7 +474,7 @@ def test_a_session_is_run_once_and_may_be_driven_by_hand() -> None:
     a = agent(code("stop(1)"), code("stop(2)"))
     session = AgentSession("t")
     assert [s["step_idx"] for s in a.yield_session_run(session)] == [0]
-    with pytest.raises(InputError, match="fresh"):
+    with pytest.raises(InputError, match="not new"):
         a.run("u", session=session)
     by_hand = AgentSession("t")
     assert a.step(by_hand, {})["action"]["code"] == "stop(2)"

@@ -189,11 +189,11 @@ def test_a_budget_carries_seconds_and_calls() -> None:
         budget.check()
 
 
-def test_there_must_be_something_to_go_on_with(tmp_path: Path) -> None:
+def test_resume_needs_an_interrupted_run(tmp_path: Path) -> None:
     agent = Team().agent
-    with pytest.raises(InputError, match="nothing to go on with"):
+    with pytest.raises(InputError, match="nothing to resume"):
         agent.resume()
-    with Journal(tmp_path) as journal, pytest.raises(InputError, match="nothing to go on with"):
+    with Journal(tmp_path) as journal, pytest.raises(InputError, match="nothing to resume"):
         agent.resume(journal=journal)
     done = agent.run("Do it.")
     with pytest.raises(InputError, match="is done"):

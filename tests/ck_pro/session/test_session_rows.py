@@ -190,5 +190,5 @@ def test_values_that_templates_may_use() -> None:
 
 
 def test_a_model_call_outside_of_a_run_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"agent: session .* is not running"):
+    with pytest.raises(InputError, match=r"session .* is not running"):
         agent(Reply("42"))._call_model(AgentSession("t"), "action", {})

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro import CodeExecutor, MultiStepAgent, StopTool, workspace_tools
-from ck_pro.agent.settings import ExecutorSettings
+from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.approval import RuleApprover
 from ck_pro.exceptions import ConfigError, ToolError
 from ck_pro.executor import CodeResult

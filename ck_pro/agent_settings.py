@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-import ck_pro.agent.prompts  # noqa: F401  (registers the default templates)
 from ck_pro.approval import approver_of
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
@@ -41,6 +40,18 @@ class ExecutorSettings(KwargsInitializable):
     """Modules (say "numpy") that are loaded once, for the code of all runs of this process."""
     readable: list[str] = []
     """Files and folders outside the working directory that the code can read."""
+
+
+class Sampling(KwargsInitializable):
+    """How often an agent that another one calls is run, and how one of the results is chosen."""
+
+    tries: Annotated[int, Field(ge=1)] = 1
+    """At most so many runs for each call."""
+    choose: Literal["first", "vote", "judge"] = "first"
+    """first: until a run ends with an answer. vote: all are made, and the answer is taken that
+    most gave, of equally many the earlier. judge: a model chooses among different answers."""
+    judge: LLM | None = None
+    """That model; the calling agent's when None."""
 
 
 class AgentSettings(KwargsInitializable):
@@ -109,6 +120,8 @@ class AgentSettings(KwargsInitializable):
     `reject`, `acknowledge`, each a list of regular expressions."""
     person: Any = None
     """A `ck_pro.tools.human.Person` who answers questions, here and in sub-agents."""
+    sampling: Sampling = Sampling()
+    """How often it is run when another agent calls it, and which of the results that one gets."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

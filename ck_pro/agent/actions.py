@@ -1,0 +1,123 @@
+"""The actions of a reply: read them, and execute those that call a function or the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ck_pro.agent.planning import record_plan
+from ck_pro.agent_settings import AgentSettings
+from ck_pro.approval import describe
+from ck_pro.events import (
+    Action,
+    CodeAction,
+    ComputerAction,
+    ErrorObservation,
+    FinishAction,
+    MessageAction,
+    ToolCall,
+)
+from ck_pro.exceptions import ParseError, ends_run, error_text
+from ck_pro.executor import LocalCall
+from ck_pro.language import Form, parse_thought_code
+from ck_pro.model import Reply
+from ck_pro.run.results import result_value
+from ck_pro.run.run import Run
+
+
+def read_actions(
+    agent: AgentSettings, run: Run, reply: Reply, parsed: Mapping[str, str]
+) -> list[Action]:
+    """Return the actions of a reply and record them in the step.
+
+    Args:
+        agent: the agent that sent the prompt.
+        run: its run.
+        reply: the model's reply.
+        parsed: `thought` and `code` of the reply, by the agent's `_parse_output`. Code that the
+            default parser does not find is run as it is.
+
+    Raises:
+        ParseError: the reply has no action in the agreed form.
+    """
+    run.record("action", dict(parsed), phase="action")
+    code = parsed.get("code", "")
+    if code != parse_thought_code(reply)["code"]:
+        if not code.strip():
+            raise ParseError("The reply contains no code in the expected form.")
+        return [CodeAction(code=code, thought=parsed.get("thought", ""))]
+    actions = [_as_answer(agent, action) for action in agent.language.parse(reply)]
+    for action in actions:
+        if isinstance(action, CodeAction | ToolCall) and action.note:
+            run.unreadable("action", action.note)
+    calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
+    if calls:
+        run.record("action", {"code": "\n".join(calls)}, phase="action")
+    return actions
+
+
+def _as_answer(agent: AgentSettings, action: Action) -> Action:
+    """Turn a message without a call into the answer; return other actions unchanged."""
+    if not isinstance(action, MessageAction):
+        return action
+    terminal = [f.name for f in agent.functions() if getattr(f, "terminal", False)]
+    if terminal:
+        raise ParseError(
+            "The reply calls no function, so nothing ran. Call the next function. If the task is "
+            f"done, call {' or '.join(terminal)} with the answer."
+        )
+    return FinishAction(output=action.content)
+
+
+def call_function(
+    run: Run, name: str, arguments: Mapping[str, Any], forms: Sequence[Form] = ()
+) -> Any:
+    """Call a function, or fill in the plan, for a model that writes no code.
+
+    Args:
+        run: the run.
+        name: name of the function or form.
+        arguments: its arguments.
+        forms: forms that the model may fill in.
+
+    Returns:
+        The result or the error, as part of an observation.
+    """
+    functions = run.calls.functions
+    if name not in functions and name in [form.name for form in forms]:
+        try:
+            return record_plan(run, arguments)
+        except ParseError as e:
+            run.unreadable("plan", e)
+            return error_text(e)
+    if name not in functions:
+        return f"Error: no function {name!r}; known are: {', '.join(functions)}"
+
+    def call() -> Any:
+        result = functions[name](**arguments)
+        return result if isinstance(result, LocalCall) else result_value(result)
+
+    observed = _attempt(call)
+    return run.run_code.locally(observed) if isinstance(observed, LocalCall) else observed
+
+
+def act_on_environment(run: Run, action: Action) -> str:
+    """Execute an action in the run's environment; return its text for the model."""
+
+    def call() -> str:
+        seen = run.calls.act(action)
+        if isinstance(seen, ErrorObservation):
+            run.record("error", {"error": "ActionFailed"})
+        return str(seen)
+
+    return str(_attempt(call))
+
+
+def _attempt(call: Callable[[], Any]) -> Any:
+    """Return what `call` returns, or the text of its error, unless the error ends the run."""
+    try:
+        return call()
+    except BaseException as e:
+        if ends_run(e):
+            raise
+        return error_text(e)
