@@ -32,42 +32,6 @@ from web_server.wire_types import (
     mapping,
 )
 
-OLD_ACTIONS = ("click", "type", "select", "scroll", "goback", "goto", "restart", "wait")
-"""Values of `actionName` that the old wire knows."""
-
-NEW_ACTIONS = (
-    "hover",
-    "press",
-    "drag",
-    "upload",
-    "clear",
-    "check",
-    "uncheck",
-    "select_option",
-    "scroll_to",
-    "scroll_in",
-    "click_at",
-    "double_click_at",
-    "move",
-    "drag_path",
-    "wheel",
-    "select_text",
-    "type_text",
-    "goforward",
-    "new_tab",
-    "switch_tab",
-    "close_tab",
-    "read",
-    "find",
-    "answer_dialog",
-    "wait_for",
-    "save",
-)
-"""Values of `actionName` beyond the old wire."""
-
-ACTION_NAMES = OLD_ACTIONS + NEW_ACTIONS
-
-
 FEATURES = ("describeAction", "rules")
 """What /getBrowser says that this server can do, for clients that depend on it."""
 
@@ -193,7 +157,7 @@ class PerformAction(PageRequest, ObserveOptions):
     """/performAction: act on the page. Which further fields count depends on `actionName`.
 
     Attributes:
-        actionName: one of `ACTION_NAMES`, any case.
+        actionName: a name of `web_server.actions`, in any case.
         targetId: id of the element, as the last observation gave it (number or text).
         targetElementType, targetElementName: hints, never checked against the element.
         actionValue: the old wire's one argument: text, option, direction, URL.

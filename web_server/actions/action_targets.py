@@ -1,4 +1,4 @@
-"""What an action would reach, as one line: for approval before it is done, and again right then."""
+"""Describe what an action would reach in one line: for its approval, and again right before it."""
 
 from __future__ import annotations
 
@@ -8,33 +8,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from web_server.actions import keys
-from web_server.actions import pointer as pointer
-from web_server.actions import preconditions as usage
+from web_server.actions import keys, pointer
 from web_server.actions.action_context import ActionContext
+from web_server.actions.preconditions import check_usage
+from web_server.actions.registry import Action, find_action
 from web_server.errors import Conflict
 from web_server.observe.isolated_world import ContextGone, IsolatedWorld, find_frame_world
 from web_server.observe.observer import Target
 
 _MAX_FRAMES = 8
-_LONGEST = 1000
-_AT_FOCUS = frozenset({"press", "type_text"})
-_MOUSE = frozenset({"click", "check", "uncheck", "hover", "drag", "select"})
-_PURPOSES: Mapping[str, usage.Purpose] = {
-    "type": "text",
-    "clear": "text",
-    "check": "toggle",
-    "uncheck": "toggle",
-    "upload": "file",
-    "select": "list",
-    "select_option": "list",
-}
+_MAX_TEXT = 1000
 _NOTHING = "nothing"
-_IGNORABLE = re.compile(
+_INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0000-\U000e0fff]"
 )
-"""Characters beside those of the category Cf that show nothing."""
+"""Invisible characters outside the category Cf."""
+
+Facts = dict[str, Any]
+"""Description of an element from `js/reach.js`: parts, url, secret, submits."""
+Labelled = list[tuple[str, Facts | None]]
+"""What is reached, each with the words to print before it."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +36,9 @@ class Reach:
     """What an action would reach.
 
     Attributes:
-        target: one line, such as `button 'Buy'`; "nothing" where there is nothing.
+        target: one line, such as `button 'Buy'`, or "nothing".
         url: address of the page.
-        secret: what is typed there is a secret: a password or a card number.
+        secret: the field takes a password or a card number.
     """
 
     target: str
@@ -53,44 +47,45 @@ class Reach:
 
 
 async def reach_of(context: ActionContext) -> Reach:
-    """What the action that `context` asks for would reach now. Changes nothing.
+    """Return what the requested action would reach now. Changes nothing.
 
     Raises:
         BadRequest, NotFound, Conflict: the action names no element of the page.
     """
-    name = context.request.actionName.strip().lower().replace("-", "_")
-    found: list[dict[str, Any]] = []
-    parts: list[str] = []
-    for label, facts in await _reached(context, name):
-        found.append(facts)
-        parts.append(f"{label}{_phrase(facts['parts'])}{_frame(facts, context)}")
-    if _submits(context, name):
-        parts += [f"Enter submits {_phrase([f['submits']])}" for f in found[:1] if f["submits"]]
+    action = find_action(context.request)
+    found: list[Facts] = []
+    phrases: list[str] = []
+    for label, facts in await _reached(context, action):
+        if facts is not None and facts["parts"]:
+            found.append(facts)
+            phrases.append(f"{label}{_phrase(facts['parts'])}{_frame(facts, context)}")
+    if found and found[0]["submits"] and _presses_enter(context, action):
+        phrases.append(f"Enter submits {_phrase([found[0]['submits']])}")
     secret = any(facts["secret"] for facts in found)
-    return Reach("; ".join(filter(None, parts)) or _NOTHING, context.tab.url(), secret)
+    return Reach("; ".join(filter(None, phrases)) or _NOTHING, context.tab.url(), secret)
 
 
 async def check_reach(context: ActionContext, key: bool = False) -> None:
-    """Return if the action still reaches what the request expects, or expects nothing.
+    """Check that the action still reaches what the request expects, if it expects anything.
 
     Args:
-        doing: the action.
-        key: a key is about to be pressed, which goes to what has the focus.
+        context: the action.
+        key: a key is about to be pressed, which goes to the focused element.
 
     Raises:
-        Conflict: it would reach something else now.
+        Conflict: the action would reach something else now.
     """
     expected = context.request.expectedTarget
     if not expected:
         return
     now = await reach_of(context)
-    here, there = _address(now.url), _address(context.request.expectedUrl)
-    if here != there:
-        raise Conflict(f"not done: it was approved at {there}, and the page is now {here}")
+    here, approved = _address(now.url), _address(context.request.expectedUrl)
+    if here != approved:
+        raise Conflict(f"not done: it was approved at {approved}, and the page is now {here}")
     elsewhere = ""
-    by_id = context.request.targetId.strip() and key
-    if by_id and context.request.actionName.strip().lower() in ("press", "type"):
-        elsewhere = await _focus_elsewhere(context)
+    action = find_action(context.request)
+    if key and action.sends_keys and action.aim != "focus" and context.request.targetId.strip():
+        elsewhere = await _focus_elsewhere(context, action)
     if now.target != expected or elsewhere:
         raise Conflict(
             f"not done: it was approved for {expected}, and would now reach "
@@ -102,67 +97,93 @@ def _address(url: str) -> str:
     return url.partition("#")[0]
 
 
-async def _focus_elsewhere(context: ActionContext) -> str:
-    """What the keys meant for an element would go to instead; empty if they go there."""
-    name = context.request.actionName.strip().lower()
-    target = await pointer.find(context.page_handle, await _acted_on(context, name))
+async def _focus_elsewhere(context: ActionContext, action: Action) -> str:
+    """Return which element would receive keys meant for another; empty if the focus is right."""
+    target = await _acted_on(context, action)
     if await target.takes_keys():
         return ""
     facts = await _focus(context)
     return _phrase(facts["parts"]) if facts is not None else "an element without the focus"
 
 
-async def _reached(context: ActionContext, name: str) -> list[tuple[str, dict[str, Any]]]:
-    """What is reached, each with a word before it."""
-    request, page_handle = context.request, context.page_handle
-    out: list[tuple[str, dict[str, Any] | None]] = []
-    place: tuple[float, float] | None = None
-    if request.targetId.strip():
-        target = await pointer.find(page_handle, await _acted_on(context, name))
-        out.append(("", await target.reached()))
-        if name in _MOUSE and target.in_viewport and request.x is None:
-            place = (target.x, target.y)
-            out.append(("at its place ", await _point(context, *place, target)))
-        elif name in ("click_at", "double_click_at", "drag_path", "move"):
-            left, top, width, height = await target.box()
-            if name == "drag_path":
-                ends = [request.path[0], request.path[-1]] if request.path else []
-                inside = [(p.x, p.y) for p in ends]
-            else:
-                dx = width / 2 if request.x is None else request.x
-                inside = [(dx, height / 2 if request.y is None else request.y)]
-            out += [("at ", await _point(context, left + x, top + y)) for x, y in inside]
-    elif name in _AT_FOCUS:
-        out.append(("", await _focus(context)))
-    elif name == "drag_path" and request.path:
-        first, last = request.path[0], request.path[-1]
-        out.append(("", await _point(context, first.x, first.y)))
-        out.append(("to ", await _point(context, last.x, last.y)))
-    elif request.x is not None and request.y is not None:
-        out.append(("", await _point(context, request.x, request.y)))
-    if name == "drag":
-        out.append(("to ", await _drag_end(context, place)))
-    if name == "press":
-        out += [("", await _access_keys(context))]
-    return [(word, facts) for word, facts in out if facts is not None and facts["parts"]]
+async def _reached(context: ActionContext, action: Action) -> Labelled:
+    """Return what the action reaches, by its declared aim."""
+    request = context.request
+    named = bool(request.targetId.strip())
+    match action.aim:
+        case "focus":
+            return [("", await _focus(context))]
+        case "keys":
+            reached = await _element(context, action) if named else [("", await _focus(context))]
+            return [*reached, ("", await _access_keys(context))]
+        case "path" if request.path:
+            return await _path(context, action)
+        case "point" if named:
+            return await _point_of_element(context, action)
+        case "mouse" if named:
+            reached, _ = await _under_mouse(context, action)
+            return reached
+        case "drag" if named:
+            reached, start = await _under_mouse(context, action)
+            return [*reached, ("to ", await _drag_end(context, start))]
+    if named:
+        return await _element(context, action)
+    if request.x is not None and request.y is not None:
+        return [("", await _point(context, request.x, request.y))]
+    return []
 
 
-async def _acted_on(context: ActionContext, name: str) -> str:
-    """Return the id of the element that the action is done to: the named one, or its field.
+async def _acted_on(context: ActionContext, action: Action) -> Target:
+    """Return the element that the action uses: the named one, or the field that belongs to it.
 
     Raises:
-        NotFound, Conflict: see `usage.check`.
+        NotFound, Conflict: see `check_usage`.
     """
-    purpose = _PURPOSES.get(name)
-    if purpose is None:
-        return context.request.targetId
-    use = await usage.check(context.page_handle, context.request.targetId, purpose)
-    return str(use["id"])
+    element_id = context.request.targetId
+    if action.purpose is not None:
+        use = await check_usage(context.page_handle, element_id, action.purpose)
+        element_id = use["id"]
+    return await pointer.find(context.page_handle, element_id)
 
 
-async def _drag_end(
-    context: ActionContext, start: tuple[float, float] | None
-) -> dict[str, Any] | None:
+async def _element(context: ActionContext, action: Action) -> Labelled:
+    return [("", await (await _acted_on(context, action)).reached())]
+
+
+async def _under_mouse(
+    context: ActionContext, action: Action
+) -> tuple[Labelled, tuple[float, float] | None]:
+    """Return the element with what the mouse meets at its place, and that place."""
+    target = await _acted_on(context, action)
+    reached: Labelled = [("", await target.reached())]
+    if not target.in_viewport or context.request.x is not None:
+        return reached, None
+    place = target.x, target.y
+    return [*reached, ("at its place ", await _point(context, *place, target))], place
+
+
+async def _point_of_element(context: ActionContext, action: Action) -> Labelled:
+    request = context.request
+    target = await _acted_on(context, action)
+    left, top, width, height = await target.box()
+    x = left + (width / 2 if request.x is None else request.x)
+    y = top + (height / 2 if request.y is None else request.y)
+    return [("", await target.reached()), ("at ", await _point(context, x, y))]
+
+
+async def _path(context: ActionContext, action: Action) -> Labelled:
+    """Return what lies at both ends of a path."""
+    first, last = context.request.path[0], context.request.path[-1]
+    if not context.request.targetId.strip():
+        start = await _point(context, first.x, first.y)
+        return [("", start), ("to ", await _point(context, last.x, last.y))]
+    target = await _acted_on(context, action)
+    left, top, _, _ = await target.box()
+    ends = [("at ", await _point(context, left + p.x, top + p.y)) for p in (first, last)]
+    return [("", await target.reached()), *ends]
+
+
+async def _drag_end(context: ActionContext, start: tuple[float, float] | None) -> Facts | None:
     request = context.request
     if request.toId.strip():
         goal = await pointer.find(context.page_handle, request.toId, "toId")
@@ -176,8 +197,8 @@ async def _drag_end(
 
 async def _point(
     context: ActionContext, x: float, y: float, target: Target | None = None
-) -> dict[str, Any] | None:
-    """What a click at a point reaches; None where nothing is, or nothing besides `target`."""
+) -> Facts | None:
+    """Return what a click at a point reaches; None for nothing, or nothing besides `target`."""
     world = context.page_handle.observer.main
     inside: int | None = None
     if target is not None:
@@ -187,15 +208,15 @@ async def _point(
     return await _within_frames(context, world, facts)
 
 
-async def _focus(context: ActionContext) -> dict[str, Any] | None:
+async def _focus(context: ActionContext) -> Facts | None:
     world = context.page_handle.observer.main
     return await _within_frames(context, world, await world.call("reachedFocus"))
 
 
 async def _within_frames(
-    context: ActionContext, world: IsolatedWorld, facts: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    """The facts; those of the document of another origin where they lead into one."""
+    context: ActionContext, world: IsolatedWorld, facts: Facts | None
+) -> Facts | None:
+    """Follow facts that point into a frame of another origin to the element inside it."""
     for _ in range(_MAX_FRAMES):
         if facts is None or "frame" not in facts:
             return facts
@@ -213,9 +234,9 @@ async def _within_frames(
     return None
 
 
-async def _access_keys(context: ActionContext) -> dict[str, Any] | None:
-    """What keys held with Alt activate."""
-    parts: list[dict[str, Any]] = []
+async def _access_keys(context: ActionContext) -> Facts:
+    """Return what the request's chords with Alt activate."""
+    parts: list[Facts] = []
     for chord in _chords(context):
         *held, key = keys.chord(chord).split("+")
         if "Alt" in held and len(key) == 1:
@@ -228,18 +249,16 @@ def _chords(context: ActionContext) -> list[str]:
     return list(request.keys) or [request.actionValue or request.text]
 
 
-def _submits(context: ActionContext, name: str) -> bool:
-    """Whether the action presses Enter."""
-    request = context.request
-    if name == "press":
+def _presses_enter(context: ActionContext, action: Action) -> bool:
+    if action.aim == "keys":
         return any(keys.chord(chord).split("+")[-1] == "Enter" for chord in _chords(context))
-    if name in ("type", "type_text"):
-        return request.needEnter or "\n" in (request.text or request.actionValue)
-    return False
+    request = context.request
+    text = request.text or request.actionValue
+    return action.sends_keys and (request.needEnter or "\n" in text)
 
 
 def _phrase(parts: Iterable[Mapping[str, Any]]) -> str:
-    """`image 'cart' in button 'Buy'`; nothing twice."""
+    """Join parts as in `image 'cart' in button 'Buy'`, each once."""
     return " in ".join(dict.fromkeys(_part(part) for part in parts))
 
 
@@ -265,15 +284,15 @@ def _origin(url: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text in single quotes, always of that kind, so that a rule can rely on them."""
+    """Return a text in single quotes; unlike `repr`, never in double quotes, for approval rules."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def plain(text: str) -> str:
-    """A text as it is read: compatible forms as letters, what shows nothing left out, one line."""
-    letters = _IGNORABLE.sub("", unicodedata.normalize("NFKC", text))
+    """Return a text as a reader sees it: NFKC, invisible characters removed, one line."""
+    letters = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     kept = "".join(c for c in letters if unicodedata.category(c) not in ("Cf", "Cc") or c in "\n\t")
     line = " ".join(kept.split())
-    if len(line) <= _LONGEST:
+    if len(line) <= _MAX_TEXT:
         return line
-    return f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
+    return f"{line[: _MAX_TEXT // 2]} ... {line[-_MAX_TEXT // 2 :]}"

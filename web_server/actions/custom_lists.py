@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from web_server.actions import fields
-from web_server.actions import pointer as pointer
-from web_server.actions import preconditions as usage
+from web_server.actions import fields, pointer
+from web_server.actions.preconditions import check_usage
 from web_server.errors import Conflict
 from web_server.observe.observer import Target
 from web_server.quoting import quoted
@@ -28,7 +27,7 @@ async def choose(page_handle: PageHandle, use: Mapping[str, Any], label: str) ->
 
     Args:
         surface: the page.
-        use: of the list, as `usage.check` returns it.
+        use: of the list, as `check_usage` returns it.
         label: name of the item, white space and case aside.
 
     Raises:
@@ -59,7 +58,7 @@ async def _open(page_handle: PageHandle, target: Target, label: str, before: Ele
     await pointer.click(page_handle, target)
     item, names = await _appeared(page_handle, target, label, before)
     if item is None and target.editable and target.role == "combobox":
-        field = await usage.check(page_handle, str(target.id), "text")
+        field = await check_usage(page_handle, str(target.id), "text")
         held = await fields.content(target)
         await fields.fill(
             page_handle, await pointer.reach(page_handle, field["id"]), field["how"], label

@@ -42,7 +42,7 @@ async def fill(page_handle: PageHandle, target: Target, how: str, text: str) -> 
     Args:
         surface: the page.
         target: the field.
-        how: as `usage.check` returned it: field, value or declared.
+        how: as `check_usage` returned it: field, value or declared.
         text: the new content.
 
     Returns:

@@ -1,31 +1,122 @@
-"""Looking at a page: the wire's observation, screenshots, and what is kept of each round."""
+"""Observe a page: the wire's observation, screenshots, and the files stored for each round."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import time
 from typing import Any
 
+from playwright.async_api import Error
+
 from web_server.contract import Observation, ObserveOptions
+from web_server.errors import ServerError
 from web_server.observe.marks import draw_marks
 from web_server.observe.observer import Observed
-from web_server.session.page import Tab
+from web_server.operations.session_recovery import SessionRecovery
+from web_server.session.page import Tab, protocol_reason
 from web_server.session.page_errors import FEW_LINES
+from web_server.session.page_handle import PageHung, PageLost
 from web_server.session.session import Session
-from web_server.view import tree_text
+from web_server.view import blank_observation, tree_text
 
 MAX_ROUNDS = 300
-"""Of so many rounds screenshots and HTML are kept."""
+"""Number of rounds whose screenshots and HTML are stored."""
 _FULL_PAGE_LIMIT = 16_000
 _JPEG_QUALITY = 70
+_READ_SECONDS = 1.0
+_ATTEMPTS = 3
+_RELOADING = "the page kept navigating by itself: scripts are off here until the next goto"
+
+
+class Views:
+    """Observe pages, and restore those that crash or hang meanwhile.
+
+    Args:
+        recovery: restores pages.
+    """
+
+    def __init__(self, recovery: SessionRecovery) -> None:
+        self._recovery = recovery
+
+    async def attach(
+        self, error: ServerError, session: Session, tab: Tab, options: ObserveOptions | None
+    ) -> ServerError:
+        """Return the error, with an observation attached if `options` are given."""
+        error.observation = await self.observe(session, tab, options)
+        return error
+
+    async def observe(
+        self, session: Session, tab: Tab, options: ObserveOptions | None, seen: bool = False
+    ) -> dict[str, Any] | None:
+        """Return the wire's observation of a tab, and store its state in the background.
+
+        Args:
+            session: the leased browser.
+            tab: the page.
+            options: what to observe; None for nothing.
+            seen: result `seen` of `SessionRecovery.settle`.
+        """
+        if options is None:
+            self._recovery.remember(session, tab)
+            return None
+        deadline = session.deadline
+        problem: Exception | None = None
+        for attempt in range(_ATTEMPTS):
+            if session.closed:
+                raise PageLost
+            try:
+                if isinstance(problem, Error):
+                    # The document was replaced during the walk.
+                    await self._recovery.settle(session, tab)
+                elif problem is not None:
+                    await self._recovery.recover(session, tab, problem)
+                await self._recovery.ensure(session, tab)
+                # Half of the remaining time is for a second attempt, on a page that was stopped.
+                limit = max(deadline.to_act(), deadline.to_look() / 2)
+                observing = self._observe_once(session, tab, options, seen and not attempt)
+                view = await tab.page_handle.guard(observing, limit)
+                self._recovery.remember(session, tab)
+                return view
+            except (PageLost, PageHung, Error) as failure:
+                problem = failure
+            if deadline.over:
+                break
+        if isinstance(problem, Error) and not await session.alive():
+            raise problem
+        return self._blank(session, tab, problem)
+
+    async def _observe_once(
+        self, session: Session, tab: Tab, options: ObserveOptions, seen: bool
+    ) -> dict[str, Any]:
+        if not tab.page_handle.settler.reloading:
+            return await observe(session, tab, options, seen)
+        session.pending.note(_RELOADING, loud=True)
+        activity = tab.page_handle.activity
+        await activity.until(lambda: activity.dom_ready, time.monotonic() + _READ_SECONDS)
+        return await observe(session, tab, options)
+
+    def _blank(self, session: Session, tab: Tab, problem: Exception | None) -> dict[str, Any]:
+        """Return the observation of a page that cannot be observed, with the reason."""
+        reason = "the page does not respond"
+        if isinstance(problem, Error):
+            reason = f"the page cannot be observed: {protocol_reason(problem)}"
+        infos = [each.info(current=each is tab) for each in session.tabs.values()]
+        notices = [*session.pending.notices, *session.pending.dialogs, f"{reason}: go elsewhere"]
+        session.pending.forget()
+        return blank_observation(infos, notices)
 
 
 async def observe(
     session: Session, tab: Tab, options: ObserveOptions, heard: bool = False
 ) -> dict[str, Any]:
-    """Look at a tab: the observation as it goes over the wire; `heard` as of `Observer.observe`.
+    """Return the observation of a tab as the wire carries it, with the session's pending events.
 
-    What the session noted since the last one (events, notices, dialogs) goes with it.
+    Args:
+        session: the leased browser.
+        tab: the page.
+        options: what to observe.
+        heard: see `Observer.observe`.
     """
     page_handle = tab.page_handle
     observed, image, html = await asyncio.gather(

@@ -48,7 +48,7 @@ def test_dragging_by_a_distance(client: Client) -> None:
     assert "backwards 25" in client.act("drag", "slider 'Backwards'", deltaX=-50)
     assert "value: 40" in client.act("drag", "slider 'Knob'", deltaX=40, deltaY=3)
     client.act("drag", "slider 'Knob'", deltaX=5000, status=400)
-    assert "outside of the viewport" in client.message
+    assert "outside the viewport" in client.message
 
 
 def test_points_within_an_element(client: Client) -> None:

@@ -181,12 +181,6 @@ def test_chords_are_named_as_the_browser_library_does(text: str, keys: str) -> N
     assert chord(text) == keys
 
 
-def test_every_action_of_the_contract_is_there() -> None:
-    from web_server.actions.table import ACTIONS, UNSETTLED
-
-    assert set(ACTIONS) == set(contract.ACTION_NAMES) >= UNSETTLED
-
-
 def test_a_log_line_is_one_json_object() -> None:
     import logging
 

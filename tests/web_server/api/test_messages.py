@@ -103,7 +103,7 @@ ACTIONS: list[tuple[dict[str, Any], int, str]] = [
     ({"actionName": "drag", "targetId": 3, "toId": "x"}, 400, "toId must be the number"),
     ({"actionName": "drag", "targetId": 3, "toId": 4711}, 404, "no element [4711]"),
     ({"actionName": "click_at", "x": 5}, 400, "click_at needs x and y"),
-    ({"actionName": "click_at", "x": 5, "y": 9999}, 400, "(5, 9999) is outside of the viewport"),
+    ({"actionName": "click_at", "x": 5, "y": 9999}, 400, "(5, 9999) is outside the viewport"),
     ({"actionName": "press", "keys": "Ctrl+Foo"}, 400, "keys: there is no key 'Ctrl+Foo': use"),
     ({"actionName": "press"}, 400, "press needs `keys`, for example"),
     ({"actionName": "scroll", "actionValue": "back"}, 400, "actionValue of scroll must be one of"),

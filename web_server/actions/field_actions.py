@@ -6,16 +6,17 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-from web_server.actions import custom_lists, editors, fields, keys
-from web_server.actions import pointer as pointer
-from web_server.actions import preconditions as usage
+from web_server.actions import custom_lists, editors, fields, keys, pointer
 from web_server.actions.action_context import ActionContext
+from web_server.actions.preconditions import check_usage
+from web_server.actions.registry import action
 from web_server.errors import BadRequest, Conflict
 from web_server.observe.observer import ElementGone, Target
 from web_server.session.page_handle import PageHandle
 from web_server.view import one_line
 
 
+@action("type", purpose="text", has_steps=True, sends_keys=True)
 async def type_text_into(context: ActionContext) -> str:
     """Replace the content of a field; Enter follows if asked for."""
     text = context.request.actionValue or context.request.text
@@ -26,6 +27,7 @@ async def type_text_into(context: ActionContext) -> str:
     return said
 
 
+@action("clear", purpose="text", has_steps=True)
 async def clear(context: ActionContext) -> str:
     """Empty a field."""
     target, _, came = await _fill(context, "")
@@ -36,10 +38,10 @@ async def _fill(context: ActionContext, text: str) -> tuple[Target, str, str]:
     """Replace the content of a field.
 
     Returns:
-        the field, how it takes text (see `usage.check`), and a remark on the result.
+        the field, how it takes text (see `check_usage`), and a remark on the result.
     """
     page_handle = context.page_handle
-    use = await usage.check(page_handle, context.request.targetId, "text")
+    use = await check_usage(page_handle, context.request.targetId, "text")
     how = use["how"]
     if how == "select":
         target = await pointer.find(page_handle, use["id"])
@@ -53,11 +55,12 @@ async def _fill(context: ActionContext, text: str) -> tuple[Target, str, str]:
     return target, how, await fields.fill(page_handle, target, how, text)
 
 
+@action("select", "select_option", aim="mouse", purpose="list", has_steps=True)
 async def select(context: ActionContext) -> str:
     """Choose options by label or value, in native and in other lists."""
     request, page_handle = context.request, context.page_handle
     wanted = request.values or ([request.actionValue] if request.actionValue else [])
-    use = await usage.check(page_handle, request.targetId, "list")
+    use = await check_usage(page_handle, request.targetId, "list")
     target = await pointer.find(page_handle, use["id"])
     if not wanted and target.tag != "option":
         raise BadRequest("select needs the option's label as actionValue (or several as values)")
@@ -69,18 +72,20 @@ async def select(context: ActionContext) -> str:
             f"[{target.id}] {pointer.describe(target)} is no native list: click its items"
         )
     if (value := await fields.suggested(target, wanted[0])) is not None:
-        field = await usage.check(page_handle, use["id"], "text")
+        field = await check_usage(page_handle, use["id"], "text")
         target = await pointer.reach(page_handle, field["id"])
         came = await fields.fill(page_handle, target, field["how"], value)
         return f"selected '{one_line(value)}' in {pointer.describe(target)}{came}"
     return await custom_lists.choose(page_handle, use, wanted[0])
 
 
+@action("check", aim="mouse", purpose="toggle")
 async def check(context: ActionContext) -> str:
     """Switch a check box or its like on."""
     return await _set_checked(context, True)
 
 
+@action("uncheck", aim="mouse", purpose="toggle")
 async def uncheck(context: ActionContext) -> str:
     """Switch a check box or its like off."""
     return await _set_checked(context, False)
@@ -89,7 +94,7 @@ async def uncheck(context: ActionContext) -> str:
 async def _set_checked(context: ActionContext, wanted: bool) -> str:
     word = "on" if wanted else "off"
     page_handle, element_id = context.page_handle, context.request.targetId
-    use = await usage.check(page_handle, element_id, "toggle")
+    use = await check_usage(page_handle, element_id, "toggle")
     if use["on"] == wanted:
         return f"{pointer.describe(await pointer.find(page_handle, use['id']))} is {word} already"
     target = await pointer.reach(page_handle, use["id"])
@@ -109,6 +114,7 @@ async def _set_checked(context: ActionContext, wanted: bool) -> str:
     raise Conflict(f"[{target.id}] {name} did not switch {word} when clicked")
 
 
+@action("press", aim="keys", expects_change=True, sends_keys=True)
 async def press(context: ActionContext) -> str:
     """Press chords, at the focus or on an element."""
     request = context.request
@@ -116,7 +122,7 @@ async def press(context: ActionContext) -> str:
     for chord in chords:
         keys.chord(chord)
     if request.targetId.strip():
-        await usage.check(context.page_handle, request.targetId, "focus")
+        await check_usage(context.page_handle, request.targetId, "focus")
     activity = context.page_handle.activity
     commits = activity.commits
     copied: str | None = None
@@ -152,6 +158,7 @@ def _quoted(text: str) -> str:
     return f"'{one_line(text)[:80]}'" if text else "nothing"
 
 
+@action("type_text", aim="focus", expects_change=True, has_steps=True, sends_keys=True)
 async def type_text(context: ActionContext) -> str:
     """Type at the focus."""
     page_handle = context.page_handle
@@ -172,12 +179,13 @@ async def type_text(context: ActionContext) -> str:
     return f"{said} {'into' if focus['kind'] == 'field' else 'at'} {fields.named(focus)}"
 
 
+@action("upload", purpose="file", has_steps=True)
 async def upload(context: ActionContext) -> str:
     """Give files to a file field: the one named, or the one that the named element stands for."""
     page_handle, request = context.page_handle, context.request
     if not request.targetId.strip():
         return await _upload_chosen(context)
-    use = await usage.check(page_handle, request.targetId, "file")
+    use = await check_usage(page_handle, request.targetId, "file")
     if use["how"] == "other" and page_handle.open_chooser is not None:
         return await _upload_chosen(context)
     target = await pointer.find(page_handle, use["id"])

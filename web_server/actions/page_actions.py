@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from web_server.actions import pointer as pointer
+from web_server.actions import pointer
 from web_server.actions.action_context import ActionContext
-from web_server.actions.saving import save_address
+from web_server.actions.registry import action
+from web_server.actions.saving import SAVE_SECONDS, save_address
+from web_server.contract import PerformAction
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.session.reading import find_lines, read_page
 from web_server.view import one_line
@@ -17,7 +19,7 @@ FIND_SECONDS = 10.0
 """How long `wait_for` waits for its text, unless it is told."""
 
 MAX_WAIT = 60_000
-"""How many milliseconds `wait` and `wait_for` wait at most."""
+"""Longest wait of `wait` and `wait_for`, in milliseconds."""
 
 _ENDS: dict[str, tuple[float, float]] = {"top": (0, -1e6), "bottom": (0, 1e6)}
 _SHARES: dict[str, tuple[float, float]] = {
@@ -27,9 +29,14 @@ _SHARES: dict[str, tuple[float, float]] = {
     "left": (-0.9, 0),
     **_ENDS,
 }
-"""How far to scroll, as shares of what is seen at once."""
+"""How far to scroll, as shares of the visible size."""
 
 
+def _requested_seconds(request: PerformAction) -> float:
+    return min(request.timeout or 0, MAX_WAIT) / 1000
+
+
+@action("scroll")
 async def scroll(context: ActionContext) -> str:
     """Scroll the page, or what scrolls most of it."""
     direction = context.request.actionValue.strip().lower() or "down"
@@ -52,6 +59,7 @@ async def scroll(context: ActionContext) -> str:
     return f"scrolled {direction}"
 
 
+@action("scroll_in")
 async def scroll_in(context: ActionContext) -> str:
     """Scroll inside an element."""
     request = context.request
@@ -67,6 +75,7 @@ async def scroll_in(context: ActionContext) -> str:
     return f"{'scrolled' if moved else 'cannot scroll further'} in {pointer.describe(target)}"
 
 
+@action("scroll_to")
 async def scroll_to(context: ActionContext) -> str:
     """Bring an element, or a text, into view."""
     request = context.request
@@ -84,29 +93,38 @@ async def scroll_to(context: ActionContext) -> str:
     return f"scrolled to {pointer.describe(target)}"
 
 
+@action("goback", leaves_page=True)
 async def goback(context: ActionContext) -> str:
     """Go back in history."""
     return await context.tab.go_in_history(-1)
 
 
+@action("goforward", leaves_page=True)
 async def goforward(context: ActionContext) -> str:
     """Go forward in history."""
     return await context.tab.go_in_history(1)
 
 
+def _requested_url(context: ActionContext) -> str:
+    return context.request.actionValue or context.request.text
+
+
+@action("goto", leaves_page=True, destination=_requested_url)
 async def goto(context: ActionContext) -> str:
     """Navigate to a URL."""
-    url = context.request.actionValue or context.request.text
+    url = _requested_url(context)
     if not url.strip():
         raise BadRequest("goto needs a URL as actionValue")
     return await context.tab.goto(url)
 
 
+@action("restart", leaves_page=True, destination=lambda context: context.tab.home)
 async def restart(context: ActionContext) -> str:
     """Navigate to the URL that the page was opened with."""
     return await context.tab.goto(context.tab.home)
 
 
+@action("wait", acts=False, survives_crash=True, extra_seconds=_requested_seconds)
 async def wait(context: ActionContext) -> str:
     """Wait until something changes on the page."""
     given = context.request.timeout
@@ -115,6 +133,7 @@ async def wait(context: ActionContext) -> str:
     return "waited until something changed" if changed else "waited"
 
 
+@action("wait_for", acts=False, extra_seconds=_requested_seconds)
 async def wait_for(context: ActionContext) -> str:
     """Wait for a text, or for a number of milliseconds."""
     request = context.request
@@ -132,11 +151,12 @@ async def wait_for(context: ActionContext) -> str:
     return f"waited {milliseconds:g} ms"
 
 
+@action("new_tab")
 async def new_tab(context: ActionContext) -> str:
     """Open a tab and show it."""
     if not context.session.follows_tabs:
         raise BadRequest('this browser has one page: ask for tabs with "tabs": true at getBrowser')
-    url = context.request.actionValue or context.request.text or "about:blank"
+    url = _requested_url(context) or "about:blank"
     if context.tab.refuse(url):
         return context.tab.failure
     context.tab = await context.session.open_tab(url)
@@ -144,6 +164,7 @@ async def new_tab(context: ActionContext) -> str:
     return f"opened tab {context.tab.id}"
 
 
+@action("switch_tab")
 async def switch_tab(context: ActionContext) -> str:
     """Show another tab."""
     wanted = context.request.actionValue or context.request.text
@@ -154,6 +175,7 @@ async def switch_tab(context: ActionContext) -> str:
     return f"switched to tab {context.tab.id}"
 
 
+@action("close_tab", closes_page=True)
 async def close_tab(context: ActionContext) -> str:
     """Close a tab."""
     session = context.session
@@ -170,11 +192,13 @@ async def close_tab(context: ActionContext) -> str:
     return f"closed tab {tab.id}, tab {context.tab.id} is shown now"
 
 
+@action("read", acts=False, settles=False)
 async def read(context: ActionContext) -> str:
     """Read a part of the page as Markdown."""
     return await read_page(context.page_handle, context.request.actionValue)
 
 
+@action("find", acts=False, settles=False)
 async def find(context: ActionContext) -> str:
     """List the lines of the page that hold a text."""
     text = context.request.text or context.request.actionValue
@@ -187,14 +211,16 @@ async def find(context: ActionContext) -> str:
     return f"found '{one_line(text)[:80]}' in {len(lines)} lines:\n" + "\n".join(lines)
 
 
+@action("save", acts=False, settles=False, extra_seconds=lambda _request: SAVE_SECONDS)
 async def save(context: ActionContext) -> str:
     """Download what is at a URL."""
-    url = context.request.actionValue or context.request.text
+    url = _requested_url(context)
     if not url.strip():
         raise BadRequest("save needs a URL as actionValue")
     return await save_address(context.session, context.tab, url)
 
 
+@action("answer_dialog", acts=False, settles=False)
 async def answer_dialog(context: ActionContext) -> str:
     """Order the answer to the next dialog that asks something."""
     value = context.request.actionValue.strip().lower() or "accept"

@@ -7,9 +7,9 @@ import math
 from collections.abc import Awaitable
 from typing import Any
 
-from web_server.actions import fields, keys
-from web_server.actions import pointer as pointer
+from web_server.actions import fields, keys, pointer
 from web_server.actions.action_context import ActionContext
+from web_server.actions.registry import action
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.observe.observer import Target
 from web_server.observe.target import NOTHING_PRESSED
@@ -30,6 +30,7 @@ _SHOVED_MS = 500
 """How long what a drag shoves aside may move, before the drag ends."""
 
 
+@action("click", aim="mouse", expects_change=True)
 async def click(context: ActionContext) -> str:
     """Click an element; choose an `option`; focus a native select."""
     found = await pointer.find(context.page_handle, context.request.targetId)
@@ -47,6 +48,7 @@ async def click(context: ActionContext) -> str:
     return f"clicked {pointer.describe(target)}"
 
 
+@action("hover", aim="mouse")
 async def hover(context: ActionContext) -> str:
     """Move the mouse over an element."""
     target = await pointer.reach(context.page_handle, context.request.targetId)
@@ -54,6 +56,7 @@ async def hover(context: ActionContext) -> str:
     return f"moved the mouse over {pointer.describe(target)}"
 
 
+@action("drag", aim="drag", expects_change=True, has_steps=True)
 async def drag(context: ActionContext) -> str:
     """Drag an element onto another, to a point, or by a distance."""
     request = context.request
@@ -111,6 +114,7 @@ async def _beyond_middle(source: Target, goal: Target) -> tuple[float, float]:
     return goal.x, goal.y + math.copysign(min(5.0, height / 4), dy)
 
 
+@action("drag_path", aim="path", expects_change=True, has_steps=True)
 async def drag_path(context: ActionContext) -> str:
     """Drag the mouse along points; of an element's box if one is named."""
     path = [(point.x, point.y) for point in context.request.path]
@@ -157,6 +161,7 @@ async def _come_to_rest(context: ActionContext, place: Place) -> None:
     await context.page_handle.move_mouse(*place)
 
 
+@action("select_text")
 async def select_text(context: ActionContext) -> str:
     """Select a text that the page shows, by its words, or all of an element's."""
     page_handle, text = context.page_handle, context.request.text or context.request.actionValue
@@ -183,11 +188,13 @@ async def select_text(context: ActionContext) -> str:
     return f"selected {said}{where}{count}"
 
 
+@action("click_at", aim="point", expects_change=True)
 async def click_at(context: ActionContext) -> str:
     """Click a point, or an element, or a point of its box."""
     return await _click_point(context, 1)
 
 
+@action("double_click_at", aim="point", expects_change=True)
 async def double_click_at(context: ActionContext) -> str:
     """Double-click a point, or an element, or a point of its box."""
     return await _click_point(context, 2)
@@ -220,6 +227,7 @@ async def _met(aimed: Target) -> str:
     return f", where {quoted(missed)} lies over it"
 
 
+@action("move", aim="point")
 async def move(context: ActionContext) -> str:
     """Move the mouse to a point, of an element's box if one is named."""
     (x, y), where, _ = await _aim(context)
@@ -246,6 +254,7 @@ async def _aim(context: ActionContext) -> tuple[Place, str, Target | None]:
     return context.within_view(left + dx, top + dy), where, target
 
 
+@action("wheel", aim="point")
 async def wheel(context: ActionContext) -> str:
     """Turn the wheel over a point, or over the middle of the page."""
     request, (width, height) = context.request, context.session.viewport
