@@ -15,6 +15,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     agent      CKAgent
     main       python -m ck_main.main
     demo       python -m ck_main.demo
+    console    ck-pro: all commands under one name
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from ck_pro.settings import merge_settings, parse_update, read_config
 from ck_pro.trajectory.command_line import AnyPath
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
-DEMO = Path(__file__).resolve().parent.parent / "data" / "demo"
+DEMO = Path(__file__).resolve().parent / "demo_data"
 RECORDING, TASKS = "replies.jsonl", "tasks.jsonl"
 DEFAULT_OUTPUT = Path("runs/demo.jsonl")
 _FILE = AnyPath()

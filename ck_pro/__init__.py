@@ -4,6 +4,7 @@ Public names load on first use, so importing one part of the package costs only 
 
 Rooms, in import order: a room imports only rooms listed before it.
 
+    version      the version of ck-pro
     exceptions   one documented error tree
     threads      worker threads, reused
     config       declared, checked and merged settings
@@ -30,6 +31,8 @@ from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from ck_pro.version import __version__
 
 if TYPE_CHECKING:
     from ck_pro.agent import ActionResult, AgentResult, MultiStepAgent
@@ -88,6 +91,7 @@ __all__ = [
     "TemplatedString",
     "Tool",
     "ToolRegistry",
+    "__version__",
     "get_template",
     "register_template",
     "workspace_tools",

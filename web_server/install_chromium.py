@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
+import click
+
 from web_server.chromium.chromium import ChromiumNotFound, find_chromium
 
 _VERSION_SECONDS = 60
@@ -108,8 +110,14 @@ def _run(command: Sequence[str], seconds: float, output: int) -> bool:
     return done.returncode == 0
 
 
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Print the path of a usable Chromium; install one if there is none."""
+    sys.exit(main())
+
+
 def main() -> int:
-    """Print the path of a usable Chromium, installing one where there is none."""
+    """Run the command; return its exit code."""
     try:
         path = install(run_aloud, lambda text: _write(sys.stderr, text))
     except ChromiumNotFound as e:
@@ -125,4 +133,4 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    cli()

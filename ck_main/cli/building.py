@@ -12,11 +12,14 @@ from ck_main.cli.options import LIMITS
 from ck_main.runner.choosing import TryOptions
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.run_options import RunOptions
-from ck_main.runner.service_checks import model_settings, probe_services
+from ck_main.runner.service_checks import is_idle, model_settings, probe_services
 from ck_pro.agent import MultiStepAgent
-from ck_pro.exceptions import ConfigError
+from ck_pro.config import KwargsInitializable, iter_nested
+from ck_pro.exceptions import BrowserServerError, ConfigError
 from ck_pro.model import LLM
 from ck_pro.settings import leaves, line_of, load_settings, merge_settings, parse_update
+from ck_web.browser.config import WebEnvConfig
+from ck_web.browser.server_process import check_chromium
 
 _Agent = TypeVar("_Agent", bound=MultiStepAgent)
 
@@ -79,6 +82,37 @@ def _usable(kind: type[MultiStepAgent], names: Sequence[str], value: Any) -> boo
 def _line(config: Path | None, names: Sequence[str]) -> str:
     line = line_of(config, names) if config is not None and names else None
     return f", line {line}" if line else ""
+
+
+def without_missing_browser(agent: _Agent) -> tuple[_Agent, str]:
+    """Remove the sub-agents that need a browser if this machine cannot start one.
+
+    Returns:
+        The agent, and one line that names the removed sub-agents and the reason; "" if none was
+        removed.
+    """
+    removed: list[str] = []
+    reason = ""
+    for name in agent.sub_agents:
+        try:
+            _check_browser(getattr(agent, name, None) if isinstance(name, str) else name)
+        except BrowserServerError as e:
+            removed.append(name)
+            reason = str(e)
+    if not removed:
+        return agent, ""
+    kept = [name for name in agent.sub_agents if name not in removed]
+    line = f"this run is without {' and '.join(removed)}: {reason}"
+    return agent.updated({"sub_agents": kept}), line
+
+
+def _check_browser(part: Any) -> None:
+    """Raise BrowserServerError if a part of an agent needs a browser that cannot start here."""
+    if not isinstance(part, KwargsInitializable):
+        return
+    for _, config in iter_nested(part, WebEnvConfig, skip=is_idle):
+        if not config.given_server():
+            check_chromium(config.chromium)
 
 
 def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions:

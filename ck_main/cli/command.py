@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ck_main.cli.building import build_agent, run_options
+from ck_main.cli.building import build_agent, run_options, without_missing_browser
 from ck_main.cli.job import Job, exit_code_of, run_job, run_tasks
 from ck_main.cli.options import LIMITS, task_options
 from ck_main.cli.resuming import TypedTaskRunner, begin_fork, resuming
@@ -24,7 +24,7 @@ from ck_main.runner.service_checks import check_services
 from ck_main.tasks.dataset import Task, safe_name
 from ck_main.ui.display import printable
 from ck_main.ui.logs import write_crash
-from ck_main.ui.reports import resume_hint
+from ck_main.ui.reports import resume_hint, say_warning
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.journal import is_journal
@@ -93,6 +93,10 @@ def run_agent(
     refuse(options)
     screen, out = Console(stderr=True), Console()
     agent = build_agent(kind, options["config"], options["updates"], options["model"])
+    if options["ray"] is None:  # the nodes of a cluster have browsers of their own
+        agent, missing = without_missing_browser(agent)
+        if missing:
+            say_warning(screen, missing)
     input_, question = options["input_"], options["task"]
     if options["resume"] is not None:
         default_output = RESUMED_OUTPUT

@@ -1,6 +1,6 @@
-"""The demo's web site on loopback, made from `data/demo/site`.
+"""The demo's web site on loopback, built from `ck_main/demo_data/site`.
 
-May import: nothing of this project.
+May import: `ck_pro`.
 The demo and tests use `DemoSite`.
 """
 

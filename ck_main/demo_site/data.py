@@ -53,8 +53,8 @@ class DemoData:
             self.site: dict[str, Any] = json.loads((root / "site.json").read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(
-                f"the demo's web site cannot be read at {root} ({error}); "
-                "run from a checkout of the repository, or give its data/demo/site folder"
+                f"cannot read the demo's web site in {root} ({error}); "
+                "install ck-pro again, or name the folder of the site"
             ) from error
         self.products: dict[str, dict[str, Any]] = {p["slug"]: p for p in self.site["products"]}
         self.stations: dict[str, dict[str, Any]] = {s["slug"]: s for s in self.site["stations"]}

@@ -11,24 +11,25 @@ same answer; the workshop's list is late on purpose.
 
 from __future__ import annotations
 
-import argparse
 import json
 import mimetypes
 import re
-import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlencode
 
+import click
+
 from ck_main.demo_site.data import CSV_FILES, ORDER_FIELDS, DemoData, QueryError
 from ck_main.demo_site.http_server import Answer, Fields, SiteServer
 from ck_main.demo_site.pages import DemoPages
-from ck_pro.exceptions import CKError, InputError
+from ck_pro.exceptions import InputError
+from ck_pro.trajectory.command_line import AnyPath, run_command
 
-DEFAULT_ROOT = Path(__file__).resolve().parents[2] / "data" / "demo" / "site"
+DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "demo_data" / "site"
 WORKSHOP_DELAY = 0.7
 """Seconds that the workshop's list takes to answer."""
 _ASSET = re.compile(r"/assets/([a-z0-9-]+\.[a-z0-9]+)")
@@ -38,7 +39,7 @@ class DemoSite:
     """The demo's web site, served from threads of this process.
 
     Args:
-        root: the folder of the site; the repository's `data/demo/site` if None.
+        root: folder of the site; default: `ck_main/demo_data/site`.
         host: the address to listen on.
         port: the port; 0 takes a free one.
 
@@ -229,27 +230,20 @@ def _redirect(location: str, status: int) -> Answer:
     return Answer(status, b"", {"Location": location})
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Serve the site until Ctrl-C; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ck_main.demo_site.site", description="Serve the demo's web site."
-    )
-    parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8000, help="port, 0 for a free one")
-    parser.add_argument("--root", type=Path, help="folder of the site (default: data/demo/site)")
-    options = parser.parse_args(arguments)
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="Port; 0: a free one.")
+@click.option("--root", type=AnyPath(), help="Folder of the site.  [the site of the demo]")
+def cli(host: str, port: int, root: Path | None) -> None:
+    """Serve the demo's web site until Ctrl-C."""
     try:
-        with DemoSite(options.root, options.host, options.port) as site:
-            sys.stdout.write(f"listening on {site.origin}\n")
-            sys.stdout.flush()
+        with DemoSite(root, host, port) as site:
+            click.echo(f"listening on {site.origin}")
             threading.Event().wait()
     except KeyboardInterrupt:
         pass
-    except CKError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    return run_command(cli, arguments, "site")

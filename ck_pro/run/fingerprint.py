@@ -12,24 +12,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from types import CodeType, FunctionType
 from typing import Any
 
 from ck_pro.config import KwargsInitializable
 from ck_pro.template import TemplatedString, get_template
+from ck_pro.version import __version__
 
 _DIGITS = 16
 _PLAIN = (str, int, float, bool, bytes, type(None))
-
-
-@lru_cache(maxsize=1)
-def package_version() -> str:
-    """The version of ck-pro; "0" in a source tree that is not installed."""
-    try:
-        return version("ck-pro")
-    except PackageNotFoundError:
-        return "0"
 
 
 def fingerprint_of(agent: KwargsInitializable) -> dict[str, str]:
@@ -39,7 +30,7 @@ def fingerprint_of(agent: KwargsInitializable) -> dict[str, str]:
         agent: the main agent, with its sub-agents.
     """
     return {
-        "version": package_version(),
+        "version": __version__,
         "settings_hash": hash_of_json(agent.to_dict()),
         "prompts_hash": hash_of_json(list(_prompt_texts(agent, set()))),
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from paths import DEMO
+from paths import DEMO, ROOT
 
 from ck_main.demo_site import DemoSite
 from ck_main.demo_site import site as demo_site
@@ -49,7 +49,7 @@ def visitor(site: DemoSite) -> Iterator[Visitor]:
 @pytest.fixture(scope="session")
 def search_index(site: DemoSite) -> str:
     """The search index of the running site as the file should hold it."""
-    builder = runpy.run_path(str(DEMO / "build_search_index.py"))
+    builder = runpy.run_path(str(ROOT / "scripts" / "build_demo_search_index.py"))
     return str(builder["as_text"](builder["build"](site)))
 
 

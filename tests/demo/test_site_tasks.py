@@ -163,7 +163,7 @@ def test_what_cannot_be_done(tasks, visitor, search_index):
 
 def test_the_search_index_is_current(search_index, demo_folder):
     written = (demo_folder / "search_index.json").read_text("utf-8")
-    assert written == search_index, "run python data/demo/build_search_index.py"
+    assert written == search_index, "run python scripts/build_demo_search_index.py"
     entries = json.loads(written)
     assert len(entries) > 60
     assert all(set(entry) == {"title", "url", "text"} and entry["text"] for entry in entries)

@@ -4,4 +4,4 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SUPPORT = Path(__file__).resolve().parent
-DEMO = ROOT / "data" / "demo"
+DEMO = ROOT / "ck_main" / "demo_data"

@@ -69,7 +69,7 @@ def find_chromium(configured: str = "") -> str:
     if found := _playwright_own():
         return found
     raise ChromiumNotFound(
-        "no Chromium was found: run `make setup` or `playwright install chromium`, install the "
+        "no Chromium was found: run `python -m web_server.install_chromium`, install the "
         "package `chromium`, or name one with CK_CHROMIUM=/path/to/chromium"
     )
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ck_pro.exceptions import InputError
-from ck_pro.run.fingerprint import package_version
 from ck_pro.session.observed import join_entries
 from ck_pro.trajectory.exporting.images import ImageFolder
 from ck_pro.trajectory.formats.chat import (
@@ -31,6 +30,7 @@ from ck_pro.trajectory.reading.attempts import (
     status_of,
 )
 from ck_pro.trajectory.reading.big_json import Pairs, is_list, plain
+from ck_pro.version import __version__
 
 SCHEMA = "ATIF-v1.8"
 _USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens")
@@ -84,7 +84,7 @@ class _Trajectory:
         if extra:
             yield "session_id", str(self.session.get("id") or "")
         yield "steps", self.all_steps()
-        agent = {"name": self.path[-1], "version": package_version()}
+        agent = {"name": self.path[-1], "version": __version__}
         yield "agent", {**agent, "model_name": self.model} if self.model else agent
         yield "final_metrics", self.totals
         facts = {"status": status_of(self.session), "agent_path": "/".join(self.path)}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from ck_pro.run.fingerprint import package_version
 from ck_pro.trajectory.otel.span_attributes import Attributes
 from ck_pro.trajectory.otel.span_maker import Kind
+from ck_pro.version import __version__
 
 _KINDS = {"internal": 1, "client": 3}
 _ERROR = 2
@@ -62,7 +62,7 @@ def traces_data(spans: list[dict[str, Any]], service: str) -> dict[str, Any]:
         spans: of a `JsonEmitter`.
         service: the `service.name` of the resource.
     """
-    scope = {"name": "ck_pro", "version": package_version()}
+    scope = {"name": "ck_pro", "version": __version__}
     resource = {"attributes": attributes_of({"service.name": service})}
     return {
         "resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]

@@ -101,7 +101,7 @@ def test_no_chromium_gives_one_line_that_says_what_to_do(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
     monkeypatch.setattr(sys, "platform", "linux")
-    with pytest.raises(ChromiumNotFound, match=r"make setup.*playwright install chromium") as error:
+    with pytest.raises(ChromiumNotFound, match=r"web_server.install_chromium") as error:
         find_chromium()
     assert "\n" not in str(error.value)
 

@@ -1,4 +1,4 @@
-"""Write `search_index.json` anew: `python data/demo/build_search_index.py`.
+"""Write `search_index.json` anew: `python scripts/build_demo_search_index.py`.
 
 The index of the demo's web site is what the tool `simple_web_search` reads in the demo: a list of
 {title, url, text}, where `{site}` in an address stands for the site's origin. The site is visited
@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import requests
 
+from ck_main.demo import DEMO
 from ck_main.demo_site import DemoSite
 
-INDEX = Path(__file__).resolve().parent / "search_index.json"
+INDEX = DEMO / "search_index.json"
 SILENT = frozenset({"script", "style", "option", "noscript"})
 
 

@@ -1,0 +1,110 @@
+"""`ck-pro COMMAND`: every command under one name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import ck_pro
+from ck_main import console
+from ck_main.agent import CKAgent
+from ck_main.cli import building
+from ck_pro.exceptions import BrowserServerError
+
+CONSOLE = "import sys; from ck_main.console import main; sys.exit(main())"
+
+
+def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert console.main(["--help"]) == console.main(["-h"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"  {name} " in text for name in console.COMMANDS)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_every_command_is_a_module_that_can_be_run() -> None:
+    for _, (module, _) in _commands():
+        spec = find_spec(module)
+        assert spec is not None and spec.origin is not None
+        if spec.submodule_search_locations is not None:
+            assert find_spec(f"{module}.__main__") is not None
+        else:
+            assert '__name__ == "__main__"' in Path(spec.origin).read_text()
+
+
+def test_the_version_has_one_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert console.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"ck-pro {ck_pro.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "no command given"),
+        (["exprot"], "there is no command 'exprot'; did you mean 'export'?"),
+        (["--model"], "there is no command '--model'"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert console.main(arguments) == 2
+    assert capsys.readouterr().err == f"error: {said} (see --help)\n"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["run", "export", "site"])
+def test_the_help_of_a_command_names_the_command(name: str) -> None:
+    done = _run(name, "--help")
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout.startswith(f"Usage: ck-pro {name} ")
+
+
+@pytest.mark.integration
+def test_a_command_keeps_its_exit_code() -> None:
+    done = _run("diff", "/nope/a", "/nope/b")
+    assert done.returncode == 2 and done.stderr.startswith("error: cannot read /nope/a")
+
+
+def test_an_agent_without_a_browser_runs_without_its_web_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(building, "check_chromium", _failing)
+    agent, line = building.without_missing_browser(CKAgent())
+    assert line == "this run is without web_agent: no browser can be started here: no Chromium"
+    assert agent.sub_agents == [] and "web_agent" in CKAgent().sub_agents
+    assert [f.name for f in agent.functions()] == [f.name for f in CKAgent().functions()][1:]
+
+
+@pytest.mark.parametrize(
+    ("settings", "check"),
+    [
+        ({}, lambda chromium: None),
+        ({"web_agent": {"web_env": {"server_url": "http://127.0.0.1:3000"}}}, None),
+    ],
+)
+def test_an_agent_with_a_browser_or_a_server_keeps_its_web_agent(
+    settings: dict[str, object],
+    check: Callable[[str], None] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(building, "check_chromium", check or _failing)
+    agent = CKAgent(**settings)
+    assert building.without_missing_browser(agent) == (agent, "")
+
+
+def _failing(chromium: str) -> None:
+    raise BrowserServerError("no browser can be started here: no Chromium")
+
+
+def _commands() -> list[tuple[str, tuple[str, str]]]:
+    return list(console.COMMANDS.items())
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", CONSOLE, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
