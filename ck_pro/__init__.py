@@ -12,10 +12,11 @@ Rooms, in import order: a room imports only rooms listed before it.
     template     prompt templates
     events       actions, observations and the computer's schema
     journal      the append-only store
-    session      AgentSession, Status, StopReason, goals and progress
     environment  the world an agent acts in
-    approval     approvers and the guard
     model        LLM, back ends, budgets, prices, recordings
+    run_context  the interface of a live run for the rooms below it
+    session      AgentSession, Status, StopReason, goals and progress
+    approval     approvers and the guard
     executor     model-written code in a worker process
     tool         Tool, ToolRegistry, StopTool
     tools        tools that ship with the core

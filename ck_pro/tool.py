@@ -14,6 +14,7 @@ from pydantic import PydanticUserError, TypeAdapter
 
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
+from ck_pro.run_context import RunContext
 
 _PLAIN_TYPES = (str, int, float, bool)
 
@@ -74,11 +75,11 @@ class Tool(KwargsInitializable):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.execute(*args, **kwargs)
 
-    def bind(self, run: Any) -> Callable[..., Any]:
+    def bind(self, run: RunContext) -> Callable[..., Any]:
         """Return the function that one run's code calls; override it to use the run.
 
         Args:
-            run: the `ck_pro.agent.Run`, with model calls, working directory and environment.
+            run: the run, with model calls, working directory and environment.
         """
         return self._implementation
 

@@ -13,7 +13,7 @@ from ck_pro.agent import AgentResult, MultiStepAgent
 from ck_pro.events import Action
 from ck_pro.model import LLM
 from ck_pro.run.results import NO_OUTPUT
-from ck_pro.run.run import Run
+from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession
 from ck_pro.session.observed import append_piece
 from ck_pro.tools.human import AskHumanTool
@@ -95,7 +95,7 @@ Several calls may run at once."""
     def init_run(self, session: AgentSession) -> None:
         """Open the browser, or take up that of a run which goes on."""
         super().init_run(session)
-        run: Run = session.run
+        run = run_of(session)
         env = self._new_env(
             self.web_env,
             workdir=run.workdir,
@@ -120,7 +120,7 @@ Several calls may run at once."""
 
     def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
         """Look at the page, before all else, and keep its state with the step."""
-        run: Run = session.run
+        run = run_of(session)
         env = self._web_envs[session.id]
         seen = env.observe()
         # the end phase prepares anew, after the last step has acted: its "before" is kept

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ck_pro.events import ErrorObservation
 from ck_pro.exceptions import ToolError
-from ck_pro.run.run import Run
+from ck_pro.run_context import RunContext
 from ck_pro.tool import Tool, parameters_schema
 from ck_pro.tools.human import AskHumanTool
 from ck_web.actions import FURTHER_WEB_ACTIONS, PREDEFINED_WEB_ACTIONS, parse_action
@@ -38,13 +38,13 @@ class WebTool(Tool):
         """The action string of a call; `bind` makes the function that also acts."""
         return self._writers[self.name](*args, **kwargs)
 
-    def bind(self, run: Run) -> Callable[..., str]:
+    def bind(self, run: RunContext) -> Callable[..., str]:
         """The function for the code of one run: acts, and returns one line of what came of it."""
         write = self._writers[self.name]
 
         @functools.wraps(write)
         def act(*args: Any, **kwargs: Any) -> str:
-            done = run.calls.act(parse_action(write(*args, **kwargs)))
+            done = run.act(parse_action(write(*args, **kwargs)))
             if isinstance(done, ErrorObservation):
                 raise ToolError(done.text)
             return done.text

@@ -105,7 +105,7 @@ def act_on_environment(run: Run, action: Action) -> str:
     """Execute an action in the run's environment; return its text for the model."""
 
     def call() -> str:
-        seen = run.calls.act(action)
+        seen = run.act(action)
         if isinstance(seen, ErrorObservation):
             run.record("error", {"error": "ActionFailed"})
         return str(seen)

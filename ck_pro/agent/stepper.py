@@ -119,7 +119,7 @@ class Stepper:
         if action is None:
             raise InputError("observe: no action waits for an observation")
         if isinstance(observation, ComputerObservation):
-            run_of(self.state).calls.keep_screen(action, observation)
+            run_of(self.state).record_screen(action, observation)
         self._tell(str(observation))
 
     def act(self) -> Any:

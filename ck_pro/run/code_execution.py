@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ck_pro.executor import WALL_SECONDS, CodeExecutor, CodeResult, LocalCall
+
+if TYPE_CHECKING:
+    from ck_pro.run.run import Run
 
 
 class CodeRunner:
@@ -14,7 +17,7 @@ class CodeRunner:
         run: the `ck_pro.run.run.Run`.
     """
 
-    def __init__(self, run: Any):
+    def __init__(self, run: Run):
         self._run = run
         self._executor: CodeExecutor | None = None
 

@@ -10,21 +10,19 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ck_pro.approval import ActionRejected, Guard, require_approval
+from ck_pro.approval import ActionRejected, require_approval
 from ck_pro.environment import Environment
 from ck_pro.events import (
     Action,
     BrowserAction,
     ComputerAction,
-    ComputerObservation,
     Observation,
     ToolCall,
 )
 from ck_pro.exceptions import (
     AwaitingHuman,
-    EnvironmentFailure,
     RunEnding,
     ToolError,
     ends_run,
@@ -34,6 +32,9 @@ from ck_pro.run.results import AgentResult
 from ck_pro.run.resume import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.sampling import SelectedResult
 from ck_pro.session import AgentSession, Status
+
+if TYPE_CHECKING:
+    from ck_pro.run.run import Run
 
 _SHOWN = 2000
 _RESULT_BYTES = 1 << 20
@@ -54,7 +55,7 @@ class Calls:
         first: number of its first call.
     """
 
-    def __init__(self, run: Any, first: int = 0):
+    def __init__(self, run: Run, first: int = 0):
         self._run, self._next = run, first
         self._lock = threading.Lock()
         self._cut: InterruptedSession | None = None
@@ -201,32 +202,6 @@ class Calls:
         begun = {"call": call.number, "name": call.name, "arguments": call.arguments}
         self._run.record("started", begun)
 
-    def act(self, action: Action) -> Observation:
-        """Have the run's environment do an action: guarded, announced before, its screen kept.
-
-        Raises:
-            GuardStopped: the approver ends the run.
-            EnvironmentFailure: the run has no environment, or it broke.
-        """
-        if self._run.environment is None:
-            raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
-        self._run.check()
-        world = _Journaled(self._run.environment, self)
-        seen = Guard(world, self._run.approver).execute(action)
-        if isinstance(seen, ComputerObservation):
-            self.keep_screen(action, seen)
-        return seen
-
-    def keep_screen(self, action: Action, seen: ComputerObservation) -> None:
-        """Record the screen that an action led to: prompts show it with the call."""
-        screen = seen.to_dict()
-        if isinstance(action, ComputerAction):
-            checks = [c.model_dump(mode="json") for c in action.pending_safety_checks]
-            screen.update(call_id=action.call_id, acknowledged_safety_checks=checks)
-        if not self._run.agent.store_io:
-            del screen["image"]
-        self._run.record("screen", screen)
-
     def announced(self, name: str, arguments: dict[str, Any], do: Callable[[], Any]) -> Any:
         """Do something, and record it: as the tool call in progress, or as a call of its own."""
         self._run.check()  # an approver may have taken its time
@@ -270,7 +245,7 @@ class Calls:
         self._run.record("call", {**head, **facts}, duration=time.monotonic() - start)
 
 
-class _Journaled(Environment):
+class JournaledEnvironment(Environment):
     """An environment whose actions are announced in the journal before they act."""
 
     def __init__(self, inner: Environment, calls: Calls):

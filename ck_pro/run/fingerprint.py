@@ -15,7 +15,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from ck_pro.config import KwargsInitializable
+from ck_pro.agent_settings import AgentSettings
 from ck_pro.template import TemplatedString, get_template
 from ck_pro.version import __version__
 
@@ -23,7 +23,7 @@ _DIGITS = 16
 _PLAIN = (str, int, float, bool, bytes, type(None))
 
 
-def fingerprint_of(agent: KwargsInitializable) -> dict[str, str]:
+def fingerprint_of(agent: AgentSettings) -> dict[str, str]:
     """The facts `version`, `settings_hash` and `prompts_hash` of a run.
 
     Args:
@@ -42,7 +42,7 @@ def hash_of_json(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
-def _prompt_texts(agent: Any, seen: set[int]) -> Iterator[list[str]]:
+def _prompt_texts(agent: AgentSettings, seen: set[int]) -> Iterator[list[str]]:
     """What the prompts of an agent and of all below it are made of."""
     if id(agent) in seen:
         return
@@ -55,7 +55,7 @@ def _prompt_texts(agent: Any, seen: set[int]) -> Iterator[list[str]]:
         yield [agent.name, "goal", repr(goal)]
     for function in agent.functions():
         yield [agent.name, "function", function.get_function_definition(False)]
-        if hasattr(function, "templates"):
+        if isinstance(function, AgentSettings):
             yield from _prompt_texts(function, seen)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ck_pro.agent_settings import AgentSettings
 from ck_pro.language import text_of
 from ck_pro.session import AgentSession
 from ck_pro.session.observed import observation_text
@@ -31,7 +32,7 @@ class History:
         session: the log.
     """
 
-    def __init__(self, agent: Any, session: AgentSession):
+    def __init__(self, agent: AgentSettings, session: AgentSession):
         self._agent, self._session = agent, session
         self._shown: list[list[dict[str, Any]]] = []
         self._texts: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ck_pro.exceptions import ModelError
 from ck_pro.language import Prompt
@@ -13,6 +13,9 @@ from ck_pro.model.llm import ensure_reply
 from ck_pro.run.exposed_functions import jsonable
 from ck_pro.run.prefix_cache import Prefixes
 from ck_pro.session import PHASES
+
+if TYPE_CHECKING:
+    from ck_pro.run.run import Run
 
 
 class ModelCalls:
@@ -25,7 +28,7 @@ class ModelCalls:
             in a run that was forked; "" if nothing.
     """
 
-    def __init__(self, run: Any, prefixes: Prefixes, edited: str = ""):
+    def __init__(self, run: Run, prefixes: Prefixes, edited: str = ""):
         self._run, self.prefixes, self._edited = run, prefixes, edited
 
     def __call__(

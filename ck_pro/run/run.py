@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.approval import Approver, AutoApprover, MaskingApprover
+from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover
 from ck_pro.config import iter_nested
 from ck_pro.environment import Environment
-from ck_pro.exceptions import Cancelled, InputError, LimitReached, ParseError
+from ck_pro.events import Action, ComputerAction, ComputerObservation, Observation
+from ck_pro.exceptions import Cancelled, EnvironmentFailure, InputError, LimitReached, ParseError
 from ck_pro.executor import current_call, remove_folder
 from ck_pro.journal import Journal
 from ck_pro.journal.snapshots import FILES, FileSnapshots
@@ -27,7 +28,7 @@ from ck_pro.model import LLM, Budget
 from ck_pro.model.backends.terminal import asking_for
 from ck_pro.run.cancellation import Cancellation, DelayedEvent
 from ck_pro.run.code_execution import CodeRunner
-from ck_pro.run.exposed_functions import Calls
+from ck_pro.run.exposed_functions import Calls, JournaledEnvironment
 from ck_pro.run.fingerprint import fingerprint_of
 from ck_pro.run.history import History
 from ck_pro.run.model_calls import ModelCalls
@@ -106,6 +107,7 @@ class Run:
         answer: str = "",
     ):
         self.agent, self.session, self.parent = agent, session, parent
+        self.model = agent.model
         self.cut_off = cut_off
         """Where to go on, for a run that is resumed."""
         self.answers: Answers = parent.answers if parent else _answers(answer, cut_off)
@@ -292,6 +294,39 @@ class Run:
             _log.exception("the display of this run failed and is not told any more")
             self.on_event = None
 
+    # --- the environment -------------------------------------------------------------------
+
+    def act(self, action: Action) -> Observation:
+        """Execute an action in the environment: approved before, journaled before and after.
+
+        Raises:
+            GuardStopped: the approver stops the run.
+            EnvironmentFailure: the run has no environment, or the environment failed.
+        """
+        if self.environment is None:
+            raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
+        self.check()
+        journaled = JournaledEnvironment(self.environment, self.calls)
+        observation = Guard(journaled, self.approver).execute(action)
+        if isinstance(observation, ComputerObservation):
+            self.record_screen(action, observation)
+        return observation
+
+    def record_screen(self, action: Action, observation: ComputerObservation) -> None:
+        """Record the screen after an action; prompts show it with the call."""
+        screen = observation.to_dict()
+        if isinstance(action, ComputerAction):
+            checks = [c.model_dump(mode="json") for c in action.pending_safety_checks]
+            screen.update(call_id=action.call_id, acknowledged_safety_checks=checks)
+        if not self.agent.store_io:
+            del screen["image"]
+        self.record("screen", screen)
+
+    def suspend_environment(self) -> Any:
+        """Disconnect from the environment; return its lease for the run that resumes."""
+        environment, self.environment = self.environment, None
+        return environment.suspend() if environment is not None else None
+
     # --- going on with a run that was cut off -------------------------------------------------
 
     def continued(self) -> None:
@@ -376,11 +411,6 @@ class Run:
         """Whether a run that called this one, at any depth, has stopped for a person."""
         above = self.parent
         return above is not None and (above.stops_for_person or above.stopped_with_caller())
-
-    def suspend_environment(self) -> Any:
-        """Keep what the environment holds on lease, and return it for the run that resumes."""
-        environment, self.environment = self.environment, None
-        return environment.suspend() if environment is not None else None
 
     def close(self) -> None:
         """Release the worker, the environment and a temporary folder; harmless when repeated.

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ck_pro.agent_settings import Sampling
 from ck_pro.exceptions import Cancelled, ModelError, ParseError, RunEnding
 from ck_pro.language import fenced
 from ck_pro.run.results import AgentResult
 from ck_pro.session import AgentSession, Status
+
+if TYPE_CHECKING:
+    from ck_pro.run.run import Run
 
 Messages = list[dict[str, Any]]
 CHOOSE = "tool:choose"
@@ -64,7 +67,7 @@ class SelectedResult(AgentResult):
 
 
 def sampled(
-    sampling: Sampling, task: str, parent: Any, try_: Callable[[int], AgentSession]
+    sampling: Sampling, task: str, parent: Run, try_: Callable[[int], AgentSession]
 ) -> SelectedResult:
     """Run an agent several times and choose.
 
@@ -97,7 +100,7 @@ def sampled(
 
 
 def _chosen(
-    sampling: Sampling, task: str, parent: Any, results: Sequence[AgentResult]
+    sampling: Sampling, task: str, parent: Run, results: Sequence[AgentResult]
 ) -> tuple[str, int]:
     """How was chosen, and which; a judge that cannot be used is replaced by a vote."""
     among = [n for n, result in enumerate(results) if _answered(result)]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ck_pro.exceptions import InputError, JournalError
+from ck_pro.run_context import RunContext
 from ck_pro.session.goals import Task
 from ck_pro.session.observed import observation_text
 from ck_pro.session.status import Status, StopReason
@@ -94,7 +95,7 @@ class AgentSession:
         self.final_results: dict[str, Any] | None = None
         self.children: dict[str, AgentSession] = {}
         self.calls: dict[str, dict[str, int]] = {}
-        self.run: Any = None
+        self.run: RunContext | None = None
         self._sub_sessions: list[list[str]] = []
         self._unreadable: Counter[str] = Counter()
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ck_pro.exceptions import ConfigError, ContentFiltered, ToolError
 from ck_pro.model import LLM
+from ck_pro.run_context import RunContext
 from ck_pro.tool import Tool
 
 _LARGEST_REPLY = 8 << 20  # bytes of what a search service answers
@@ -50,11 +51,11 @@ class AskLLMTool(Tool):
             raise ToolError(f"{self.name}: outside of a run it needs its own `model`")
         return str(self.model(_question(query)))
 
-    def bind(self, run: Any) -> Callable[..., Any]:
+    def bind(self, run: RunContext) -> Callable[..., Any]:
         """Ask within a run: logged, and charged to its budget."""
 
         def ask_llm(query: str) -> str:
-            model = self.model or run.agent.model
+            model = self.model or run.model
             try:
                 return str(run.call_model(model, _question(query), f"tool:{self.name}"))
             except ContentFiltered as e:

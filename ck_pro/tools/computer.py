@@ -10,6 +10,7 @@ from typing import Any
 from ck_pro.events import ErrorObservation
 from ck_pro.events.computer_schema import COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS, computer_action
 from ck_pro.exceptions import ToolError
+from ck_pro.run_context import RunContext
 from ck_pro.tool import Tool
 
 
@@ -39,13 +40,13 @@ class ComputerTool(Tool):
         """See `bind`: without a run there is no computer."""
         raise ToolError(f"{self.name}: there is no computer outside of a run")
 
-    def bind(self, run: Any) -> Callable[..., str]:
+    def bind(self, run: RunContext) -> Callable[..., str]:
         """The function for one run: acts, and returns one line on what came of it."""
 
         @functools.wraps(self.execute)
         def computer(*args: Any, **kwargs: Any) -> str:
             given = inspect.signature(self.execute).bind(*args, **kwargs).arguments
-            seen = run.calls.act(computer_action(given))
+            seen = run.act(computer_action(given))
             if isinstance(seen, ErrorObservation):
                 raise ToolError(seen.text)
             return str(seen)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ck_pro.exceptions import HumanNeeded, ToolError
 from ck_pro.model.backends.terminal import asking_agents, read_line, terminal_turn
+from ck_pro.run_context import RunContext
 from ck_pro.tool import Tool
 
 
@@ -111,7 +112,7 @@ class AskHumanTool(Tool):
         """
         raise ToolError(f"{self.name}: there is nobody to ask outside of a run")
 
-    def bind(self, run: Any) -> Callable[..., Any]:
+    def bind(self, run: RunContext) -> Callable[..., Any]:
         """Ask the person of a run.
 
         Raises:

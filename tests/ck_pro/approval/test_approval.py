@@ -52,7 +52,7 @@ class Click(Tool):
         def click(id: int) -> str:
             if id < 0:
                 raise ValueError("no such number")
-            return str(run.calls.act(BrowserAction(name="click", target=str(id))))
+            return str(run.act(BrowserAction(name="click", target=str(id))))
 
         return click
 

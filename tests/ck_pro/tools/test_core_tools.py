@@ -38,7 +38,7 @@ class Runner:
     """Stands for a run."""
 
     def __init__(self, model):
-        self.agent = SimpleNamespace(model=model)
+        self.model = model
 
     def call_model(self, llm, messages, phase):
         self.phase = phase

@@ -206,7 +206,7 @@ def test_the_same_agent_by_function_calls(wire: FakeWire, tmp_path: Path) -> Non
 
 def test_a_function_acts_at_once_or_raises(wire: FakeWire, tmp_path: Path) -> None:
     env = WebEnv({"server_url": wire.url}, workdir=tmp_path, target_url="http://shop.test/")
-    run = SimpleNamespace(calls=SimpleNamespace(act=env.execute))
+    run = SimpleNamespace(act=env.execute)
     click = WebTool(name="click").bind(run)  # type: ignore[arg-type]
     assert click(id="3").startswith("click [3] link 'Lamps': now at")
     with pytest.raises(ToolError, match="no element 99"):

@@ -1,0 +1,69 @@
+"""`RunContext`: the interface of a live run for the rooms below `run`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ck_pro.environment import Environment
+from ck_pro.events import Action, Observation
+from ck_pro.model import LLM, Reply
+
+
+class RunContext(Protocol):
+    """The parts of a live run that a session and tools use; see `Tool.bind`.
+
+    `ck_pro.run.run.Run` implements it.
+
+    Attributes:
+        environment: what the run acts on besides its Python worker; None if it has none.
+        notices: lines that the next prompt shows.
+        model: the model of the run's agent.
+    """
+
+    environment: Environment | None
+    notices: list[str]
+    model: LLM
+
+    @property
+    def workdir(self) -> Path:
+        """The working directory of the code and of tools."""
+        ...
+
+    def check(self) -> None:
+        """Return if the run may continue; call it in tools that take long.
+
+        Raises:
+            RunEnding: the run must stop.
+        """
+        ...
+
+    def ask(self, question: str) -> str | None:
+        """Return the user's answer to a question; None if there is no user or no answer."""
+        ...
+
+    def act(self, action: Action) -> Observation:
+        """Have an action approved, execute it in the environment and journal it.
+
+        Raises:
+            GuardStopped: the approver stops the run.
+            EnvironmentFailure: the run has no environment, or the environment failed.
+        """
+        ...
+
+    def call_model(
+        self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str, **call_kwargs: Any
+    ) -> Reply:
+        """Call a model; the call is logged and counts against the budget.
+
+        Args:
+            llm: the model.
+            messages: chat messages.
+            phase: "tool:NAME" for the call of a tool.
+            call_kwargs: further parameters of the model.
+
+        Raises:
+            ModelError, LimitReached, Cancelled: see `LLM`.
+        """
+        ...
