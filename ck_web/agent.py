@@ -10,7 +10,8 @@ from pydantic import BeforeValidator
 
 import ck_web.prompts  # noqa: F401  (registers the templates)
 from ck_pro.agent import AgentResult, MultiStepAgent
-from ck_pro.events import Action
+from ck_pro.events import Action, EventKind
+from ck_pro.events.journal_events import WorldData
 from ck_pro.model import LLM
 from ck_pro.run.results import NO_OUTPUT
 from ck_pro.run.run import Run, run_of
@@ -125,7 +126,7 @@ Several calls may run at once."""
         seen = env.observe()
         # the end phase prepares anew, after the last step has acted: its "before" is kept
         if session.steps and "web_state_before" not in session.steps[-1]["action"]:
-            run.record("world", {"web_state_before": env.state()})
+            run.record(EventKind.WORLD, WorldData(web_state_before=env.state()))
         kwargs = super().step_prepare(session, state)
         functions = definitions(self.functions())
         return {

@@ -39,19 +39,6 @@ def test_each_setting_is_explained() -> None:
     assert [n for n in names if not re.search(rf"[`.]{n}`", text) and n != "executor"] == []
 
 
-def test_each_kind_of_event_is_explained() -> None:
-    table = text_of("trajectories.md").partition("### What events hold")[2].partition("###")[0]
-    sources = [
-        p for package in ("ck_pro", "ck_main", "ck_web") for p in (ROOT / package).rglob("*.py")
-    ]
-    kinds = {
-        kind
-        for source in sources
-        for kind in re.findall(r'\.record\(\s*"(\w+)"', source.read_text(encoding="utf-8"))
-    }
-    assert len(kinds) > 10 and [k for k in sorted(kinds) if f"`{k}`" not in table] == []
-
-
 @pytest.mark.worker
 def test_the_page_for_authors_runs_from_top_to_bottom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

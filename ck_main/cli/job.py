@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ck_main.cluster.scale import RayRunner
-from ck_main.output.row_file import TASK_EVENT, Outcome, RowFile
+from ck_main.output.row_file import Outcome, RowFile
 from ck_main.output.run_settings import setup_of, warnings_about
 from ck_main.runner.rerun import Rerun, supersede
 from ck_main.runner.runner import ExitCode, RunOptions, TaskRunner
@@ -211,8 +211,8 @@ class _PendingTasks:
 
 def fingerprint(task: Task | Outcome) -> str:
     """Hash a question in the form that a row stores: with secrets masked."""
-    event = Journal().append(TASK_EVENT, sid="", data={"question": task.question})
-    return hashlib.sha256(json.dumps(event["data"]).encode()).hexdigest()
+    stored = Journal().masked({"question": task.question})
+    return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
 
 
 def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:

@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from ck_main.output.output_files import folder_of
-from ck_main.output.row import TASK_EVENT, task_facts
+from ck_main.output.row import task_facts
 from ck_main.runner.attempt import Assignment
 from ck_main.runner.previous_attempt import UNUSABLE
 from ck_main.runner.runner import TaskRunner
 from ck_main.runner.task_folder import claimed
 from ck_main.tasks.dataset import Task
+from ck_pro.events import EventKind
 from ck_pro.exceptions import ConfigError, JournalError
 from ck_pro.journal import is_journal, journal_folders, read_events
 from ck_pro.run.resume import cut_off
@@ -85,7 +86,7 @@ def resuming(
     except UNUSABLE as e:
         message = e if isinstance(e, JournalError) else f"not a ck-pro journal: {e!r}"
         raise ConfigError(f"--resume {folder}: {message}") from None
-    facts = next((e["data"] for e in events if e["kind"] == TASK_EVENT), None)
+    facts = next((e["data"] for e in events if e["kind"] == EventKind.TASK), None)
     if found is None or facts is None or "start_time" not in found.session.info:
         raise ConfigError(f"--resume {folder}: its journal does not name the task")
     if found.session.status is Status.DONE:
@@ -93,7 +94,7 @@ def resuming(
     asked = found.session.status in _ASKED  # older journals have only the status
     if found.asked is not None:
         asked = bool(found.asked["question"])
-    given = found.given.get("answer")
+    given = found.given["answer"] if found.given else None
     if answer and given is not None:
         if answer != given:
             raise ConfigError(

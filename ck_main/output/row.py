@@ -16,17 +16,13 @@ from typing import Any
 from ck_main.output.run_settings import Setup, setup_of
 from ck_main.tasks.dataset import Task
 from ck_main.tasks.scoring import evaluate
+from ck_pro.events import EventKind, JournalEvent
+from ck_pro.events.journal_events import TaskData
 from ck_pro.exceptions import JournalError
 from ck_pro.session import AgentSession, sessions_from_events
 
-TASK_EVENT = "task"
-EVAL_EVENT = "eval"
-"""In a journal: its row is complete."""
-WRITTEN_EVENT = "row"
-"""In a journal: its row was written to the output."""
 
-
-def task_facts(task: Task) -> dict[str, Any]:
+def task_facts(task: Task) -> TaskData:
     """What a row says of the task itself: the data of the journal's `task` event."""
     return {
         "id": task.id,
@@ -53,7 +49,7 @@ def build_row(
     return {**facts, "session": session.to_dict(), "eval": scored}
 
 
-def row_from_events(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def row_from_events(events: Iterable[JournalEvent]) -> dict[str, Any]:
     """The row of a journal, as `ck_pro.journal.read_events` gives its events.
 
     Raises:
@@ -62,7 +58,7 @@ def row_from_events(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return _folded(list(events))
 
 
-def row_of(events: Iterable[Mapping[str, Any]], *, written: bool = False) -> dict[str, Any] | None:
+def row_of(events: Iterable[JournalEvent], *, written: bool = False) -> dict[str, Any] | None:
     """The row of a journal if it is complete.
 
     Args:
@@ -71,16 +67,16 @@ def row_of(events: Iterable[Mapping[str, Any]], *, written: bool = False) -> dic
     """
     kept = list(events)
     kinds = {e["kind"] for e in kept}
-    missing = written or WRITTEN_EVENT not in kinds
-    return _folded(kept) if EVAL_EVENT in kinds and missing else None
+    missing = written or EventKind.ROW not in kinds
+    return _folded(kept) if EventKind.EVAL in kinds and missing else None
 
 
-def _folded(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    known = {e["kind"]: e["data"] for e in events if e["kind"] in (TASK_EVENT, EVAL_EVENT)}
-    if TASK_EVENT not in known:
+def _folded(events: Sequence[JournalEvent]) -> dict[str, Any]:
+    known = {e["kind"]: e["data"] for e in events if e["kind"] in (EventKind.TASK, EventKind.EVAL)}
+    if EventKind.TASK not in known:
         raise JournalError("the journal does not tell of a task")
     session = next(iter(sessions_from_events(events).values()))
-    return build_row(known[TASK_EVENT], session, known.get(EVAL_EVENT))
+    return build_row(known[EventKind.TASK], session, known.get(EventKind.EVAL))
 
 
 def row_line(row: Mapping[str, Any]) -> bytes:

@@ -27,9 +27,6 @@ from ck_main.output.output_files import (
     write_advice,
 )
 from ck_main.output.row import (
-    EVAL_EVENT,
-    TASK_EVENT,
-    WRITTEN_EVENT,
     Outcome,
     build_row,
     count_steps,
@@ -42,9 +39,6 @@ from ck_main.output.row import (
 from ck_pro.exceptions import OutputError
 
 __all__ = [
-    "EVAL_EVENT",
-    "TASK_EVENT",
-    "WRITTEN_EVENT",
     "Outcome",
     "RowFile",
     "build_row",

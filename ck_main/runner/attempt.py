@@ -10,11 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from ck_main.output.row import EVAL_EVENT, TASK_EVENT, WRITTEN_EVENT, build_row, task_facts
+from ck_main.output.row import build_row, task_facts
 from ck_main.runner.previous_attempt import PreviousAttempt
 from ck_main.runner.task_folder import WORK_FOLDER, own_files, set_aside
 from ck_main.tasks.dataset import Task
 from ck_pro.agent_settings import AgentSettings
+from ck_pro.events import EventKind, JournalEvent
+from ck_pro.events.journal_events import (
+    EndData,
+    EventData,
+    FinalResults,
+    SessionData,
+    StatusData,
+    StepData,
+    TaskData,
+)
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget, Reply
@@ -62,17 +72,14 @@ class TaskJournal(Journal):
     """A journal that collects the model calls that failed after all retries."""
 
     def __init__(self, folder: Path, **options: Any):
-        super().__init__(folder, **options)
+        super().__init__(folder, listener=self._collect, **options)
         self.failures: list[tuple[str, str]] = []
         """Class name and message of each error."""
 
-    def append(self, kind: str, **facts: Any) -> dict[str, Any]:
-        """See `Journal.append`."""
-        event = super().append(kind, **facts)
-        if kind == "model_failed":
+    def _collect(self, event: JournalEvent) -> None:
+        if event["kind"] == EventKind.MODEL_FAILED:
             name, _, message = event["data"]["error"].partition(": ")
             self.failures.append((name, message))
-        return event
 
 
 @dataclass(frozen=True)
@@ -174,11 +181,12 @@ class Attempt:
         self.journal = TaskJournal(folder, **self._keep)
         self.session = AgentSession(self.question, agent=self.agent.name)
         # the journal's masked form keeps secrets out of the row
-        event = self.journal.append(TASK_EVENT, sid=self.session.id, data=self._given_facts())
+        event = self.journal.append(EventKind.TASK, sid=self.session.id, data=self._given_facts())
         self._facts = event["data"]
 
-    def _given_facts(self) -> dict[str, Any]:
-        return {**task_facts(self.assignment.task), **self.assignment.row_facts}
+    def _given_facts(self) -> TaskData:
+        facts = {**task_facts(self.assignment.task), **self.assignment.row_facts}
+        return cast(TaskData, facts)
 
     def _resume_previous(self) -> bool:
         """Resume a previous attempt if it is unfinished and at the same task."""
@@ -266,25 +274,27 @@ class Attempt:
             judged: fields for the row's `eval` beside the score.
         """
         row = build_row(self._facts, self.session, judged)
-        event = self.journal.append(EVAL_EVENT, sid=self.session.id, data=row["eval"])
+        event = self.journal.append(EventKind.EVAL, sid=self.session.id, data=row["eval"])
         return {**row, "eval": event["data"]}
 
     def written(self) -> None:
         """Log that the row is in the output; if it is removed later, the task runs again."""
-        self.journal.append(WRITTEN_EVENT, sid=self.session.id)
+        self.journal.append(EventKind.ROW, sid=self.session.id)
 
 
 def end_broken(session: AgentSession, journal: Journal, error: Exception) -> None:
     """Complete a session that an internal error ended, so that its row has all fields."""
     message = f"{type(error).__name__}: {error}"
     reason = StopReason.INTERNAL_ERROR
-    ending: list[tuple[str, dict[str, Any]]] = []
+    ending: list[tuple[EventKind, EventData]] = []
     if "start_time" not in session.info:
-        ending.append(("session", {"task": session.task, "agent": session.agent}))
+        started = SessionData(task=session.task, agent=session.agent)
+        ending.append((EventKind.SESSION, started))
     if not session.steps:
-        ending.append(("step", {}))
+        ending.append((EventKind.STEP, StepData()))
     if session.final_results is None:
-        ending.append(("end", {"final_results": {"output": "", "log": message}}))
-    status = {"status": reason.status.value, "stop_reason": reason.value, "message": message}
-    for kind, data in [*ending, ("status", status)]:
+        results = FinalResults(output="", log=message)
+        ending.append((EventKind.END, EndData(final_results=results)))
+    status = StatusData(status=reason.status.value, stop_reason=reason.value, message=message)
+    for kind, data in [*ending, (EventKind.STATUS, status)]:
         session.apply(journal.append(kind, sid=session.id, data=data))

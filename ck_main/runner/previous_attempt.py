@@ -12,8 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ck_main.output.row import EVAL_EVENT, TASK_EVENT, WRITTEN_EVENT, row_of, task_facts
+from ck_main.output.row import row_of, task_facts
 from ck_main.tasks.dataset import Task
+from ck_pro.events import EventKind, JournalEvent
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import Journal, is_journal, read_events
 from ck_pro.run.resume import InterruptedSession, PriorUsage, cut_off
@@ -39,7 +40,7 @@ class PreviousAttempt:
         self.folder, self.refused = folder, ""
 
     @cached_property
-    def _events(self) -> list[dict[str, Any]]:
+    def _events(self) -> list[JournalEvent]:
         """Events of the journal; empty if there is no readable journal."""
         if not is_journal(self.folder):
             return []
@@ -65,7 +66,7 @@ class PreviousAttempt:
     @property
     def facts(self) -> dict[str, Any] | None:
         """Facts about the task: the data of the event `task`."""
-        found = (e["data"] for e in self._events if e["kind"] == TASK_EVENT)
+        found = (e["data"] for e in self._events if e["kind"] == EventKind.TASK)
         return next(found, None)
 
     @property
@@ -77,7 +78,7 @@ class PreviousAttempt:
     @property
     def complete(self) -> bool:
         """Whether the attempt has a complete row, written or not."""
-        return any(e["kind"] in (EVAL_EVENT, WRITTEN_EVENT) for e in self._events)
+        return any(e["kind"] in (EventKind.EVAL, EventKind.ROW) for e in self._events)
 
     def row(self, task: Task, *, written: bool = False) -> dict[str, Any] | None:
         """Rebuild the row that is missing from the output; None if the task must run.
@@ -122,5 +123,5 @@ class PreviousAttempt:
 
 def stored(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return facts as a journal stores them: with secrets masked."""
-    data: dict[str, Any] = Journal().append(TASK_EVENT, sid="", data=dict(facts))["data"]
-    return data
+    masked: dict[str, Any] = Journal().masked(dict(facts))
+    return masked

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from ck_main.output.row import TASK_EVENT, row_of
+from ck_main.output.row import row_of
 from ck_main.runner.previous_attempt import UNUSABLE
+from ck_pro.events import EventKind
 from ck_pro.journal import journal_folders, read_events
 
 
@@ -36,8 +37,8 @@ def rows_from_journals(folder: Path, ids: Collection[str]) -> Iterator[dict[str,
 def task_id_of(journal: Path) -> str | None:
     """Return the task id that a journal names, or None."""
     for event in read_events(journal):
-        if event["kind"] == TASK_EVENT:
+        if event["kind"] == EventKind.TASK:
             return str(event["data"]["id"])
-        if event["kind"] == "model_call":
+        if event["kind"] == EventKind.MODEL_CALL:
             break
     return None

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ck_main.output.row import WRITTEN_EVENT
 from ck_main.runner import judging
 from ck_main.runner.attempt import Agent, Assignment, Attempt
 from ck_main.runner.choosing import TryOptions, answered, answering, assemble, grouped, is_right
@@ -28,6 +27,7 @@ from ck_main.runner.task_folder import set_aside, tries_in
 from ck_main.tasks.dataset import Task
 from ck_main.tasks.scoring import evaluate
 from ck_pro.config import KwargsInitializable
+from ck_pro.events import EventKind
 from ck_pro.exceptions import Cancelled, LimitReached, ModelError, ParseError
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
@@ -115,7 +115,7 @@ class TaskTries:
             self.runner.keep_try(row)
         self.runner.write(final, spent)
         with Journal(self._folder(1)) as journal:
-            journal.append(WRITTEN_EVENT, sid=rows[0]["session"]["id"])
+            journal.append(EventKind.ROW, sid=rows[0]["session"]["id"])
 
     def rebuilt(self) -> dict[str, Any] | None:
         """Rebuild the row of the task if all of its tries ended, else return None."""

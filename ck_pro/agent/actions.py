@@ -13,10 +13,12 @@ from ck_pro.events import (
     CodeAction,
     ComputerAction,
     ErrorObservation,
+    EventKind,
     FinishAction,
     MessageAction,
     ToolCall,
 )
+from ck_pro.events.journal_events import ActionData, ErrorData, ParsedReply
 from ck_pro.exceptions import ParseError, ends_run, error_text
 from ck_pro.executor import LocalCall
 from ck_pro.language import Form, parse_thought_code
@@ -25,9 +27,7 @@ from ck_pro.run.results import result_value
 from ck_pro.run.run import Run
 
 
-def read_actions(
-    agent: AgentSettings, run: Run, reply: Reply, parsed: Mapping[str, str]
-) -> list[Action]:
+def read_actions(agent: AgentSettings, run: Run, reply: Reply, parsed: ParsedReply) -> list[Action]:
     """Return the actions of a reply and record them in the step.
 
     Args:
@@ -40,7 +40,7 @@ def read_actions(
     Raises:
         ParseError: the reply has no action in the agreed form.
     """
-    run.record("action", dict(parsed), phase="action")
+    run.record(EventKind.ACTION, parsed, phase="action")
     code = parsed.get("code", "")
     if code != parse_thought_code(reply)["code"]:
         if not code.strip():
@@ -52,7 +52,7 @@ def read_actions(
             run.unreadable("action", action.note)
     calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
     if calls:
-        run.record("action", {"code": "\n".join(calls)}, phase="action")
+        run.record(EventKind.ACTION, ActionData(code="\n".join(calls)), phase="action")
     return actions
 
 
@@ -107,7 +107,7 @@ def act_on_environment(run: Run, action: Action) -> str:
     def call() -> str:
         seen = run.act(action)
         if isinstance(seen, ErrorObservation):
-            run.record("error", {"error": "ActionFailed"})
+            run.record(EventKind.ERROR, ErrorData(error="ActionFailed"))
         return str(seen)
 
     return str(_attempt(call))

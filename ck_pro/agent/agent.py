@@ -24,9 +24,18 @@ from ck_pro.approval import describe
 from ck_pro.events import (
     Action,
     CodeAction,
+    EventKind,
     FinishAction,
     RejectAction,
     ToolCall,
+)
+from ck_pro.events.journal_events import (
+    EndData,
+    FinalResults,
+    FinishData,
+    ObservationData,
+    ParsedReply,
+    SuspendedData,
 )
 from ck_pro.exceptions import (
     AwaitingHuman,
@@ -48,6 +57,7 @@ from ck_pro.run.resume import InterruptedSession, PriorUsage, find_interrupted
 from ck_pro.run.run import EventSink, Run, check_extra_info, check_given, run_of
 from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.session.observed import observation_text, several_observed
+from ck_pro.session.rows import Step
 from ck_pro.tool import parameters_schema
 
 _log = logging.getLogger(__name__)
@@ -179,7 +189,7 @@ class MultiStepAgent(AgentSettings):
         run = run_of(session)
         lease = run.suspend_environment()
         self.end_run(session)
-        run.record("suspended", {"lease": lease})
+        run.record(EventKind.SUSPENDED, SuspendedData(lease=lease))
         run.close()
         run.ended()
         session.run = None
@@ -188,7 +198,7 @@ class MultiStepAgent(AgentSettings):
 
     def yield_session_run(
         self, session: AgentSession, max_steps: int | None = None
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Step]:
         """Run the loop and yield each finished step. See `run`."""
         run = self._live(session)
         limit = self.max_steps if max_steps is None else max_steps
@@ -223,7 +233,7 @@ class MultiStepAgent(AgentSettings):
             if session.run is not None:  # else it was suspended
                 self._release(session, reason, message, error)
 
-    def step(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
+    def step(self, session: AgentSession, state: Mapping[str, Any]) -> Step:
         """Observe, plan, decide and act once; return the step."""
         run = self._live(session)
         run.check()
@@ -235,7 +245,7 @@ class MultiStepAgent(AgentSettings):
             seen = self._resume_step(session, cut)
         else:
             seen = self._decide_and_act(session, state)
-        run.record("observation", {"observation": seen})
+        run.record(EventKind.OBSERVATION, ObservationData(observation=seen))
         if cut is not None:
             run.drop_answers()
         run.emit("step_ended", text=observation_text(seen)[:200])
@@ -262,24 +272,26 @@ class MultiStepAgent(AgentSettings):
                 break
         return several_observed(seen)
 
-    def finalize(self, session: AgentSession) -> dict[str, Any]:
+    def finalize(self, session: AgentSession) -> FinalResults:
         """Record the final result: of the terminal action, or of the end phase if there is one."""
         run = run_of(session)
-        found = session.finish or {"output": "", "log": "The run ended without an answer."}
-        data: dict[str, Any] = {"final_results": {k: found[k] for k in ("output", "log")}}
+        found = session.finish or FinalResults(output="", log="The run ended without an answer.")
+        results = FinalResults(output=found["output"], log=found["log"])
+        parsed: ParsedReply = {}
         if self.templates.get("end") and (self.end_always or session.finish is None):
             kwargs = {**self.step_prepare(session, session.state), "final_results": found}
             try:
                 extra = self.language.call_kwargs([END_FORM])
                 reply = self._call_model(session, "end", kwargs, model=self.end_model, **extra)
-                data = {**self._parse_output(reply), **data}
-                data["final_results"] = final_result(self.language.read_form(reply, END_FORM))
+                parsed = self._parse_output(reply)
+                results = final_result(self.language.read_form(reply, END_FORM))
             except (ParseError, ContentFiltered) as e:
                 _log.warning("%s: the reply of the end phase is not used: %s", self.name, e)
                 if isinstance(e, ParseError):
                     run.unreadable("end", e)
-        run.record("end", data, phase="end")
-        return dict(data["final_results"])
+        data: EndData = {**parsed, "final_results": results}
+        run.record(EventKind.END, data, phase="end")
+        return results.copy()
 
     # --- hooks -----------------------------------------------------------------------------
 
@@ -302,10 +314,11 @@ class MultiStepAgent(AgentSettings):
             case ToolCall(name=name, arguments=arguments, note=note):
                 return with_note(note, call_function(run, name, arguments, self._forms()))
             case FinishAction(output=output, log=log):
-                run.record("finish", {"output": output, "log": log})
+                run.record(EventKind.FINISH, FinishData(output=output, log=log))
                 return output
             case RejectAction(reason=reason):
-                run.record("finish", {"output": "", "log": reason, "rejected": True})
+                data = FinishData(output="", log=reason, rejected=True)
+                run.record(EventKind.FINISH, data)
                 return reason
             case _ if run.environment is not None:
                 return act_on_environment(run, action)
@@ -369,7 +382,7 @@ class MultiStepAgent(AgentSettings):
         """
         return model or self.model
 
-    def _parse_output(self, reply: str) -> dict[str, str]:
+    def _parse_output(self, reply: str) -> ParsedReply:
         """Return `thought` and `code` of a reply. Override it for a model that writes code in
         another form: the agent then runs the returned code."""
         return parse_thought_code(reply)
@@ -406,7 +419,7 @@ class MultiStepAgent(AgentSettings):
     def _has_ended(self, session: AgentSession) -> bool:
         return bool(session.steps) and self.step_check_end(session)
 
-    def _next_step(self, session: AgentSession) -> dict[str, Any]:
+    def _next_step(self, session: AgentSession) -> Step:
         """Call `step`; an override that does no step would loop forever."""
         before, resumes = len(session.steps), run_of(session).cut_off is not None
         row = self.step(session, session.state)
@@ -459,7 +472,7 @@ class MultiStepAgent(AgentSettings):
         kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
         extra = self.language.call_kwargs([*self.functions(), *self._forms()])
         reply = self._call_model(session, "plan", kwargs, **extra)
-        run.record("plan", self._parse_output(reply), phase="plan")
+        run.record(EventKind.PLAN, self._parse_output(reply), phase="plan")
         try:
             record_plan(run, self.language.read_form(reply, PLAN_FORM))
         except ParseError as e:
@@ -494,7 +507,8 @@ class MultiStepAgent(AgentSettings):
         if isinstance(given, Mapping) and given.get("output") is not None:
             results = final_result(given)
             if results != session.final_results:
-                run_of(session).record("end", {"final_results": results}, phase="end")
+                data = EndData(final_results=results)
+                run_of(session).record(EventKind.END, data, phase="end")
 
     def _finalize_after_limit(self, session: AgentSession) -> None:
         """Run the end phase, if there is one and the limit that was reached allows its call."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
+from ck_pro.events import EventKind
+from ck_pro.events.journal_events import PlanData
 from ck_pro.exceptions import AnswerNeeded
 from ck_pro.run.run import Run
 from ck_pro.session.goals import parse_progress
@@ -35,7 +37,7 @@ def record_plan(run: Run, written: Any) -> str:
     """
     state = parse_progress(written)
     question = str(state.pop("question", None) or "")
-    run.record("plan", {"state": state}, phase="plan")
+    run.record(EventKind.PLAN, PlanData(state=state), phase="plan")
     if question:
         answer = run.ask(question)
         if answer is None:
@@ -43,7 +45,7 @@ def record_plan(run: Run, written: Any) -> str:
         learned = f"Question to the user: {question} Answer: {answer}"
         state = {**run.session.state}
         state["information"] = [*state["information"], learned]
-        run.record("plan", {"state": state}, phase="plan")
+        run.record(EventKind.PLAN, PlanData(state=state), phase="plan")
     return "The plan is updated."
 
 

@@ -15,11 +15,13 @@ from ck_pro.agent.stop_reasons import normal_stop_reason, record_ending, stop_re
 from ck_pro.events import (
     Action,
     ComputerObservation,
+    EventKind,
     FinishAction,
     Observation,
     RejectAction,
     ToolCall,
 )
+from ck_pro.events.journal_events import ObservationData
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
 from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession, StopReason
@@ -167,7 +169,8 @@ class Stepper:
             return
         told, self._told, self._next = self._told, [], []
         observation = several_observed(told)
-        run_of(self.state).record("observation", {"observation": observation})
+        data = ObservationData(observation=observation)
+        run_of(self.state).record(EventKind.OBSERVATION, data)
         run_of(self.state).emit("step_ended", text=observation_text(observation)[:200])
 
     def _end(self, error: BaseException | None) -> None:

@@ -5,6 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from ck_pro.events import EventKind
+from ck_pro.events.journal_events import (
+    AskedQuestion,
+    EndData,
+    FinalResults,
+    StatusData,
+    StepData,
+)
 from ck_pro.exceptions import (
     AnswerNeeded,
     AwaitingHuman,
@@ -115,31 +123,30 @@ def record_ending(
     run = run_of(session)
     try:
         if not session.steps:
-            run.record("step", {"taken": False})
+            run.record(EventKind.STEP, StepData(taken=False))
         if session.final_results is None:
-            found = session.finish or {"output": "", "log": message}
-            results = {key: found[key] for key in ("output", "log")}
-            run.record("end", {"final_results": results}, phase="end")
-        facts = {"status": reason.status.value, "stop_reason": reason.value}
-        budget = run.budget.snapshot()
-        more = _interruption(error, run)
+            found = session.finish or FinalResults(output="", log=message)
+            results = FinalResults(output=found["output"], log=found["log"])
+            run.record(EventKind.END, EndData(final_results=results), phase="end")
+        status, stop_reason = reason.status.value, reason.value
+        data = StatusData(status=status, stop_reason=stop_reason, message=message)
+        _add_interruption(data, error, run)
         if lease is not None:
-            more["lease"] = lease
-        run.record("status", {**facts, "message": message, **more, "budget": budget})
-        run.emit("run_ended", text=message, **facts)
+            data["lease"] = lease
+        data["budget"] = run.budget.snapshot()
+        run.record(EventKind.STATUS, data)
+        run.emit("run_ended", text=message, status=status, stop_reason=stop_reason)
     finally:
         run.ended()
         session.run = None
 
 
-def _interruption(error: BaseException | None, run: Run) -> dict[str, Any]:
-    """What the status of a session says of an interruption: that it was one, and who asked what."""
-    found: dict[str, Any] = {}
+def _add_interruption(data: StatusData, error: BaseException | None, run: Run) -> None:
+    """Add whether the session was interrupted, and the question that it waits for."""
     raised = error is not None and should_propagate(error, run)
     if raised and run.parent is not None:
-        found["interrupted"] = True
+        data["interrupted"] = True
     if isinstance(error, AwaitingHuman) and (raised or run.parent is None):
         # an approver's stop is no question: an answer must not pass for an approval
         question = error.question or ("" if isinstance(error, GuardStopped) else str(error))
-        found["asked"] = {"session": error.session or run.session.id, "question": question}
-    return found
+        data["asked"] = AskedQuestion(session=error.session or run.session.id, question=question)

@@ -1,7 +1,11 @@
-"""Actions and observations of agents, as typed values.
+"""Actions and observations of agents, and the events of the journal, as typed values.
 
-Every event converts to a dict and back (`to_dict`, `action_from_dict`, `observation_from_dict`).
-The field `kind` names the type, and no other field selects it.
+May import: `exceptions`.
+Other rooms use the classes of actions and observations, and `EventKind`, `JournalEvent` and the
+data types of `ck_pro.events.journal_events`.
+
+Actions and observations convert to a dict and back (`to_dict`, `action_from_dict`,
+`observation_from_dict`). Only the field `kind` selects the type.
 """
 
 from __future__ import annotations
@@ -29,24 +33,11 @@ from ck_pro.events.base import (
     action_from_dict,
     observation_from_dict,
 )
-from ck_pro.events.computer import (
-    COMPUTER_DEEDS,
-    ComputerAction,
-    ComputerDeed,
-    ComputerObservation,
-    Point,
-    SafetyCheck,
-)
-from ck_pro.events.observations import (
-    BrowserObservation,
-    CodeObservation,
-    ErrorObservation,
-    SuccessObservation,
-    ToolObservation,
-)
+from ck_pro.events.computer import ComputerAction, ComputerObservation, Point, SafetyCheck
+from ck_pro.events.journal_events import EventKind, JournalEvent
+from ck_pro.events.observations import BrowserObservation, ErrorObservation
 
 __all__ = [
-    "COMPUTER_DEEDS",
     "Action",
     "AddTaskAction",
     "BrowserAction",
@@ -54,15 +45,15 @@ __all__ = [
     "CmdKillAction",
     "CmdRunAction",
     "CodeAction",
-    "CodeObservation",
     "ComputerAction",
-    "ComputerDeed",
     "ComputerObservation",
     "ErrorObservation",
     "Event",
+    "EventKind",
     "FileReadAction",
     "FileWriteAction",
     "FinishAction",
+    "JournalEvent",
     "MessageAction",
     "ModifyTaskAction",
     "Observation",
@@ -70,10 +61,8 @@ __all__ = [
     "RecallAction",
     "RejectAction",
     "SafetyCheck",
-    "SuccessObservation",
     "ThinkAction",
     "ToolCall",
-    "ToolObservation",
     "action_from_dict",
     "observation_from_dict",
 ]

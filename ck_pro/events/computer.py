@@ -31,7 +31,7 @@ class SafetyCheck(BaseModel):
     message: str | None = None
 
 
-ComputerDeed = Literal[
+ComputerActionType = Literal[
     "click",
     "double_click",
     "scroll",
@@ -42,7 +42,7 @@ ComputerDeed = Literal[
     "drag",
     "screenshot",
 ]
-COMPUTER_DEEDS: tuple[str, ...] = get_args(ComputerDeed)
+COMPUTER_ACTIONS: tuple[str, ...] = get_args(ComputerActionType)
 """The action types of computer-use models."""
 
 _NEEDED = {
@@ -77,7 +77,7 @@ class ComputerAction(Action):
     model_config = ConfigDict(allow_inf_nan=False)
 
     kind: ClassVar[str] = "computer"
-    action: ComputerDeed
+    action: ComputerActionType
     x: int | float | None = None
     y: int | float | None = None
     button: Literal["left", "right", "wheel", "back", "forward"] = "left"

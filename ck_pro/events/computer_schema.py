@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ck_pro.events.computer import COMPUTER_DEEDS, ComputerAction
+from ck_pro.events.computer import COMPUTER_ACTIONS, ComputerAction
 from ck_pro.exceptions import ParseError
 
 COMPUTER = "computer"
@@ -24,7 +24,7 @@ _POINT = {"type": "object", "properties": {"x": _NUMBER, "y": _NUMBER}, "require
 COMPUTER_PARAMETERS: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "action": {"type": "string", "enum": list(COMPUTER_DEEDS)},
+        "action": {"type": "string", "enum": list(COMPUTER_ACTIONS)},
         "x": {**_NUMBER, "description": "for click, double_click, move, scroll"},
         "y": _NUMBER,
         "button": {"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},

@@ -7,22 +7,6 @@ from typing import ClassVar
 from ck_pro.events.base import Observation
 
 
-class CodeObservation(Observation):
-    """Output, last value and error of a code action, as one text."""
-
-    kind: ClassVar[str] = "code_output"
-    error: str | None = None
-    duration: float = 0.0
-
-
-class ToolObservation(Observation):
-    """The result of a tool or sub-agent."""
-
-    kind: ClassVar[str] = "tool_output"
-    name: str = ""
-    call_id: str = ""
-
-
 class BrowserObservation(Observation):
     """A page as text for the model. `image` is a data URL of the screenshot, if requested."""
 
@@ -35,9 +19,3 @@ class ErrorObservation(Observation):
     """An error that the model caused, reported so that the model can correct it."""
 
     kind: ClassVar[str] = "error"
-
-
-class SuccessObservation(Observation):
-    """A successful action without output."""
-
-    kind: ClassVar[str] = "success"

@@ -23,7 +23,6 @@ from ck_pro.journal.packed import (
     restore_journal,
 )
 from ck_pro.journal.reading import (
-    FORKED,
     has_ended,
     journal_folders,
     read_events,
@@ -37,7 +36,6 @@ __all__ = [
     "BLOBS_FOLDER",
     "COMPRESSED_FILE",
     "EVENTS_FILE",
-    "FORKED",
     "JOURNAL_FILES",
     "MASK",
     "BlobReader",

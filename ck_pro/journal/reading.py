@@ -6,24 +6,22 @@ import json
 import os
 import re
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
+from ck_pro.events import EventKind, JournalEvent
 from ck_pro.exceptions import JournalError
 from ck_pro.journal.images import ImageReader
 from ck_pro.journal.lazy import LazyList
 from ck_pro.journal.packed import EVENTS_FILE, is_journal, open_events
 from ck_pro.journal.prompts import NamesRead
 
-FORKED = "forked"
-"""Kind of the event that marks a fork: `origin` (a folder), `at` (a step of the main session) and
-sometimes `reply`, which replaces the model's reply in that step."""
-
 _TRY, _ASIDE = re.compile(r"try-\d+"), re.compile(r"attempt-\d+")
 _MESSAGE = re.compile(rb'\{"kind":"message","sid":"[^"\\]*","data":\{"hash":"([0-9a-f]{32})",')
 _LENGTH_BITS = 40
-_TURNS = (b'{"kind":"status",', b'{"kind":"resumed",')
+_MESSAGE_LINE = f'{{"kind":"{EventKind.MESSAGE}"'.encode()
+_TURNS = tuple(f'{{"kind":"{k}",'.encode() for k in (EventKind.STATUS, EventKind.RESUMED))
 
 
 def journal_folders(path: Path) -> list[Path]:
@@ -57,7 +55,7 @@ def _subfolders(folder: Path) -> list[Path]:
     )
 
 
-def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[str, Any]]:
+def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[JournalEvent]:
     """Yield the events of a journal in order, with messages and images; skip a torn last line.
 
     Args:
@@ -66,7 +64,6 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[st
             journals that do not fit in memory.
 
     Raises:
-        JournalError: there is no journal, or a line before the last cannot be read.
         JournalError: there is no journal, or a line before the last is not readable.
     """
     folder = Path(folder)
@@ -76,7 +73,7 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[st
         )
         names = NamesRead()
         for number, at, line in _whole_lines(file):
-            if line.startswith(b'{"kind":"message"'):
+            if line.startswith(_MESSAGE_LINE):
                 store.add(line, at, number)
                 continue
             event = parsed(folder / EVENTS_FILE, number, line)
@@ -90,7 +87,7 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[dict[st
                 data["messages"] = store.messages(hashes)
             elif b'"blob:' in line:
                 event["data"] = store.images.put_back(data)
-            if event["kind"] == "status":
+            if event["kind"] == EventKind.STATUS:
                 names.forget(event["sid"])
             yield event
         store.forget()
@@ -110,23 +107,24 @@ def has_ended(folder: Path) -> bool:
     return ended
 
 
-def ended_after(event: Mapping[str, Any], before: bool) -> bool:
+def ended_after(event: JournalEvent, before: bool) -> bool:
     """Return whether a run has ended after an event, given whether it had before."""
-    if event.get("parent") is not None or event["kind"] not in ("status", "resumed"):
+    kind = event["kind"]
+    if event.get("parent") is not None or kind not in (EventKind.STATUS, EventKind.RESUMED):
         return before
-    return event["kind"] == "status" and bool(event["data"].get("status") != "in_progress")
+    return kind == EventKind.STATUS and bool(event["data"].get("status") != "in_progress")
 
 
-def known_messages(file: BinaryIO, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what a writer needs from existing lines: ("message", its hash) and ("turn", event).
+def writer_state(file: BinaryIO, path: Path) -> Iterator[str | JournalEvent]:
+    """Yield what a writer needs from existing lines.
 
-    A "turn" is an event that ends or resumes a run.
+    That is the hash of each stored message, and each event that ends or resumes a run.
     """
     for number, _, line in _whole_lines(file):
-        if line.startswith(b'{"kind":"message"'):
-            yield "message", {"hash": _hash_of(line, path, number)}
+        if line.startswith(_MESSAGE_LINE):
+            yield _hash_of(line, path, number)
         elif line.startswith(_TURNS):
-            yield "turn", parsed(path, number, line)
+            yield parsed(path, number, line)
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
@@ -139,7 +137,7 @@ def _whole_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
         at += len(line)
 
 
-def parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
+def parsed(path: Path, number: int, line: bytes) -> JournalEvent:
     """Parse a line as an event.
 
     Raises:
@@ -154,7 +152,7 @@ def parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     for name in ("kind", "sid"):
         if not isinstance(event.get(name), str):
             raise JournalError(f"{path}, line {number}: not an event: it has no {name!r}")
-    return event
+    return cast(JournalEvent, event)
 
 
 def _message(path: Path, number: int, line: bytes) -> tuple[str, Any]:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-FILES = "files"
-"""Kind of the journal's events about files."""
+from ck_pro.events import EventKind, JournalEvent
+from ck_pro.events.journal_events import FilesData
+
 MAX_ENTRIES = 2000
 """Maximum number of files and folders; with more, no snapshot is taken."""
 MAX_FILE_BYTES = 32 << 20
@@ -57,7 +58,7 @@ class FileSnapshots:
         self._known: dict[str, tuple[int, ...]] | None = None if begun else {}
         self._too_many = False
 
-    def take(self) -> dict[str, Any] | None:
+    def take(self) -> FilesData | None:
         """Return the data of an event of kind `files`; None if nothing changed.
 
         Raises:
@@ -149,7 +150,7 @@ def _walk_open(folder: int, above: str, count: list[int]) -> Iterator[_Entry]:
         os.close(folder)
 
 
-def files_after(events: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+def files_after(events: Iterable[JournalEvent]) -> dict[str, Any] | None:
     """Return the files of a working directory after some events; None if unknown. Pure.
 
     Returns:
@@ -158,12 +159,12 @@ def files_after(events: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     files: dict[str, Any] | None = None
     for event in events:
         data = event["data"]
-        if event["kind"] == "session" and event["parent"] is None:
+        if event["kind"] == EventKind.SESSION and event["parent"] is None:
             config = data.get("config")
             files = {} if isinstance(config, Mapping) and config.get("snapshot_mb") else None
-        elif event["kind"] == FILES and "too_many" in data:
+        elif event["kind"] == EventKind.FILES and "too_many" in data:
             files = None
-        elif event["kind"] == FILES:
+        elif event["kind"] == EventKind.FILES:
             files = {} if data["whole"] else dict(files or {})
             for path in data["removed"]:
                 files.pop(path, None)

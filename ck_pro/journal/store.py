@@ -13,11 +13,13 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from ck_pro.events import EventKind, JournalEvent
+from ck_pro.events.journal_events import EventData, check_event
 from ck_pro.exceptions import JournalError
 from ck_pro.journal.images import ImageWriter
 from ck_pro.journal.masking import Secrets, secrets_of_environment
@@ -30,12 +32,12 @@ from ck_pro.journal.packed import (
     sync_folder,
 )
 from ck_pro.journal.prompts import LastPrompts, PromptMessage
-from ck_pro.journal.reading import ended_after, known_messages
+from ck_pro.journal.reading import ended_after, writer_state
 
 _log = logging.getLogger(__name__)
 Fsync = Literal["never", "step", "always"]
 
-_SYNCED_KINDS = frozenset({"started", "observation", "status"})
+_SYNCED_KINDS = frozenset({EventKind.STARTED, EventKind.OBSERVATION, EventKind.STATUS})
 
 
 class Journal:
@@ -65,7 +67,7 @@ class Journal:
         fsync: Fsync = "never",
         secrets: Sequence[str] = (),
         compress: bool = False,
-        listener: Callable[[dict[str, Any]], object] | None = None,
+        listener: Callable[[JournalEvent], object] | None = None,
         clock: Callable[[], float] = time.time,
     ):
         if compress:
@@ -88,24 +90,52 @@ class Journal:
 
     def append(
         self,
-        kind: str,
+        kind: EventKind,
         *,
         sid: str,
         parent: str | None = None,
         i: int | None = None,
         phase: str | None = None,
-        data: Mapping[str, Any] | None = None,
+        data: EventData | None = None,
         duration: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> JournalEvent:
         """Store an event, and return it as readers see it (secrets masked).
 
+        Args:
+            kind: of the event.
+            sid, parent: ids of its session and of the caller's session.
+            i: index of the step.
+            phase: "plan", "action", "end", or "tool:NAME".
+            data: of the type that `EVENT_DATA` has for the kind; further keys are stored, too.
+            duration: in seconds.
+
         Raises:
-            JournalError: it cannot be written; earlier events stay readable.
+            JournalError: the kind is unknown, `data` lacks a required key, or the event cannot be
+                written. Earlier events stay readable.
         """
-        event: dict[str, Any] = {"kind": kind, "sid": sid, "parent": parent, "i": i}
-        event.update(phase=phase, data=dict(data or {}), time=self._clock())
+        event: JournalEvent = {
+            "kind": kind,
+            "sid": sid,
+            "parent": parent,
+            "i": i,
+            "phase": phase,
+            "data": dict(data or {}),
+            "time": self._clock(),
+        }
+        check_event(kind, event["data"])
         if duration is not None:
             event["duration"] = duration
+        return self._store(event)
+
+    def copy(self, event: JournalEvent) -> JournalEvent:
+        """Store an event of another journal unchanged, also if its kind is unknown.
+
+        Raises:
+            JournalError: it cannot be written.
+        """
+        return self._store(event.copy())
+
+    def _store(self, event: JournalEvent) -> JournalEvent:
         if isinstance(event["data"].get("messages"), list):
             self._append_call(event)
         else:
@@ -179,9 +209,9 @@ class Journal:
     def _load(self, path: Path) -> None:
         """Read the state from existing lines, and remove the partial files of a killed writer."""
         with path.open("rb") as file:
-            for kind, found in known_messages(file, path):
-                if kind == "message":
-                    self._messages.add(found["hash"])
+            for found in writer_state(file, path):
+                if isinstance(found, str):
+                    self._messages.add(found)
                 else:
                     self._ended = ended_after(found, self._ended)
         self._images.clear_partial()
@@ -189,16 +219,16 @@ class Journal:
     def _syncs(self, kind: str) -> bool:
         return self.fsync == "always" or (self.fsync == "step" and kind in _SYNCED_KINDS)
 
-    def _append_event(self, event: dict[str, Any]) -> None:
+    def _append_event(self, event: JournalEvent) -> None:
         with self._lock:
             if self._fd is not None:
                 stored = {**event, "data": self._images.taken_out(event["data"])}
                 self._write([_dumps(stored)], sync=self._syncs(event["kind"]))
                 self._ended = ended_after(event, self._ended)
-            if event["kind"] == "status":
+            if event["kind"] == EventKind.STATUS:
                 self._prompts.forget(event["sid"])
 
-    def _append_call(self, event: dict[str, Any]) -> None:
+    def _append_call(self, event: JournalEvent) -> None:
         """Store an event with messages: new messages in separate lines, all of them by hash."""
         sid, phase = event["sid"], event["phase"]
         data, messages = event["data"], event["data"]["messages"]
@@ -230,7 +260,7 @@ class Journal:
             if name not in self._messages and name not in new:
                 new.add(name)
                 body = f'{{"hash":"{name}","message":{text}}}'
-                lines.append(f'{{"kind":"message","sid":{_dumps(sid)},"data":{body}}}')
+                lines.append(f'{{"kind":"{EventKind.MESSAGE}","sid":{_dumps(sid)},"data":{body}}}')
         return lines, new
 
     def _write(self, lines: Sequence[str], *, sync: bool) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+from ck_pro.events.journal_events import ParsedReply
 from ck_pro.exceptions import ParseError
 from ck_pro.executor.extract import TAGGED, extract_code, find_code
 
@@ -27,7 +28,7 @@ _FENCE_HEAD = re.compile(r"[^\n]{0,80}\n\s*")
 _PYTHON_TAG = "<|python_tag|>"
 
 
-def parse_thought_code(reply: str) -> dict[str, str]:
+def parse_thought_code(reply: str) -> ParsedReply:
     """Split a reply into `thought` (the prose before the code) and `code` (see `extract_code`)."""
     code = extract_code(reply)
     prose = _before_code(reply, code).rstrip()

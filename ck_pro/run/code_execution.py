@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ck_pro.events import EventKind
+from ck_pro.events.journal_events import ErrorData
 from ck_pro.executor import WALL_SECONDS, CodeExecutor, CodeResult, LocalCall
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class CodeRunner:
         if result.error is not None:
             if result.error.type == "Cancelled":
                 run.check()
-            run.record("error", {"error": result.error.type})
+            run.record(EventKind.ERROR, ErrorData(error=result.error.type))
         return result
 
     def locally(self, call: LocalCall) -> str:

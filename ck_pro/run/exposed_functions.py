@@ -18,8 +18,17 @@ from ck_pro.events import (
     Action,
     BrowserAction,
     ComputerAction,
+    EventKind,
     Observation,
     ToolCall,
+)
+from ck_pro.events.journal_events import (
+    CallData,
+    CallOutcome,
+    FinishData,
+    SelectedData,
+    StartedData,
+    SubSessionData,
 )
 from ck_pro.exceptions import (
     AwaitingHuman,
@@ -75,13 +84,15 @@ class Calls:
 
     def tell_sub_session(self, session: AgentSession) -> None:
         """Record that the call being done has begun a sub-agent's session."""
-        self.tell("sub_session", {"session": session.id, "name": session.agent})
+        data = SubSessionData(session=session.id, name=session.agent)
+        self.tell(EventKind.SUB_SESSION, data)
 
-    def tell(self, kind: str, facts: dict[str, Any]) -> None:
-        """Record something of the call being done."""
+    def tell(self, kind: EventKind, data: SubSessionData | SelectedData) -> None:
+        """Record an event of the call in progress."""
         call = _call.get()
-        number = {} if call is None else {"call": call.number}
-        self._run.record(kind, {**facts, **number})
+        if call is not None:
+            data["call"] = call.number
+        self._run.record(kind, data)
 
     def resume_child_session(self) -> InterruptedSession | None:
         """The session, begun by the call being done before the run was cut off, that goes on: of
@@ -172,7 +183,7 @@ class Calls:
                 self._run.stops_for_person = True
                 raise
             if terminal and self._run.session.finish is None:
-                self._run.record("finish", _final(result))
+                self._run.record(EventKind.FINISH, _final(result))
             return result
 
         def answered(arguments: dict[str, Any], args: Any, kwargs: Any) -> Any:
@@ -199,8 +210,8 @@ class Calls:
         """Record that a call begins."""
         with self._lock:
             call.number, self._next = self._next, self._next + 1
-        begun = {"call": call.number, "name": call.name, "arguments": call.arguments}
-        self._run.record("started", begun)
+        data = StartedData(call=call.number, name=call.name, arguments=call.arguments)
+        self._run.record(EventKind.STARTED, data)
 
     def announced(self, name: str, arguments: dict[str, Any], do: Callable[[], Any]) -> Any:
         """Do something, and record it: as the tool call in progress, or as a call of its own."""
@@ -221,12 +232,12 @@ class Calls:
         start, token = time.monotonic(), _call.set(call)
         try:
             result = function()
-            ended = {"value": str(result)[:_SHOWN], **_whole(result)}
+            ended: CallOutcome = {"value": str(result)[:_SHOWN], **_whole(result)}
         except KeyboardInterrupt:
             raise
         except BaseException as e:
             if call.number != _NOT_BEGUN or not isinstance(e, ActionRejected | RunEnding):
-                error: dict[str, Any] = {"error": error_text(e)[:_SHOWN]}
+                error = CallOutcome(error=error_text(e)[:_SHOWN])
                 if ends_run(e):
                     error["interrupted"] = True
                 self._ended(call, error, start)
@@ -237,12 +248,12 @@ class Calls:
         self._ended(call, ended, start)
         return result
 
-    def _ended(self, call: RecordedCall, facts: dict[str, Any], start: float) -> None:
+    def _ended(self, call: RecordedCall, outcome: CallOutcome, start: float) -> None:
         """Record the end of a call; before it the beginning of one that never acted."""
         if call.number == _NOT_BEGUN:
             self._announce(call)
-        head = {"call": call.number, "name": call.name}
-        self._run.record("call", {**head, **facts}, duration=time.monotonic() - start)
+        data: CallData = {"call": call.number, "name": call.name, **outcome}
+        self._run.record(EventKind.CALL, data, duration=time.monotonic() - start)
 
 
 class JournaledEnvironment(Environment):
@@ -278,14 +289,14 @@ _UNSURE = (
 )
 
 
-def _final(result: Any) -> dict[str, str]:
+def _final(result: Any) -> FinishData:
     """What a terminal function returned, as output and log."""
     if isinstance(result, dict) and "output" in result:
-        return {"output": str(result["output"]), "log": str(result.get("log", ""))}
-    return {"output": "" if result is None else str(result), "log": ""}
+        return FinishData(output=str(result["output"]), log=str(result.get("log", "")))
+    return FinishData(output="" if result is None else str(result), log="")
 
 
-def _whole(result: Any) -> dict[str, Any]:
+def _whole(result: Any) -> CallOutcome:
     """A result for the journal, if it reads back as it is and is not too large."""
     if isinstance(result, AgentResult):
         return {}  # its session says it

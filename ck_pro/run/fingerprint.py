@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, TypedDict
 
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.template import TemplatedString, get_template
@@ -23,7 +23,15 @@ _DIGITS = 16
 _PLAIN = (str, int, float, bool, bytes, type(None))
 
 
-def fingerprint_of(agent: AgentSettings) -> dict[str, str]:
+class Fingerprint(TypedDict):
+    """What made a run; see the module."""
+
+    version: str
+    settings_hash: str
+    prompts_hash: str
+
+
+def fingerprint_of(agent: AgentSettings) -> Fingerprint:
     """The facts `version`, `settings_hash` and `prompts_hash` of a run.
 
     Args:

@@ -13,6 +13,7 @@ from ck_pro.agent_settings import AgentSettings
 from ck_pro.language import text_of
 from ck_pro.session import AgentSession
 from ck_pro.session.observed import observation_text
+from ck_pro.session.rows import Step
 
 _MAX_FILES = 50
 _MAX_LOOKED_AT = 2000
@@ -45,7 +46,7 @@ class History:
         window = [*itertools.chain.from_iterable(self._shown[first:])]
         return [{"role": "user", "content": _OMITTED}, *window] if first else window
 
-    def steps(self) -> list[dict[str, Any]]:
+    def steps(self) -> list[Step]:
         """The finished steps inside the window, oldest first."""
         first = self._first()
         return self._session.steps[first : len(self._shown)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from ck_pro.events import EventKind
+from ck_pro.events.journal_events import ModelCallData, ModelFailedData, UsageCounts
 from ck_pro.exceptions import ModelError
 from ck_pro.language import Prompt
 from ck_pro.model import LLM, CallContext, Reply, Usage
@@ -57,8 +59,7 @@ class ModelCalls:
                 said = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)
                 reply = ensure_reply(said, prompt, llm)
             except ModelError as e:
-                told = {"error": f"{type(e).__name__}: {e}"}
-                run.record("model_failed", {**told, **_spent(e)}, phase=phase)
+                run.record(EventKind.MODEL_FAILED, _failed_call(e), phase=phase)
                 raise
         self._log(reply, phase)
         return reply
@@ -80,30 +81,35 @@ class ModelCalls:
         )
 
     def _log(self, reply: Reply, phase: str) -> None:
-        data: dict[str, Any] = {
-            "model": reply.model,
-            "params": jsonable(reply.params),
-            "usage": _logged(reply.usage),
-            "attempts": reply.attempts,
-            "finish_reason": reply.finish_reason,
-            "cost": reply.cost,
-            "shortened": reply.shortened,
-            "prefix_share": round(self.prefixes.share(self._run.path, reply.messages), 4),
-        }
+        data = ModelCallData(
+            model=reply.model,
+            params=jsonable(reply.params),
+            usage=_usage_counts(reply.usage),
+            attempts=reply.attempts,
+            finish_reason=reply.finish_reason,
+            cost=reply.cost,
+            shortened=reply.shortened,
+            prefix_share=round(self.prefixes.share(self._run.path, reply.messages), 4),
+        )
         if self._run.agent.store_io:
-            data.update(messages=reply.messages, output=str(reply), reasoning=reply.reasoning)
-            found = {"tool_calls": reply.tool_calls, "items": reply.items}
-            data.update({k: v for k, v in found.items() if v})
-        self._run.record("model_call", data, phase=phase, duration=reply.latency)
+            data["messages"] = reply.messages
+            data["output"] = str(reply)
+            data["reasoning"] = reply.reasoning
+            if reply.tool_calls:
+                data["tool_calls"] = reply.tool_calls
+            if reply.items:
+                data["items"] = reply.items
+        self._run.record(EventKind.MODEL_CALL, data, phase=phase, duration=reply.latency)
         self._run.emit("model_call", phase=phase)
 
 
-def _spent(error: ModelError) -> dict[str, Any]:
-    """What a call that failed has cost all the same: a resumed run's budget must know it."""
-    if not isinstance(error, FilteredReply) or error.usage is None:
-        return {}
-    return {"usage": _logged(error.usage), "cost": error.cost}
+def _failed_call(error: ModelError) -> ModelFailedData:
+    """Describe a failed call, with its usage if it was billed, for the budget of a resumed run."""
+    data = ModelFailedData(error=f"{type(error).__name__}: {error}")
+    if isinstance(error, FilteredReply) and error.usage is not None:
+        data["usage"], data["cost"] = _usage_counts(error.usage), error.cost
+    return data
 
 
-def _logged(usage: Usage) -> dict[str, Any]:
-    return {**usage.to_dict(), "total_tokens": usage.total_tokens}
+def _usage_counts(usage: Usage) -> UsageCounts:
+    return cast(UsageCounts, {**usage.to_dict(), "total_tokens": usage.total_tokens})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ck_pro.events.journal_events import FinalResults
 from ck_pro.exceptions import ParseError
 from ck_pro.executor import CodeResult
 from ck_pro.session import AgentSession, Status
@@ -77,7 +78,7 @@ class AgentResult(ActionResult):
         return {**shown, "session": sid}
 
 
-def final_result(value: Any) -> dict[str, str]:
+def final_result(value: Any) -> FinalResults:
     """Return `output` and `log` of a final result, as texts.
 
     Raises:
@@ -85,7 +86,7 @@ def final_result(value: Any) -> dict[str, str]:
     """
     if not isinstance(value, Mapping) or value.get("output") is None:
         raise ParseError("the end result must be a dict with 'output' and 'log'")
-    return {"output": str(value["output"]), "log": str(value.get("log") or "")}
+    return FinalResults(output=str(value["output"]), log=str(value.get("log") or ""))
 
 
 def result_value(result: Any) -> Any:

@@ -23,6 +23,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ck_pro.events import EventKind, JournalEvent
+from ck_pro.events.journal_events import (
+    AskedQuestion,
+    CallData,
+    ForkedData,
+    GivenAnswer,
+    ModelCallData,
+    ObservationData,
+    ResumedData,
+    SelectedData,
+    StartedData,
+    StatusData,
+    StepData,
+    SubSessionData,
+    SuspendedData,
+)
 from ck_pro.exceptions import InputError
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Reply, Usage
@@ -54,13 +70,13 @@ class RecordedCall:
 
     number: int
     name: str
-    arguments: Mapping[str, Any]
+    arguments: dict[str, Any]
     ended: bool = False
     result: Any = None
     answerable: bool = False
     error: str = ""
     sessions: list[str] = field(default_factory=list)
-    selected: Mapping[str, Any] | None = None
+    selected: SelectedData | None = None
     shown: str = ""
     code: int = 0
     finished: bool = False
@@ -148,12 +164,12 @@ class InterruptedSession:
     ended: float = math.inf
     stopped: str = ""
     edited: str = ""
-    answers: list[dict[str, str]] = field(default_factory=list)
-    answer: dict[str, str] = field(default_factory=dict)
-    given: dict[str, str] = field(default_factory=dict)
+    answers: list[GivenAnswer] = field(default_factory=list)
+    answer: GivenAnswer | None = None
+    given: GivenAnswer | None = None
     others: dict[str, InterruptedSession] = field(default_factory=dict)
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: JournalEvent) -> None:
         """Take one event of the session into account, in order."""
         handler = _HANDLERS.get(event["kind"])
         if handler is not None:
@@ -179,7 +195,7 @@ class InterruptedSession:
         return self.reply is not None or bool(self.calls)
 
     @property
-    def asked(self) -> Mapping[str, str] | None:
+    def asked(self) -> AskedQuestion | None:
         """For what the run waits, see `AgentSession.asked`; also of a sub-agent whose caller was
         killed before it recorded its own end."""
         if self.session.asked is not None or self.session.status is not Status.IN_PROGRESS:
@@ -225,33 +241,33 @@ class InterruptedSession:
 
     # --- the events of the step under way ---------------------------------------------------
 
-    def _on_step(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_step(self, event: JournalEvent, data: StepData) -> None:
         self.under_way, self.reply, self.calls, self.stopped = True, None, [], ""
 
-    def _on_model_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_model_call(self, event: JournalEvent, data: ModelCallData) -> None:
         if event["phase"] == "action" and "output" in data:
             self.edited = ""
             calls = data.get("tool_calls") or []
             self.reply = Reply(data["output"], tool_calls=calls, items=data.get("items") or [])
             self.since = event["time"]
 
-    def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_resumed(self, event: JournalEvent, data: ResumedData) -> None:
         if data.get("redo"):
             self.reply, self.calls = None, []
-        self.given = dict(data.get("answer") or self.given)
+        self.given = data.get("answer") or self.given
         self.lease, self.interrupted, self.ended = None, False, math.inf
         for call in self.calls:
             if not call.ended:  # it may be at work again
                 call.over = math.inf
 
-    def _on_started(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_started(self, event: JournalEvent, data: StartedData) -> None:
         number = data.get("call", self.next_call)
         self.next_call = max(self.next_call, number + 1)
         call = RecordedCall(number, data["name"], data["arguments"], began=event["time"])
         self.calls.append(call)
         self.stopped = ""
 
-    def _on_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_call(self, event: JournalEvent, data: CallData) -> None:
         for call in self.calls:
             if call.number == data.get("call"):
                 call.ended, call.error = not data.get("interrupted"), data.get("error", "")
@@ -260,52 +276,50 @@ class InterruptedSession:
                 call.answerable = "result" in data or bool(call.sessions)
                 call.result = data.get("result")
 
-    def _on_sub_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_sub_session(self, event: JournalEvent, data: SubSessionData) -> None:
         for call in self.calls:
             if call.number == data.get("call"):
                 call.sessions.append(data["session"])
 
-    def _on_selected(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_selected(self, event: JournalEvent, data: SelectedData) -> None:
         for call in self.calls:
             if call.number == data.get("call"):
                 call.selected = data
 
-    def _on_observation(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_observation(self, event: JournalEvent, data: ObservationData) -> None:
         self.under_way = False
 
-    def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_status(self, event: JournalEvent, data: StatusData) -> None:
         self.interrupted, self.ended = bool(data.get("interrupted")), event["time"]
-        self.lease, self.given = data.get("lease"), {}
-        asked = data.get("asked") or {}
-        if (
-            data.get("stop_reason") == StopReason.GUARD.value
-            and asked.get("session") == event["sid"]
-        ):
+        self.lease, self.given = data.get("lease"), None
+        asked = data.get("asked")
+        stopped_by_guard = data.get("stop_reason") == StopReason.GUARD.value
+        if stopped_by_guard and asked is not None and asked.get("session") == event["sid"]:
             self.stopped = data["message"]
 
-    def _on_forked(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_forked(self, event: JournalEvent, data: ForkedData) -> None:
         self.edited = data.get("reply") or ""
 
-    def _on_suspended(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_suspended(self, event: JournalEvent, data: SuspendedData) -> None:
         self.lease = data.get("lease")
 
 
 _HANDLERS: Mapping[str, Callable[..., None]] = {
-    "step": InterruptedSession._on_step,
-    "model_call": InterruptedSession._on_model_call,
-    "resumed": InterruptedSession._on_resumed,
-    "started": InterruptedSession._on_started,
-    "call": InterruptedSession._on_call,
-    "sub_session": InterruptedSession._on_sub_session,
-    "selected": InterruptedSession._on_selected,
-    "observation": InterruptedSession._on_observation,
-    "suspended": InterruptedSession._on_suspended,
-    "status": InterruptedSession._on_status,
-    "forked": InterruptedSession._on_forked,
+    EventKind.STEP: InterruptedSession._on_step,
+    EventKind.MODEL_CALL: InterruptedSession._on_model_call,
+    EventKind.RESUMED: InterruptedSession._on_resumed,
+    EventKind.STARTED: InterruptedSession._on_started,
+    EventKind.CALL: InterruptedSession._on_call,
+    EventKind.SUB_SESSION: InterruptedSession._on_sub_session,
+    EventKind.SELECTED: InterruptedSession._on_selected,
+    EventKind.OBSERVATION: InterruptedSession._on_observation,
+    EventKind.SUSPENDED: InterruptedSession._on_suspended,
+    EventKind.STATUS: InterruptedSession._on_status,
+    EventKind.FORKED: InterruptedSession._on_forked,
 }
 
 
-def cut_off(events: Iterable[Mapping[str, Any]]) -> tuple[InterruptedSession | None, PriorUsage]:
+def cut_off(events: Iterable[JournalEvent]) -> tuple[InterruptedSession | None, PriorUsage]:
     """The main session of a run that was cut off, and what the run had used.
 
     Args:
@@ -318,7 +332,7 @@ def cut_off(events: Iterable[Mapping[str, Any]]) -> tuple[InterruptedSession | N
     sessions = sessions_from_events(kept)
     found = {sid: InterruptedSession(session) for sid, session in sessions.items()}
     used, stretch = PriorUsage(), [0.0, 0.0]
-    answers: list[dict[str, str]] = []
+    answers: list[GivenAnswer] = []
     for event in kept:
         found[event["sid"]].take(event)
         _note_answer(event, answers)
@@ -350,32 +364,32 @@ def find_interrupted(
     raise InputError("nothing to resume: give a journal that holds a run, or a session")
 
 
-def _note_answer(event: Mapping[str, Any], answers: list[dict[str, str]]) -> None:
+def _note_answer(event: JournalEvent, answers: list[GivenAnswer]) -> None:
     """Keep the answers up to date: one was given, or one was used."""
-    if event["kind"] == "resumed" and event["data"].get("answer"):
-        answers.append(dict(event["data"]["answer"]))
-    elif event["kind"] == "answered":
+    if event["kind"] == EventKind.RESUMED and event["data"].get("answer"):
+        answers.append(event["data"]["answer"])
+    elif event["kind"] == EventKind.ANSWERED:
         key = (event["sid"], event["data"]["question"])
         used = next((a for a in answers if (a["session"], a["question"]) == key), None)
         if used is not None:
             answers.remove(used)
 
 
-def _count(event: Mapping[str, Any], used: PriorUsage) -> None:
-    if event["kind"] == "step":
+def _count(event: JournalEvent, used: PriorUsage) -> None:
+    if event["kind"] == EventKind.STEP:
         used.steps += event["data"].get("taken", True)  # the one that every row has may be empty
-    elif event["kind"] == "model_call" or (
-        event["kind"] == "model_failed" and "usage" in event["data"]  # cut, and charged
+    elif event["kind"] == EventKind.MODEL_CALL or (
+        event["kind"] == EventKind.MODEL_FAILED and "usage" in event["data"]  # cut, and charged
     ):
         usage = event["data"].get("usage", {})
         known = {k: v for k, v in usage.items() if k != "total_tokens"}
         used.calls.append((Usage(**known), event["data"].get("cost")))
 
 
-def _timed(event: Mapping[str, Any], used: PriorUsage, stretch: list[float]) -> list[float]:
+def _timed(event: JournalEvent, used: PriorUsage, stretch: list[float]) -> list[float]:
     """The stretch of time in which the run lived, from its beginning or its last resumption."""
     now = event["time"]
-    if event["kind"] == "resumed" and event.get("parent") is None:
+    if event["kind"] == EventKind.RESUMED and event.get("parent") is None:
         used.seconds += stretch[1] - stretch[0]
         return [now, now]
     return [stretch[0] or now, max(stretch[1], now)]

@@ -13,17 +13,29 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover
 from ck_pro.config import iter_nested
 from ck_pro.environment import Environment
-from ck_pro.events import Action, ComputerAction, ComputerObservation, Observation
+from ck_pro.events import Action, ComputerAction, ComputerObservation, EventKind, Observation
+from ck_pro.events.journal_events import (
+    AnsweredData,
+    AskedQuestion,
+    ErrorData,
+    EventData,
+    GivenAnswer,
+    ResumedData,
+    ScreenData,
+    SessionData,
+    StepData,
+    UnreadableData,
+)
 from ck_pro.exceptions import Cancelled, EnvironmentFailure, InputError, LimitReached, ParseError
 from ck_pro.executor import current_call, remove_folder
 from ck_pro.journal import Journal
-from ck_pro.journal.snapshots import FILES, FileSnapshots
+from ck_pro.journal.snapshots import FileSnapshots
 from ck_pro.model import LLM, Budget
 from ck_pro.model.backends.terminal import asking_for
 from ck_pro.run.cancellation import Cancellation, DelayedEvent
@@ -189,15 +201,19 @@ class Run:
 
     def record(
         self,
-        kind: str,
-        data: dict[str, Any] | None = None,
+        kind: EventKind,
+        data: EventData | None = None,
         *,
         phase: str | None = None,
         duration: float | None = None,
     ) -> None:
-        """Journal one event of this run and apply it to the session, in one order for the tree."""
+        """Journal one event of this run and apply it to the session, in one order for the tree.
+
+        Raises:
+            JournalError: see `Journal.append`.
+        """
         session = self.session
-        i = len(session.steps) - (kind != "step") if session.steps else 0
+        i = len(session.steps) - (kind != EventKind.STEP) if session.steps else 0
         with self._lock:
             event = self.journal.append(
                 kind,
@@ -222,11 +238,17 @@ class Run:
 
     def _record_session(self) -> None:
         session, agent = self.session, self.agent
-        facts = {"task": session.task, "agent": agent.name, "info": session.info}
-        facts.update(config=agent.to_dict(), path=list(self.path), workdir=str(self.workdir))
+        data = SessionData(
+            task=session.task,
+            agent=agent.name,
+            info=session.info,
+            config=agent.to_dict(),
+            path=list(self.path),
+            workdir=str(self.workdir),
+        )
         if self.parent is None:
-            facts.update(fingerprint_of(agent))
-        self.record("session", facts)
+            data = {**data, **fingerprint_of(agent)}
+        self.record(EventKind.SESSION, data)
 
     def begin_step(self) -> None:
         """Begin a step, if the limits allow one.
@@ -237,7 +259,7 @@ class Run:
         self.check()
         self.budget.take_step()
         self._record_files()
-        self.record("step", {})
+        self.record(EventKind.STEP, StepData())
 
     def _record_files(self) -> None:
         """Record the files of the working directory, for a fork that begins with this step."""
@@ -250,7 +272,7 @@ class Run:
             self._snapshots = FileSnapshots(self.workdir, put, limit << 20, begun=begun)
         changed = self._snapshots.take()
         if changed is not None:
-            self.record(FILES, changed)
+            self.record(EventKind.FILES, changed)
 
     def allow_sub_agent(self) -> None:
         """Return if a sub-agent may begin. Where only the steps are used up the first one may: it
@@ -268,14 +290,14 @@ class Run:
 
     def unreadable(self, phase: str, problem: object) -> None:
         """Record that a model's reply could not be read, or only in part, and why."""
-        self.record("unreadable", {"error": str(problem)}, phase=phase)
+        self.record(EventKind.UNREADABLE, UnreadableData(error=str(problem)), phase=phase)
         self.emit("unreadable", phase=phase, text=str(problem))
 
     def fault(self, error: Exception) -> str:
         """Record a fault of the model's own; returns what it reads of it."""
         if isinstance(error, ParseError):
             self.unreadable("action", error)
-        self.record("error", {"error": type(error).__name__})
+        self.record(EventKind.ERROR, ErrorData(error=type(error).__name__))
         return f"{type(error).__name__}: {error}"
 
     def emit(self, kind: str, **facts: Any) -> None:
@@ -314,13 +336,13 @@ class Run:
 
     def record_screen(self, action: Action, observation: ComputerObservation) -> None:
         """Record the screen after an action; prompts show it with the call."""
-        screen = observation.to_dict()
+        screen = cast(ScreenData, observation.to_dict())
         if isinstance(action, ComputerAction):
             checks = [c.model_dump(mode="json") for c in action.pending_safety_checks]
-            screen.update(call_id=action.call_id, acknowledged_safety_checks=checks)
+            screen["call_id"], screen["acknowledged_safety_checks"] = action.call_id, checks
         if not self.agent.store_io:
             del screen["image"]
-        self.record("screen", screen)
+        self.record(EventKind.SCREEN, screen)
 
     def suspend_environment(self) -> Any:
         """Disconnect from the environment; return its lease for the run that resumes."""
@@ -338,11 +360,13 @@ class Run:
         redo = cut.under_way and not cut.acted
         known = self.answers.of(self.session.id) if redo or not cut.under_way else []
         learned = " ".join(one.line() for one in known)
-        given = {"answer": cut.answer} if cut.answer else {}
-        self.record("resumed", {"redo": redo, "learned": learned, **given})
+        data = ResumedData(redo=redo, learned=learned)
+        if cut.answer is not None:
+            data["answer"] = cut.answer
+        self.record(EventKind.RESUMED, data)
         for one in known:
             one.shown = True
-            self.record("answered", {"question": one.question})
+            self.record(EventKind.ANSWERED, AnsweredData(question=one.question))
         if cut.session.steps[0 if redo else -1 :]:
             self.notices.append(NOTICE)
         if learned and not self.agent.templates.get("plan"):
@@ -357,7 +381,7 @@ class Run:
         self.check()
         answer = self.answers.take(self.session.id, question)
         if answer is not None:
-            self.record("answered", {"question": question})
+            self.record(EventKind.ANSWERED, AnsweredData(question=question))
             return answer.answer
         if self.person is None:
             return None
@@ -368,7 +392,7 @@ class Run:
         """Show the model the answers that nothing took in the step that had asked."""
         for one in self.answers.drop(self.session.id):
             if not one.shown:
-                self.record("answered", {"question": one.question})
+                self.record(EventKind.ANSWERED, AnsweredData(question=one.question))
                 self.notices.append(one.line())
 
     # --- limits ----------------------------------------------------------------------------
@@ -434,9 +458,9 @@ def _answers(text: str, cut: InterruptedSession | None) -> Answers:
     if cut is None:
         return Answers()
     if text:
-        asked = cut.asked or {"session": "", "question": cut.session.message}
+        asked = cut.asked or AskedQuestion(session="", question=cut.session.message)
         session = asked["session"] if asked["session"] in cut.others else cut.session.id
-        cut.answer = {"session": session, "question": asked["question"], "answer": text}
+        cut.answer = GivenAnswer(session=session, question=asked["question"], answer=text)
         cut.answers.append(cut.answer)
     return Answers([Answer(a["session"], a["question"], a["answer"]) for a in cut.answers])
 

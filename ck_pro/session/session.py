@@ -10,12 +10,45 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast, get_args
 
+from ck_pro.events import EventKind, JournalEvent
+from ck_pro.events.journal_events import (
+    ActionData,
+    AskedQuestion,
+    EndData,
+    ErrorData,
+    FinalResults,
+    FinishData,
+    ModelCallData,
+    ObservationData,
+    PlanData,
+    ResumedData,
+    ScreenData,
+    SessionData,
+    StatusData,
+    StepData,
+    SubSessionData,
+    SuspendedData,
+    UnreadableData,
+    WorldData,
+)
 from ck_pro.exceptions import InputError, JournalError
 from ck_pro.run_context import RunContext
 from ck_pro.session.goals import Task
 from ck_pro.session.observed import observation_text
+from ck_pro.session.rows import (
+    Action,
+    CallCounts,
+    CallPart,
+    End,
+    Phase,
+    PhasePart,
+    Plan,
+    SessionRow,
+    Step,
+    no_calls,
+)
 from ck_pro.session.status import Status, StopReason
 
 __all__ = [
@@ -32,7 +65,7 @@ __all__ = [
 MAIN = "__main__"
 ALL = "__ALL__"
 COUNTERS = ("llm_call", "completion_tokens", "prompt_tokens", "total_tokens")
-PHASES = ("plan", "action", "end")
+PHASES: tuple[Phase, ...] = get_args(Phase)
 _INFO_OF_SESSION = (
     *("call_stat", "status", "agent", "final_results", "stop_reason", "message", "unreadable"),
 )
@@ -84,17 +117,17 @@ class AgentSession:
         self.task = task
         self.agent = agent
         self.info: dict[str, Any] = dict(info or {})
-        self.steps: list[dict[str, Any]] = []
+        self.steps: list[Step] = []
         self.state: dict[str, Any] = {}
         self.status = Status.IN_PROGRESS
         self.stop_reason: StopReason | None = None
         self.message = ""
-        self.asked: dict[str, str] | None = None
+        self.asked: AskedQuestion | None = None
         self.lease: Any = None
-        self.finish: dict[str, Any] | None = None
-        self.final_results: dict[str, Any] | None = None
+        self.finish: FinishData | None = None
+        self.final_results: FinalResults | None = None
         self.children: dict[str, AgentSession] = {}
-        self.calls: dict[str, dict[str, int]] = {}
+        self.calls: dict[str, CallCounts] = {}
         self.run: RunContext | None = None
         self._sub_sessions: list[list[str]] = []
         self._unreadable: Counter[str] = Counter()
@@ -135,13 +168,13 @@ class AgentSession:
         self.info = {k: v for k, v in info.items() if k not in _INFO_OF_SESSION}
         self.agent = str(info.get("agent") or "")
         self.message = str(info.get("message") or "")
-        end = self.steps[-1].get("end") or {} if self.steps else {}
+        end: End = self.steps[-1].get("end") or {} if self.steps else {}
         results = info.get("final_results") or end.get("final_results")
         if isinstance(results, Mapping):
-            self.final_results = dict(results)
+            self.final_results = cast(FinalResults, dict(results))
             if self.steps:
-                self.steps[-1]["end"] = {**end, "final_results": dict(results)}
-        answered = (self.final_results or {}).get("output") not in (None, "")
+                self.steps[-1]["end"] = {**end, "final_results": self.final_results.copy()}
+        answered = self.final_results and self.final_results.get("output") not in (None, "")
         try:
             self.stop_reason = StopReason(info["stop_reason"]) if info.get("stop_reason") else None
             guessed = Status.DONE if answered else Status.PROBLEM
@@ -154,9 +187,10 @@ class AgentSession:
         for name, counted in _mapping(info.get("call_stat"), "call_stat").items():
             own = counted if name == MAIN else _mapping(counted, name).get(MAIN)
             if name != ALL and name not in agents and own:
-                self.calls[name] = {c: int(own.get(c) or 0) for c in COUNTERS}
+                counts = {c: int(own.get(c) or 0) for c in COUNTERS}
+                self.calls[name] = cast(CallCounts, counts)
 
-    def add_step(self, step: Mapping[str, Any]) -> dict[str, Any]:
+    def add_step(self, step: Mapping[str, Any]) -> Step:
         """Add a step to a session that is not running.
 
         Args:
@@ -178,7 +212,7 @@ class AgentSession:
         action["observation"] = self._referring(action["observation"])
         self._sub_sessions.append(nested)
         other = {k: v for k, v in step.items() if k not in PHASES}
-        made = {**other, "step_idx": len(self.steps), **kept, "action": action}
+        made = cast(Step, {**other, "step_idx": len(self.steps), **kept, "action": action})
         self.steps.append(made)
         self.state = dict(kept.get("plan", {}).get("state") or self.state)
         return made
@@ -200,83 +234,92 @@ class AgentSession:
 
     # --- the fold --------------------------------------------------------------------------
 
-    def apply(self, event: Mapping[str, Any]) -> None:
+    def apply(self, event: JournalEvent) -> None:
         """Apply one event of this session; unknown kinds have no effect."""
         handler = self._HANDLERS.get(event["kind"])
         if handler is not None:
             handler(self, event, event["data"])
 
-    def _on_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_session(self, event: JournalEvent, data: SessionData) -> None:
         self.task, self.agent = data["task"], data.get("agent", "")
         self.info = {**data.get("info", {}), "start_time": event["time"]}
         if event.get("parent") is None:  # a sub-agent's config is part of its caller's
             config = data.get("config", {})
             seed = config.get("model", {}).get("call_kwargs", {}).get("seed")
             self.info.update(config=config, seed=seed)
-            self.info.update({k: data[k] for k in _MADE_WITH if k in data})
+            self.info.update({k: v for k, v in data.items() if k in _MADE_WITH})
 
-    def _on_step(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        action = {"thought": "", "code": "", "observation": ""}
+    def _on_step(self, event: JournalEvent, data: StepData) -> None:
+        self._add_empty_step()
+
+    def _add_empty_step(self) -> None:
+        action = Action(thought="", code="", observation="")
         self.steps.append({"step_idx": len(self.steps), "action": action})
         self._sub_sessions.append([])
 
-    def _on_world(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        self._last["action"].update(data)
+    def _on_world(self, event: JournalEvent, data: WorldData) -> None:
+        self._last["action"].update(cast(Action, data))
 
-    def _on_model_call(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        phase = event["phase"]
+    def _on_model_call(self, event: JournalEvent, data: ModelCallData) -> None:
+        phase = event["phase"] or ""
         usage = data.get("usage", {})
         # `tool:ask_llm` counts under the tool's name
         counted = self.calls.setdefault(
             MAIN if phase in PHASES else phase.partition(":")[2] or phase,
-            dict.fromkeys(COUNTERS, 0),
+            no_calls(),
         )
         counted["llm_call"] += 1
-        for key in COUNTERS[1:]:
-            counted[key] += usage.get(key, 0)
+        counted["completion_tokens"] += usage.get("completion_tokens", 0)
+        counted["prompt_tokens"] += usage.get("prompt_tokens", 0)
+        counted["total_tokens"] += usage.get("total_tokens", 0)
         if not self.steps or "messages" not in data:
             return
-        call = {
-            "llm_input": data["messages"],
-            "llm_output": data.get("output", ""),
-            "llm_info": {k: data[k] for k in _CALL_FACTS if data.get(k)},
-        }
+        facts = cast(dict[str, Any], data)
+        call = CallPart(
+            llm_input=data["messages"],
+            llm_output=data.get("output", ""),
+            llm_info={k: facts[k] for k in _CALL_FACTS if facts.get(k)},
+        )
         if phase in PHASES:
-            self._phase(phase).update(call)
+            self._phase(phase).update(cast(PhasePart, call))
         else:  # a call by a tool, such as ask_llm
             self._last["action"].setdefault("model_calls", []).append({"phase": phase, **call})
 
-    def _on_plan(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        self._phase("plan").update(data)
+    def _on_plan(self, event: JournalEvent, data: PlanData) -> None:
+        self._phase("plan").update(cast(PhasePart, data))
         if "state" in data:
             self.state = data["state"]
 
-    def _on_action(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        self._last["action"].update(data)
+    def _on_action(
+        self, event: JournalEvent, data: ActionData | ObservationData | ErrorData
+    ) -> None:
+        self._last["action"].update(cast(Action, data))
 
-    def _on_unreadable(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_unreadable(self, event: JournalEvent, data: UnreadableData) -> None:
         if self.steps:
-            part = self._last.setdefault(event["phase"], {"thought": "", "code": ""})
+            phase = event["phase"] or ""
+            parts = cast(dict[str, PhasePart], self._last)
+            part = parts.setdefault(phase, PhasePart(thought="", code=""))
             if "unreadable" not in part:  # a resumed run parses a recorded reply again
-                self._unreadable[event["phase"]] += 1
+                self._unreadable[phase] += 1
             part["unreadable"] = data["error"]
 
-    def _on_screen(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_screen(self, event: JournalEvent, data: ScreenData) -> None:
         self._last["action"].setdefault("screens", []).append(data)
 
-    def _on_sub_session(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_sub_session(self, event: JournalEvent, data: SubSessionData) -> None:
         if self._sub_sessions:
             self._sub_sessions[-1].append(data["session"])
 
-    def _on_finish(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_finish(self, event: JournalEvent, data: FinishData) -> None:
         if self.finish is None:  # the first terminal call of a step counts
-            self.finish = dict(data)
+            self.finish = data.copy()
 
-    def _on_end(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_end(self, event: JournalEvent, data: EndData) -> None:
         self._last["end"] = {**self._last.get("end", {}), **data}
         self.final_results = data["final_results"]
 
-    def _on_resumed(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_resumed(self, event: JournalEvent, data: ResumedData) -> None:
         self.status, self.stop_reason, self.message = Status.IN_PROGRESS, None, ""
         self.final_results = self.asked = self.lease = None
         self.info = {k: v for k, v in self.info.items() if k not in ("end_time", "duration")}
@@ -285,15 +328,15 @@ class AgentSession:
             self._last.pop("end", None)
         if data.get("redo"):
             del self.steps[-1], self._sub_sessions[-1]
-            self._on_step(event, data)
+            self._add_empty_step()
         if data.get("learned"):
             known = self.state.get("information", [])
             self.state = {**self.state, "information": [*known, data["learned"]]}
 
-    def _on_suspended(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_suspended(self, event: JournalEvent, data: SuspendedData) -> None:
         self.lease = data.get("lease")
 
-    def _on_status(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def _on_status(self, event: JournalEvent, data: StatusData) -> None:
         self.status = Status(data["status"])
         self.stop_reason = StopReason(data["stop_reason"]) if data.get("stop_reason") else None
         self.message, self.asked = data.get("message", ""), data.get("asked")
@@ -302,32 +345,33 @@ class AgentSession:
         self.info.update(end_time=event["time"], duration=max(0.0, event["time"] - start))
 
     _HANDLERS: Mapping[str, Callable[..., None]] = {
-        "session": _on_session,
-        "step": _on_step,
-        "world": _on_world,
-        "model_call": _on_model_call,
-        "plan": _on_plan,
-        "action": _on_action,
-        "observation": _on_action,
-        "error": _on_action,
-        "screen": _on_screen,
-        "unreadable": _on_unreadable,
-        "sub_session": _on_sub_session,
-        "finish": _on_finish,
-        "end": _on_end,
-        "resumed": _on_resumed,
-        "suspended": _on_suspended,
-        "status": _on_status,
+        EventKind.SESSION: _on_session,
+        EventKind.STEP: _on_step,
+        EventKind.WORLD: _on_world,
+        EventKind.MODEL_CALL: _on_model_call,
+        EventKind.PLAN: _on_plan,
+        EventKind.ACTION: _on_action,
+        EventKind.OBSERVATION: _on_action,
+        EventKind.ERROR: _on_action,
+        EventKind.SCREEN: _on_screen,
+        EventKind.UNREADABLE: _on_unreadable,
+        EventKind.SUB_SESSION: _on_sub_session,
+        EventKind.FINISH: _on_finish,
+        EventKind.END: _on_end,
+        EventKind.RESUMED: _on_resumed,
+        EventKind.SUSPENDED: _on_suspended,
+        EventKind.STATUS: _on_status,
     }
 
-    def _phase(self, phase: str) -> dict[str, Any]:
+    def _phase(self, phase: str) -> PhasePart:
         """Return the last step's record of a phase; create it on the phase's first event."""
-        state = {"state": self.state} if phase == "plan" else {}
-        found: dict[str, Any] = self._last.setdefault(phase, {"thought": "", "code": "", **state})
-        return found
+        made = PhasePart(thought="", code="")
+        if phase == "plan":
+            made = Plan(thought="", code="", state=self.state)
+        return cast(dict[str, PhasePart], self._last).setdefault(phase, made)
 
     @property
-    def _last(self) -> dict[str, Any]:
+    def _last(self) -> Step:
         if not self.steps:
             raise JournalError(f"session {self.id}: an event of a step came before any step")
         return self.steps[-1]
@@ -338,11 +382,11 @@ class AgentSession:
         """Return the number of steps, with the one in progress."""
         return len(self.steps)
 
-    def get_current_step(self) -> dict[str, Any] | None:
+    def get_current_step(self) -> Step | None:
         """Return the step in progress, or the last one; None before the first."""
         return self.current_step()
 
-    def get_latest_steps(self, count: int = 0, include_last: bool = False) -> list[dict[str, Any]]:
+    def get_latest_steps(self, count: int = 0, include_last: bool = False) -> list[Step]:
         """Return the steps before the current one, oldest first.
 
         Args:
@@ -352,7 +396,7 @@ class AgentSession:
         found = self.steps if include_last else self.steps[:-1]
         return list(found[-count:] if count > 0 else found)
 
-    def current_step(self) -> dict[str, Any] | None:
+    def current_step(self) -> Step | None:
         """Return the step in progress, or the last one; None before the first."""
         return self.steps[-1] if self.steps else None
 
@@ -374,13 +418,13 @@ class AgentSession:
         return [text for _, _, text in sorted(found)[:limit]]
 
     @staticmethod
-    def _step_text(step: Mapping[str, Any]) -> str:
+    def _step_text(step: Step) -> str:
         action = step["action"]
         return f"{action['thought']}\n{action['code']}\n{observation_text(action['observation'])}"
 
     def call_stat(self) -> dict[str, Any]:
         """Count model calls and tokens of this session and all below it, by agent."""
-        out: dict[str, Any] = {MAIN: dict(self.calls.get(MAIN, dict.fromkeys(COUNTERS, 0)))}
+        out: dict[str, Any] = {MAIN: dict(self.calls.get(MAIN, no_calls()))}
         for name, counted in self.calls.items():
             if name != MAIN:
                 out[name] = {MAIN: dict(counted), ALL: dict(counted)}
@@ -398,7 +442,7 @@ class AgentSession:
             found.update(child.unreadable())
         return dict(found)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> SessionRow:
         """Return the session of an output row: `id, info, task, steps`."""
         info = {"call_stat": self.call_stat(), **self.info}
         info.update(status=self.status.value, agent=self.agent, final_results=self.final_results)
@@ -409,11 +453,11 @@ class AgentSession:
             info["unreadable"] = unreadable
         return {"id": self.id, "info": info, "task": self.task, "steps": self.full_steps()}
 
-    def full_steps(self) -> Sequence[dict[str, Any]]:
+    def full_steps(self) -> Sequence[Step]:
         """Return the steps of an output row, with the sub-agents' sessions."""
         return [self.full_step(n, step) for n, step in enumerate(self.steps)]
 
-    def full_step(self, index: int, step: Mapping[str, Any]) -> dict[str, Any]:
+    def full_step(self, index: int, step: Step) -> Step:
         """Return a step of an output row, with the sessions of the sub-agents that it called.
 
         The row has a phase only if the phase did something, and `llm_input` and `llm_output` only
@@ -425,12 +469,15 @@ class AgentSession:
             step: the step from `steps`.
         """
         subs = [self.children[s].to_dict() for s in self._sub_sessions[index] if s in self.children]
-        action = {**step["action"], "observation": self._full(step["action"]["observation"])}
+        action: Action = {
+            **step["action"],
+            "observation": self._full(step["action"]["observation"]),
+        }
         if subs:
             action["sub_sessions"] = subs
-        phases = {**step, "action": action}
+        phases: dict[str, Any] = {**step, "action": action}
         kept = {p: phases[p] for p in PHASES if _happened(phases.get(p) or {})}
-        return {**{k: v for k, v in step.items() if k not in PHASES}, **kept}
+        return cast(Step, {**{k: v for k, v in step.items() if k not in PHASES}, **kept})
 
     def _full(self, value: Any) -> Any:
         """Replace each reference in an observation by the sub-agent's session."""
@@ -445,7 +492,7 @@ class AgentSession:
 
 
 def sessions_from_events(
-    events: Iterable[Mapping[str, Any]], new: Callable[[str], AgentSession] | None = None
+    events: Iterable[JournalEvent], new: Callable[[str], AgentSession] | None = None
 ) -> dict[str, AgentSession]:
     """Build all sessions of the events, by id, in order of their start.
 

@@ -7,24 +7,24 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
+from ck_pro.events import EventKind, JournalEvent
+from ck_pro.events.journal_events import FilesData, ForkedData
 from ck_pro.exceptions import ConfigError, InputError, JournalError, OutputError
 from ck_pro.journal import (
-    FORKED,
     BlobReader,
     Journal,
     is_journal,
     journal_folders,
     read_events,
 )
-from ck_pro.journal.snapshots import FILES, files_after, restore_files
+from ck_pro.journal.snapshots import files_after, restore_files
 from ck_pro.model.backends.targets import check_target
 from ck_pro.trajectory.command_line import (
     WORK_FOLDER,
@@ -88,7 +88,7 @@ class Fork:
     as_now: bool = False
 
 
-def events_before(events: Iterable[Mapping[str, Any]], step: int) -> Iterator[Mapping[str, Any]]:
+def events_before(events: Iterable[JournalEvent], step: int) -> Iterator[JournalEvent]:
     """Yield the events of a run up to the start of a step of its main session. Pure.
 
     Raises:
@@ -96,9 +96,9 @@ def events_before(events: Iterable[Mapping[str, Any]], step: int) -> Iterator[Ma
     """
     main, steps = "", 0
     for event in events:
-        if event["kind"] == "session" and event["parent"] is None and not main:
+        if event["kind"] == EventKind.SESSION and event["parent"] is None and not main:
             main = event["sid"]
-        if event["kind"] == "step" and event["sid"] == main:
+        if event["kind"] == EventKind.STEP and event["sid"] == main:
             if event["i"] == step:
                 return
             steps += 1
@@ -161,27 +161,28 @@ def _check_origin(origin: Path) -> None:
 def _write(origin: Path, at: int, to: Path, reply: str | None) -> Fork:
     """Write the copied events with a `Journal`, so that the result is an ordinary journal."""
     whole = [(e["kind"], e["sid"], e["parent"]) for e in _recorded(origin, stored=True)]
-    main = next((sid for kind, sid, above in whole if kind == "session" and above is None), "")
-    steps = sum(kind == "step" and sid == main for kind, sid, _ in whole)
+    main = next(
+        (sid for kind, sid, above in whole if kind == EventKind.SESSION and above is None), ""
+    )
+    steps = sum(kind == EventKind.STEP and sid == main for kind, sid, _ in whole)
     now, count, task_id = 0.0, 0, ""
     with Journal(to, fsync="step", clock=lambda: now) as journal:
         for event in events_before(_recorded(origin), at):
             now = event["time"]
-            facts = {k: event[k] for k in ("sid", "parent", "i", "phase", "data")}
-            journal.append(event["kind"], **facts, duration=event.get("duration"))
+            journal.copy(event)
             count += 1
-            if event["kind"] == FILES:
+            if event["kind"] == EventKind.FILES:
                 _copy_blobs(event["data"], origin, journal)
-            if event["kind"] == "task":
+            if event["kind"] == EventKind.TASK:
                 task_id = str(event["data"].get("id", ""))
-        data: dict[str, Any] = {"origin": str(origin.resolve()), "at": at}
+        data = ForkedData(origin=str(origin.resolve()), at=at)
         if reply is not None:
             data["reply"] = reply
-        journal.append(FORKED, sid=main, i=at, data=data)
+        journal.append(EventKind.FORKED, sid=main, i=at, data=data)
     return Fork(to, task_id, steps, count, 0, task_folder_of(origin))
 
 
-def _copy_blobs(data: Mapping[str, Any], origin: Path, journal: Journal) -> None:
+def _copy_blobs(data: FilesData, origin: Path, journal: Journal) -> None:
     blobs = BlobReader(origin)
     for facts in data.get("changed", {}).values():
         content = blobs.read(facts["blob"]) if "blob" in facts else None
@@ -189,7 +190,7 @@ def _copy_blobs(data: Mapping[str, Any], origin: Path, journal: Journal) -> None
             journal.put_blob(content, facts["blob"].split(".", 1)[1])
 
 
-def _recorded(origin: Path, *, stored: bool = False) -> Iterator[dict[str, Any]]:
+def _recorded(origin: Path, *, stored: bool = False) -> Iterator[JournalEvent]:
     """Yield the events of the old run; a read error is an `InputError`."""
     try:
         yield from read_events(origin, stored=stored)

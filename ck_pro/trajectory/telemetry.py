@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
+from ck_pro.events import JournalEvent
 from ck_pro.exceptions import ConfigError
 from ck_pro.trajectory.otel.span_attributes import Attributes
 from ck_pro.trajectory.otel.span_maker import Kind, SpanMaker
@@ -40,14 +41,14 @@ class SpanSink:
         tracer: Any = None,
         *,
         texts: bool = False,
-        before: Iterable[Mapping[str, Any]] = (),
+        before: Iterable[JournalEvent] = (),
     ):
         self._maker = SpanMaker(_TracerEmitter(tracer), texts=texts)
         self._maker.know(before)
         self._lock = threading.Lock()
         self._broken = False
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: JournalEvent) -> None:
         """Process an event as `Journal.append` returns it; thread-safe."""
         with self._lock:
             if self._broken:

@@ -17,6 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from journal_data import status
+
+from ck_pro.events import EventKind
 from ck_pro.journal import EVENTS_FILE, Journal
 
 RULES = {"system": "You drive a browser by writing Python. " + "Rule: be brief and exact. " * 120}
@@ -60,7 +63,7 @@ class _Task:
             step += 1
         data: dict[str, Any] = {"final_results": {"output": "yes", "log": ""}}
         put("end", main, i=step - 1, phase="end", data=data)
-        put("status", main, i=step - 1, data={"status": "done", "stop_reason": "finished"})
+        put("status", main, i=step - 1, data=status())
         put("eval", main, data={"pred": "yes", "gold": "yes", "corr": self.number % 2})
         return self.calls
 
@@ -85,7 +88,7 @@ class _Task:
             history += [{"role": "assistant", "content": code}, _user(page[:2000])]
             history = history[-8:]
         put("end", i=WEB_STEPS - 1, phase="end", data={"final_results": {"output": "x", "log": ""}})
-        put("status", i=WEB_STEPS - 1, data={"status": "done", "stop_reason": "finished"})
+        put("status", i=WEB_STEPS - 1, data=status())
         self.put("observation", main, i=step, data={"observation": f"found {step}"})
 
     def call(
@@ -107,7 +110,7 @@ class _Task:
         self.calls += 1
 
     def put(self, kind: str, sid: str, **more: Any) -> None:
-        self.journal.append(kind, sid=sid, **more)
+        self.journal.append(EventKind(kind), sid=sid, **more)
 
     def line(self) -> str:
         return " ".join(self.rng.choices(WORDS, k=9))

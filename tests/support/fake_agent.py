@@ -10,6 +10,7 @@ from typing import Any
 from ck_main.output.row_file import Outcome
 from ck_main.tasks.dataset import Task, safe_name
 from ck_pro.config import KwargsInitializable
+from ck_pro.events import EventKind
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget, Usage
 from ck_pro.run.resume import InterruptedSession, PriorUsage
@@ -38,7 +39,9 @@ class Call:
 
     def record(self, kind: str, data: dict[str, Any], phase: str | None = None) -> None:
         """Journal an event and apply it, as a run does."""
-        event = self.journal.append(kind, sid=self.session.id, i=0, phase=phase, data=data)
+        event = self.journal.append(
+            EventKind(kind), sid=self.session.id, i=0, phase=phase, data=data
+        )
         self.session.apply(event)
 
     def emit(self, kind: str, **facts: Any) -> None:
@@ -73,7 +76,7 @@ class FakeAgent(KwargsInitializable):
     ) -> AgentSession:
         session = found[0].session
         call = Call(session.task, session=session, **kwargs)
-        call.record("resumed", {})
+        call.record("resumed", {"redo": False, "learned": ""})
         return self._work(call)
 
     def _work(self, call: Call) -> AgentSession:
@@ -82,7 +85,8 @@ class FakeAgent(KwargsInitializable):
         call.emit("step_started")
         usage = Usage(5, 0, 2)
         call.budget.charge(usage, 0.25)
-        call.record("model_call", {"usage": usage.to_dict() | {"total_tokens": 7}}, "action")
+        counts = usage.to_dict() | {"total_tokens": 7}
+        call.record("model_call", {"model": "fake", "usage": counts}, "action")
         found = self.behaviour(call) if self.behaviour else call.task.upper()
         if isinstance(found, StopReason):
             call.end(found, message=f"it was {found}")

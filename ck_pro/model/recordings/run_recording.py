@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ck_pro.events import EventKind
 from ck_pro.exceptions import JournalError, ReplayError
-from ck_pro.journal import FORKED, journal_folders, read_events
+from ck_pro.journal import journal_folders, read_events
 from ck_pro.model.backends.backend import ChatRequest
 from ck_pro.model.recordings.elements import message_text, template_reply
 from ck_pro.model.recordings.normalise import normalise, normalise_task
@@ -214,21 +215,21 @@ class RunRecording:
         sessions: dict[str, tuple[RecordedSession, CallContext]] = {}
         for event in read_events(folder):
             data, sid = event["data"], event["sid"]
-            if event["kind"] == "session" and sid not in sessions:
+            if event["kind"] == EventKind.SESSION and sid not in sessions:
                 workdir = str(data.get("workdir") or (folder / _WORK_FOLDER).resolve())
                 path = tuple(data.get("path") or [data.get("agent", "")])
                 session = self._begin(path, data["task"], workdir)
                 context = CallContext(agent_path=path, task=data["task"], workdir=workdir)
                 sessions[sid] = session, context
-            elif event["kind"] == "model_call" and "messages" in data:
+            elif event["kind"] == EventKind.MODEL_CALL and "messages" in data:
                 session, context = sessions[sid]
-                context.phase, context.step = event["phase"], event["i"] or 0
+                context.phase, context.step = event["phase"] or "", event["i"] or 0
                 self._add(session, data["messages"], data.get("output", ""), data, context)
-            elif event["kind"] == FORKED:  # from here on it worked in another folder
+            elif event["kind"] == EventKind.FORKED:  # from here on it worked in another folder
                 for _, context in sessions.values():
                     context.workdir = str((folder / _WORK_FOLDER).resolve())
-            elif event["kind"] == "model_failed":
-                place, error = (event["phase"], event["i"] or 0), str(data.get("error", ""))
+            elif event["kind"] == EventKind.MODEL_FAILED:
+                place, error = (event["phase"] or "", event["i"] or 0), str(data.get("error", ""))
                 sessions[sid][0].failures[place] = error[:200]
                 if is_filtered(error) and place[0] in _PHASES:
                     _add_filtered(sessions[sid][0], place, error, data)

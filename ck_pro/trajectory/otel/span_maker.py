@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from ck_pro.events import EventKind, JournalEvent
 from ck_pro.trajectory.otel.span_attributes import (
     USAGE,
     Attributes,
@@ -37,7 +38,7 @@ from ck_pro.trajectory.reading.attempts import value_at
 
 Kind = Literal["internal", "client"]
 _TOTALS = ("prompt_tokens", "completion_tokens")
-_OUTSIDE = frozenset({"task", "eval", "row", "forked"})
+_OUTSIDE = frozenset({EventKind.TASK, EventKind.EVAL, EventKind.ROW, EventKind.FORKED})
 """Kinds of events that are about a run, not in it."""
 
 
@@ -87,26 +88,26 @@ class SpanMaker:
         self._begun_by: dict[str, Any] = {}
         """Span of the call that began a session, by the session's id."""
 
-    def know(self, events: Iterable[Mapping[str, Any]]) -> None:
+    def know(self, events: Iterable[JournalEvent]) -> None:
         """Learn of the sessions that a run had before it was resumed, without making spans."""
         for event in events:
-            if event["kind"] == "session":
+            if event["kind"] == EventKind.SESSION:
                 self._sessions[event["sid"]] = self._of(event)
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: JournalEvent) -> None:
         """Take one event; kinds that are no part of any span change nothing."""
         kind, sid = event["kind"], event["sid"]
         if kind in _OUTSIDE:
-            if kind == "task":
+            if kind == EventKind.TASK:
                 self._task_id = str(event["data"].get("id", ""))
             return
-        if kind == "session":
+        if kind == EventKind.SESSION:
             self._sessions[sid] = self._of(event)
         session = self._sessions.get(sid)
         if session is None:  # of a run whose beginning was not seen
             session = self._sessions[sid] = _Session("agent", event.get("parent"), "unknown")
         at = nanoseconds(event["time"])
-        if session.span is None and kind != "status":
+        if session.span is None and kind != EventKind.STATUS:
             self._begin(sid, session, at, event)
         handler = _HANDLERS.get(kind)
         if handler is not None:
@@ -121,7 +122,7 @@ class SpanMaker:
 
     # --- sessions ----------------------------------------------------------------------------
 
-    def _of(self, event: Mapping[str, Any]) -> _Session:
+    def _of(self, event: JournalEvent) -> _Session:
         data = event["data"]
         target = value_at(data, "config.model.call_target")
         parent = event.get("parent")
@@ -129,7 +130,7 @@ class SpanMaker:
             self._conversation = self._conversation or event["sid"]
         return _Session(str(data.get("agent") or "agent"), parent, provider_of(target))
 
-    def _begin(self, sid: str, session: _Session, at: int, event: Mapping[str, Any]) -> None:
+    def _begin(self, sid: str, session: _Session, at: int, event: JournalEvent) -> None:
         above = self._sessions.get(session.parent or "")
         parent = self._begun_by.pop(sid, None) or (above.span if above else None)
         attributes = {
@@ -137,14 +138,14 @@ class SpanMaker:
             "ck.session.id": sid,
             "ck.task.id": self._task_id,
         }
-        if self.texts and event["kind"] == "session":
+        if self.texts and event["kind"] == EventKind.SESSION:
             task = [{"role": "user", "content": event["data"].get("task", "")}]
             attributes["gen_ai.input.messages"] = messages_text(task)
         name = f"invoke_agent {session.agent}"
         session.span = self.emitter.start(name, "internal", parent, at, given(attributes))
 
     def _on_status(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         if session.span is None:
             return
@@ -153,7 +154,7 @@ class SpanMaker:
         self._end_session(session, at, facts, reason if status == "problem" else "")
 
     def _on_suspended(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         self._end_session(session, at, {"ck.status": "in_progress"}, "")
 
@@ -169,7 +170,7 @@ class SpanMaker:
     # --- model calls ---------------------------------------------------------------------------
 
     def _on_model_call(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         attributes = {
             **self._common("chat", session),
@@ -189,7 +190,7 @@ class SpanMaker:
         self.emitter.end(span, at, {}, "")
 
     def _on_model_failed(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         attributes = {
             **self._common("chat", session),
@@ -211,7 +212,7 @@ class SpanMaker:
     # --- code and functions --------------------------------------------------------------------
 
     def _on_action(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         if not data.get("code") or session.by_call or session.code is not None:
             return
@@ -219,12 +220,12 @@ class SpanMaker:
         session.code = self._start_tool(session, event, "python", session.span, arguments, at)
 
     def _on_error(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         session.code_error = str(data.get("error") or "")
 
     def _on_observation(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         seen = data.get("observation")
         result = {"gen_ai.tool.call.result": json_text(seen)} if self.texts else {}
@@ -236,7 +237,7 @@ class SpanMaker:
         session.code, session.code_error = None, ""
 
     def _on_started(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         name = str(data["name"])
         parent = session.code or session.span
@@ -244,7 +245,7 @@ class SpanMaker:
         session.calls[data.get("call", name)] = (name, span)
 
     def _on_call(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         _, span = session.calls.pop(data.get("call", data["name"]), ("", None))
         if span is not None:
@@ -252,7 +253,7 @@ class SpanMaker:
             self.emitter.end(span, at, given(result), error_type(data.get("error")))
 
     def _on_sub_session(
-        self, session: _Session, event: Mapping[str, Any], data: Mapping[str, Any], at: int
+        self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         _, span = session.calls.get(data.get("call", data.get("name")), ("", None))
         self._begun_by[data["session"]] = span
@@ -260,7 +261,7 @@ class SpanMaker:
     def _start_tool(
         self,
         session: _Session,
-        event: Mapping[str, Any],
+        event: JournalEvent,
         name: str,
         parent: Any,
         arguments: Any,
@@ -289,19 +290,19 @@ class SpanMaker:
             "gen_ai.conversation.id": self._conversation,
         }
 
-    def _place(self, event: Mapping[str, Any]) -> Attributes:
+    def _place(self, event: JournalEvent) -> Attributes:
         return {"ck.step": event.get("i"), "ck.phase": event.get("phase")}
 
 
 _HANDLERS: Mapping[str, Callable[..., None]] = {
-    "model_call": SpanMaker._on_model_call,
-    "model_failed": SpanMaker._on_model_failed,
-    "action": SpanMaker._on_action,
-    "started": SpanMaker._on_started,
-    "sub_session": SpanMaker._on_sub_session,
-    "call": SpanMaker._on_call,
-    "error": SpanMaker._on_error,
-    "observation": SpanMaker._on_observation,
-    "suspended": SpanMaker._on_suspended,
-    "status": SpanMaker._on_status,
+    EventKind.MODEL_CALL: SpanMaker._on_model_call,
+    EventKind.MODEL_FAILED: SpanMaker._on_model_failed,
+    EventKind.ACTION: SpanMaker._on_action,
+    EventKind.STARTED: SpanMaker._on_started,
+    EventKind.SUB_SESSION: SpanMaker._on_sub_session,
+    EventKind.CALL: SpanMaker._on_call,
+    EventKind.ERROR: SpanMaker._on_error,
+    EventKind.OBSERVATION: SpanMaker._on_observation,
+    EventKind.SUSPENDED: SpanMaker._on_suspended,
+    EventKind.STATUS: SpanMaker._on_status,
 }

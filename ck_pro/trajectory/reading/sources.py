@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ck_pro.events import EventKind, JournalEvent
 from ck_pro.exceptions import InputError, JournalError, OutputError
 from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE, is_journal, journal_folders, read_events
 from ck_pro.session import Status, sessions_from_events
@@ -22,7 +23,8 @@ from ck_pro.trajectory.reading.big_json import JsonFile, NotJsonError, is_list, 
 from ck_pro.trajectory.reading.spill import StepStore
 
 _BOM = b"\xef\xbb\xbf"
-_ROW_EVENTS = ("task", "eval")
+_ROW_EVENTS = (EventKind.TASK, EventKind.EVAL)
+_UNUSED_BY_CALLS = (EventKind.WORLD, EventKind.STARTED, EventKind.CALL, EventKind.SCREEN)
 _BINARY = {
     b"\x1f\x8b": ("compressed (gzip)", "unpack it first, with gunzip"),
     b"\x28\xb5\x2f\xfd": ("compressed (zstd)", "unpack it first, with unzstd"),
@@ -166,9 +168,9 @@ def _id_of_journal(folder: Path) -> str:
     """Return the id of a journal's task, from its first lines or else the folder's name."""
     with suppress(JournalError, KeyError, TypeError):
         for event in read_events(folder):
-            if event["kind"] == "task":
+            if event["kind"] == EventKind.TASK:
                 return str(event["data"]["id"])
-            if event["kind"] == "model_call":
+            if event["kind"] == EventKind.MODEL_CALL:
                 break
     return folder.resolve().name
 
@@ -266,8 +268,8 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
 
 
 def _aside(
-    events: Iterator[dict[str, Any]], facts: dict[str, dict[str, Any]]
-) -> Iterator[Mapping[str, Any]]:
+    events: Iterator[JournalEvent], facts: dict[str, dict[str, Any]]
+) -> Iterator[JournalEvent]:
     """Pass the events on, and collect those about the row in `facts` (the last of each kind)."""
     for event in events:
         if event["kind"] in _ROW_EVENTS:
@@ -275,15 +277,15 @@ def _aside(
         yield event
 
 
-def _lightened(events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _lightened(events: Iterator[JournalEvent]) -> Iterator[JournalEvent]:
     """Drop what no model call contains: environment states, call results, most of observations.
 
     References to sub-agents' sessions stay.
     """
     for event in events:
-        if event["kind"] in ("world", "started", "call", "screen"):
+        if event["kind"] in _UNUSED_BY_CALLS:
             continue
-        if event["kind"] == "observation":
+        if event["kind"] == EventKind.OBSERVATION:
             event["data"]["observation"] = _references(event["data"].get("observation"))
         yield event
 

@@ -15,9 +15,11 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, cast
 
+from ck_pro.events import EventKind, JournalEvent
 from ck_pro.exceptions import OutputError
 from ck_pro.journal import LazyList
 from ck_pro.session import AgentSession
+from ck_pro.session.rows import Step
 
 
 class StepStore:
@@ -58,13 +60,13 @@ class StepStore:
         self._end += place.length
         return place
 
-    def get(self, place: _Place) -> dict[str, Any]:
+    def get(self, place: _Place) -> Step:
         """Read a step."""
         assert self._file is not None
         body = os.pread(self._file.fileno(), place.length, place.at)
         unpickler = pickle.Unpickler(io.BytesIO(body))
         unpickler.persistent_load = self._prompt_of  # type: ignore[method-assign]
-        return cast(dict[str, Any], unpickler.load())
+        return cast(Step, unpickler.load())
 
     def _keys_of(self, value: Any) -> Sequence[Any] | None:
         if not isinstance(value, LazyList):
@@ -105,17 +107,17 @@ class SpilledSession(AgentSession):
         super().__init__(id=id)
         self._store = store
 
-    def apply(self, event: Mapping[str, Any]) -> None:
+    def apply(self, event: JournalEvent) -> None:
         """See `AgentSession.apply`."""
-        if event["kind"] == "step":
+        if event["kind"] == EventKind.STEP:
             self._spill()
         elif self.steps:
             self.steps[-1] = self._whole(-1)  # in case an ended session resumes
         super().apply(event)
-        if event["kind"] == "status":
+        if event["kind"] == EventKind.STATUS:
             self._spill()
 
-    def full_steps(self) -> Sequence[dict[str, Any]]:
+    def full_steps(self) -> Sequence[Step]:
         """Return the steps of an output row; each is read on access."""
         numbers = range(len(self.steps))
         return LazyList(numbers, lambda n: self.full_step(n, self._whole(n)))
@@ -123,8 +125,8 @@ class SpilledSession(AgentSession):
     def _spill(self) -> None:
         if self.steps and not isinstance(self.steps[-1], _Place):
             # only this class reads the entries of the list
-            self.steps[-1] = cast(dict[str, Any], self._store.put(self.steps[-1]))
+            self.steps[-1] = cast(Step, self._store.put(self.steps[-1]))
 
-    def _whole(self, n: int) -> dict[str, Any]:
+    def _whole(self, n: int) -> Step:
         step: Any = self.steps[n]
         return self._store.get(step) if isinstance(step, _Place) else step

@@ -26,6 +26,7 @@ from ck_main.output.row_file import (
     superseded_path,
     task_facts,
 )
+from ck_pro.events import EventKind
 from ck_pro.exceptions import OutputError
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Budget
@@ -161,7 +162,7 @@ def test_the_row_is_made_again_from_the_journal_to_the_byte(
         task = make_task("a", "a very-secret-key", answer=answer)
         with Journal(tmp_path / "j") as journal:
             session = AgentSession(task.question)
-            facts = journal.append("task", sid=session.id, data=task_facts(task))["data"]
+            facts = journal.append(EventKind.TASK, sid=session.id, data=task_facts(task))["data"]
             FakeAgent().run(
                 task.question,
                 session=session,

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from journal_data import RESUMED, model_call, status
 
+from ck_pro.events import EventKind
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import (
     COMPRESSED_FILE,
@@ -35,11 +37,12 @@ def _write(folder: Path, *, ended: bool = True, **settings: Any) -> list[dict[st
         for n in range(30):
             noise = rng.randbytes(200).hex()
             messages = [{"role": "system", "content": "rules " * 50}, {"content": [noise, IMAGE]}]
-            data = {"messages": messages, "output": f"reply {n}"}
-            events.append(journal.append("model_call", sid="s", i=n, phase="action", data=data))
-        status = {"status": "done" if ended else "in_progress"}
-        events.append(journal.append("status", sid="s", data=status))
-        events.append(journal.append("eval", sid="s", data={"corr": 1}))
+            data = model_call(messages, output=f"reply {n}")
+            event = journal.append(EventKind.MODEL_CALL, sid="s", i=n, phase="action", data=data)
+            events.append(event)
+        end = status("done" if ended else "in_progress")
+        events.append(journal.append(EventKind.STATUS, sid="s", data=end))
+        events.append(journal.append(EventKind.ROW, sid="s"))
     return events
 
 
@@ -88,11 +91,11 @@ def test_on_close_when_the_run_ended(tmp_path: Path) -> None:
 def test_a_run_that_went_on_has_not_ended(tmp_path: Path) -> None:
     _write(tmp_path)
     with Journal(tmp_path, compress=True) as journal:
-        journal.append("resumed", sid="s")
-        journal.append("status", sid="child", parent="s", data={"status": "done"})
+        journal.append(EventKind.RESUMED, sid="s", data=RESUMED)
+        journal.append(EventKind.STATUS, sid="child", parent="s", data=status())
     assert _files(tmp_path) == {EVENTS_FILE} and not has_ended(tmp_path)
     with Journal(tmp_path, compress=True) as journal:
-        journal.append("status", sid="s", data={"status": "problem"})
+        journal.append(EventKind.STATUS, sid="s", data=status("problem"))
     assert _files(tmp_path) == {COMPRESSED_FILE} and has_ended(tmp_path)
 
 
@@ -104,7 +107,7 @@ def test_what_cannot_be_compressed_on_close_stays(
         raise OSError(28, "No space left on device")
 
     with Journal(tmp_path, compress=True) as journal:
-        journal.append("status", sid="s", data={"status": "done"})
+        journal.append(EventKind.STATUS, sid="s", data=status())
         monkeypatch.setattr(packed, "_pack", full)
     assert _files(tmp_path) == {EVENTS_FILE}
     assert "No space left on device; the journal is not compressed" in caplog.text
@@ -129,7 +132,7 @@ def test_writing_goes_on_in_plain(tmp_path: Path) -> None:
     compress_journal(tmp_path)
     with Journal(tmp_path) as journal:
         again = [{"role": "system", "content": "rules " * 50}]
-        events.append(journal.append("model_call", sid="s", data={"messages": again}))
+        events.append(journal.append(EventKind.MODEL_CALL, sid="s", data=model_call(again)))
         assert _files(tmp_path) == {EVENTS_FILE}
         with pytest.raises(JournalError, match="in use by another process"):
             compress_journal(tmp_path)
@@ -189,7 +192,7 @@ def test_killed_at_any_moment(tmp_path: Path, change: str) -> None:
         killed = _killed_at(kills, action)
         assert list(read_events(folder)) == events
         with Journal(folder) as journal:
-            events.append(journal.append("more", sid="s"))
+            events.append(journal.append(EventKind.ROW, sid="s"))
         compress_journal(folder)
         assert list(read_events(folder)) == events
         assert _files(folder) == {COMPRESSED_FILE}

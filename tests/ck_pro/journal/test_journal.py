@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from journal_data import model_call, status
 
+from ck_pro.events import EventKind
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import EVENTS_FILE, Journal, read_events, secrets_of_environment
 
@@ -26,15 +28,21 @@ def _read(folder: Path) -> list[dict[str, Any]]:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": "hi"}, {"role": "user", "content": [{"u": IMAGE}]}]
     with Journal(tmp_path, clock=lambda: 5.0) as journal:
-        first = journal.append("session", sid="s", data={"task": "t", "n": [1, None, "ü"]})
-        call = journal.append("model_call", sid="s", i=0, phase="plan", data={"messages": messages})
+        first = journal.append(
+            EventKind.SESSION, sid="s", data={"task": "t", "agent": "a", "n": [1, None, "ü"]}
+        )
+        call = journal.append(
+            EventKind.MODEL_CALL, sid="s", i=0, phase="plan", data=model_call(messages)
+        )
     assert _read(tmp_path) == [first, call]
     assert call["data"]["messages"] == messages
 
 
 def test_half_a_surrogate_pair_is_kept(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
-        event = journal.append("x", sid="s", data={"a": "cut \ud83d", "messages": ["\ud83d"]})
+        event = journal.append(
+            EventKind.WORLD, sid="s", data={"a": "cut \ud83d", "messages": ["\ud83d"]}
+        )
     assert _read(tmp_path) == [event]
 
 
@@ -43,20 +51,20 @@ def test_messages_and_images_are_stored_once(tmp_path: Path) -> None:
     shot = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": IMAGE}}]}
     with Journal(tmp_path) as journal:
         for n in range(20):
-            journal.append("model_call", sid="s", data={"messages": [*big[: n + 1], shot]})
+            journal.append(EventKind.MODEL_CALL, sid="s", data=model_call([*big[: n + 1], shot]))
     assert (tmp_path / EVENTS_FILE).stat().st_size < 3 * 20 * 1000
     assert len(list((tmp_path / "blobs").iterdir())) == 1
     events = _read(tmp_path)
     assert events[-1]["data"]["messages"] == [*big, shot]
     with Journal(tmp_path) as journal:  # opened again: known messages are not stored again
         before = (tmp_path / EVENTS_FILE).stat().st_size
-        journal.append("model_call", sid="s", data={"messages": big})
+        journal.append(EventKind.MODEL_CALL, sid="s", data=model_call(big))
         assert (tmp_path / EVENTS_FILE).stat().st_size - before < 1500
 
 
 def test_an_image_that_was_damaged_is_told_and_mended_by_its_next_writer(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
-        kept = journal.append("x", sid="s", data={"seen": IMAGE})
+        kept = journal.append(EventKind.WORLD, sid="s", data={"seen": IMAGE})
     blob = next((tmp_path / "blobs").iterdir())
     for damaged in (b"", b"\x89PNG\r\n\x1a\x00"):  # as without power, or by a bad disk
         blob.write_bytes(damaged)
@@ -64,21 +72,21 @@ def test_an_image_that_was_damaged_is_told_and_mended_by_its_next_writer(tmp_pat
             _read(tmp_path)
     blob.write_bytes(b"")
     with Journal(tmp_path) as journal:
-        again = journal.append("x", sid="s", data={"seen": IMAGE})
+        again = journal.append(EventKind.WORLD, sid="s", data={"seen": IMAGE})
     assert _read(tmp_path) == [kept, again]
 
 
 @pytest.mark.parametrize("torn", ['{"kind": "x", "sid"', '{"kind": "', "\x00\x00", "é"])
 def test_a_torn_tail_is_cut_off_and_said(tmp_path: Path, torn: str) -> None:
     with Journal(tmp_path) as journal:
-        kept = journal.append("a", sid="s")
+        kept = journal.append(EventKind.WORLD, sid="s")
     path = tmp_path / EVENTS_FILE
     with path.open("ab") as file:
         file.write(torn.encode())
     assert _read(tmp_path) == [kept]
     with Journal(tmp_path) as journal:
         assert journal.repaired == len(torn.encode())
-        after = journal.append("b", sid="s")
+        after = journal.append(EventKind.WORLD, sid="s")
     assert _read(tmp_path) == [kept, after]
 
 
@@ -122,7 +130,7 @@ def test_secrets_reach_neither_disk_nor_session(
     )
     with Journal(tmp_path, secrets=["hunter2"]) as journal:
         event = journal.append(
-            "x", sid="s", data={"a": ['my sk-"quoted"-1234!'], "hunter2": "hunter2 abc"}
+            EventKind.WORLD, sid="s", data={"a": ['my sk-"quoted"-1234!'], "hunter2": "hunter2 abc"}
         )
     assert event["data"] == {"a": ["my ***!"], "***": "*** abc"}
     assert "hunter2" not in (tmp_path / EVENTS_FILE).read_text()
@@ -131,7 +139,7 @@ def test_secrets_reach_neither_disk_nor_session(
 
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path)
-    kept = journal.append("a", sid="s")
+    kept = journal.append(EventKind.WORLD, sid="s")
     write = os.write
 
     def full(fd: int, content: bytes) -> int:
@@ -142,10 +150,10 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "write", full)
     said = {"messages": [{"role": "user", "content": "hi"}]}
     with pytest.raises(JournalError, match="No space left"):
-        journal.append("b", sid="s", data=said)
+        journal.append(EventKind.WORLD, sid="s", data=said)
     monkeypatch.undo()
     assert _read(tmp_path) == [kept]
-    after = journal.append("c", sid="s", data=said)  # the message was not stored before
+    after = journal.append(EventKind.WORLD, sid="s", data=said)  # the message was not stored before
     journal.close()
     assert _read(tmp_path) == [kept, after]
 
@@ -159,10 +167,10 @@ def test_an_image_that_finds_no_room_leaves_nothing(
     with Journal(tmp_path) as journal:
         monkeypatch.setattr(Path, "replace", full)
         with pytest.raises(JournalError, match="No space left"):
-            journal.append("a", sid="s", data={"shot": IMAGE})
+            journal.append(EventKind.WORLD, sid="s", data={"shot": IMAGE})
         monkeypatch.undo()
         assert list((tmp_path / "blobs").iterdir()) == []
-        kept = journal.append("b", sid="s", data={"shot": IMAGE})
+        kept = journal.append(EventKind.WORLD, sid="s", data={"shot": IMAGE})
     (tmp_path / "blobs" / ".half.png.123").write_bytes(b"of a writer that was killed")
     Journal(tmp_path).close()
     assert len(list((tmp_path / "blobs").iterdir())) == 1
@@ -184,13 +192,21 @@ def test_what_is_forced_to_the_disk(
         synced.append(Path(path).name if Path(path).is_file() else "folder")
 
     monkeypatch.setattr(os, "fsync", fsync)
-    kinds = [*"ab", "started", "model_call", "observation", "status", "c"]
+    data = {
+        EventKind.STEP: {},
+        EventKind.WORLD: {},
+        EventKind.STARTED: {"call": 0, "name": "f", "arguments": {}},
+        EventKind.MODEL_CALL: model_call(),
+        EventKind.OBSERVATION: {"observation": ""},
+        EventKind.STATUS: status(),
+        EventKind.ROW: {},
+    }
     with Journal(tmp_path, fsync=policy) as journal:
-        for kind in kinds:
+        for kind in data:
             before = len(synced)
-            journal.append(kind, sid="s")
+            journal.append(kind, sid="s", data=data[kind])
             assert (len(synced) > before) == (policy == "always" or kind in lines)
-        journal.append("world", sid="s", data={"shot": IMAGE})
+        journal.append(EventKind.WORLD, sid="s", data={"shot": IMAGE})
     if policy == "never":
         assert synced == []
         return
@@ -203,8 +219,10 @@ def test_what_is_forced_to_the_disk(
 def test_text_that_looks_like_an_image(tmp_path: Path) -> None:
     texts = [f"blob:{'0' * 64}.png", "blob:", "blob::x", "blob"]
     with Journal(tmp_path) as journal:
-        event = journal.append("x", sid="s", data={"a": texts, "b": {"c": texts[0]}})
-        call = journal.append("x", sid="s", data={"messages": texts, "output": texts[0]})
+        event = journal.append(EventKind.WORLD, sid="s", data={"a": texts, "b": {"c": texts[0]}})
+        call = journal.append(
+            EventKind.WORLD, sid="s", data={"messages": texts, "output": texts[0]}
+        )
     assert _read(tmp_path) == [event, call]
 
 
@@ -212,8 +230,8 @@ def test_text_that_looks_like_an_image(tmp_path: Path) -> None:
 def test_an_image_that_was_cut_off_is_a_text(tmp_path: Path, rest: str) -> None:
     text = f"data:image/png;base64,{rest}"
     with Journal(tmp_path) as journal:
-        event = journal.append("observation", sid="s", data={"observation": text})
-        call = journal.append("model_call", sid="s", data={"messages": [{"content": text}]})
+        event = journal.append(EventKind.OBSERVATION, sid="s", data={"observation": text})
+        call = journal.append(EventKind.MODEL_CALL, sid="s", data=model_call([{"content": text}]))
     assert _read(tmp_path) == [event, call]
     assert not (tmp_path / "blobs").exists()
 
@@ -221,8 +239,8 @@ def test_an_image_that_was_cut_off_is_a_text(tmp_path: Path, rest: str) -> None:
 def test_a_listener_is_told_what_was_stored(tmp_path: Path) -> None:
     heard: list[dict[str, Any]] = []
     with Journal(tmp_path, secrets=["hush"], listener=heard.append) as journal:
-        journal.append("a", sid="s", data={"x": "hush"})
-        journal.append("b", sid="s", duration=1.5)
+        journal.append(EventKind.WORLD, sid="s", data={"x": "hush"})
+        journal.append(EventKind.WORLD, sid="s", duration=1.5)
     assert heard == _read(tmp_path)
 
 
@@ -234,7 +252,7 @@ def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path) -> None:
     with Journal(None, secrets=["hush"]) as journal:
-        assert journal.append("a", sid="s", data={"x": "hush"})["data"] == {"x": "***"}
+        assert journal.append(EventKind.WORLD, sid="s", data={"x": "hush"})["data"] == {"x": "***"}
 
 
 _json = st.recursive(
@@ -253,7 +271,7 @@ def test_any_data_survives_and_any_cut_loses_only_the_tail(
         with Journal(folder) as journal:
             for data in rows:
                 data.pop("messages", None), data.pop("message_hashes", None)
-                journal.append("x", sid="s", data=data)
+                journal.append(EventKind.WORLD, sid="s", data=data)
         whole = [e["data"] for e in _read(folder)]
         assert whole == json.loads(json.dumps(rows))
         path = folder / EVENTS_FILE

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from journal_data import model_call, status
 
+from ck_pro.events import EventKind
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import EVENTS_FILE, Journal, read_events
 
@@ -32,7 +34,7 @@ def entries(folder: Path) -> list[list[str]]:
 
 
 def put(journal: Journal, sid: str, phase: str, messages: list[Any]) -> dict[str, Any]:
-    return journal.append("model_call", sid=sid, phase=phase, data={"messages": messages})
+    return journal.append(EventKind.MODEL_CALL, sid=sid, phase=phase, data=model_call(messages))
 
 
 def test_a_call_names_what_is_new_since_the_one_before(tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ def test_other_sessions_do_not_disturb_and_an_ended_one_is_forgotten(tmp_path: P
         for n in range(2, 5):
             for sid in ("a", "b"):
                 put(journal, sid, "action", [said(sid), *history[:n]])
-        journal.append("status", sid="a", data={"status": "done"})
+        journal.append(EventKind.STATUS, sid="a", data=status())
         put(journal, "a", "action", [said("a"), *history])
         put(journal, "b", "action", [said("b"), *history])
     assert all(":" not in name for name in entries(tmp_path)[-2])

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ck_pro import AgentSession, MultiStepAgent, StopTool
 from ck_pro.approval import AutoApprover, Guard, RuleApprover, describe
 from ck_pro.events import (
-    COMPUTER_DEEDS,
     Action,
     ComputerAction,
     ComputerObservation,
@@ -22,6 +21,7 @@ from ck_pro.events import (
     action_from_dict,
     observation_from_dict,
 )
+from ck_pro.events.computer import COMPUTER_ACTIONS
 from ck_pro.events.computer_schema import COMPUTER_PARAMETERS, computer_action
 from ck_pro.exceptions import (
     CKError,
@@ -69,7 +69,7 @@ def items_language(**settings: Any) -> ComputerUseLanguage:
 numbers = st.sampled_from([0, -1, 640, 0.5, 4999, -3.25])
 points = st.fixed_dictionaries({"x": numbers, "y": numbers})
 arguments = st.fixed_dictionaries(
-    {"action": st.sampled_from(COMPUTER_DEEDS), "x": numbers, "y": numbers},
+    {"action": st.sampled_from(COMPUTER_ACTIONS), "x": numbers, "y": numbers},
     optional={
         "button": st.sampled_from(["left", "right", "wheel", "back", "forward"]),
         "text": st.text(),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sample_runs import Samples
 
+from ck_pro.events import EventKind
 from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE, Journal
 from ck_pro.trajectory import compress, export, spans
 
@@ -17,7 +18,7 @@ def run_folder(samples: Samples, tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     shutil.copytree(samples.journals(samples.good), folder)
     with Journal(folder / "open") as journal:
-        journal.append("session", sid="s", data={"task": "t"})
+        journal.append(EventKind.SESSION, sid="s", data={"task": "t", "agent": "a"})
     return folder
 
 

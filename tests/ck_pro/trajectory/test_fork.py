@@ -14,8 +14,9 @@ import pytest
 from sample_runs import Samples, call, make_agent, read_lines, run_tasks
 
 from ck_pro import MultiStepAgent
+from ck_pro.events import EventKind
 from ck_pro.exceptions import InputError, OutputError
-from ck_pro.journal import FORKED, Journal, compress_journal, read_events, snapshots
+from ck_pro.journal import Journal, compress_journal, read_events, snapshots
 from ck_pro.journal.snapshots import FileSnapshots
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import Reply
@@ -45,7 +46,7 @@ def test_the_steps_before_are_kept_whole(origin: Path, tmp_path: Path) -> None:
     nxt = old[len(events) - 1]
     assert (nxt["kind"], nxt["i"], nxt["parent"]) == ("step", 1, None)
     assert {e["sid"] for e in events} == {e["sid"] for e in old}  # sub-agents of step 0 are in it
-    assert (events[-1]["kind"], events[-1]["i"]) == (FORKED, 1)
+    assert (events[-1]["kind"], events[-1]["i"]) == (EventKind.FORKED, 1)
     assert events[-1]["data"] == {"origin": str(origin.resolve()), "at": 1}
     assert (made.task_id, made.steps, made.events) == ("capital", 2, len(events) - 1)
     assert not (new / "work" / "notes.txt").exists()  # it came later
@@ -58,7 +59,7 @@ def test_from_the_beginning_of_a_compressed_journal(origin: Path, tmp_path: Path
     compress_journal(origin)
     before = {p.name for p in origin.iterdir()}
     fork_run(origin, 0, tmp_path / "new", work=False)
-    assert [e["kind"] for e in _events(tmp_path / "new")] == ["task", "session", FORKED]
+    assert [e["kind"] for e in _events(tmp_path / "new")] == ["task", "session", EventKind.FORKED]
     assert not (tmp_path / "new" / "work").exists()
     assert {p.name for p in origin.iterdir()} == before
 
@@ -78,7 +79,7 @@ def test_the_runner_goes_on_with_a_fork(
     kinds = [e["kind"] for e in events]
     asked = [e for e in events if e["kind"] == "model_call" and e["parent"] is None]
     assert asked[-1]["data"]["model"] == ("scripted" if reply is None else "edited")
-    assert kinds.index(FORKED) < kinds.index("status", kinds.index(FORKED))
+    assert kinds.index(EventKind.FORKED) < kinds.index("status", kinds.index(EventKind.FORKED))
 
 
 def test_the_command_says_how_to_go_on(
@@ -140,8 +141,9 @@ def test_what_cannot_be_forked(
         Path(name).mkdir()
     Path("odd/events.jsonl").write_text('{"kind":"session","sid":"s","data":{}}\n')
     with Journal("lost") as journal:
-        journal.append("session", sid="s", data={"shown": "data:image/png;base64,AAAA"})
-        journal.append("step", sid="s", i=0)
+        data = {"task": "t", "agent": "a", "info": {"shown": "data:image/png;base64,AAAA"}}
+        journal.append(EventKind.SESSION, sid="s", data=data)
+        journal.append(EventKind.STEP, sid="s", i=0)
     shutil.rmtree("lost/blobs")
     given = {"": "old/capital", "--at": "1", "--to": "new/capital", **change}
     args = [a for k, v in given.items() for a in ((k, v) if k else (v,))]

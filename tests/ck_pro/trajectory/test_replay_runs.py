@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from journal_data import model_call
 from sample_runs import Samples, make_agent, make_tried_agent, read_lines, run_tasks
 
 from ck_main.runner.choosing import TryOptions
 from ck_main.runner.runner import RunOptions
 from ck_pro import MultiStepAgent
+from ck_pro.events import EventKind
+from ck_pro.events.journal_events import ForkedData
 from ck_pro.exceptions import ContentFiltered, ReplayError
 from ck_pro.journal import EVENTS_FILE, Journal, compress_journal, journal_folders
 from ck_pro.language import FunctionCallingLanguage
@@ -150,17 +153,17 @@ def journal(tmp_path: Path) -> Path:
     folder = tmp_path / "task"
     with Journal(folder) as journal:
         facts = {"task": "t", "agent": "solo", "path": ["solo"]}
-        journal.append("session", sid="s", data=facts)
+        journal.append(EventKind.SESSION, sid="s", data=facts)
         for n in range(2):
             system = {"role": "system", "content": "rules"}
             user = {"role": "user", "content": f"[{n + 3}] button 'Go' at http://localhost:1|Act."}
-            data = {"messages": [system, user], "output": f"click({n + 3})", "usage": {}}
-            journal.append("model_call", sid="s", i=n, phase="action", data=data)
+            data = model_call([system, user], output=f"click({n + 3})")
+            journal.append(EventKind.MODEL_CALL, sid="s", i=n, phase="action", data=data)
         for said in ("a", "b"):
-            data = {"messages": [{"role": "user", "content": "q"}], "output": said}
-            journal.append("model_call", sid="s", i=1, phase="tool:ask_llm", data=data)
+            data = model_call([{"role": "user", "content": "q"}], output=said)
+            journal.append(EventKind.MODEL_CALL, sid="s", i=1, phase="tool:ask_llm", data=data)
         failure = {"error": "ModelUnavailable: gone"}
-        journal.append("model_failed", sid="s", i=2, phase="action", data=failure)
+        journal.append(EventKind.MODEL_FAILED, sid="s", i=2, phase="action", data=failure)
     return folder
 
 
@@ -201,12 +204,13 @@ def test_what_does_not_fit_fails_and_says_what(
 def test_folders_of_a_run_and_of_its_fork(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         facts = {"task": "t", "agent": "solo", "path": ["solo"], "workdir": "/home/me/old"}
-        journal.append("session", sid="s", data=facts)
+        journal.append(EventKind.SESSION, sid="s", data=facts)
         for n, folder in enumerate(["/home/me/old", str(tmp_path.resolve() / "work")]):
             messages = [{"role": "system", "content": f"rules in {folder}"}]
-            data = {"messages": messages, "output": f"open('{folder}/x')"}
-            journal.append("model_call", sid="s", i=n, phase="action", data=data)
-            journal.append("forked", sid="s", i=1, data={"origin": "/home/me", "at": 1})
+            data = model_call(messages, output=f"open('{folder}/x')")
+            journal.append(EventKind.MODEL_CALL, sid="s", i=n, phase="action", data=data)
+            fork = ForkedData(origin="/home/me", at=1)
+            journal.append(EventKind.FORKED, sid="s", i=1, data=fork)
     for step in range(2):
         system, workdir = "rules in /home/me/new", "/home/me/new"
         said = _call(f"replay:{tmp_path}", system=system, workdir=workdir, step=step)

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from journal_data import RESUMED, status
 from sample_runs import QUESTIONS, Samples, make_agent
 
+from ck_pro.events import EventKind
 from ck_pro.exceptions import ConfigError
 from ck_pro.journal import EVENTS_FILE, Journal, read_events
 from ck_pro.trajectory import spans, telemetry
@@ -301,11 +303,11 @@ def test_live_spans_are_those_of_the_journal(tmp_path: Path, exported: tuple[Any
 def test_a_resumed_run_knows_its_agents(tmp_path: Path, exported: tuple[Any, Any]) -> None:
     tracer, exporter = exported
     with Journal(tmp_path) as journal:
-        journal.append("session", sid="s", data={"task": "t", "agent": "solo"})
+        journal.append(EventKind.SESSION, sid="s", data={"task": "t", "agent": "solo"})
     sink = telemetry.SpanSink(tracer, before=read_events(tmp_path))
     with Journal(tmp_path, listener=sink.take) as journal:
-        journal.append("resumed", sid="s")
-        journal.append("status", sid="s", data={"status": "done"})
+        journal.append(EventKind.RESUMED, sid="s", data=RESUMED)
+        journal.append(EventKind.STATUS, sid="s", data=status())
     (span,) = exporter.get_finished_spans()
     assert span.name == "invoke_agent solo"
 
@@ -316,9 +318,9 @@ def test_a_fault_of_the_sink_does_not_end_the_run(
 ) -> None:
     sink = telemetry.SpanSink(exported[0])
     with Journal(tmp_path, listener=sink.take) as journal:
-        journal.append("session", sid="s", data={"task": "t", "agent": "solo"})
-        journal.append("started", sid="s")  # without a name
-        journal.append("status", sid="s", data={"status": "done"})
+        first = journal.append(EventKind.SESSION, sid="s", data={"task": "t", "agent": "solo"})
+        journal.copy({**first, "kind": EventKind.STARTED})  # without a name
+        journal.append(EventKind.STATUS, sid="s", data=status())
     sink.close()
     assert "making spans failed" in caplog.text
     assert [s.name for s in exported[1].get_finished_spans()] == ["invoke_agent solo"]

@@ -1,0 +1,114 @@
+"""The schema of output rows: one row per task, one session per agent, one step per action.
+
+Rows of other programs, and of other versions, may lack keys or have more.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from typing_extensions import NotRequired, TypedDict
+
+from ck_pro.events.journal_events import EvalData, FinalResults, ParsedReply, ScreenData, TaskData
+
+Phase = Literal["plan", "action", "end"]
+
+
+class CallCounts(TypedDict):
+    """Model calls and tokens."""
+
+    llm_call: int
+    completion_tokens: int
+    prompt_tokens: int
+    total_tokens: int
+
+
+def no_calls() -> CallCounts:
+    """Return counts of zero."""
+    return CallCounts(llm_call=0, completion_tokens=0, prompt_tokens=0, total_tokens=0)
+
+
+class CallPart(TypedDict, total=False):
+    """One model call, as part of a step.
+
+    Keys:
+        llm_input: chat messages.
+        llm_output: text of the reply.
+        llm_info: model, parameters, usage and further facts.
+    """
+
+    llm_input: Sequence[dict[str, Any]]
+    llm_output: str
+    llm_info: dict[str, Any]
+
+
+class ToolModelCall(CallPart, total=False):
+    """A model call by a tool; `phase` is "tool:NAME"."""
+
+    phase: str
+
+
+class PhasePart(ParsedReply, CallPart, total=False):
+    """What every phase of a step may have; `unreadable` is the error of its reply."""
+
+    unreadable: str
+
+
+class Plan(PhasePart, total=False):
+    """The plan phase of a step; `state` is the progress state."""
+
+    state: dict[str, Any]
+
+
+class Action(PhasePart, total=False):
+    """The action phase of a step.
+
+    Keys:
+        observation: see `ck_pro.session.observed`.
+        error: type of the error, if the action failed.
+        screens: the screens after computer actions.
+        model_calls: calls by tools.
+        sub_sessions: sessions of sub-agents, in rows only.
+    """
+
+    observation: Any
+    error: str
+    screens: list[ScreenData]
+    model_calls: list[ToolModelCall]
+    sub_sessions: list["SessionRow"]
+    web_state_before: dict[str, Any]
+    file_state_before: dict[str, Any]
+
+
+class End(PhasePart, total=False):
+    """The end phase, in the last step."""
+
+    final_results: FinalResults
+
+
+class Step(TypedDict):
+    """One step of a session."""
+
+    step_idx: int
+    plan: NotRequired[Plan]
+    action: Action
+    end: NotRequired[End]
+
+
+class SessionRow(TypedDict):
+    """The session of a row. `info` has `call_stat`, times, status and facts given by the caller."""
+
+    id: str
+    info: dict[str, Any]
+    task: str
+    steps: Sequence[Step]
+
+
+class Row(TaskData):
+    """One output row."""
+
+    session: SessionRow
+    eval: EvalData
+
+
+CallStat = Mapping[str, Any]
+"""Agent name -> `CallCounts` or, for a sub-agent, its own `CallStat`."""
