@@ -1,4 +1,4 @@
-"""`AgentSettings`: what can be configured of an agent, checked when it is made."""
+"""`AgentSettings`: the configuration of an agent, with its functions and templates."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ _Positive = Annotated[float, Field(gt=0)]
 
 
 class ExecutorSettings(KwargsInitializable):
-    """How an agent's code is run; see `ck_pro.executor.CodeExecutor`."""
+    """Limits of the worker that runs an agent's code; see `ck_pro.executor.CodeExecutor`."""
 
     timeout: _Positive = 60.0
-    """Seconds of the code's own time in one step; time inside tools and sub-agents is apart."""
+    """Seconds per step for the code itself; time in tools and sub-agents does not count."""
     call_timeout: _Positive | None = None
-    """Seconds that one call of a tool or sub-agent may take."""
+    """Seconds for one call of a tool or sub-agent."""
     memory_mb: Annotated[int, Field(gt=0)] = 2048
+    """Memory limit of the worker, in megabytes."""
     disk_mb: Annotated[int, Field(gt=0)] = 4096
-    """Megabytes by which the code may let the working directory grow."""
+    """Megabytes by which the working directory may grow."""
     network: bool = False
+    """Whether the code has network access."""
     max_output: Annotated[int, Field(gt=0)] = 65_536
-    """Bytes of output that are kept of one step."""
+    """Bytes of output to keep per step."""
     stateful: bool = True
+    """Whether variables persist between steps."""
     require_isolation: str | None = None
+    """Isolation layers that must work, or the run fails; see docs/security.md."""
     preload: list[str] = []
-    """Modules (say "numpy") that are loaded once, for the code of all runs of this process."""
+    """Modules to import once for all runs of this process, such as "numpy"."""
     readable: list[str] = []
     """Files and folders outside the working directory that the code can read."""
 
 
 class Sampling(KwargsInitializable):
-    """How often an agent that another one calls is run, and how one of the results is chosen."""
+    """How many times to run a sub-agent per call, and how to choose one of the results."""
 
     tries: Annotated[int, Field(ge=1)] = 1
-    """At most so many runs for each call."""
+    """Maximum number of runs per call."""
     choose: Literal["first", "vote", "judge"] = "first"
-    """first: until a run ends with an answer. vote: all are made, and the answer is taken that
-    most gave, of equally many the earlier. judge: a model chooses among different answers."""
+    """"first": stop at the first answer. "vote": make all tries and take the most frequent answer,
+    on a tie the earliest. "judge": make all tries; a model chooses among different answers."""
     judge: LLM | None = None
-    """That model; the calling agent's when None."""
+    """The model that chooses; the calling agent's model when None."""
 
 
 class AgentSettings(KwargsInitializable):
-    """The settings of a `MultiStepAgent`, and the functions and templates that follow from them.
-
-    The object holds configuration only, so that one agent can serve many runs at once from many
-    threads; everything of a run lives in its `AgentSession` and `Run`.
-    """
+    """The settings of a `MultiStepAgent`, and the functions and templates that they name."""
 
     former_names = {
         "max_time_limit": "max_seconds?",
@@ -69,59 +69,59 @@ class AgentSettings(KwargsInitializable):
 
     name: str = "agent"
     description: str = ""
-    """What it is for, as an agent that may call it reads it."""
+    """What the agent is for; shown to the agents that may call it."""
     model: LLM = LLM()
     end_model: LLM | None = None
-    """Writes the final result, when `templates` has "end"; `model` when None."""
+    """The model for the end phase; `model` when None."""
     templates: dict[str, Any] = {"action": "agent_action"}
-    """Phase ("plan", "action", "end") -> name of a registered template, or a template; None: no
-    such phase. `templates["action"].format(...)` gives the prompt."""
+    """Phase ("plan", "action", "end") -> template, or name of a registered one; None turns the
+    phase off. `templates["action"].format(...)` returns the prompt."""
     sub_agents: list[Any] = []
-    """Agents that the code may call: names of attributes of this object, or agents."""
+    """Agents that the code may call: agents, or names of attributes of this object."""
     tools: list[Any] = []
-    """Tools that the code may call: `Tool` objects, plain functions, or names: of attributes, or of
-    the tools of `ck_pro.tools.workspace` ("run_command", ...)."""
+    """Tools that the code may call: `Tool` objects, plain functions, names of attributes of this
+    object, or names of the tools of `ck_pro.tools.workspace` ("run_command", ...)."""
     active_functions: list[str] | None = None
-    """Names of the sub-agents and tools that exist for the model; all when None."""
+    """Names of the sub-agents and tools that the model can use; all when None."""
     end_always: bool = True
-    """Run the end phase, if there is one, after `stop` too; else only for want of an answer."""
+    """Run the end phase also after `stop`; otherwise only if an answer is missing."""
     goals: list[Goal] = []
-    """What the agent is for, beside its tasks; told in its prompts by priority."""
+    """Goals besides the task; prompts list them by priority."""
     max_steps: Annotated[int, Field(ge=1)] = 10
     max_seconds: _Positive | None = None
-    """Wall time of one run of this agent, in seconds, within the limits of the whole task."""
+    """Seconds of wall time for one run of this agent."""
     recent_steps: Annotated[int, Field(ge=0)] | None = None
-    """How many steps the prompt shows; None lets the window grow and move in rare jumps."""
+    """Number of steps in the prompt; None lets the window grow and move in rare jumps."""
     history_chars: Annotated[int, Field(ge=1000)] = 120_000
-    """Characters of history at which the window moves when `recent_steps` is None."""
+    """Characters of history at which the window moves if `recent_steps` is None."""
     observation_chars: Annotated[int, Field(ge=100)] = 20_000
-    """Characters of one observation that prompts show; the middle is cut out of longer ones."""
+    """Characters of one observation in prompts; longer ones lose their middle."""
     plan_every: Annotated[int, Field(ge=1)] = 1
-    """Plan at each n-th step only."""
+    """Plan at every n-th step."""
     plan_when_stuck: bool = True
-    """Plan also when steps repeat themselves, whatever `plan_every` says."""
+    """Plan also when steps repeat, regardless of `plan_every`."""
     stuck_limit: Annotated[int, Field(ge=2)] = 6
-    """So many equal steps in a row end the run."""
+    """Number of equal steps in a row that ends the run."""
     store_io: bool = True
-    """Keep the model's input and output in rows and journal."""
+    """Store the model's input and output in rows and journal."""
     snapshot_mb: Annotated[int, Field(ge=0)] = 64
-    """Megabytes of files of the working directory that a run's journal keeps, so that a fork can
-    restore them; 0 keeps none."""
+    """Megabytes of working files that the journal stores, so that a fork can restore them; 0
+    stores none."""
     executor: ExecutorSettings = ExecutorSettings()
     sub_agent_stops: Literal["end", "message"] = "end"
-    """What happens when a sub-agent stops for a person (a question without an answer, an action
-    that the approver stopped). "end": the whole run stops, and resumes inside that sub-agent.
-    "message": the code that called the sub-agent reads it as the sub-agent's result."""
+    """What to do if a sub-agent stops for the user (a question without an answer, an action that
+    the approver stopped). "end": the whole run stops, and resumes inside that sub-agent.
+    "message": the calling code gets the reason as the sub-agent's result."""
     language: Any = CodeLanguage()
-    """How it speaks with its model: an `AgentLanguage`, or the name of one (`LANGUAGES`)."""
+    """The form of the model's replies: an `AgentLanguage`, or its name in `LANGUAGES`."""
     approver: Any = None
-    """A `ck_pro.approval.Approver` for everything that the code calls, here and in sub-agents that
-    have none of their own; None approves all. A dict gives the rules of a `RuleApprover`: `stop`,
-    `reject`, `acknowledge`, each a list of regular expressions."""
+    """A `ck_pro.approval.Approver` for all calls of the code, also in sub-agents without an
+    approver; None approves all. A dict is converted to a `RuleApprover`: its keys are `stop`,
+    `reject` and `acknowledge`, each a list of regular expressions."""
     person: Any = None
-    """A `ck_pro.tools.human.Person` who answers questions, here and in sub-agents."""
+    """A `ck_pro.tools.human.Person` that answers questions, also in sub-agents."""
     sampling: Sampling = Sampling()
-    """How often it is run when another agent calls it, and which of the results that one gets."""
+    """How many times to run this agent when another agent calls it."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -134,26 +134,26 @@ class AgentSettings(KwargsInitializable):
         self.approver = approver_of(self.approver)
         if self.person is not None and not callable(getattr(self.person, "answer", None)):
             raise ConfigError(f"{type(self).__name__}.person: not an object with `answer`")
-        self.templates = {phase: _usable(named) for phase, named in self.templates.items()}
+        self.templates = {phase: _as_template(named) for phase, named in self.templates.items()}
         self._function_tools: dict[Any, Tool] = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON-able values, with the name of the language."""
+        """Return the settings as JSON-able values, with the name of the language."""
         name = self.language.name
         return {**super().to_dict(), **({"language": name} if name else {})}
 
     def check(self) -> None:
-        """Find out whether functions and templates fit together, here and in all sub-agents.
+        """Check functions and templates, here and in all sub-agents.
 
-        Not done when the object is made, since a subclass may add functions after
-        `super().__init__`; a run begins with it.
+        Each run calls it first. The constructor does not, because a subclass may add functions
+        after `super().__init__`.
 
         Raises:
-            ConfigError: two functions of one name, an active function or a template that does not
-                exist, or an agent that is below itself.
+            ConfigError: two functions have one name, an active function or a template does not
+                exist, or an agent is its own sub-agent.
         """
         self._check_templates()
-        self._check_circles()
+        self._check_cycles()
         functions = self._all_functions()
         known = [f.name for f in functions]
         twice = {n for n in known if known.count(n) > 1}
@@ -175,7 +175,7 @@ class AgentSettings(KwargsInitializable):
             raise ConfigError(f"{self.name}.templates: the phase 'action' needs a template")
         for phase, named in self.templates.items():
             meant = difflib.get_close_matches(phase, PHASES, n=1, cutoff=0.7)
-            if meant and phase not in PHASES:  # a subclass may have other phases of its own
+            if meant and phase not in PHASES:  # a subclass may have other phases
                 raise ConfigError(
                     f"{self.name}.templates: no phase '{phase}'; did you mean '{meant[0]}'?"
                 )
@@ -184,31 +184,31 @@ class AgentSettings(KwargsInitializable):
                 hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
                 raise ConfigError(f"{self.name}.templates.{phase}: no template '{named}'; {hint}")
             if not (named is None or isinstance(named, str | TemplatedString)):
-                raise ConfigError(f"{self.name}.templates.{phase}: {named!r} is no template")
+                raise ConfigError(f"{self.name}.templates.{phase}: {named!r} is not a template")
 
-    def _check_circles(self, above: tuple[AgentSettings, ...] = ()) -> None:
+    def _check_cycles(self, above: tuple[AgentSettings, ...] = ()) -> None:
         below = (*above, self)
         if any(one is self for one in above):
             path = " > ".join(one.name for one in below)
-            raise ConfigError(f"{self.name}: an agent cannot be below itself ({path})")
+            raise ConfigError(f"{self.name}: an agent cannot be its own sub-agent ({path})")
         for function in self._all_functions():
             if isinstance(function, AgentSettings):
-                function._check_circles(below)
+                function._check_cycles(below)
 
     def functions(self) -> list[Any]:
-        """The active sub-agents and tools, in order."""
+        """Return the active sub-agents and tools, in order."""
         active = self.active_functions
         return [f for f in self._all_functions() if active is None or f.name in active]
 
     def register_template(self, phase: str, template: Any) -> None:
-        """Use a template, given by name, text or function, for a phase of this agent."""
+        """Set the template of a phase: a name, a text or a function."""
         text = isinstance(template, str) and ("{" in template or "\n" in template)
         if text or not isinstance(template, str):
             template = TemplatedString(template, name=f"{self.name}_{phase}")
-        self.templates[phase] = _usable(template)
+        self.templates[phase] = _as_template(template)
 
     def get_template(self, phase: str) -> TemplatedString:
-        """The template of a phase."""
+        """Return the template of a phase."""
         name = self.templates.get(phase)
         if not name:
             raise ConfigError(f"{self.name}: no template for the phase '{phase}'")
@@ -218,14 +218,14 @@ class AgentSettings(KwargsInitializable):
         return [self._function(f) for f in (*self.sub_agents, *self.tools)]
 
     def _function(self, named: Any) -> Any:
-        """A sub-agent or tool from what the settings say: itself, its attribute, a function."""
+        """Return the sub-agent or tool for an entry of `sub_agents` or `tools`."""
         if isinstance(named, str):
             named = getattr(self, named) if hasattr(self, named) else self._workspace_tool(named)
         if isinstance(named, Tool | AgentSettings):
             return named
         if not callable(named):
-            tool_from_function(named)  # says what it should be
-        if named not in self._function_tools:  # making a tool is not cheap
+            tool_from_function(named)  # raises ConfigError
+        if named not in self._function_tools:
             self._function_tools[named] = tool_from_function(named)
         return self._function_tools[named]
 
@@ -241,8 +241,8 @@ class AgentSettings(KwargsInitializable):
         return self._function_tools[name]
 
 
-def _usable(template: Any) -> Any:
-    """A phase's template with a `format`; None, and what is no template, as it is."""
+def _as_template(template: Any) -> Any:
+    """Return a phase's template as an object with `format`; other values unchanged."""
     if isinstance(template, str):
         return TemplateName(template)
     return TemplatedString(template) if callable(template) else template

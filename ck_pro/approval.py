@@ -1,4 +1,4 @@
-"""Approve before acting: a decision is a value, made by an `Approver`, kept by the `Guard`."""
+"""Approval of actions: an `Approver` decides, and the `Guard` enforces the decision."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ck_pro.journal.masking import MASK
 
 @dataclass(frozen=True)
 class Decision:
-    """What an approver says of an action.
+    """The decision of an approver on an action.
 
     Attributes:
-        verdict: "approve"; "reject" (the model is told and goes on); "stop" (the run ends with
-            status `sensitive-action`, for a person to look at).
+        verdict: "approve"; "reject" (the model sees the reason, and the run continues); "stop"
+            (the run ends with status `sensitive-action`).
         reason: one line.
-        acknowledge: the safety checks that the model's service attached to the action are seen
-            and accepted; without that, approving stops the run for a person if there are any.
+        acknowledge: whether to accept the safety checks that the model's service attached to the
+            action. An approved action with checks that are not accepted stops the run.
     """
 
     verdict: Literal["approve", "reject", "stop"] = "approve"
@@ -38,22 +38,22 @@ class Decision:
 
 
 class ActionRejected(CKError):
-    """An approver said no; the model reads the reason."""
+    """An approver rejected an action; the model sees the reason."""
 
 
 class Approver(Protocol):
-    """Decides on actions before they act. Must be safe to call from several threads."""
+    """Decides on actions before they run. Several threads may call it."""
 
     def review(self, action: Action) -> Decision:
-        """What is to be done with `action`."""
+        """Return the decision on `action`."""
         ...
 
 
 class AutoApprover:
-    """Approves everything.
+    """Approves every action.
 
     Args:
-        acknowledge: also actions that a model's service wants a person to have seen.
+        acknowledge: whether to accept the safety checks of a model's service.
     """
 
     def __init__(self, acknowledge: bool = False):
@@ -65,18 +65,18 @@ class AutoApprover:
 
 
 class MaskingApprover:
-    """Shows another approver the actions with their secrets masked.
+    """Masks the secrets of actions before another approver reviews them.
 
     Args:
-        approver: the other one.
-        masked: a copy of JSON-able data without secrets.
+        approver: the other approver.
+        masked: returns a copy of JSON-able data with masked secrets.
     """
 
     def __init__(self, approver: Approver, masked: Callable[[Any], Any]):
         self.approver, self._masked = approver, masked
 
     def review(self, action: Action) -> Decision:
-        """What the other one decides."""
+        """Return the other approver's decision."""
         facts = action.to_dict()
         shown = self._masked(facts)
         return self.approver.review(action if shown == facts else Action.from_dict(shown))
@@ -86,10 +86,10 @@ class RuleApprover:
     """Stops or rejects actions whose text matches a pattern.
 
     Args:
-        stop: regular expressions; a match ends the run for a person to look at.
-        reject: regular expressions; a match is refused and the model told.
-        acknowledge: the same, for safety checks as "code: message"; an action is acknowledged if
-            each of its checks matches one.
+        stop: regular expressions; a match stops the run for the user.
+        reject: regular expressions; a match is rejected, and the model sees the reason.
+        acknowledge: regular expressions for safety checks ("code: message"). The checks of an
+            action are accepted if each matches one.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class RuleApprover:
         ]
 
     def review(self, action: Action) -> Decision:
-        """The first rule that matches decides; none approves."""
+        """Return the verdict of the first rule that matches; approve if none does."""
         text = describe(action)
         for pattern, verdict in self._rules:
             if pattern.search(text):
@@ -116,11 +116,11 @@ class RuleApprover:
 
 
 def approver_of(setting: Any) -> Any:
-    """An approver as settings give it: itself, or a dict of the rules of a `RuleApprover`.
+    """Return the approver for a setting: an approver, or a dict of rules for a `RuleApprover`.
 
     Raises:
-        ConfigError: neither of them, other names than those of its rules, or no regular
-            expressions.
+        ConfigError: the setting is neither of these, or a rule is unknown or not a regular
+            expression.
     """
     if setting is None or callable(getattr(setting, "review", None)):
         return setting
@@ -131,8 +131,7 @@ def approver_of(setting: Any) -> Any:
     rules = {k: [v] if isinstance(v, str) else v for k, v in setting.items()}
     if unknown := set(rules) - {"stop", "reject", "acknowledge"}:
         raise ConfigError(
-            f"approver: no rules are called {sorted(unknown)[0]!r}; known are: stop, reject, "
-            "acknowledge"
+            f"approver: unknown rules {sorted(unknown)[0]!r}; known are: stop, reject, acknowledge"
         )
     try:
         return RuleApprover(**rules)
@@ -141,7 +140,7 @@ def approver_of(setting: Any) -> Any:
 
 
 def describe(action: Action) -> str:
-    """An action as one line: what rules match against."""
+    """Return an action as one line; rules match against it."""
     if isinstance(action, ToolCall):
         arguments = ", ".join(f"{k}={v!r}" for k, v in action.arguments.items())
         return f"{action.name}({arguments})"
@@ -154,37 +153,37 @@ def describe(action: Action) -> str:
 
 
 def safety_checks(action: Action) -> list[str]:
-    """What a person is to have seen before the action acts, each as "code: message"."""
+    """Return the safety checks of an action, each as "code: message"."""
     if not isinstance(action, ComputerAction):
         return []
     return [": ".join(t for t in (c.code, c.message) if t) for c in action.pending_safety_checks]
 
 
 def require_approval(approver: Approver, action: Action) -> None:
-    """Return if the action may act.
+    """Return if the approver approves an action.
 
     Raises:
-        ActionRejected: the approver refused it.
-        GuardStopped: the approver ends the run.
+        ActionRejected: the approver rejected it.
+        GuardStopped: the approver stopped the run.
     """
     action = _without_secret(action)
-    decision = _decision(approver, action)
+    decision = _review(approver, action)
     if decision.verdict == "reject":
         raise ActionRejected(f"This action was not allowed: {decision.reason}")
     if decision.verdict == "stop":
-        raise GuardStopped(f"stopped for a person to decide: {decision.reason}")
+        raise GuardStopped(f"stopped for the user's decision: {decision.reason}")
     if (checks := safety_checks(action)) and not decision.acknowledge:
         raise GuardStopped(
-            f"stopped for a person to decide on {describe(action)}: {'; '.join(checks)} (an "
+            f"stopped for the user's decision on {describe(action)}: {'; '.join(checks)} (an "
             "approver can acknowledge this)"
         )
 
 
-def _decision(approver: Approver, action: Action) -> Decision:
-    """What an approver decides; one that fails stops the run."""
+def _review(approver: Approver, action: Action) -> Decision:
+    """Return the decision of an approver; stop the run if the approver fails."""
     try:
         decision = approver.review(action)
-    except Exception as e:  # noqa: BLE001 - whatever it was, nothing was approved
+    except Exception as e:  # noqa: BLE001 - the action was not approved
         return Decision(
             "stop", f"the approver failed on {describe(action)}: {type(e).__name__}: {e}"
         )
@@ -194,7 +193,7 @@ def _decision(approver: Approver, action: Action) -> Decision:
 
 
 def _without_secret(action: Action) -> Action:
-    """The action without the password that it types."""
+    """Return the action without the secret that it types."""
     if isinstance(action, BrowserAction) and action.secret and action.value:
         return action.model_copy(update={"value": MASK})
     if isinstance(action, ComputerAction) and action.secret and action.text:
@@ -203,22 +202,26 @@ def _without_secret(action: Action) -> Action:
 
 
 def needs_review(approver: Approver, action: Action) -> bool:
-    """Whether anything is decided about an action: only then is it worth a look at its target."""
+    """Whether the decision on an action depends on its target."""
     return type(approver) is not AutoApprover or bool(safety_checks(action))
 
 
 class Guard(Environment):
-    """An environment behind an approver: looking is free, acting is reviewed."""
+    """An environment whose actions need approval. Observations need none."""
 
     def __init__(self, environment: Environment, approver: Approver):
         self.environment, self.approver = environment, approver
 
     def observe(self) -> Observation:
-        """What the environment shows."""
+        """See `Environment.observe`."""
         return self.environment.observe()
 
     def execute(self, action: Action) -> Observation:
-        """Act if approved; a refusal is an observation, a stop raises `GuardStopped`."""
+        """Execute an approved action; return a rejection as an observation.
+
+        Raises:
+            GuardStopped: the approver stopped the run.
+        """
         if not needs_review(self.approver, action):
             return self.environment.execute(action)
         action = self.environment.named(action)

@@ -1,7 +1,7 @@
-"""`Stepper`: an agent by the protocol `step(state) -> Action`, for whoever runs the loop.
+"""`Stepper`: an agent with the protocol `step(state) -> Action`, for an external loop.
 
-It is an adapter over `MultiStepAgent.decide`, the first half of a step: the driver carries actions
-out, in its own world, and tells what came of them. (The protocol is that of OpenDevin's agents.)
+It adapts `MultiStepAgent.decide`, the first half of a step. The external loop executes the actions
+in its own environment and passes the observations back. (The protocol is that of OpenDevin.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ck_pro.session.observed import observation_text, several_observed
 
 
 class Stepper:
-    """One task of one agent, whose loop is run from outside; use it with `with`.
+    """One task of one agent with an external loop; use it with `with`.
 
     >>> from ck_pro.testing import FakeEnvironment, ScriptedLLM
     >>> agent = MultiStepAgent(model=ScriptedLLM(["It is 42."]), language="function_calls")
@@ -43,7 +43,7 @@ class Stepper:
     ('It is 42.', 'done')
 
     Args:
-        agent: any agent; its plan phase is not used.
+        agent: any agent; its plan phase does not run.
         task: the instruction.
         settings: `workdir`, `journal`, `budget`, `cancel`, `on_event`, as for `MultiStepAgent.run`.
 
@@ -55,10 +55,10 @@ class Stepper:
         self.agent = agent
         self.state = AgentSession(task, agent=agent.name)
         self._settings = settings
-        self._next: list[Action] = []  # decided, not handed out yet
-        self._told: list[Any] = []  # what came of the step's actions so far
-        self._waiting: Action | None = None  # handed out, without an observation
-        self._last: Action | None = None  # handed out, at the end of the task
+        self._queue: list[Action] = []  # decided, not yet returned by `step`
+        self._observed: list[Any] = []  # observations of the current step so far
+        self._pending: Action | None = None  # returned by `step`, without an observation
+        self._last: Action | None = None  # the action that ended the task
 
     def __enter__(self) -> Stepper:
         self.agent.check()
@@ -80,78 +80,79 @@ class Stepper:
         self._end(error)
 
     def step(self, state: AgentSession) -> Action:
-        """The next action. The model reads its own errors, and is asked again.
+        """Return the next action.
 
-        The last action is a `FinishAction` or a `RejectAction`, whatever ended the task: also a
-        call of `stop`, or code that called it by `act`.
+        If a reply is unusable, the model sees the error and replies again.
+        The last action is always a `FinishAction` or a `RejectAction`, also if a call of `stop`
+        ended the task.
 
         Args:
-            state: this stepper's own.
+            state: the attribute `state` of this stepper.
 
         Raises:
             InputError: the last action has no observation yet, or the task has ended.
-            LimitReached: the agent's `max_steps`, or a limit of the budget.
-            ModelError: the model cannot be asked.
+            LimitReached: the agent's `max_steps` or a limit of the budget is reached.
+            ModelError: the model call failed.
         """
         if state is not self.state or state.run is None:
-            raise InputError("step: not the state of this stepper, or not within its `with`")
-        if self._waiting is not None or self._last is not None:
-            asked = "the task has ended" if self._last else "observe() what came of the last one"
-            raise InputError(f"step: there is no next action: {asked}")
+            raise InputError("step: not the state of this stepper, or outside its `with` block")
+        if self._pending is not None or self._last is not None:
+            reason = "the task has ended" if self._last else "call observe() for the last one first"
+            raise InputError(f"step: there is no next action: {reason}")
         action: Action | None = None
         while state.finish is None:
-            if not self._next:
-                self._next = self._decided()
+            if not self._queue:
+                self._queue = self._decide()
                 continue
-            action = self._next.pop(0)
+            action = self._queue.pop(0)
             if not self._ends(action):
-                self._waiting = action
+                self._pending = action
                 return action
-            self._tell(self.agent.step_action(state, action))
+            self._add_observation(self.agent.step_action(state, action))
         self._last = _last_action(action, state.finish)
         return self._last
 
     def observe(self, observation: Observation | str) -> None:
-        """Tell what came of the action that `step` gave last.
+        """Pass the observation of the action that `step` returned last.
 
         Raises:
-            InputError: there is none that waits for it.
+            InputError: no action is pending.
         """
-        action, self._waiting = self._waiting, None
+        action, self._pending = self._pending, None
         if action is None:
-            raise InputError("observe: no action waits for an observation")
+            raise InputError("observe: no action is pending")
         if isinstance(observation, ComputerObservation):
             run_of(self.state).record_screen(action, observation)
-        self._tell(str(observation))
+        self._add_observation(str(observation))
 
     def act(self) -> Any:
-        """Have the agent itself carry out the action that `step` gave last, by its own functions.
+        """Let the agent execute the action that `step` returned last.
 
         Returns:
-            What came of it, as it stands in the step's row.
+            The observation as in the step's row.
 
         Raises:
-            InputError: there is none that waits.
+            InputError: no action is pending.
         """
-        action, self._waiting = self._waiting, None
+        action, self._pending = self._pending, None
         if action is None:
-            raise InputError("act: no action waits to be carried out")
+            raise InputError("act: no action is pending")
         seen = self.agent.step_action(self.state, action)
-        self._tell(seen)
+        self._add_observation(seen)
         return seen
 
     def search_memory(self, query: str) -> list[str]:
-        """Earlier steps that hold words of the query, the best first."""
+        """Return the steps that contain words of the query, best match first."""
         return self.state.search(query)
 
     def _ends(self, action: Action) -> bool:
-        """Whether an action ends the task: the agent itself carries it out."""
+        """Whether an action ends the task; the agent executes such actions itself."""
         if isinstance(action, ToolCall):
             return action.name in run_of(self.state).calls.terminal
         return isinstance(action, FinishAction | RejectAction)
 
-    def _decided(self) -> list[Action]:
-        """The actions of a new step; none if the model's reply was of no use."""
+    def _decide(self) -> list[Action]:
+        """Begin a step and return its actions; none if the model's reply is unusable."""
         run = run_of(self.state)
         if len(self.state.steps) >= self.agent.max_steps:
             raise LimitReached("steps", f"{self.agent.name}: {self.agent.max_steps} steps are done")
@@ -159,23 +160,23 @@ class Stepper:
         try:
             return self.agent.decide(self.state)
         except (ParseError, ContentFiltered) as e:
-            self._tell(run.fault(e))
+            self._add_observation(run.fault(e))
             return []
 
-    def _tell(self, seen: Any) -> None:
-        """One action is done; the step has its observation when all of them are."""
-        self._told.append(seen)
-        if self._next and self.state.finish is None:
+    def _add_observation(self, observed: Any) -> None:
+        """Add the observation of one action; record the step's after the last action."""
+        self._observed.append(observed)
+        if self._queue and self.state.finish is None:
             return
-        told, self._told, self._next = self._told, [], []
-        observation = several_observed(told)
-        data = ObservationData(observation=observation)
-        run_of(self.state).record(EventKind.OBSERVATION, data)
-        run_of(self.state).emit("step_ended", text=observation_text(observation)[:200])
+        data = ObservationData(observation=several_observed(self._observed))
+        self._observed, self._queue = [], []
+        run = run_of(self.state)
+        run.record(EventKind.OBSERVATION, data)
+        run.emit("step_ended", text=observation_text(data["observation"])[:200])
 
     def _end(self, error: BaseException | None) -> None:
         state, run = self.state, run_of(self.state)
-        reason, message = StopReason.CANCELLED, "its driver left it"
+        reason, message = StopReason.CANCELLED, "the external loop left the `with` block"
         if error is not None:
             reason, message = stop_reason_for(error), str(error)
         elif state.finish is not None:
@@ -189,11 +190,11 @@ class Stepper:
 
 
 def _last_action(action: Action | None, finish: Mapping[str, Any]) -> Action:
-    """The action that ended a task, as its driver expects it.
+    """Return the action that ended a task, as a `FinishAction` or a `RejectAction`.
 
     Args:
-        action: the action that was carried out last, if `step` did it.
-        finish: what it left in the session.
+        action: the last action, if `step` executed it.
+        finish: the session's `finish`.
     """
     if isinstance(action, FinishAction | RejectAction):
         return action

@@ -1,4 +1,4 @@
-"""Why a run ended, and the last records that say so."""
+"""The reason for the end of a run, and the last records of a session."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 def stop_reason_for(error: BaseException) -> StopReason:
-    """The reason for which an error ends a run."""
+    """Return the stop reason for an error that ended a run."""
     match error:
         case LimitReached(reason=reason):
             return StopReason(reason)
@@ -63,8 +63,8 @@ def stop_reason_for(error: BaseException) -> StopReason:
 def should_propagate(error: BaseException, run: Run) -> bool:
     """Whether an error that ends a run is also raised to its caller.
 
-    A sub-agent that failed has a result, which says why. A sub-agent that was interrupted has none:
-    its caller stops with it, and both resume at the same point.
+    A failed sub-agent returns a result that says why. An interrupted one has no result: its caller
+    stops with it, and both resume at the same point.
     """
     if isinstance(error, KeyboardInterrupt | GeneratorExit | JournalError):
         return True
@@ -76,7 +76,7 @@ def should_propagate(error: BaseException, run: Run) -> bool:
 
 
 def waits_for_person(error: BaseException | None, run: Run) -> bool:
-    """Whether a run that an error ends is to resume, in its environment, once a person answered."""
+    """Whether a run that an error ended keeps its environment until the user answers."""
     if isinstance(error, Cancelled):
         return run.stopped_with_caller()
     if not isinstance(error, AwaitingHuman):
@@ -85,18 +85,17 @@ def waits_for_person(error: BaseException | None, run: Run) -> bool:
 
 
 def classify_failure(error: BaseException, run: Run) -> tuple[StopReason, str]:
-    """Why an error ends a run, and what is told of it; an error of ours is logged."""
+    """Return the stop reason and the message for an error; log internal errors."""
     reason = stop_reason_for(error)
     if reason is StopReason.INTERNAL_ERROR and not should_propagate(error, run):
-        _log.error("%s: the run ended by an error of ours", "/".join(run.path), exc_info=error)
+        _log.error("%s: an internal error ended the run", "/".join(run.path), exc_info=error)
         return reason, f"{type(error).__name__}: {error}"
     return reason, str(error)
 
 
 def normal_stop_reason(session: AgentSession, name: str, limit: int) -> tuple[StopReason, str]:
-    """Why a loop that no error ended has ended: a terminal action, the number of steps, or else a
-    subclass's `step_check_end`."""
-    if session.finish is None and len(session.steps) < limit:
+    """Return the stop reason and the message of a loop that ended without an error."""
+    if session.finish is None and len(session.steps) < limit:  # by `step_check_end`
         return StopReason.FINISHED, ""
     if session.finish is None:
         return StopReason.STEPS, f"{name} did not finish within {limit} steps"
@@ -112,13 +111,13 @@ def record_ending(
     error: BaseException | None = None,
     lease: Any = None,
 ) -> None:
-    """Give a session what every ended one has: a step, an end, a status.
+    """Record the end of a session: its status, and a step and a result if they are missing.
 
     Args:
         session: the session, with its run.
-        reason, message: why it ended.
-        error: the error that ended it, if one did.
-        lease: what its environment keeps for the run that resumes it.
+        reason, message: the reason for its end.
+        error: the error that ended it, if any.
+        lease: the lease of its environment, for the run that resumes.
     """
     run = run_of(session)
     try:
@@ -147,6 +146,6 @@ def _add_interruption(data: StatusData, error: BaseException | None, run: Run) -
     if raised and run.parent is not None:
         data["interrupted"] = True
     if isinstance(error, AwaitingHuman) and (raised or run.parent is None):
-        # an approver's stop is no question: an answer must not pass for an approval
+        # the stop of an approver has no question: an answer must not count as approval
         question = error.question or ("" if isinstance(error, GuardStopped) else str(error))
         data["asked"] = AskedQuestion(session=error.session or run.session.id, question=question)

@@ -129,11 +129,11 @@ def test_an_answer_does_not_pass_for_an_approval(
     gated = ("-m", model, "-u", "approver={'stop': ['bought']}")
     code, _, err = run(capsys, "-i", tasks, "-o", "out.jsonl", *gated)
     assert code == ExitCode.PROBLEM
-    assert "ck_agent/helper: stopped for a person to decide" in " ".join(err.split())
+    assert "ck_agent/helper: stopped for the user's decision" in " ".join(err.split())
     code, _, err = run(capsys, "--resume", "out/a", "--answer", "yes", *gated)
     assert code == ExitCode.USAGE and "did not ask a question (sensitive-action)" in err
     code, _, err = run(capsys, "--resume", "out/a", *gated, "-o", "again.jsonl")
-    assert code == ExitCode.PROBLEM and "stopped for a person to decide" in " ".join(err.split())
+    assert code == ExitCode.PROBLEM and "stopped for the user's decision" in " ".join(err.split())
     code, out, _ = run(capsys, "--resume", "out/a", "-m", model)
     assert (code, out.strip()) == (ExitCode.DONE, "bought")
 

@@ -38,5 +38,5 @@ def test_an_agent_below_itself_is_refused() -> None:
     inner = MultiStepAgent(name="inner")
     outer = MultiStepAgent(name="outer", sub_agents=[inner])
     inner.sub_agents = [outer]
-    with pytest.raises(ConfigError, match=r"below itself \(outer > inner > outer\)"):
+    with pytest.raises(ConfigError, match=r"its own sub-agent \(outer > inner > outer\)"):
         outer.check()

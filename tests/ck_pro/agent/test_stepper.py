@@ -150,20 +150,23 @@ def test_every_ending_is_recorded() -> None:
     assert run("ok").stop_reason is StopReason.FINISHED
     with Stepper(agent("never asked"), "t") as left:
         pass
-    assert (left.state.status, left.state.message) == (Status.IN_PROGRESS, "its driver left it")
+    assert (left.state.status, left.state.message) == (
+        Status.IN_PROGRESS,
+        "the external loop left the `with` block",
+    )
 
 
 def test_the_order_of_calls_is_kept() -> None:
     with Stepper(agent(calls(("add", {"a": 1, "b": 2})), "x"), "t") as stepper:
         for wrong in (lambda: stepper.observe("x"), stepper.act):
-            with pytest.raises(InputError, match="no action waits"):
+            with pytest.raises(InputError, match="no action is pending"):
                 wrong()
         with pytest.raises(InputError, match="not the state of this stepper"):
             stepper.step(AgentSession("other"))
         stepper.step(stepper.state)
         with pytest.raises(InputError, match="observe"):
             stepper.step(stepper.state)
-    with pytest.raises(InputError, match="not within"):
+    with pytest.raises(InputError, match="outside its"):
         stepper.step(stepper.state)
 
 

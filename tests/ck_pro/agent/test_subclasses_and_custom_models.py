@@ -52,7 +52,7 @@ def test_a_run_that_nobody_ends_leaves_no_folder(
 
 
 def test_what_is_no_template_is_refused_before_a_run() -> None:
-    with pytest.raises(ConfigError, match=r"agent\.templates\.action: 5 is no template"):
+    with pytest.raises(ConfigError, match=r"agent\.templates\.action: 5 is not a template"):
         MultiStepAgent(templates={"action": 5}).check()
     given = TemplatedString("x")
     MultiStepAgent(templates={"action": given}).check()

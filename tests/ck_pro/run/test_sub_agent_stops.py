@@ -158,7 +158,7 @@ def test_an_action_that_the_guard_stops_in_a_sub_agent_is_not_done(tmp_path: Pat
     team = Watched(replies, approver=gate)
     session = team.run(tmp_path / "run")
     assert (session.status, session.stop_reason) == (Status.SENSITIVE_ACTION, StopReason.GUARD)
-    assert session.message == "main/mid/leaf: stopped for a person to decide: work is gated"
+    assert session.message == "main/mid/leaf: stopped for the user's decision: work is gated"
     assert not team.worked
     session = team.resume(tmp_path / "run")
     assert session.status is Status.SENSITIVE_ACTION and not team.worked
@@ -180,7 +180,7 @@ def test_the_model_reads_which_action_the_approver_stopped(tmp_path: Path) -> No
     assert session.status is Status.DONE and not team.worked, "code that wrote is not run again"
     (leaf,) = session.children.values()
     said = leaf.steps[0]["action"]["observation"]
-    assert "was not done. It was stopped for a person to decide: work is gated" in said
+    assert "was not done. It was stopped for the user's decision: work is gated" in said
     assert "not done" not in str(session.steps[0]["action"]["observation"])
 
 
