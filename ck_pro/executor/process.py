@@ -97,8 +97,7 @@ class WorkerProcess(Channel):
         if message[0] != "ready" or len(message) != 2 or not isinstance(message[1], dict):
             self.kill()
             raise ExecutorError("a worker for code did not start: it said something else")
-        active = [layer for layer in message[1]["active"] if layer not in self.left_out]
-        return {"active": active, "missing": {**message[1]["missing"], **self.left_out}}
+        return message[1]
 
     # -- dying
 

@@ -489,10 +489,10 @@ def test_a_control_group_is_made_where_memory_is_handed_on(tmp_path):
     with pytest.MonkeyPatch.context() as patch:  # the kernel fills a directory as it is made
         patch.setattr(cgroup.os, "mkdir", lambda path: None)
         group = cgroup.Group(place._replace(folder=str(folder)), 100 << 20, 50)
-    group.add(77)
+    group.enter()
     assert Path(folder, "memory.max").read_text() == str(100 << 20)
     assert Path(folder, "memory.swap.max").read_text() == "0"
-    assert Path(folder, "cgroup.procs").read_text() == "77"
+    assert Path(folder, "cgroup.procs").read_text() == "0"  # the process itself
     assert group.ran_out()
     Path(folder, "memory.events").write_text("oom 0\noom_kill 0\n")
     assert not group.ran_out()
