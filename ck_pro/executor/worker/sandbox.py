@@ -121,6 +121,7 @@ class Sandbox:
     def enter_namespaces(self) -> None:
         """Complete the user namespace, and enter more namespaces."""
         if self._own_user:
+            kernel.hide_memory(False)  # else the files below belong to root
             uid, gid = self._ids
             kernel.write("/proc/self/setgroups", "deny")
             kernel.write("/proc/self/uid_map", f"{uid} {uid} 1")

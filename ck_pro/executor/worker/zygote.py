@@ -41,6 +41,7 @@ def main(descriptor: int, settings: str) -> None:
     _leave_threads()
     if kernel.LINUX:
         sandbox.drop_groups()
+        kernel.hide_memory(True)
     children = _Children()
     worker = Worker()
     gc.collect()
