@@ -28,6 +28,8 @@ from ck_main.ui.reports import resume_hint, say_warning
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.journal import is_journal
+from ck_pro.model.backends.targets import known_forms
+from ck_pro.terminal import read_line, terminal_turn
 from ck_pro.tools.human import TerminalPerson
 from ck_pro.trajectory.closed_pipes import run_steadily
 
@@ -38,7 +40,7 @@ _OF_FILES = (
 )
 _END = "__END__"
 RESUMED_OUTPUT = Path("runs/resumed.jsonl")
-HELP = """\
+HELP = f"""\
 \b
 To resume, repeat the command: it skips tasks that have a row in the output. It
 never overwrites the output. The folder OUTPUT/ beside OUTPUT.jsonl has one
@@ -46,7 +48,7 @@ folder per task (journal, files), status.json (progress) and run.log.
 OUTPUT.tries.jsonl has the tries that --choose did not select.
 
 \b
-Models: manual | gpt:NAME | http(s)://HOST/v1 | replay:FILE | record:FILE:MODEL
+Models: {" | ".join(known_forms())}
 
 \b
 Exit codes:
@@ -296,7 +298,8 @@ def _typed(screen: Console) -> Iterator[str]:
     while True:
         if interactive:
             screen.print("task> ", end="")
-        line = sys.stdin.readline()
+        with terminal_turn():
+            line = read_line(sys.stdin)
         if not line or line.strip() == _END:
             return
         if line.strip():

@@ -119,7 +119,7 @@ def test_the_runner_looks_for_a_fork_by_its_name(
         ({"--at": "7"}, "there is no step 7: its main session has steps 0 to 1"),
         ({"--reply": "nothing.txt"}, "cannot read the reply nothing.txt: No such file"),
         ({"--reply": "empty.txt"}, "the reply empty.txt is empty"),
-        ({"-m": "gtp:x"}, "call_target 'gtp:x' is not known"),
+        ({"-m": "gtp:x"}, "call_target 'gtp:x': unknown scheme"),
         ({"--at": "-1"}, "--at"),
         ({"": "old"}, "old: no journal in it; name one of its journals, such as old/capital"),
         ({"": "odd", "--at": "0"}, "odd: not a ck-pro journal: KeyError('parent')"),
