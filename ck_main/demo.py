@@ -23,9 +23,9 @@ from ck_main.cli.command import run_command
 from ck_main.cli.job import Job, run_job, survey
 from ck_main.cli.options import LIMITS, limit_options
 from ck_main.demo_site import DemoSite
-from ck_main.output.row_file import check_output, folder_of, write_advice
+from ck_main.output.output_files import check_output, folder_of, write_advice
 from ck_main.runner.limits import RunLimits
-from ck_main.runner.runner import ExitCode, RunOptions
+from ck_main.runner.run_options import ExitCode, RunOptions
 from ck_main.runner.service_checks import check_services, model_settings, probe_services
 from ck_pro.exceptions import ConfigError, InputError, OutputError
 from ck_pro.settings import merge_settings, parse_update, read_config

@@ -15,9 +15,10 @@ from rich.console import Console
 
 from ck_main.cli.building import build_agent, run_options, without_missing_browser
 from ck_main.cli.job import Job, exit_code_of, run_job, run_tasks
-from ck_main.cli.options import LIMITS, task_options
+from ck_main.cli.options import LIMITS
 from ck_main.cli.resuming import TypedTaskRunner, begin_fork, resuming
-from ck_main.output.row_file import Outcome, RowFile
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
 from ck_main.runner.run_options import ExitCode
 from ck_main.runner.runner import TaskRunner
 from ck_main.runner.service_checks import check_services
@@ -33,7 +34,6 @@ from ck_pro.terminal import read_line, terminal_turn
 from ck_pro.tools.human import TerminalPerson
 from ck_pro.trajectory.closed_pipes import run_steadily
 
-__all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
 _OF_FILES = (
     *("ids", "limit", "shard", "rerun", "order", "files_dir", "ray"),
     *(f"run_{name}" for name in LIMITS),

@@ -13,7 +13,9 @@ from typing import Any, cast
 from pydantic import SecretStr
 
 from ck_main.cluster.process import answer, end_with_parent, only_on, sendable
-from ck_main.output.row_file import Outcome, RowFile, folder_of, tries_path
+from ck_main.output.output_files import folder_of, tries_path
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.runner import TaskRunner

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ck_main.output.output_files import check_writable, tries_path, write_advice, write_failure
-from ck_main.output.row_file import Outcome, RowFile
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
 from ck_main.runner.attempt import Agent, Assignment, Attempt
 from ck_main.runner.failures import manual_abort, may_be_outage, transient_failure
 from ck_main.runner.limits import RunBudget, TaskBudget
 from ck_main.runner.previous_attempt import PreviousAttempt
 from ck_main.runner.row_recovery import rows_from_journals
-from ck_main.runner.run_options import ExitCode, RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_main.runner.task_folder import attempts_in, claimed
 from ck_main.runner.tries import TaskTries
 from ck_main.runner.watcher import Watcher
@@ -33,7 +34,6 @@ from ck_pro.exceptions import CKError, JournalError, OutputError
 from ck_pro.model import Budget
 from ck_pro.session import Status
 
-__all__ = ["ExitCode", "RunOptions", "TaskRunner", "Watcher"]
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 2.0
 # The main thread alone runs signal handlers, but another thread may receive the signal, and then

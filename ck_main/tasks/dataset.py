@@ -24,9 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ck_main.tasks.task_lines import MAX_LINE_BYTES, UnusableItem, read_items
+from ck_main.tasks.task_lines import UnusableItem, read_items
 
-__all__ = ["MAX_LINE_BYTES", "LineProblem", "Task", "parse_task", "read_tasks", "safe_name"]
 QUESTION_NAMES = (
     "question",
     "Question",

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ck_main.output.row_file import Outcome
+from ck_main.output.row import Outcome
 from ck_main.runner.run_options import ExitCode
 from ck_main.runner.watcher import Watcher
 from ck_main.tasks.dataset import Task

@@ -30,7 +30,8 @@ from campaign_tasks import make_tasks  # noqa: E402
 from ck_main.agent import CKAgent  # noqa: E402
 from ck_main.cluster.scale import RayRunner  # noqa: E402
 from ck_main.demo_site import DemoSite  # noqa: E402
-from ck_main.output.row_file import Outcome, RowFile  # noqa: E402
+from ck_main.output.row import Outcome  # noqa: E402
+from ck_main.output.row_file import RowFile  # noqa: E402
 from ck_main.runner.run_options import RunOptions  # noqa: E402
 from ck_main.runner.service_checks import model_settings  # noqa: E402
 from ck_main.tasks.dataset import Task, read_tasks  # noqa: E402

@@ -25,7 +25,8 @@ from ck_main.cluster.node import (
 from ck_main.cluster.process import end_with_parent, sendable
 from ck_main.cluster.ray_cluster import check_ray
 from ck_main.cluster.scale import RayRunner
-from ck_main.output.row_file import RowFile, tries_path
+from ck_main.output.output_files import tries_path
+from ck_main.output.row_file import RowFile
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.run_options import RunOptions
 from ck_main.tasks.dataset import Task

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ck_main.output.row_file import Outcome
+from ck_main.output.row import Outcome
 from ck_main.tasks.dataset import Task, safe_name
 from ck_pro.config import KwargsInitializable
 from ck_pro.events import EventKind

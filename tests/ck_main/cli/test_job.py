@@ -14,7 +14,7 @@ from job_desk import Desk
 
 from ck_main.cli.job import exit_code_of
 from ck_main.runner.choosing import TryOptions
-from ck_main.runner.runner import ExitCode, RunOptions
+from ck_main.runner.run_options import ExitCode, RunOptions
 from ck_main.runner.service_checks import asks_a_person, check_services, model_settings, service_url
 from ck_main.runner.signals import StopSignals
 from ck_main.ui.logs import LOG_NAME, logging_to, write_crash

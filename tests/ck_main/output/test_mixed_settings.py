@@ -43,7 +43,7 @@ def test_a_command_with_other_settings_lists_them(tmp_path: Path) -> None:
     other = agent(max_steps=7, templates={"action": text}, model={"call_kwargs": {"top_p": 1}})
     assert desk.run(other, options=RunOptions(max_steps=9)) is ExitCode.DONE
     said = desk.said()
-    assert "warning: 2 rows of the output were made with other settings than this command" in said
+    assert "warning: 2 rows of the output have other settings than this command" in said
     assert "  max_steps: 10 in 2 rows, now 7\n" in said
     assert "  limits.max_steps: 5 in 2 rows, now 9\n" in said
     assert "  model.call_kwargs.temperature: 0.2 in 2 rows, now unset\n" in said

@@ -10,7 +10,8 @@ from fake_agent import Call, FakeAgent, Watching, make_task
 from main_command import PLAN, code_reply, reply, run, write_lines
 
 from ck_main.output.row_file import RowFile
-from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.runner.run_options import RunOptions
+from ck_main.runner.runner import TaskRunner
 from ck_main.runner.service_checks import check_services, probe_services
 from ck_pro.exceptions import BrowserServerError, CKError, ManualAbort, ModelRefused
 from ck_pro.session import AgentSession, StopReason

@@ -8,7 +8,7 @@ import pytest
 from fake_agent import Call, FakeAgent, make_task
 from runner_bench import Bench
 
-from ck_main.output.row_file import row_from_events, row_line
+from ck_main.output.row import row_from_events, row_line
 from ck_pro.exceptions import BrowserServerError, JournalError, OutputError
 from ck_pro.journal import read_events
 from ck_pro.session import StopReason

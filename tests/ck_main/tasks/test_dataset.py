@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_main.tasks.dataset import (
-    MAX_LINE_BYTES,
     QUESTION_NAMES,
     LineProblem,
     Task,
@@ -20,6 +19,7 @@ from ck_main.tasks.dataset import (
     read_tasks,
     safe_name,
 )
+from ck_main.tasks.task_lines import MAX_LINE_BYTES
 from ck_pro.exceptions import TaskFileError
 
 

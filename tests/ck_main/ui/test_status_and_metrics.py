@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_main.output.row_file import RowFile
-from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.runner.run_options import RunOptions
+from ck_main.runner.runner import TaskRunner
 from ck_main.ui.logs import JsonLines, logging_to
 from ck_main.ui.metrics import MetricsServer, metrics_text
 from ck_main.ui.status import RunStatus, StatusFile

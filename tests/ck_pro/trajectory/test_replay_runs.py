@@ -11,7 +11,7 @@ from journal_data import model_call
 from sample_runs import Samples, make_agent, make_tried_agent, read_lines, run_tasks
 
 from ck_main.runner.choosing import TryOptions
-from ck_main.runner.runner import RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_pro import MultiStepAgent
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import ForkedData
