@@ -86,7 +86,7 @@ def test_old_line_ends_and_marks_inside_a_file_that_was_joined_do_not_matter(
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"id": "x"}, "field 'question': is missing; give it as one of question, Question"),
+        ({"id": "x"}, "field 'question': is missing; use one of question, Question"),
         ({"question": ""}, "field 'question': is empty"),
         ({"Query": 3}, "field 'Query': is a number; the question must be text"),
         ({"question": ["x"]}, "field 'question': is a list"),
@@ -98,13 +98,13 @@ def test_old_line_ends_and_marks_inside_a_file_that_was_joined_do_not_matter(
         ({"question": "q", "id": "x" * 201}, "field 'id': has 201 characters"),
         ({"question": "q", "answer": {}}, "field 'answer': is an object"),
         ({"question": "q", "file_name": 3}, "field 'file_name': is a number"),
-        ({"question": "q", "file_name": "no.csv"}, "field 'file_name': there is no file"),
-        ({"question": "q", "file_name": "../x"}, "leads out of"),
-        ({"question": "q", "file_name": "/etc/passwd"}, "leads out of"),
-        ({"question": "q", "file_name": "x\0y"}, "is not the name of a file"),
-        ({"question": "q", "file_name": "x" * 5000}, "is not the name of a file"),
+        ({"question": "q", "file_name": "no.csv"}, "field 'file_name': the file /"),
+        ({"question": "q", "file_name": "../x"}, "is outside of"),
+        ({"question": "q", "file_name": "/etc/passwd"}, "is outside of"),
+        ({"question": "q", "file_name": "x\0y"}, "is not a file name"),
+        ({"question": "q", "file_name": "x" * 5000}, "is not a file name"),
         ({"question": "q", "id": "task0000"}, "field 'id': 'task0000' is already the id of line 1"),
-        ({"question": "\ud800"}, "half of a surrogate pair"),
+        ({"question": "\ud800"}, "has a lone surrogate"),
     ],
 )
 def test_a_bad_field_is_one_line_and_the_others_go_on(tmp_path: Path, row: Any, said: str) -> None:
@@ -144,7 +144,7 @@ def test_a_file_in_another_encoding_is_told_once(tmp_path: Path, encoding: str, 
 
 def test_a_packed_file_is_told(tmp_path: Path) -> None:
     (problem,) = read(tmp_path, gzip.compress(b'{"question": "a"}'))
-    assert "packed file; unpack it" in str(problem)
+    assert "is compressed data; decompress the file" in str(problem)
 
 
 def test_a_line_at_the_limit_is_read(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_files_are_found_beside_the_task_file_or_where_told(tmp_path: Path) -> N
     rows = [{"question": "q", "file_name": "b.csv"}, {"question": "q", "file_name": "../a.csv"}]
     two, out = read(tmp_path, rows, files_dir=tmp_path / "more")
     assert two.file == (tmp_path / "more" / "b.csv").resolve()
-    assert "leads out of" in str(out)
+    assert "is outside of" in str(out)
 
 
 def test_a_file_that_may_not_be_read_is_said(
@@ -170,7 +170,7 @@ def test_a_file_that_may_not_be_read_is_said(
 ) -> None:
     (tmp_path / "f.txt").write_text("")
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # who is root may read all
-    assert "f.txt may not be read" in one_problem(tmp_path, {"question": "q", "file_name": "f.txt"})
+    assert "f.txt is not readable" in one_problem(tmp_path, {"question": "q", "file_name": "f.txt"})
 
 
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     (tasks / "link").symlink_to(tmp_path / "secret")
     (problem,) = read(tasks, [{"question": "q", "file_name": "link"}])
-    assert "leads out of" in str(problem)
+    assert "is outside of" in str(problem)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -197,7 +197,7 @@ def test_a_json_list(tmp_path: Path, indent: int | None) -> None:
         ('[{"question": "a"},\n {"question" "b"}]', "line 2: is not JSON"),
         ('[{"question": "a"}\n {"question": "b"}]', "line 2: ',' or ']' is missing"),
         ('[{"question": "a"}\n', "line 2: ',' or ']' is missing"),
-        ('[\n{"question": "a"}\n]\nx', "line 3: something follows"),
+        ('[\n{"question": "a"}\n]\nx', "line 3: has text after the end of the list"),
     ],
 )
 def test_a_broken_json_list_keeps_what_came_before(tmp_path: Path, content: str, said: str) -> None:
@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_read_is_one_error(tmp_path: Path) -> None:
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(TaskFileError, match="write the tasks into a file"):
+    with pytest.raises(TaskFileError, match="write the tasks to a regular file"):
         list(read_tasks(tmp_path / "pipe"))
 
 
@@ -277,7 +277,7 @@ def test_any_bytes_are_read(tmp_path_factory: Any, content: bytes) -> None:
 def test_one_object_over_several_lines_is_said_once(tmp_path: Path) -> None:
     row = {"question": "a", "info": {"b": [1, 2]}}
     (problem,) = read(tmp_path, "\n" + json.dumps(row, indent=2) + "\n")
-    assert "is one object over several lines; write one per line" in str(problem)
+    assert "is one object on several lines; write it on one line" in str(problem)
     broken = json.dumps(row, indent=2).replace(",", "")
     assert len(read(tmp_path, broken)) > 1
     assert isinstance(read(tmp_path, '{"question": \n{"question": "b"}\n')[1], Task)
