@@ -51,7 +51,9 @@ def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
     ("number", "workers"),
     [(signal.SIGINT, "1"), (signal.SIGTERM, "2"), (signal.SIGKILL, "1"), (signal.SIGHUP, "2")],
 )
-def test_the_same_command_continues(tmp_path: Path, number: signal.Signals, workers: str) -> None:
+def test_repeating_the_command_resumes_the_run(
+    tmp_path: Path, number: signal.Signals, workers: str
+) -> None:
     first = [*command(tmp_path, hangs="b"), "--workers", workers]
     process = subprocess.Popen(first, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(tmp_path / "out" / "b" / "work" / "begun", process)
