@@ -299,7 +299,7 @@ def run_tasks(
                 f"{rows.path}: {rows.repaired} bytes of torn lines moved to {rows.path.name}.torn; "
                 "their tasks resume or run again"
             )
-        watcher.begins(lambda: sum(i in rows.done for i in ids or ()), runner.budget)
+        watcher.start(lambda: sum(i in rows.done for i in ids or ()), runner.budget)
         around.enter_context(logging_to(rows.folder / LOG_NAME, json_lines=job.log_json))
         if ids is not None:
             around.enter_context(StatusFile(watcher, rows.folder))

@@ -85,7 +85,7 @@ class Desk:
         """Append the row of a task, unless it has one; Ray may run a task twice."""
         _append_once(self._rows, row)
 
-    def keep_try(self, row: dict[str, Any]) -> None:
+    def write_try(self, row: dict[str, Any]) -> None:
         """Append the row of a try that was not chosen, unless it exists."""
         if self._tries is None:
             self._tries = RowFile(tries_path(self._rows.path))
@@ -145,9 +145,9 @@ class NodeRunner(TaskRunner):
         self._desk = desk
         super().__init__(*args, **kwargs)
 
-    def keep_try(self, row: dict[str, Any]) -> None:
-        """See `TaskRunner.keep_try`."""
-        result_of(self._desk.keep_try.remote(row))
+    def write_try(self, row: dict[str, Any]) -> None:
+        """See `TaskRunner.write_try`."""
+        result_of(self._desk.write_try.remote(row))
 
 
 class NodeWatcher:

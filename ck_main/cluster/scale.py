@@ -105,7 +105,7 @@ class RayRunner(TaskRunner):
                     task = task or self._unlocked()
                     if task is None:
                         break
-                    self.begins(task)
+                    self.report_start(task)
                     running[work.remote(shared, self._limits_left(), task, desk)] = task
                 if not running:
                     if not self._locked or not self._may_start():

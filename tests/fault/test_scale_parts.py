@@ -59,8 +59,8 @@ def test_the_desk_takes_a_row_once(tmp_path: Path) -> None:
     assert desk.has("a") and not desk.has("c")
     assert ids(output) == ["a", "b"]
     assert not tries_path(output).exists()
-    desk.keep_try(row("a"))
-    desk.keep_try(row("a"))
+    desk.write_try(row("a"))
+    desk.write_try(row("a"))
     assert ids(tries_path(output)) == ["a"]
 
 

@@ -99,13 +99,13 @@ class Watching:
     """Keeps what the runner tells."""
 
     def __init__(self) -> None:
-        self.begun: list[str] = []
+        self.started_ids: list[str] = []
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.outcomes: list[Outcome] = []
         self.notes: list[str] = []
 
     def started(self, task: Task) -> None:
-        self.begun.append(task.id)
+        self.started_ids.append(task.id)
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
         self.events.append((task_id, event))

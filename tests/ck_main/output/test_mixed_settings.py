@@ -80,8 +80,8 @@ def test_version_and_hashes_are_in_journal_and_row(tmp_path: Path) -> None:
         row = made.run("t", journal=journal).to_dict()
     facts = fingerprint_of(made)
     assert facts.items() <= row["info"].items() and facts["version"] == __version__
-    begun = next(e for e in read_events(tmp_path) if e["kind"] == "session")
-    assert facts.items() <= begun["data"].items()
+    start = next(e for e in read_events(tmp_path) if e["kind"] == "session")
+    assert facts.items() <= start["data"].items()
 
 
 PREFIX = "Act"

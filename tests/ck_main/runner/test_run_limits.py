@@ -83,7 +83,7 @@ def test_the_time_limit_of_the_run_leaves_the_task_in_progress(tmp_path: Path) -
 
     bench, clock = Bench(tmp_path, behaviour), Clock()
     bench.runner.budget = RunBudget(RunLimits(max_seconds=0.05), clock)
-    assert bench.run(*ABC) == [] and bench.watching.begun == ["a"]
+    assert bench.run(*ABC) == [] and bench.watching.started_ids == ["a"]
     assert "--run-max-seconds is 0.05" in (bench.runner.limit or "")
 
 

@@ -47,7 +47,7 @@ def test_tasks_with_a_row_are_not_run_again(tmp_path: Path) -> None:
     Bench(tmp_path).run(*tasks[:2])
     second = Bench(tmp_path)
     rows = second.run(*tasks)
-    assert second.watching.begun == ["c"] and [r["id"] for r in rows] == ["a", "b", "c"]
+    assert second.watching.started_ids == ["c"] and [r["id"] for r in rows] == ["a", "b", "c"]
 
 
 def test_the_failure_of_one_task_is_a_row_and_the_others_run(tmp_path: Path) -> None:
@@ -88,7 +88,8 @@ def _stopped(bench: Bench) -> None:
 
     bench.runner.agent.behaviour = behaviour  # type: ignore[attr-defined]
     assert bench.run(make_task("a"), make_task("b")) == []
-    assert bench.watching.begun == ["a"] and "stopped before it ended" in bench.watching.notes[0]
+    assert bench.watching.started_ids == ["a"]
+    assert "stopped before it ended" in bench.watching.notes[0]
 
 
 def test_a_stopped_task_has_no_row_and_is_resumed(tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ def test_a_row_that_only_the_journal_has_is_written_without_a_run(tmp_path: Path
     assert bench.written() == []
     again = Bench(tmp_path)
     (row,) = again.run(task)
-    assert again.watching.begun == [] and len(again.watching.outcomes) == 1
+    assert again.watching.started_ids == [] and len(again.watching.outcomes) == 1
     assert row["eval"] == {"pred": "HELLO", "gold": "HELLO", "corr": 1}
     assert row_line(row_from_events(read_events(tmp_path / "out" / "a"))) == row_line(row)
 
@@ -141,7 +142,7 @@ def test_a_recorded_row_is_used_only_for_the_same_task(tmp_path: Path, change: s
         journal.write_text("".join([*lines[:2], "}\n", *lines[2:]]))
     again = Bench(tmp_path)
     assert again.run(make_task("a", answer="new" if change == "task changed" else None))
-    assert again.watching.begun == ["a"] and (tmp_path / "out" / "a" / "attempt-1").is_dir()
+    assert again.watching.started_ids == ["a"] and (tmp_path / "out" / "a" / "attempt-1").is_dir()
     told = {"task changed": ["answer"], "journal broken": ["not usable"]}.get(change, [])
     assert len(again.watching.notes) == len(told)
     assert all(part in note for part, note in zip(told, again.watching.notes, strict=True))
@@ -174,7 +175,7 @@ def test_a_store_that_fails_ends_the_run(tmp_path: Path, error: Exception) -> No
     with pytest.raises(OutputError, match="full"):
         bench.run(*tasks)
     assert [r["id"] for r in bench.written()] == ["a"]
-    assert bench.watching.begun == ["a", "b"]
+    assert bench.watching.started_ids == ["a", "b"]
 
 
 def _raise(error: BaseException) -> None:
@@ -208,7 +209,7 @@ def test_a_task_in_progress_in_another_run_is_skipped(tmp_path: Path) -> None:
     rows = bench.run(make_task("a"), make_task("b"))
     assert [(r["id"], r["eval"]["pred"]) for r in rows] == [("b", "theirs"), ("a", "ours")]
     assert inner[0].watching.notes == ["a: skipped: in progress in another run"]
-    assert bench.watching.begun == ["a"]
+    assert bench.watching.started_ids == ["a"]
 
 
 def test_workers_run_in_parallel(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Observed:
         self.status = RunStatus(self.inner, self.rows.path, total=4, clock=now, timer=now)
         agent = FakeAgent(behaviour=behaviour)
         self.runner = TaskRunner(agent, self.rows, RunOptions(**options), self.status)
-        self.status.begins(lambda: len(self.rows.done), self.runner.budget)
+        self.status.start(lambda: len(self.rows.done), self.runner.budget)
 
     def run(self) -> None:
         with self.rows:
