@@ -1,19 +1,18 @@
-"""Agents in a real browser: `WebAgent` works by text, `ComputerAgent` by screenshots.
+"""Agents in a real browser: `WebAgent` reads pages as text, `ComputerAgent` sees screenshots.
 
 See docs/web_agent.md and docs/computer.md.
 
 Rooms, in import order: a room imports only rooms listed before it.
 
-    page              reading the text of a page. Pure
-    actions           action strings: writing, parsing, wire fields. Pure
-    browser           a leased browser: settings, client, server process, files
-    env               WebEnv: one browser as an environment
-    prompts           prompts of the web agent
-    computer_prompts  prompts of the computer agent
-    tools             the web agent's functions
-    agent             WebAgent
-    computer          ComputerAgent
-    main              python -m ck_web.main
+    page      reads the text of a page. Pure
+    actions   the browser actions, one declaration each, and their action strings. Pure
+    browser   a leased browser: settings, client, server process, files
+    env       WebEnv: one browser as an environment
+    prompts   prompts of both agents
+    tools     the web agent's functions
+    agent     WebAgent
+    computer  ComputerAgent
+    main      python -m ck_web.main
 """
 
 from ck_web.actions import PREDEFINED_WEB_ACTIONS

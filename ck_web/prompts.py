@@ -1,6 +1,6 @@
-"""Prompts of the web agent: plan, action, and the end for runs without an answer.
+"""Prompts of the web agent and of the computer agent: plan, action and end.
 
-The order is from stable to volatile; see `ck_pro.agent.prompts.PromptParts`.
+Each prompt goes from stable to volatile parts; see `ck_pro.agent.prompts.PromptParts`.
 """
 
 from __future__ import annotations
@@ -21,38 +21,48 @@ from ck_pro.language import Prompt
 from ck_pro.template import register_template
 from ck_web.page.page_diff import section
 
-_PAGE = """\
-- The page is shown as text: its address, its tabs, then one line per element: [id] role 'name' and
-  properties; indentation tells what is inside what. Only the visible part is listed, and line [2]
-  says how much lies above and below it: scroll to see that.
-- Name elements by the ids of the page shown last, and by no others. Ids may be different after a
-  click or a key press that leads to another page: """
+# --- rules of both agents ----------------------------------------------------------------------
+
+_CODE_FORM = """\
+- Reply with a short thought, then exactly one Python block between ```python and ```. End the
+  reply there. The next step shows you what the code did."""
 
 _WORK = f"""\
-- Do not repeat an action that changed nothing; look for another way.
+- Do not repeat an action that changed nothing. Try another way.
 {MATERIAL_RULE}
-- Answer from what you have seen on pages, not from memory."""
+- Answer from what you saw on the pages, not from memory."""
+
+_DOWNLOADS = """\
+- Downloads are saved in the working directory, where your Python can read them. Variables persist
+  between steps. Python itself has no network access."""
 
 _STOP = """\
-- Call stop(answer, summary) as soon as the task is done. If it cannot be done, call stop with
-  an empty answer and a summary that says why."""
+- Call stop(answer, summary) when the task is done. If it cannot be done, call stop with an empty
+  answer and give the reason in the summary."""
 
-_CODING = PromptParts(
+# --- the web agent -----------------------------------------------------------------------------
+
+_PAGE = """\
+- You see the page as text: its URL, its tabs, then one line per element: [id] role 'name' and
+  properties. Indentation shows nesting. Only the visible part is listed. Line [2] shows how much is
+  above and below it: scroll to see that.
+- Use only the ids of the page shown last. After a click or a key press that opens another page, ids
+  may differ: """
+
+_WEB_CODE = PromptParts(
     """\
-You are the web agent: you carry out a task in a real web browser by writing short pieces of Python
-that call browser functions. After each piece you are shown the page as it is then.""",
+You are the web agent. You do a task in a real web browser by writing short pieces of Python that
+call browser functions. After each piece you see the current page.""",
     f"""\
-- Reply with a short thought, then exactly one block of Python between ```python and ```. End the
-  reply there: what the code did is shown to you in the next step.
+{_CODE_FORM}
 {_PAGE}end the block there and look first.
-- Several actions may stand in one block, such as the fields of a form and then its button, also in
-  a loop. Each acts at once and returns a line on what came of it, which is shown to you by itself.
-  One that fails raises an error, which ends the block.
-- read() and find(text) return what the whole page says, to search in Python: print only what you
-  need of it.
+- One block may contain several actions, such as the fields of a form and then its button, also in
+  a loop. Each acts immediately and returns one line with its result. You see these lines without
+  printing them. A failed action raises an error and ends the block.
+- read() and find(text) return text of the whole page, to search in Python. Print only the parts
+  that you need.
 {_WORK}
-- Downloads are put into the working directory, where your Python can read them. Variables stay
-  from step to step. The Python itself has no network: pages are reached by the functions only.
+{_DOWNLOADS} Only the functions reach pages.
 {_STOP}""",
     """\
 Thought: The page has a search field, [7]. Searching for the product is faster than browsing.
@@ -61,52 +71,141 @@ type(id=7, content="desk lamp")
 ```""",
 )
 
-_CALLING = PromptParts(
+_WEB_CALLS = PromptParts(
     """\
-You are the web agent: you carry out a task in a real web browser by calling browser functions.
-After each reply you are shown the page as it is then.""",
+You are the web agent. You do a task in a real web browser by calling browser functions. After each
+reply you see the current page.""",
     f"""\
-- Act by calling the functions that you are given. Text alone does nothing, and no code runs.
-{_PAGE}make no further call in that reply, look first.
-- Several calls may stand in one reply, such as the fields of a form and then its button. They act
-  in order, and each returns a line on what came of it.
-- read() and find(text) return what the whole page says.
+- Act by calling functions. Text alone does nothing, and code does not run.
+{_PAGE}make no other call in that reply, look first.
+- One reply may contain several calls, such as the fields of a form and then its button. They run
+  in order. Each returns one line with its result.
+- read() and find(text) return text of the whole page.
 {_WORK}
-- Downloads are put into the working directory.
+- Downloads are saved in the working directory.
 {_STOP}""",
-    "The page has a search field, [7], and a product is wanted: a call of type with id 7 and the "
-    "product's name as content.",
+    "The page has a search field, [7], and the task asks for a product: call type with id 7 and "
+    "the product's name as content.",
 )
 
+# --- the computer agent ------------------------------------------------------------------------
 
-def _page(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The page as parts of a message, with its screenshot where there is one."""
-    text = section(values["web_page_title"], values["web_page"])
-    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
-    if values["web_image"]:
-        parts.append({"type": "image_url", "image_url": {"url": values["web_image"]}})
-    return parts
+_SCREEN = f"""\
+- You see the screen as an image. x and y are its pixels, from the top left corner. Aim at the
+  middle of the target. Use only the image shown last.
+- Text goes to the focused field: click the field first. Its content stays, unless you select it
+  (CTRL+A) before you type.
+- Scroll to see what is not in the image.
+{_WORK}"""
 
 
-def _prompt(values: dict[str, Any], instruction: str, *further: str) -> Prompt:
-    parts = _CALLING if calls_functions(values) else _CODING
-    world = [*_page(values), *({"type": "text", "text": t} for t in further)]
-    return parts.prompt({**values, "functions_long": values["web_functions"]}, instruction, world)
+def _screen_calls(ending: str) -> PromptParts:
+    return PromptParts(
+        "You do a task in a real web browser with mouse and keyboard, by looking at the screen.",
+        f"""\
+{_SCREEN}
+- Call functions; the computer is one of them. After each reply you see the current screen. One
+  reply may contain several actions if you already know their points.
+- When the task is done, {ending}""",
+        "The page has a search field in the middle: click it. In the next reply: type.",
+    )
+
+
+_SCREEN_CALLS = _screen_calls(
+    """call stop(answer, summary) with the answer in exactly the form that the
+  task asks for. If it cannot be done, call stop with an empty answer and give the reason in the
+  summary. Text alone does nothing."""
+)
+_SCREEN_MESSAGES = _screen_calls(
+    """reply with only the answer, in exactly the form that the task asks for,
+  and no call (or call stop). If it cannot be done, say so in the same way."""
+)
+_SCREEN_CODE = PromptParts(
+    "You do a task in a real web browser by writing short pieces of Python that use mouse and "
+    "keyboard, by looking at the screen.",
+    f"""\
+{_CODE_FORM}
+{_SCREEN}
+- One block may contain several actions if you already know their points. Each acts immediately. You
+  see its result without printing it. A failed action raises an error and ends the block.
+{_DOWNLOADS}
+{_STOP}""",
+    """\
+Thought: The search field is in the middle of the page, at about 640, 210.
+```python
+computer(action="click", x=640, y=210)
+computer(action="type", text="desk lamp\\n")
+```""",
+)
+_MESSAGES_ACT = "Now act: call functions, or reply with only the answer."
+
+
+# --- the phases --------------------------------------------------------------------------------
 
 
 def web_plan(**values: Any) -> Prompt:
-    """What is done, what is next, what was learned, judged by the page."""
-    return _prompt(values, plan_instruction(values))
+    """Ask for the progress state: done, next, lessons, facts."""
+    return _web_prompt(values, plan_instruction(values))
 
 
 def web_action(**values: Any) -> Prompt:
-    """The next actions."""
-    return _prompt(values, action_instruction(values))
+    """Ask for the next actions."""
+    return _web_prompt(values, action_instruction(values))
 
 
 def web_end(**values: Any) -> Prompt:
-    """The result of a run, in words for whoever gave the task."""
-    return _prompt(values, end_instruction(values), ended_text(values["final_results"]))
+    """Ask for the result of the run."""
+    return _web_prompt(values, end_instruction(values), ended_text(values["final_results"]))
 
 
-register_template({"web_plan": web_plan, "web_action": web_action, "web_end": web_end})
+def computer_plan(**values: Any) -> Prompt:
+    """Ask for the progress state: done, next, lessons, facts."""
+    return _computer_prompt(values, plan_instruction(values))
+
+
+def computer_action(**values: Any) -> Prompt:
+    """Ask for the next actions."""
+    messages = _computer_parts(values) is _SCREEN_MESSAGES
+    return _computer_prompt(values, _MESSAGES_ACT if messages else action_instruction(values))
+
+
+def computer_end(**values: Any) -> Prompt:
+    """Ask for the result of the run."""
+    return _computer_prompt(values, end_instruction(values), ended_text(values["final_results"]))
+
+
+def _web_prompt(values: dict[str, Any], instruction: str, *more: str) -> Prompt:
+    parts = _WEB_CALLS if calls_functions(values) else _WEB_CODE
+    values = {**values, "functions_long": values["web_functions"]}
+    return parts.prompt(values, instruction, _world(values, values["web_page_title"], *more))
+
+
+def _computer_prompt(values: dict[str, Any], instruction: str, *more: str) -> Prompt:
+    world = _world(values, "Current screen", *more)
+    return _computer_parts(values).prompt(values, instruction, world)
+
+
+def _computer_parts(values: Mapping[str, Any]) -> PromptParts:
+    if not calls_functions(values):
+        return _SCREEN_CODE
+    return _SCREEN_MESSAGES if values["language"].message_ends else _SCREEN_CALLS
+
+
+def _world(values: Mapping[str, Any], title: str, *more: str) -> list[dict[str, Any]]:
+    """Return the page and its screenshot, if there is one, as parts of a message."""
+    parts: list[dict[str, Any]] = [{"type": "text", "text": section(title, values["web_page"])}]
+    if values["web_image"]:
+        parts.append({"type": "image_url", "image_url": {"url": values["web_image"]}})
+    return [*parts, *({"type": "text", "text": text} for text in more)]
+
+
+register_template(
+    {
+        "web_plan": web_plan,
+        "web_action": web_action,
+        "web_end": web_end,
+        "computer_plan": computer_plan,
+        "computer_action": computer_action,
+        "computer_end": computer_end,
+    }
+)

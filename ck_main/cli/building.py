@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -112,9 +111,8 @@ def _check_browser(part: Any) -> None:
     if not isinstance(part, KwargsInitializable):
         return
     for _, config in iter_nested(part, WebEnvConfig, skip=is_idle):
-        named = config.given_server() or config.chromium or os.environ.get("CK_CHROMIUM")
-        if not named:  # a named one that is missing is an error, see `check_services`
-            check_chromium()
+        if not config.given_server():
+            check_chromium(config.chromium)
 
 
 def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions:

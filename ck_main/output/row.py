@@ -1,8 +1,8 @@
-"""Output rows, and the outcome of a task as its row records it.
+"""Output rows: what a row holds, and how a task ended as a row tells it.
 
 A row is one JSON line: `id, task, file, answer, _orig, skip_hard, session, eval{pred, gold, corr}`.
-The task's journal has all of its data: the event `task` and the session. `row_from_events`
-therefore rebuilds the same bytes from the journal alone.
+It is made of two things that are both in the task's journal, the event `task` and the session, so
+that it can be made again from the journal alone, to the byte: see `row_from_events`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ck_pro.session import AgentSession, sessions_from_events
 
 
 def task_facts(task: Task) -> TaskData:
-    """Return the fields of a row that describe the task: the data of its `task` event."""
+    """What a row says of the task itself: the data of the journal's `task` event."""
     return {
         "id": task.id,
         "task": task.question,
@@ -37,12 +37,12 @@ def task_facts(task: Task) -> TaskData:
 def build_row(
     facts: Mapping[str, Any], session: AgentSession, judged: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Build the row of a task that ended.
+    """The row of a task that ended.
 
     Args:
-        facts: data of its `task` event.
-        session: session of the main agent.
-        judged: fields for `eval` beside prediction, right answer and score.
+        facts: the data of its `task` event.
+        session: its main agent's session.
+        judged: what `eval` holds beside prediction, right answer and score.
     """
     results = session.final_results or {"output": ""}
     scored = {**evaluate(results["output"], facts["answer"]), **(judged or {})}
@@ -50,60 +50,57 @@ def build_row(
 
 
 def row_from_events(events: Iterable[JournalEvent]) -> dict[str, Any]:
-    """Build the row of a journal.
-
-    Args:
-        events: events of the journal, as `ck_pro.journal.read_events` yields them.
+    """The row of a journal, as `ck_pro.journal.read_events` gives its events.
 
     Raises:
-        JournalError: the journal has no `task` event.
+        JournalError: the journal does not tell of a task.
     """
-    return _row_of_events(list(events))
+    return _folded(list(events))
 
 
 def row_of(events: Iterable[JournalEvent], *, written: bool = False) -> dict[str, Any] | None:
-    """Build the row of a journal if it is complete and not yet in the output.
+    """The row of a journal if it is complete.
 
     Args:
-        events: events of the journal.
-        written: build the row even if the journal marks it as written.
+        events: of the journal.
+        written: also if the journal says that the row was written.
     """
-    events = list(events)
-    kinds = {e["kind"] for e in events}
+    kept = list(events)
+    kinds = {e["kind"] for e in kept}
     missing = written or EventKind.ROW not in kinds
-    return _row_of_events(events) if EventKind.EVAL in kinds and missing else None
+    return _folded(kept) if EventKind.EVAL in kinds and missing else None
 
 
-def _row_of_events(events: Sequence[JournalEvent]) -> dict[str, Any]:
+def _folded(events: Sequence[JournalEvent]) -> dict[str, Any]:
     known = {e["kind"]: e["data"] for e in events if e["kind"] in (EventKind.TASK, EventKind.EVAL)}
     if EventKind.TASK not in known:
-        raise JournalError("the journal does not name a task; it was not written by ck_main")
+        raise JournalError("the journal does not tell of a task")
     session = next(iter(sessions_from_events(events).values()))
     return build_row(known[EventKind.TASK], session, known.get(EventKind.EVAL))
 
 
 def row_line(row: Mapping[str, Any]) -> bytes:
-    """Encode a row as a line of the output."""
+    """A row as it stands in the output, its newline included."""
     try:
         return (json.dumps(row, ensure_ascii=False) + "\n").encode()
-    except UnicodeEncodeError:  # a lone surrogate in a reply: escape everything
+    except UnicodeEncodeError:  # a model wrote half of a surrogate pair: only escapes can hold it
         return (json.dumps(row) + "\n").encode()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a task, for tables and exit codes.
+    """How a task ended, for tables and exit codes.
 
     Args:
-        steps: steps of all agents in all tries.
-        seconds: wall time of all tries.
-        tokens: prompt and completion tokens of all tries.
-        corr: 1 (right), 0 (wrong), or None if no right answer is known.
-        money: USD, if known.
-        earlier: whether the row was in the output before this run.
-        tries: number of tries.
-        unreadable: number of replies that could not be parsed, or only in part, by phase.
-        setup: settings of the run, if the row records them.
+        steps: steps of all agents together, in all tries of which the row tells.
+        seconds: wall time of them.
+        tokens: prompt and completion tokens of all their calls.
+        corr: 1, 0, or None where no right answer is known.
+        money: USD; None when not known.
+        earlier: the row was in the output before this run.
+        tries: how many tries of the task were made.
+        unreadable: replies of all tries that the agent could not read, or only in part, by phase.
+        setup: what the row was made with, as far as it records that.
     """
 
     id: str
@@ -127,7 +124,7 @@ class Outcome:
     def of_row(
         cls, row: Mapping[str, Any], *, money: float | None = None, earlier: bool = False
     ) -> Outcome:
-        """Read a row; raise KeyError, TypeError or AttributeError if it is not one."""
+        """Read off a row. Raises KeyError, TypeError or AttributeError if it is not one."""
         info, scored = row["session"]["info"], row["eval"]
         tries = row.get("sel_cands") or [
             {
@@ -161,12 +158,12 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether the agent completed the task, with a right or a wrong answer."""
+        """Whether the agent ended the task itself, whatever the score."""
         return self.status == "done"
 
 
 def count_steps(session: Mapping[str, Any]) -> int:
-    """Count the steps of a row's session and of its nested sessions."""
+    """Steps of a row's session and of all sessions below it."""
     nested = (
         sub for s in session["steps"] for sub in (s.get("action") or {}).get("sub_sessions", ())
     )
@@ -174,5 +171,5 @@ def count_steps(session: Mapping[str, Any]) -> int:
 
 
 def tokens_of(session: Mapping[str, Any]) -> int:
-    """Return the prompt and completion tokens of a row's session and its nested sessions."""
+    """Prompt and completion tokens of a row's session and of all sessions below it."""
     return int(session["info"]["call_stat"]["__ALL__"]["total_tokens"])

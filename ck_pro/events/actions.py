@@ -34,23 +34,12 @@ class ToolCall(Action):
     note: str = ""
 
 
-_ARGUMENTS = {
-    "type": "content",
-    "goto": "url",
-    "new_tab": "url",
-    "press": "keys",
-    "select": "option",
-    "switch_tab": "tab",
-    "close_tab": "tab",
-    "scroll_in": "direction",
-}
-
-
 class BrowserAction(Action):
     """One browser action by name, with its target and arguments.
 
     Attributes:
         target: id of the element.
+        value_name: the function's parameter that `value` came from, for approvers.
         element: description of the target from the environment ("button 'Buy'"), for approvers.
         url: address of the page, for approvers.
         secret: whether the text goes into a field for a password, a code or a card.
@@ -60,6 +49,7 @@ class BrowserAction(Action):
     name: str
     target: str = ""
     value: str | None = None
+    value_name: str = "text"
     arguments: dict[str, Any] = Field(default_factory=dict)
     element: str = ""
     url: str = ""
@@ -71,9 +61,8 @@ class BrowserAction(Action):
         return {k: v for k, v in {**said, "arguments": self.arguments}.items() if v}
 
     def __str__(self) -> str:
-        named = _ARGUMENTS.get(self.name, "text")
         number: Any = int(self.target) if self.target.isdecimal() else self.target
-        given = {"id": number, named: self.value, **self.arguments}
+        given = {"id": number, self.value_name: self.value, **self.arguments}
         shown = [f"{k}={v!r}" for k, v in given.items() if v not in ("", None, [])]
         return f"{self.name}({', '.join(shown)})"
 

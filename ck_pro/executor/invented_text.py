@@ -52,7 +52,8 @@ _TAG = re.compile(
 )
 _HEADING = re.compile(
     r"[ \t]*(?:#{1,6}[ \t]*(?:task|rules|goals|progress so far|files in the working directory"
-    r"|mind|notes|the page\b.*|the screen\b.*|how it ended|planning and acting"
+    r"|mind|notes|(?:the|current) (?:page|screen)\b.*|page at step \d.*|how it ended"
+    r"|planning and acting"
     r"|example of a reply|functions you can call\b.*|available functions)[ \t]*$"
     r"|\(steps \d+ to \d+ are not shown|\(earlier steps omitted|now (?:act|plan):)",
     re.IGNORECASE,

@@ -1,105 +1,104 @@
-"""The pieces that action strings are made of: elements, texts, paths, points. Pure."""
+"""The parts of action strings: elements, texts, paths, points, numbers; read and written. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ParseError
-from ck_web.actions.write import ENTER_MARK
-
-Reader = Callable[[str], BrowserAction]
-"""Reads what follows the name of an action; raises `ParseError`."""
 
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-"""Pattern of a number as people write it."""
+"""Pattern of a decimal number."""
 _POINT = re.compile(rf"[\[(]?\s*({NUMBER})\s*[, ]\s*({NUMBER})\s*[\])]?(?![0-9.])(.*)", re.DOTALL)
-_WITHIN = re.compile(r"\s*\[\s*([0-9]+)\s*\]\s*(.*)", re.DOTALL)
+_BRACKETED_ID = re.compile(r"\s*\[\s*([0-9]+)\s*\]\s*(.*)", re.DOTALL)
 _TARGET = re.compile(r"\s*(?:\[\s*([0-9]+)\s*\]|([0-9]+)(?![0-9A-Za-z]))(?:\s?)(.*)", re.DOTALL)
+_ENTER_MARK = re.compile(r"\[(no)?enter\]\Z", re.IGNORECASE)
 
 
-def point_of(name: str, rest: str) -> tuple[float, float, str]:
-    """x and y in pixels, and what follows them."""
-    found = _POINT.fullmatch(rest.strip())
-    if found is None:
-        raise ParseError(f"{name} needs a point in pixels: {name} 100 200; got {shown(rest)}")
-    return float(found[1]), float(found[2]), found[3]
-
-
-def within_of(rest: str) -> tuple[str, str]:
-    """The element's id in brackets that a point may begin with, else "", and the rest.
-
-    One number alone: two are a point in brackets.
-    """
-    found = _WITHIN.fullmatch(rest)
-    return (plain_id(found[1]), found[2]) if found else ("", rest)
+# --- reading -----------------------------------------------------------------------------------
 
 
 def target_of(name: str, rest: str) -> tuple[str, str]:
-    """The element's id, and what follows it after one separating space."""
+    """Return the element's id, and the text after it and one separating space."""
     found = _TARGET.fullmatch(rest)
     if found is None:
-        raise ParseError(f"{name} needs the number of an element: {name} [3]; got {shown(rest)}")
+        raise ParseError(f"{name} needs the number of an element: {name} [3]; got {quote(rest)}")
     return plain_id(found[1] or found[2]), found[3]
 
 
+def optional_target_of(rest: str) -> tuple[str, str]:
+    """Return the element's id in brackets, or "", and the rest.
+
+    Two numbers in brackets are a point, not an id.
+    """
+    found = _BRACKETED_ID.fullmatch(rest)
+    return (plain_id(found[1]), found[2]) if found else ("", rest)
+
+
 def plain_id(digits: str) -> str:
-    """A number without leading zeros."""
+    """Return a number without leading zeros."""
     return digits.lstrip("0") or "0"
 
 
-def typed(content: str, *, default: bool) -> tuple[str, bool]:
-    """The text without its mark, and whether Enter follows."""
-    # a mark that a person wrote may have spaces or a newline after it
-    mark = ENTER_MARK.search(content.rstrip())
+def point_of(name: str, rest: str) -> tuple[float, float, str]:
+    """Return x and y in pixels, and the rest."""
+    found = _POINT.fullmatch(rest.strip())
+    if found is None:
+        raise ParseError(f"{name} needs a point in pixels: {name} 100 200; got {quote(rest)}")
+    return float(found[1]), float(found[2]), found[3]
+
+
+def typed_text_of(content: str, *, default: bool) -> tuple[str, bool]:
+    """Return a text to type without its mark, and whether Enter follows."""
+    # white space may follow a mark that a person wrote
+    mark = _ENTER_MARK.search(content.rstrip())
     if mark is None:
         return content, default
     return content[: mark.start()], mark[1] is None
 
 
 def path_of(rest: str) -> tuple[str, str]:
-    """One path, quoted as a JSON string or up to the next space, and the rest."""
+    """Return one path, a JSON string or up to the next space, and the rest."""
     rest = rest.lstrip()
     if rest.startswith('"'):
         try:
             path, end = json.JSONDecoder().raw_decode(rest)
             return str(path), rest[end:]
         except ValueError:
-            raise ParseError(f"a quote is not closed in {shown(rest)}") from None
+            raise ParseError(f"missing closing quote in {quote(rest)}") from None
     path, *others = re.split(r"\s", rest, maxsplit=1)
     return unbracketed(path), others[0] if others else ""
 
 
 def text_of(name: str, rest: str) -> str:
-    """A text to the end of the action, which may not be empty."""
-    text = free(rest.strip())
+    """Return the text up to the end of the string; it may not be empty."""
+    text = free_text_of(rest.strip())
     if not text.strip():
         raise ParseError(f"{name} needs a text: {name} some words")
     return text
 
 
-def free(text: str) -> str:
-    """A text as it stands, or out of its JSON string."""
+def free_text_of(text: str) -> str:
+    """Return a text, decoded if it is a JSON string."""
     given = json_of(text) if text.startswith('"') else None
     return given if isinstance(given, str) else text
 
 
-def address(rest: str) -> str:
-    """A URL, without the line breaks that models put into them."""
+def url_of(rest: str) -> str:
+    """Return a URL, without the line breaks that models insert."""
     return re.sub(r"[\r\n\t]", "", unbracketed(rest))
 
 
-def json_list(text: str) -> list[str] | None:
-    """The texts of a JSON list; None if it is none."""
+def json_list_of(text: str) -> list[str] | None:
+    """Return the texts of a JSON list; None for any other text."""
     given = json_of(text) if text.startswith("[") else None
     return [str(item) for item in given] if isinstance(given, list) else None
 
 
 def json_of(text: str) -> Any:
-    """What a JSON text holds; None if it is none."""
+    """Return the value of a JSON text; None if it is invalid."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -107,13 +106,60 @@ def json_of(text: str) -> Any:
 
 
 def unbracketed(text: str) -> str:
-    """The text without white space and one pair of brackets around it."""
+    """Return the text without surrounding white space and one pair of brackets."""
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):
         return text[1:-1].strip()
     return text
 
 
-def shown(text: str) -> str:
-    """A text as an error quotes it."""
+def quote(text: str) -> str:
+    """Return a text in quotes for an error message, at most 60 characters of it."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def write_path(path: str) -> str:
+    """Return a path as one word: unchanged, or as a JSON string."""
+    plain = path and not re.search(r'[\s"\[\]]', path)
+    return path if plain else json_text(path)
+
+
+def write_free_text(text: str) -> str:
+    """Return a text that ends an action string: unchanged, or as a JSON string."""
+    text = str(text)
+    plain = text == text.strip() and not text.startswith(('"', "["))
+    return text if plain else json_text(text)
+
+
+def write_typed_text(content: str, enter: bool, *, default: bool) -> str:
+    """Return a text to type, with a mark for Enter if the default is wrong or ambiguous."""
+    content = str(content)
+    if enter == default and not _ENTER_MARK.search(content.rstrip()):
+        return content
+    return f"{content}{'[ENTER]' if enter else '[NOENTER]'}"
+
+
+def write_optional_target(id: int | None) -> str:
+    """Return an element's id in brackets and a space; "" for None."""
+    return "" if id is None else f"[{id}] "
+
+
+def write_point(point: Sequence[float | None]) -> str:
+    """Return a point as `x,y`."""
+    x, y = point
+    return f"{write_number(x)},{write_number(y)}"
+
+
+def write_number(value: float | None) -> str:
+    """Return a number with at most three decimals and no exponent."""
+    if value is None:
+        raise ParseError("a point needs both numbers, x and y")
+    return f"{float(value):.3f}".rstrip("0").rstrip(".")
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON."""
+    return json.dumps(value, ensure_ascii=False)

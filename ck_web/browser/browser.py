@@ -1,15 +1,13 @@
-"""`Browser`: a leased browser with one current page; sends actions and keeps what it looks like."""
+"""`Browser`: a leased browser with one current page: observe it and act on it."""
 
 from __future__ import annotations
 
+import base64
 import functools
 import logging
-import math
-import os
+import mimetypes
 import re
-import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,46 +17,57 @@ from pydantic import ValidationError
 
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import BrowserServerError, LeaseExpired, PageRefused, ToolError
-from ck_web.actions.wire_fields import NOT_DONE, TELLING, file_to_upload, reaches, wire_fields
-from ck_web.browser import kept_servers
-from ck_web.browser import server_process as sandbox
-from ck_web.browser.client import LEAN, BrowserClient, RequestRefused
-from ck_web.browser.config import WebEnvConfig
+from ck_web.actions import ACTIONS
+from ck_web.browser.client import LEAN, RequestRefused
+from ck_web.browser.config import Pictures, WebEnvConfig
+from ck_web.browser.cookie_banners import BannerPolicy
 from ck_web.browser.downloads import Downloads
-from ck_web.browser.files import read_inside, writable
+from ck_web.browser.files import check_writable, read_inside, write_inside
+from ck_web.browser.lease import BrowserLease
+from ck_web.page.changes import page_change
+from ck_web.page.notices import mostly_visual
 from ck_web.page.page_text import one_line
-from ck_web.page.state import WebState, data_url, full_address
+from ck_web.page.state import WebState, data_url, full_url
 from web_server.contract import Observation, ObserveOptions, PerformAction
 
 _log = logging.getLogger(__name__)
-_NEWS_LENGTH = 300
-_END_SECONDS = 1.0
-_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
-_KEPT_SECONDS = 1800.0  # a server ends an unused lease after so long, unless it is told otherwise
-_SHORTEST_LEASE = 20.0
-GONE = "browser_gone"
-"""The server's code for a browser that it does not lend (any more)."""
-NOTHING = "nothing"
-"""What an action reaches whose element is not on the page."""
-_MAX_UPLOAD = 50_000_000  # as many bytes as the server takes
+_MESSAGE_LENGTH = 300
+_WEB_URL = re.compile(r"https?://", re.IGNORECASE)
+_MAX_UPLOAD = 50_000_000  # bytes; the server accepts no more
+_MAX_UNCHANGED = 3
+_EXIT_SECONDS = 1.0  # how long to wait for the exit code of a server that does not reply
+_NO_TARGET = "nothing"
+"""The target of an action whose element is not on the page, for approvers."""
+NOTHING_CHANGED = "; nothing changed"
+"""How the server ends the message of an action without effect."""
+_SAME_DOCUMENT = "; the page changed"
+"""How the server ends the message of an action that changed the document but did not leave it."""
+
+_BOXED = LEAN.model_copy(update={"screenshot": "boxed", "imageFormat": "jpeg"})
+_PLAIN = _BOXED.model_copy(update={"screenshot": "plain"})
+_WITH_ELEMENTS = LEAN.model_copy(update={"elements": True})
 
 
 class Browser:
-    """A leased browser and what is known of it. Opens at once; not for several threads at once.
+    """A leased browser with one current page. Not thread-safe, except `close`.
+
+    The constructor opens the browser.
 
     Args:
         config: the settings.
-        workdir: where downloads go, and uploads come from.
-        target_url: the page to begin with.
-        left: what `suspend` of an earlier one returned: that browser is taken up again, if it is
-            still leased.
-        setting: where the configuration stands among the settings of a command.
-        outlive: a server that we started keeps the browser after this process, if it is suspended.
+        workdir: folder for downloads and uploads.
+        target_url: the start page.
+        pictures: when observations have a screenshot.
+        suspended: from `suspend` of an earlier browser. That one is used again if it is still
+            leased.
+        keep_after_exit, setting: see `BrowserLease`.
+        approve: returns a click on a cookie banner as approved, or None.
 
     Attributes:
-        state: what it looked like last.
-        news: what happened since somebody took them, one line each.
-        taken_up: it is one that was left, as it was.
+        state: its last known state.
+        pending: what happened since the last observation, one line each.
+        unchanged: how many actions in a row had no effect.
+        reconnected: whether it is the suspended browser.
 
     Raises:
         BrowserServerError: no server, no free browser, or the server failed.
@@ -69,265 +78,295 @@ class Browser:
         config: WebEnvConfig,
         workdir: Path,
         target_url: str,
-        left: Mapping[str, Any] | None = None,
-        outlive: bool = False,
-        setting: str = "web_env",
+        *,
+        pictures: Pictures,
+        suspended: Mapping[str, Any] | None,
+        keep_after_exit: bool,
+        setting: str,
+        approve: Callable[[BrowserAction], BrowserAction | None],
     ):
-        self.config = config
-        self._setting = setting
-        self._seen_page = False
-        self._outlive = outlive
-        self._renew_at = math.inf
-        self.workdir = workdir
+        self.config, self.workdir, self.pictures = config, workdir, pictures
         self.state = WebState(
-            target_url=full_address(target_url), curr_screenshot_mode=config.use_screenshot
+            target_url=full_url(target_url), curr_screenshot_mode=config.use_screenshot
         )
         self.pending: list[str] = []
-        self.downloads = Downloads(workdir, lambda path: self.client.get_file(path))
-        self.lease: sandbox.Sandbox | None = None
-        self.server: sandbox.BrowserServer | None = None
-        self._client: BrowserClient | None = None
-        self._closing = threading.Lock()
+        self.unchanged = 0
+        self.lease = BrowserLease(config, keep_after_exit, setting)
+        self.downloads = Downloads(workdir, lambda path: self.lease.client.get_file(path))
+        self.banners = BannerPolicy(self, config.cookie_banners, approve)
+        self._opened_page = False
         try:
-            self.taken_up = left is not None and self._take_up(left)
-            if not self.taken_up:
-                self._connect()
-                with self.explained():
-                    self._open()
+            self.reconnected = suspended is not None and self._reconnect(suspended)
+            if not self.reconnected:
+                self._open()
         except BaseException:
             self.close()
             raise
 
-    def _connect(self) -> None:
-        url, token = self.config.given_server(), self.config.token.get_secret_value()
-        if url:
-            token = token or os.environ.get("CK_WEB_TOKEN", "")
-        else:
-            self.server = sandbox.acquire_server(self.config.server_options())
-            url, token = self.server.url, self.server.token
-        self._client = BrowserClient(url, token=token, timeout=self.config.timeout)
+    # --- the lease -------------------------------------------------------------------------
 
-    def _open(self) -> None:
-        assert self._client is not None
-        size = (self.config.viewport_width, self.config.viewport_height)
-        # a server that we started has the rules already
-        rules = self.config.rules() if self.config.given_server() else {"allow": [], "block": []}
-        lease = self._client.get_browser(viewport=size, allow=rules["allow"], block=rules["block"])
-        self._have(lease)
-        assert self.lease is not None
-        page_id, seen = self.client.open_page(self.lease.id, self.state.target_url)
-        self.state = replace(self.state, browser_id=self.lease.id, page_id=page_id)
-        seen = seen or self.look(LEAN)
-        if seen.refused:
-            raise PageRefused(self._refusal(seen))
-        self.take(seen)
+    @contextmanager
+    def explain_errors(self) -> Iterator[None]:
+        """Give the cause if the lease ended, or if a server that this process started exited.
 
-    def _refusal(self, seen: Observation) -> str:
-        """What a person can do about a page that the policy refuses."""
-        place, server = str(seen.refused.get("place")), self.config.given_server()
-        if not seen.refused.get("private"):
-            by = (
-                f"{self._setting}.block or the --block of {server}"
-                if server
-                else f"{self._setting}.block"
-            )
-            return f"the browser may not open {place}: it is blocked by {by}"
-        how = f"start the browser server {server} with --allow {place}"
-        if not server:
-            how = f"allow it with -u \"{self._setting}.allow=['{place}']\""
-        return f"the browser may not open {place}, which is not a public address: {how}"
-
-    def _have(self, lease: sandbox.Sandbox) -> None:
-        """Note a lease, and when to renew it: when half of its time is over."""
-        self.lease = lease
-        if lease.expires_at is not None:
-            half = max(_SHORTEST_LEASE, lease.expires_at - time.time()) / 2
-            self._renew_at = time.monotonic() + half
-
-    def _take_up(self, left: Mapping[str, Any]) -> bool:
-        """Whether the browser that was left is ours again."""
-        if not self._connect_to(str(left.get("server"))):
-            return False
-        assert self._client is not None
-        if left.get("rules", self.config.rules()) != self.config.rules():
-            self.lease = sandbox.Sandbox(left["browserId"], self._client.url)
-            self.close()
-            return False
+        Raises:
+            LeaseExpired: the server does not lend the browser any longer.
+            BrowserServerError: the server exited, with its exit code and last output.
+        """
         try:
-            expires = _renewed(self._client, left["browserId"])
-            seen = self._client.observe(left["browserId"], left["pageId"], LEAN)
-        except BrowserServerError:  # its lease has ended meanwhile, or its server
-            self.close()
-            return False
-        features = frozenset(left.get("features") or ())
-        self._have(sandbox.Sandbox(left["browserId"], self._client.url, expires, features))
-        self._seen_page = True
-        self.downloads.remember(left.get("downloads") or {})
-        self.state = replace(self.state, browser_id=left["browserId"], page_id=left["pageId"])
-        self.take(seen)
-        return True
-
-    def _connect_to(self, url: str) -> bool:
-        """Connect to the server that a browser was left at, if it may be ours to use."""
-        if self.config.given_server():
-            self._connect()
-            if self._client is not None and self._client.url == url:
-                return True
-            self.close()
-            return False
-        self.server = sandbox.running_server(url)
-        token = self.server.token if self.server is not None else kept_servers.token_of(url)
-        if token:
-            self._client = BrowserClient(url, token=token, timeout=self.config.timeout)
-        return bool(token)
+            yield
+        except RequestRefused as e:
+            if not e.lease_ended:
+                raise
+            raise LeaseExpired(
+                f"the lease of the browser {self.state.browser_id[:8]} ended: it was not used for "
+                "too long, or its server was restarted; a resumed run opens a new browser at "
+                f"{self.state.step_url or self.state.target_url}"
+            ) from e
+        except BrowserServerError as e:
+            server = self.lease.server
+            ended = server.exit_report(_EXIT_SECONDS) if server is not None else ""
+            if not ended:
+                raise
+            raise BrowserServerError(f"the browser server exited: {ended}") from e
 
     def suspend(self) -> dict[str, Any] | None:
-        """Let go of the browser without giving it back.
-
-        Its server keeps it until its lease ends, or until another client finds no free browser.
-
-        Returns:
-            What a new `Browser` takes as `left`; None where the browser was given back.
-        """
-        lease, client = self.lease, self._client
-        if lease is None or client is None or not self._parked(lease, client):
-            self.close()
+        """Disconnect without closing the browser; see `BrowserLease.suspend`."""
+        suspended = self.lease.suspend()
+        if suspended is None:
             return None
-        left = {
-            "server": client.url,
-            "browserId": lease.id,
-            "pageId": self.state.page_id,
-            "url": self.state.step_url,
-            "downloads": self.downloads.known(),
-            "features": sorted(lease.features),
-            "rules": self.config.rules(),
-        }
-        with self._closing:
-            self.lease = self._client = None
-            server, self.server = self.server, None
-        client.close()
-        if server is not None:
-            sandbox.release_server(server, max(_KEPT_SECONDS, self.config.keep_server_seconds))
-        return left
-
-    def _parked(self, lease: sandbox.Sandbox, client: BrowserClient) -> bool:
-        """Whether the server keeps the browser for whoever takes it up."""
-        if self.server is not None and self._outlive:
-            self.server.keep_parked(_KEPT_SECONDS)
-        try:
-            _renewed(client, lease.id, parked=True)
-        except BrowserServerError:
-            return False
-        return True
+        facts = {"pageId": self.state.page_id, "url": self.state.step_url}
+        return {**suspended, **facts, "downloads": self.downloads.known()}
 
     def close(self) -> None:
-        """Give the browser back, and the server if we started it; harmless when repeated.
+        """Close the browser; see `BrowserLease.close`."""
+        self.lease.close()
 
-        May be called while an action is under way in another thread.
-        """
-        with self._closing:
-            lease, self.lease = self.lease, None
-            client, self._client = self._client, None
-            server, self.server = self.server, None
+    def _open(self) -> None:
+        with self.explain_errors():
+            self.lease.open()
+            client, sandbox = self.lease.client, self.lease.sandbox
+            assert sandbox is not None
+            page_id, seen = client.open_page(sandbox.id, self.state.target_url)
+            self.state = replace(self.state, browser_id=sandbox.id, page_id=page_id)
+            seen = seen or self.look(LEAN)
+            if seen.refused:
+                raise PageRefused(self._refusal(seen))
+            self.take(seen)
+
+    def _reconnect(self, suspended: Mapping[str, Any]) -> bool:
+        if not self.lease.reconnect(suspended):
+            return False
+        ids = {"browser_id": suspended["browserId"], "page_id": suspended["pageId"]}
+        state, self.state = self.state, replace(self.state, **ids)
         try:
-            if client is not None and lease is not None:
-                client.close_browser(lease.id)
-        except BrowserServerError:
-            pass  # it is gone already, which is what we want
-        finally:
-            if client is not None:
-                client.close()
-            if server is not None:
-                sandbox.release_server(server, self.config.keep_server_seconds)
+            seen = self.look(LEAN)
+        except BrowserServerError:  # the page is closed
+            self.state = state
+            self.close()
+            return False
+        self._opened_page = True
+        self.downloads.restore(suspended.get("downloads") or {})
+        self.state = replace(self.state, downloaded_file_path=self.downloads.copies)
+        self.take(seen)
+        return True
 
-    @property
-    def client(self) -> BrowserClient:
-        """The connection; `BrowserServerError` once closed."""
-        if self._client is None or self.lease is None:
-            raise BrowserServerError("this browser was closed already")
-        if time.monotonic() > self._renew_at:
-            self._renew_at = math.inf
-            expires = _renewed(self._client, self.lease.id)
-            self._have(replace(self.lease, expires_at=expires))
-        return self._client
+    def _refusal(self, seen: Observation) -> str:
+        return self.lease.refusal(str(seen.refused.get("place")), bool(seen.refused.get("private")))
+
+    # --- observing -------------------------------------------------------------------------
 
     def look(self, options: ObserveOptions) -> Observation:
-        """Observe the page; `take` makes it the state."""
-        return self.client.observe(self.state.browser_id, self.state.page_id, options)
+        """Observe the page. `take` makes the observation the state."""
+        return self.lease.client.observe(self.state.browser_id, self.state.page_id, options)
 
     def take(self, seen: Observation) -> None:
-        """Let an observation be the state, and copy new downloads."""
-        told = [one_line(line, _NEWS_LENGTH) for line in (*seen.events, *seen.dialogs)]
-        self.pending += dict.fromkeys(told)
+        """Make an observation the state, and copy new downloads."""
+        if seen.events or seen.dialogs:
+            lines = [one_line(line, _MESSAGE_LENGTH) for line in (*seen.events, *seen.dialogs)]
+            self.pending += dict.fromkeys(lines)
         if seen.refused and seen.refused.get("private"):
             refusal = self._refusal(seen)
-            if not self._seen_page:
+            if not self._opened_page:
                 raise PageRefused(refusal)
-            _report(refusal)
+            _warn_once(refusal)
         elif seen.url not in ("", "about:blank") and not seen.refused:
-            self._seen_page = True
-        self.pending += self.downloads.take(seen)
+            self._opened_page = True
+        copies = self.state.downloaded_file_path
+        if seen.downloaded_file_path:
+            self.pending += self.downloads.take(seen)
+            copies = self.downloads.copies
+        screenshot = seen.boxed_screenshot or seen.nonboxed_screenshot
         self.state = replace(
             self.state,
             page_id=seen.pageId or self.state.page_id,
             step_url=seen.url,
             title=seen.title,
             current_accessibility_tree=seen.yaml,
-            boxed_screenshot=data_url(seen.boxed_screenshot or seen.nonboxed_screenshot),
-            downloaded_file_path=self.downloads.copies,
+            boxed_screenshot=data_url(screenshot) if screenshot else "",
+            downloaded_file_path=copies,
         )
 
-    def send(self, action: BrowserAction) -> str:
-        """Have the server do an action, and take in what the page is then; the server's words.
+    def update(self) -> None:
+        """Observe the page, with a screenshot if `pictures` asks for one."""
+        asked = self.state.curr_screenshot_mode and self.pictures != "off"
+        pictured = self.pictures == "on" or asked
+        automatic = self.pictures == "auto" and not pictured
+        with_picture = _BOXED if self.config.screenshot_boxed else _PLAIN
+        seen = self.look(with_picture if pictured else _WITH_ELEMENTS if automatic else LEAN)
+        if automatic and self._needs_picture(seen):
+            pictured, first = True, seen
+            seen = self.look(with_picture)
+            happened = {
+                "events": first.events + seen.events,
+                "dialogs": first.dialogs + seen.dialogs,
+            }
+            seen = seen.model_copy(update=happened)
+        self.take(seen)
+        if not pictured:  # older servers always send one
+            self.state = replace(self.state, boxed_screenshot="")
+
+    def _needs_picture(self, seen: Observation) -> bool:
+        return self.without_effect or mostly_visual(seen.yaml, seen.elements, seen.viewport)
+
+    @property
+    def without_effect(self) -> bool:
+        """Whether the last three actions had no effect."""
+        return self.unchanged >= _MAX_UNCHANGED
+
+    # --- acting ----------------------------------------------------------------------------
+
+    def perform(self, action: BrowserAction) -> str:
+        """Act on the page; return what changed, in one line.
 
         Raises:
-            RequestRefused: the action could not be done.
-            ToolError: a file to upload cannot be read, or a text is too long for the wire.
+            RequestRefused: the action failed.
+            ToolError: a value cannot be used, or a file cannot be read.
         """
-        files = self._files(action.arguments["paths"]) if action.name == "upload" else []
-        message, seen = self.client.perform(self._request(action, files))
-        if action.name not in TELLING:
-            self.take(seen or self.look(LEAN))
+        before, known = self.state, len(self.pending)
+        message = self.send(action)
+        declared = ACTIONS[action.name]
+        url = action.value or "" if declared.value_name == "url" else ""
+        change = page_change(before, self.state, url, message.endswith(_SAME_DOCUMENT))
+        if declared.expects_change:
+            self.unchanged = 0 if change.text else self.unchanged + 1
+        if change.is_other_page:
+            # the action itself may have opened a banner that appears later
+            self.banners.answer()
+        pending, self.pending = self.pending[known:], self.pending[:known]
+        if pending:
+            self.unchanged = 0
+        if change.text:
+            return "; ".join([change.text, *pending])
+        return _message(message, pending)
+
+    def send(self, action: BrowserAction) -> str:
+        """Send an action to the server, and update the state; return the server's message.
+
+        Raises:
+            RequestRefused: the action failed.
+            ToolError: a value cannot be used, or a file cannot be read.
+        """
+        files = self._files(action.arguments["paths"]) if "paths" in action.arguments else []
+        options = None if ACTIONS[action.name].reads_only else LEAN
+        message, seen = self.lease.client.perform(self._request(action, files), options)
+        if options is not None:
+            self.take(seen or self.look(options))
         return message
 
-    def described(self, action: BrowserAction) -> BrowserAction:
-        """The action with what it would reach now, which `send` holds it to.
+    def save(self, remote: str, local: str) -> str:
+        """Save a download or the content of a URL in the working directory.
+
+        Args:
+            remote: a download, as for `Downloads.save`, or an http(s) URL.
+            local: a path in the working directory.
+
+        Returns:
+            One line: the file's path, and for a URL its size and type.
 
         Raises:
-            BrowserServerError: the server cannot say it.
+            RequestRefused: there is no file at the URL, or the policy refuses it.
+            ToolError: there is no such download, or the path cannot be written.
         """
-        if not reaches(action):
-            return action.model_copy(update={"url": self.state.step_url})
-        if self.lease is not None and "describeAction" not in self.lease.features:
+        if not _WEB_URL.match(remote.strip()):
+            return f"saved as {self.downloads.save(remote, local)!r}"
+        check_writable(self.workdir, local)
+        request = self._request(BrowserAction(name="save", value=remote.strip()))
+        message, seen = self.lease.client.perform(request, LEAN)
+        seen = seen or self.look(LEAN)
+        written = self.downloads.save_new(seen, local)
+        self.take(seen)
+        return f"{message} as {written!r}"
+
+    def set_screenshots(self, shown: bool, path: str) -> str:
+        """Turn screenshots of observations on or off; save an image of the page to `path`."""
+        self.state = replace(self.state, curr_screenshot_mode=shown)
+        result = f"screenshots are {'on' if shown else 'off'} from the next observation on"
+        if self.pictures == "off" and shown:
+            result = "this run shows no screenshots"
+        if not path:
+            return result
+        image = self.lease.client.take_screenshot(self.state.browser_id, self.state.page_id)
+        return f"{result}; the page was saved as {write_inside(self.workdir, path, image)!r}"
+
+    def failure(self, error: RequestRefused | ToolError) -> str:
+        """Return the reason of a failed action for the model.
+
+        Raises:
+            BrowserServerError: the browser itself failed.
+        """
+        if isinstance(error, ToolError):
+            return str(error)
+        if not error.is_action_failure:
+            raise error
+        if error.observation is not None:
+            self.take(error.observation)
+        elif error.status == 404:
+            self.update()  # raises if the browser is missing, not the element
+        return error.reason
+
+    def describe_target(self, action: BrowserAction) -> BrowserAction:
+        """Return the action with its current target. `send` fails if the target changes.
+
+        Raises:
+            BrowserServerError: the server cannot describe targets.
+        """
+        declared, url = ACTIONS[action.name], self.state.step_url
+        facts: dict[str, Any] = {"value_name": declared.value_name, "url": url}
+        if not declared.has_target(action):
+            return action.model_copy(update=facts)
+        sandbox = self.lease.sandbox
+        if sandbox is not None and "describeAction" not in sandbox.features:
             raise BrowserServerError(
-                f"browser server {self.lease.url}: it cannot say what an action reaches, which an "
+                f"browser server {sandbox.url} cannot describe the target of an action, which an "
                 "approver needs; update it, or leave web_env.server_url empty"
             )
         try:
-            found = self.client.describe_action(self._request(action, []))
+            found = self.lease.client.describe_action(self._request(action))
         except RequestRefused as e:
-            if e.status not in NOT_DONE:
+            if not e.is_action_failure:
                 raise
-            found = {}  # there is nothing, so that acting fails
-        return action.model_copy(
-            update={
-                "element": str(found.get("target") or NOTHING),
-                "url": str(found.get("url") or self.state.step_url),
-                "secret": found.get("secret") is True,
-            }
-        )
+            found = {}  # the element is missing, so the action will fail
+        target, url = str(found.get("target") or _NO_TARGET), str(found.get("url") or url)
+        facts.update(element=target, url=url, secret=found.get("secret") is True)
+        return action.model_copy(update=facts)
 
-    def _request(self, action: BrowserAction, files: list[dict[str, str]]) -> PerformAction:
-        """The action on the wire.
+    def _request(
+        self, action: BrowserAction, files: Sequence[Mapping[str, str]] = ()
+    ) -> PerformAction:
+        """Return the request for an action.
 
         Raises:
-            ToolError: a value is not possible, such as a text that is too long.
+            ToolError: a value cannot be used, such as a text that is too long.
         """
-        role, name = self.state.element(action.target)
-        fields = {**wire_fields(action), "files": files}
-        fields.update(browserId=self.state.browser_id, pageId=self.state.page_id)
-        fields.update(targetElementType=role, targetElementName=name)
-        fields.update(LEAN.model_dump(), observe=action.name not in TELLING)
+        state = self.state
+        fields = ACTIONS[action.name].request_fields(action)
+        fields.update(browserId=state.browser_id, pageId=state.page_id)
+        if action.target:
+            role, name = state.element(action.target)
+            fields.update(targetElementType=role, targetElementName=name)
+        if files:
+            fields["files"] = list(files)
         if action.element:
             fields.update(expectedTarget=action.element, expectedUrl=action.url)
         try:
@@ -335,83 +374,31 @@ class Browser:
         except ValidationError as e:
             first = e.errors(include_url=False, include_input=False)[0]
             field = ".".join(str(part) for part in first["loc"])
-            raise ToolError(f"not possible: {field}: {first['msg']}") from None
+            raise ToolError(f"invalid {field}: {first['msg']}") from None
 
     def _files(self, paths: list[str]) -> list[dict[str, str]]:
+        """Return files of the working directory for an upload, with name, type and content."""
         files, left = [], _MAX_UPLOAD
         for path in paths:
             data = read_inside(self.workdir, path, left)
             left -= len(data)
-            files.append(file_to_upload(path, data))
+            kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+            name = path.rstrip("/").rsplit("/", 1)[-1]
+            content = base64.b64encode(data).decode()
+            files.append({"name": name, "mimeType": kind, "buffer": content})
         return files
 
-    def save(self, remote: str, local: str) -> str:
-        """Save a download, or what is at a URL, in the working directory.
 
-        Args:
-            remote: as `Downloads.save` takes it, or an http(s) address.
-            local: a path in the working directory.
-
-        Returns:
-            one line: the file's path, and for a URL its size and type.
-
-        Raises:
-            RequestRefused: there is no file at the URL, or the policy refuses it.
-            ToolError: there is no such download, or the path cannot be written.
-        """
-        if not _ADDRESS.match(remote.strip()):
-            return f"saved as {self.downloads.save(remote, local)!r}"
-        writable(self.workdir, local)
-        request = self._request(BrowserAction(name="save", value=remote.strip()), [])
-        message, seen = self.client.perform(request)
-        seen = seen or self.look(LEAN)
-        written = self.downloads.save_new(seen, local)
-        self.take(seen)
-        return f"{message} as {written!r}"
-
-    def picture(self) -> bytes:
-        """The whole page as a PNG image."""
-        return self.client.take_screenshot(self.state.browser_id, self.state.page_id)
-
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Errors of a server that we started and that died say what it said last.
-
-        Raises:
-            LeaseExpired: the server does not lend the browser any more.
-        """
-        try:
-            yield
-        except RequestRefused as e:
-            if e.code != GONE:
-                raise  # whoever says no is alive
-            raise LeaseExpired(
-                f"the lease of the browser {self.state.browser_id[:8]} ended: it was not used for "
-                "too long, or its server was restarted; a resumed run opens a new browser at "
-                f"{self.state.step_url or self.state.target_url}"
-            ) from e
-        except BrowserServerError as e:
-            ended = self.server.ended(_END_SECONDS) if self.server is not None else ""
-            if not ended:
-                raise
-            raise BrowserServerError(f"the browser server ended by itself: {ended}") from e
+def _message(message: str, pending: list[str]) -> str:
+    """Combine the server's message with the events after an action that changed no element."""
+    text = one_line(message, _MESSAGE_LENGTH) or "done, and the page looks the same"
+    if pending:
+        text = text.removesuffix(NOTHING_CHANGED)
+    if any(text in line for line in pending):
+        return "; ".join(pending)
+    return "; ".join([text, *(line for line in pending if line not in text)])
 
 
 @functools.lru_cache(maxsize=100)
-def _report(refusal: str) -> None:
-    """Report once what a person can do."""
-    _log.warning("%s", refusal)
-
-
-def _renewed(client: BrowserClient, browser_id: str, parked: bool = False) -> float | None:
-    """The new end of a lease; None where the server knows no such request.
-
-    Raises:
-        BrowserServerError: the browser is not leased any more, or the server failed.
-    """
-    try:
-        return client.renew_browser(browser_id, parked=parked)
-    except RequestRefused as e:
-        if e.code == GONE:
-            raise
-        return None
+def _warn_once(message: str) -> None:
+    _log.warning("%s", message)

@@ -10,110 +10,107 @@ from pydantic import BeforeValidator, Field, SecretStr
 
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
-from ck_web.browser import server_process as sandbox
 from ck_web.browser.client import server_address
+from ck_web.browser.server_process import ServerOptions
 
 _log = logging.getLogger(__name__)
 _Side = Annotated[int, Field(ge=100, le=4096)]
 
+Pictures = Literal["off", "asked", "auto", "on"]
+"""When observations have a screenshot. "off": never; "asked": after `screenshot(True)`; "auto":
+also if the page is mostly pictures or the last actions had no effect; "on": always."""
+
 
 def _off(value: Any) -> Any:
-    """An unquoted `off` as YAML reads it."""
+    """Return "off" for False: YAML reads an unquoted `off` that way."""
     return "off" if value is False else value
 
 
 @functools.cache
-def _report_unused_command(command: str) -> None:
-    """Report once that a setting has no effect."""
-    _log.warning(
-        "web_command %r is not run: without web_ip or server_url, a browser server is started "
-        "automatically; remove the setting",
-        command,
-    )
+def _warn_unused_command(command: str, server: str) -> None:
+    reason = f"the browser server {server} is used" if server else "a server starts automatically"
+    _log.warning("web_command %r is not run: %s; remove the setting", command, reason)
 
 
 class WebEnvConfig(KwargsInitializable):
-    """Settings of a browser for an agent.
-
-    A plain string stands for `server_url`.
+    """Settings of a browser for an agent. A string sets `server_url`.
 
     Raises:
-        ConfigError: an unknown setting, or a value that cannot be used.
+        ConfigError: an unknown setting, or an invalid value.
     """
 
     string_setting = "server_url"
     former_names = {"web_timeout": "timeout"}
 
     server_url: str = ""
-    """Browser server to use, `http://host:port` or `host:port`; one is started when empty."""
+    """Browser server, `http://host:port` or `host:port`. If empty, one starts automatically."""
     web_ip: str = ""
-    """The same by its older name; `server_url` wins."""
+    """Older name of `server_url`, which takes precedence."""
     token: SecretStr = SecretStr("")
-    """Bearer token of that server; else the environment's CK_WEB_TOKEN."""
+    """Bearer token of that server; default: the environment variable CK_WEB_TOKEN."""
     target_url: str = "about:blank"
-    """The page to begin with, where the task brings none."""
+    """Start page of tasks that name none."""
     viewport_width: _Side = 1280
     viewport_height: _Side = 720
-    """The visible part of a page, in CSS pixels."""
+    """Visible part of a page, in CSS pixels."""
     timeout: Annotated[float, Field(gt=0)] = 150.0
-    """Seconds that one request to the server may take."""
+    """Seconds for one request to the server."""
     use_screenshot: bool = False
-    """Show screenshots from the first step on; `screenshot(flag)` switches during a run."""
+    """Show screenshots from the first step; `screenshot(flag)` changes it during a run."""
     screenshot_boxed: bool = True
-    """Screenshots show the elements' numbers in boxes."""
+    """Mark elements in screenshots with numbered boxes."""
     web_command: str = ""
-    """A command that started a server, of older settings. It is not run: without `server_url`, a
-    server is started anyway."""
+    """Command that started a server, from older settings. It is ignored."""
     cookie_banners: Annotated[Literal["dismiss", "report", "off"], BeforeValidator(_off)] = (
         "dismiss"
     )
-    """What is done about cookie banners: answered with the least consent that they offer, told to
-    the model only, or neither."""
+    """"dismiss": answer cookie banners with the least consent; "report": only show a
+    note to the model."""
     max_page_chars: Annotated[int, Field(ge=1)] = 40_000
-    """Longest page text that one observation shows."""
+    """Maximum length of the page text in one observation."""
     allow: list[str] = []
     block: list[str] = []
-    """Hosts (or host:port) that pages may or may not reach. With `server_url` they hold for this
-    browser, within what that server allows."""
+    """Hosts (or host:port) that pages may or may not reach. With `server_url` they can only narrow
+    the policy of that server."""
     max_browsers: Annotated[int, Field(ge=1, le=500)] = 16
-    """Browsers at once of a server started by us; further runs wait for one."""
+    """Concurrent browsers of an automatically started server; more runs wait in a queue."""
     chromium: str = ""
-    """Browser program of a server started by us; found by itself when empty."""
+    """Browser program of an automatically started server; default: search for it."""
     keep_server_seconds: Annotated[float, Field(ge=0)] = 30.0
-    """How long a server started by us stays for the next run when no run uses it."""
+    """How long an unused, automatically started server keeps running."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if self.web_command:
-            _report_unused_command(self.web_command)
+            _warn_unused_command(self.web_command, self.given_server())
         if self.given_server():
             server_address(self.given_server())
         self._check_effect()
 
     def _check_effect(self) -> None:
-        """Refuse a setting that would be ignored."""
+        """Raise ConfigError for a setting without effect."""
         if not self.given_server():
             if self.token.get_secret_value():
-                raise ConfigError("token: it is for the server that server_url names; set that too")
+                raise ConfigError("token: it needs server_url, the server that requires the token")
             return
         for name in ("max_browsers", "chromium", "keep_server_seconds"):
             if getattr(self, name) != getattr(WebEnvConfig, name):
                 raise ConfigError(
-                    f"{name}: it is for a browser server that is started automatically, and "
-                    f"{self.given_server()!r} is used: start that server with such an option"
+                    f"{name}: it applies to an automatically started browser server, but "
+                    f"server_url is {self.given_server()!r}: set the option of that server instead"
                 )
 
     def rules(self) -> dict[str, list[str]]:
-        """The rules for pages."""
+        """Return the rules for pages: `allow` and `block`."""
         return {"allow": list(self.allow), "block": list(self.block)}
 
     def given_server(self) -> str:
-        """Address of the server to use, or the empty text."""
+        """Return the address of the server to use; empty to start one."""
         return self.server_url or self.web_ip
 
-    def server_options(self) -> sandbox.ServerOptions:
-        """How to start a server when none is given."""
-        return sandbox.ServerOptions(
+    def server_options(self) -> ServerOptions:
+        """Return the options of an automatically started server."""
+        return ServerOptions(
             allow=tuple(self.allow),
             block=tuple(self.block),
             max_browsers=self.max_browsers,

@@ -1,4 +1,4 @@
-"""`Downloads`: the files that a browser downloaded, copied into the working directory."""
+"""`Downloads`: the downloaded files of a browser, copied to the working directory."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from ck_web.browser.files import safe_name, write_inside
 from web_server.contract import Observation
 
 DOWNLOADS = "downloads"
-"""Folder of the working directory that downloads are copied to."""
+"""Folder of the working directory for copies of downloads."""
 
 MAX_FILE = 100_000_000
 MAX_TOTAL = 1_000_000_000
-"""Most bytes of one copy, and of all copies of a run."""
+"""Maximum bytes of one copy, and of all copies of a run."""
 
 
 class Downloads:
-    """Keeps the working directory's copies of one browser's downloads.
+    """The copies of one browser's downloads in the working directory.
 
-    Names that a site proposes are made harmless; no path or link leads out of the directory.
+    File names from web sites are sanitized. No path or link leads out of the directory.
 
     Args:
         workdir: the working directory.
-        fetch: the content of a download by its path on the server; raises `RequestRefused`.
+        fetch: returns the content of a download by its path on the server; may raise
+            `RequestRefused`.
     """
 
     def __init__(self, workdir: Path, fetch: Callable[[str], bytes]):
@@ -41,15 +42,15 @@ class Downloads:
         return tuple(copy for copy in self._copies.values() if copy)
 
     def known(self) -> dict[str, str]:
-        """Path on the server -> that of the copy, empty where none was made; JSON-able."""
+        """Return path on the server -> path of the copy, "" for no copy; JSON-able."""
         return dict(self._copies)
 
-    def remember(self, known: Mapping[str, str]) -> None:
-        """Let the copies of an earlier `Downloads` on the same browser and directory be ours.
+    def restore(self, known: Mapping[str, str]) -> None:
+        """Take over the copies of an earlier `Downloads` of the same browser and directory.
 
         Args:
-            known: what its `known` told. A copy that the code has moved or deleted since is not
-                made again.
+            known: what its `known` returned. A copy that the code has moved or deleted is not made
+                again.
         """
         self._copies.update(known)
         for copy in self.copies:
@@ -57,16 +58,15 @@ class Downloads:
                 self._bytes += (self._workdir / copy).lstat().st_size
 
     def take(self, seen: Observation) -> list[str]:
-        """Copy what an observation lists and we have not yet; one line for each."""
+        """Copy the new downloads of an observation; return one line for each."""
         known = {d.path: d for d in seen.downloads}
-        pending = []
+        lines = []
         for path in seen.downloaded_file_path:
             if path not in self._copies:
                 info = known.get(path)
-                pending.append(
-                    self._copy(path, info.name if info else path, info.size if info else 0)
-                )
-        return pending
+                name, size = (info.name, info.size) if info else (path, 0)
+                lines.append(self._copy(path, name, size))
+        return lines
 
     def _copy(self, path: str, name: str, size: int) -> str:
         self._copies[path] = ""
@@ -79,12 +79,13 @@ class Downloads:
             local = f"{DOWNLOADS}/{safe_name(name)}"
             local = write_inside(self._workdir, local, data, unique=True)
         except (RequestRefused, ToolError) as e:
-            return f"the download {name!r} could not be copied: {e}"
+            return f"cannot copy the download {name!r}: {e}"
         self._bytes += len(data)
         self._copies[path] = local
         return f"your code can open the download as {local!r}"
 
     def _too_large(self, name: str, size: int) -> str:
+        """Return the reason not to copy a file; empty if it is small enough."""
         if size > MAX_FILE:
             return f"the download {name!r} has {size:,} bytes: too large, not copied"
         if self._bytes + size > MAX_TOTAL:
@@ -92,10 +93,10 @@ class Downloads:
         return ""
 
     def save_new(self, seen: Observation, local: str) -> str:
-        """Write the newest download, which was asked for under this name; the path written.
+        """Write the newest download to a path; return the path.
 
         Args:
-            seen: an observation after it.
+            seen: an observation after the download.
             local: a path in the working directory.
 
         Raises:
@@ -115,7 +116,7 @@ class Downloads:
         return written
 
     def save(self, remote: str, local: str) -> str:
-        """Write a download under another name; the path that was written.
+        """Write a download to another path; return the path.
 
         Args:
             remote: its path on the server, or that of its copy, or the last part of either.
@@ -124,9 +125,9 @@ class Downloads:
         Raises:
             ToolError: there is no such download, or the path cannot be written.
         """
-        wanted = remote.strip().removeprefix("./")
+        asked = remote.strip().removeprefix("./")
         for path, copy in self._copies.items():
-            if wanted in (path, copy, path.rsplit("/", 1)[-1], copy.rsplit("/", 1)[-1]):
+            if asked in (path, copy, path.rsplit("/", 1)[-1], copy.rsplit("/", 1)[-1]):
                 return write_inside(self._workdir, local, self._fetch(path))
         known = ", ".join(self.copies) or "none"
-        raise ToolError(f"no downloaded file {remote!r}; downloaded are: {known}")
+        raise ToolError(f"no downloaded file {remote!r}; downloads: {known}")

@@ -1,7 +1,7 @@
-"""Writing files into a run's working directory, which model-written code can write to as well.
+"""Read and write files in a run's working directory, where model-written code also writes.
 
-The code may have put links there that lead elsewhere, and may change them at any moment. So a path
-is walked one folder at a time from an open directory, and no link is ever followed.
+The code may create links that lead elsewhere, and change them at any moment. So a path is opened
+folder by folder from an open directory, and links are never followed.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ _MAX_NAME = 120
 
 
 def safe_name(name: str, default: str = "download") -> str:
-    """A file name that a web site proposed, made harmless: no folders, no leading dot.
+    """Sanitize a file name from a web site: no folders, no leading dot.
 
-    Letters of any script, digits, spaces and `-_.,+()@=` stay; the rest becomes `_`.
+    Letters of any script, digits, spaces and `-_.,+()@=` stay. Other characters become `_`.
     """
     last = re.split(r"[/\\]", name)[-1]
     plain = re.sub(r"[^\w \-.,+()@=]", "_", last).strip(" .")
     stem, dot, suffix = plain.rpartition(".")
     if not stem or len(suffix) > 20:
         stem, dot, suffix = plain, "", ""
-    # names are limited in bytes, and a letter may take four
+    # the limit is in bytes, and a letter may have four
     while len((stem + dot + suffix).encode()) > _MAX_NAME:
         stem = stem[:-1]
     return stem + dot + suffix or default
 
 
 def write_inside(root: Path, relative: str, data: bytes, *, unique: bool = False) -> str:
-    """Write a file under `root`; folders on the way are made.
+    """Write a file under `root`, with its folders.
 
     Args:
         root: the working directory.
-        relative: path below it; an absolute path must lead there too.
+        relative: path below it; an absolute path must be below it too.
         data: the content.
-        unique: take another name (`x-2.csv`) when the name is taken, instead of replacing it.
+        unique: choose another name (`x-2.csv`) if the file exists, instead of replacing it.
 
     Returns:
-        The path that was written, relative to `root`, with slashes.
+        The path of the file, relative to `root`, with slashes.
 
     Raises:
         ToolError: the path leads out of the working directory or cannot be written.
@@ -53,14 +53,15 @@ def write_inside(root: Path, relative: str, data: bytes, *, unique: bool = False
     parts = _parts(root, relative)
     try:
         with _folder(root, parts[:-1]) as folder:
-            name = _fresh(folder, parts[-1], data) if unique else _replace(folder, parts[-1], data)
+            write = _create_unique if unique else _replace
+            name = write(folder, parts[-1], data)
     except OSError as e:
         raise ToolError(f"cannot write {relative!r}: {e.strerror or e}") from None
     return "/".join([*parts[:-1], name])
 
 
-def writable(root: Path, relative: str) -> None:
-    """Check that a path may be written with `write_inside`, before a file is fetched for it.
+def check_writable(root: Path, relative: str) -> None:
+    """Check a path for `write_inside`, before the content is fetched.
 
     Raises:
         ToolError: the path leads out of the working directory.
@@ -69,18 +70,18 @@ def writable(root: Path, relative: str) -> None:
 
 
 def read_inside(root: Path, relative: str, limit: int) -> bytes:
-    """The content of a file under `root`.
+    """Return the content of a file under `root`.
 
     Args:
         root: the working directory.
-        relative: path below it; an absolute path must lead there too.
-        limit: most bytes it may have.
+        relative: path below it; an absolute path must be below it too.
+        limit: maximum number of bytes.
 
     Raises:
-        ToolError: the path leads out of the working directory, or is no file that can be read.
+        ToolError: the path leads out of the working directory, or cannot be read as a file.
     """
     parts = _parts(root, relative)
-    # a named pipe must not hold us up, so nothing is waited for
+    # O_NONBLOCK: opening a named pipe must not block
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         with (
@@ -102,14 +103,14 @@ def _parts(root: Path, relative: str) -> tuple[str, ...]:
     try:
         os.fsencode(relative)
     except UnicodeError:
-        raise ToolError("a path cannot hold half a character") from None
+        raise ToolError("a path cannot contain half a character") from None
     if "\0" in relative:
-        raise ToolError("a path cannot hold a NUL character")
+        raise ToolError("a path cannot contain a NUL character")
     path = PurePosixPath(relative)
     if path.is_absolute():
         base = next((b for b in (root, root.resolve()) if path.is_relative_to(b)), None)
         if base is None:
-            raise ToolError(f"{relative!r} is outside of the working directory; use a plain name")
+            raise ToolError(f"{relative!r} is outside the working directory; use a plain name")
         path = path.relative_to(base)
     if ".." in path.parts or not path.parts:
         raise ToolError(f"{relative!r} is not a file in the working directory; use a plain name")
@@ -118,7 +119,7 @@ def _parts(root: Path, relative: str) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _folder(root: Path, parts: tuple[str, ...], *, make: bool = True) -> Iterator[int]:
-    """An open directory below `root`, made where missing; a link on the way is an error."""
+    """Open a directory below `root`, created if missing; a link on the way is an error."""
     current = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in parts:
@@ -134,8 +135,8 @@ def _folder(root: Path, parts: tuple[str, ...], *, make: bool = True) -> Iterato
         os.close(current)
 
 
-def _fresh(folder: int, name: str, data: bytes) -> str:
-    """Write under the first free name; returns it."""
+def _create_unique(folder: int, name: str, data: bytes) -> str:
+    """Write the file under the first free name; return the name."""
     stem, dot, suffix = name.rpartition(".")
     if not stem:
         stem, dot, suffix = name, "", ""
@@ -150,7 +151,7 @@ def _fresh(folder: int, name: str, data: bytes) -> str:
 
 
 def _replace(folder: int, name: str, data: bytes) -> str:
-    """Write under this name; what was there, also a link itself, is replaced whole."""
+    """Write the file under this name, atomically; replace a file or link of that name."""
     temporary = f".{secrets.token_hex(8)}.part"
     try:
         _create(folder, temporary, data)

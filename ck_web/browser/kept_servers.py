@@ -1,8 +1,8 @@
-"""Notes on browser servers that outlive the command that started them.
+"""Token files of browser servers that keep running after the command that started them.
 
-A server keeps the pages of runs that wait for a person. Its address is in the journal of such a
-run; its token is not, as journals are shared. It is in a file that only this user can read, for as
-long as the server lives.
+A server keeps the pages of runs that wait for a person. The journal of such a run has the server's
+address but not its token, because journals are shared. The token is in a file that only this user
+can read. The server removes the file when it exits.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pathlib import Path
 
 
 def write(url: str, token: str, pid: int) -> Path | None:
-    """Note a server.
+    """Write the token file of a server.
 
     Args:
         url: its address.
         token: its bearer token.
-        pid: its process, which removes the note when it ends.
+        pid: its process id.
 
     Returns:
-        The note's file; None if there is no private place for it.
+        The file; None if there is no private folder for it.
     """
     folder = _folder()
     if folder is None:
@@ -40,10 +40,10 @@ def write(url: str, token: str, pid: int) -> Path | None:
 
 
 def token_of(url: str) -> str:
-    """The token of a kept server; empty if there is none at that address."""
+    """Return the token of the kept server at an address; empty if there is none."""
     folder = _folder()
-    note = _read(_path(folder, url)) if folder is not None else {}
-    return str(note.get("token") or "")
+    facts = _read(_path(folder, url)) if folder is not None else {}
+    return str(facts.get("token") or "")
 
 
 def _path(folder: Path, url: str) -> Path:
@@ -51,7 +51,7 @@ def _path(folder: Path, url: str) -> Path:
 
 
 def _folder() -> Path | None:
-    """A folder that only this user can read; None if somebody else made it."""
+    """Return a folder that only this user can read; None if another user created it."""
     folder = Path(tempfile.gettempdir()) / f"ck-pro-servers-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -71,7 +71,7 @@ def _read(path: Path) -> dict[str, object]:
 
 
 def _prune(folder: Path) -> None:
-    """Remove the notes of servers that were killed."""
+    """Remove the files of servers that were killed."""
     for path in folder.glob("*.json"):
         pid = _read(path).get("pid")
         try:

@@ -1,13 +1,11 @@
-"""Browser servers started as a child of this process, shared by its runs, gone when it goes.
+"""`BrowserServer`: a browser server as a child process.
 
-A run that names no server acquires one here. All runs that want the same options share one child;
-it is stopped some time after the last of them released it, and at exit. The child holds the read
-end of a pipe from us and leaves when that closes, so it also goes when we are killed.
+The child reads from a pipe and exits when the pipe closes. So it exits with its parent, even if the
+parent is killed.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import queue
@@ -18,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ck_pro.exceptions import BrowserServerError
@@ -43,31 +41,14 @@ except ChromiumNotFound as e:
 
 
 @dataclass(frozen=True)
-class Sandbox:
-    """A place to act in that is ours for a time: a leased browser of a browser server.
-
-    Attributes:
-        id: names it in every request (the wire's `browserId`).
-        url: address of the server that holds it.
-        expires_at: end of the lease in seconds since 1970; None when the server sets none.
-        features: what the server can do beyond the old wire, see `web_server.contract.FEATURES`.
-    """
-
-    id: str
-    url: str
-    expires_at: float | None = None
-    features: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
 class ServerOptions:
-    """How to start a browser server; runs with equal options share one.
+    """How to start a browser server. Runs with equal options share one.
 
     Attributes:
-        allow, block: hosts (or host:port) that pages may or may not reach, beyond the default
-            policy: the public network only.
-        max_browsers: browsers that may be leased at once.
-        chromium: path of the browser; found by itself when empty.
+        allow, block: hosts (or host:port) that pages may or may not reach. The default policy
+            allows the public network only.
+        max_browsers: maximum number of leased browsers.
+        chromium: path of the browser; if empty, search for it.
     """
 
     allow: tuple[str, ...] = ()
@@ -76,7 +57,7 @@ class ServerOptions:
     chromium: str = ""
 
     def command(self) -> list[str]:
-        """The command line that starts such a server."""
+        """Return the command line that starts such a server."""
         child = str(Path(__file__).with_name("server_child.py"))
         out = [sys.executable, child, "--host", "127.0.0.1", "--port", "0"]
         out += ["--max-browsers", str(self.max_browsers)]
@@ -88,27 +69,27 @@ class ServerOptions:
 
 
 class BrowserServer:
-    """A running child with a browser server on a loopback port, reachable with a secret token.
+    """A child process with a browser server on a loopback port. Requests need its secret token.
 
     Args:
         options: how to start it.
 
     Raises:
-        BrowserServerError: it did not come up; the message has its last words.
+        BrowserServerError: it did not start; the message has the last line of its output.
     """
 
     def __init__(self, options: ServerOptions):
         self.options = options
         self.token = secrets.token_urlsafe(24)
         self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
-        self._found: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._address: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._process = subprocess.Popen(
             options.command(),
-            stdin=subprocess.PIPE,  # closes when we end, however we end: the sign to leave
+            stdin=subprocess.PIPE,  # closes when this process exits: the signal to exit
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=_child_environment(self.token),
-            start_new_session=True,  # Ctrl-C is for us: runs close their browsers first
+            start_new_session=True,  # no Ctrl-C from the terminal: runs close their browsers first
             text=True,
             errors="replace",
         )
@@ -119,61 +100,61 @@ class BrowserServer:
 
     @property
     def alive(self) -> bool:
-        """Whether the child still runs."""
+        """Whether the child is running."""
         return self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """Process id of the child, which leads a process group of its own."""
+        """Process id of the child, the leader of its process group."""
         return self._process.pid
 
-    def ended(self, within: float) -> str:
-        """How the child ended and what it printed last, in one line; empty while it runs.
+    def exit_report(self, timeout: float) -> str:
+        """Return exit code and last output in one line; empty if the child is still running.
 
         Args:
-            within: seconds to wait for its end, of which a broken connection may tell first.
+            timeout: seconds to wait for the exit; a connection may break before it.
         """
         try:
-            status = self._process.wait(within)
+            status = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             return ""
         how = f"killed by signal {-status}" if status < 0 else f"exit code {status}"
-        return f"{how}: {self.last_words()}"
+        return f"{how}: {self.last_output()}"
 
-    def last_words(self) -> str:
-        """The last line that the server printed, for error messages."""
+    def last_output(self) -> str:
+        """Return the last line that the server printed, for error messages."""
         last = next((line for line in reversed(self._lines) if line), "it printed nothing")
         return last.removeprefix("Error: ")
 
     def keep_parked(self, seconds: float) -> bool:
-        """Have the server outlive this process while it holds parked browsers.
+        """Ask the server to keep running after this process exits, for its parked browsers.
 
         Another process of this user finds it by `kept_servers.token_of`.
 
         Args:
-            seconds: how long at most, from now.
+            seconds: maximum time from now.
 
         Returns:
-            Whether it will.
+            Whether it will keep running.
         """
-        note = kept_servers.write(self.url, self.token, self.pid)
-        if note is None or self._process.stdin is None:
+        file = kept_servers.write(self.url, self.token, self.pid)
+        if file is None or self._process.stdin is None:
             return False
         try:
-            self._process.stdin.write(f"{seconds:g} {self.url} {note}\n")
+            self._process.stdin.write(f"{seconds:g} {self.url} {file}\n")
             self._process.stdin.flush()
-        except (OSError, ValueError):  # it ended, or was stopped
+        except (OSError, ValueError):  # it exited or was stopped
             return False
         self._kept = True
         return True
 
     def stop(self) -> None:
-        """Stop the server and its Chromium; harmless when repeated.
+        """Stop the server and its Chromium. Later calls have no effect.
 
-        A server that keeps parked browsers stops by itself, when they are gone.
+        A server that keeps parked browsers stops later, after their leases.
         """
         if self._kept:
-            self._leave()
+            self._detach()
             return
         if self._process.stdin is not None:
             try:
@@ -185,43 +166,43 @@ class BrowserServer:
         except subprocess.TimeoutExpired:
             pass
         try:
-            os.killpg(self._process.pid, signal.SIGKILL)  # what is left of it, if anything
-        except (ProcessLookupError, PermissionError):  # macOS says the latter of a zombie group
+            os.killpg(self._process.pid, signal.SIGKILL)  # any remaining processes
+        except (ProcessLookupError, PermissionError):  # macOS raises the latter for a zombie group
             pass
         self._process.wait()
         self._reader.join(_STOP_TIMEOUT)
 
-    def _leave(self) -> None:
-        """Let the server go on by itself."""
+    def _detach(self) -> None:
+        """Leave the server running."""
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-        self._process.returncode = 0  # nobody waits for it: no warning that it still runs
+        self._process.returncode = 0  # avoids the warning that the child is still running
 
     def _read(self) -> None:
-        """Keep the last lines of output; report the address when it comes, or the end."""
+        """Store the last lines of output; report the address, or "" at the end of the output."""
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
                 self._lines.append(line.rstrip()[:1000])
                 found = _LISTENING.search(line)
                 if found:
-                    self._found.put(found[1])
-        self._found.put("")
+                    self._address.put(found[1])
+        self._address.put("")
 
     def _wait_until_listening(self) -> str:
         try:
-            url = self._found.get(timeout=_START_TIMEOUT)
+            url = self._address.get(timeout=_START_TIMEOUT)
         except queue.Empty:
             url = ""
         if url:
             return url
         self.stop()
-        raise BrowserServerError(f"the browser server could not be started: {self.last_words()}")
+        raise BrowserServerError(f"the browser server did not start: {self.last_output()}")
 
 
 def _child_environment(token: str) -> dict[str, str]:
-    """Our environment without what looks like a secret, and with the way to our packages."""
+    """Return this process's environment without secrets, and with this project's packages."""
     env = {k: v for k, v in os.environ.items() if not _SECRET_NAME.search(k)}
     here = str(Path(__file__).resolve().parents[2])
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [here, env.get("PYTHONPATH", "")]))
@@ -230,22 +211,13 @@ def _child_environment(token: str) -> dict[str, str]:
     return env
 
 
-@dataclass
-class _Shared:
-    """A shared server, how many hold it, and the timer that stops it when nobody does."""
-
-    server: BrowserServer
-    holders: int = 0
-    timer: threading.Timer | None = field(default=None)
-
-
 def check_chromium(chromium: str = "") -> None:
-    """Find out, without starting a server, whether one could: its packages and its browser.
+    """Check that a server can start: its packages and its browser are installed.
 
-    It is asked in a process of its own, as the server itself is none of our modules.
+    The check runs in a child process, because this package does not import `web_server`.
 
     Args:
-        chromium: path of the browser; found by itself when empty.
+        chromium: path of the browser; if empty, search for it.
 
     Raises:
         BrowserServerError: something is missing; the message says what to do.
@@ -262,90 +234,7 @@ def check_chromium(chromium: str = "") -> None:
             timeout=_START_TIMEOUT,
         )
     except subprocess.TimeoutExpired:
-        return  # a machine too busy to tell: the first task will
+        return  # the machine is too busy; the first task will report a problem
     if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise BrowserServerError(f"no browser can be started here: {said}")
-
-
-_lock = threading.Lock()
-_shared: dict[ServerOptions, _Shared] = {}
-
-
-def acquire_server(options: ServerOptions) -> BrowserServer:
-    """The shared server with these options, started if there is none. Release it when done.
-
-    Raises:
-        BrowserServerError: it could not be started.
-    """
-    with _lock:
-        entry = _shared.get(options)
-        if entry is not None and not entry.server.alive:
-            entry.server.stop()
-            entry = None
-        if entry is None:
-            if not _shared:
-                atexit.register(stop_servers)
-            entry = _shared[options] = _Shared(BrowserServer(options))
-        if entry.timer is not None:
-            entry.timer.cancel()
-            entry.timer = None
-        entry.holders += 1
-        return entry.server
-
-
-def running_server(url: str) -> BrowserServer | None:
-    """The shared server of this process at an address, acquired; None if there is none."""
-    with _lock:
-        entry = next((e for e in _shared.values() if e.server.url == url), None)
-        if entry is None or not entry.server.alive:
-            return None
-        if entry.timer is not None:
-            entry.timer.cancel()
-            entry.timer = None
-        entry.holders += 1
-        return entry.server
-
-
-def release_server(server: BrowserServer, keep_seconds: float = 0.0) -> None:
-    """Give an acquired server back; the last one to do so has it stopped.
-
-    Args:
-        server: from `acquire_server`; once per acquiring.
-        keep_seconds: how long to keep an unused server for the next run.
-    """
-    with _lock:
-        entry = _shared.get(server.options)
-        if entry is None or entry.server is not server:
-            return  # it crashed and was replaced, or all were stopped
-        entry.holders -= 1
-        if entry.holders > 0:
-            return
-        if keep_seconds > 0:
-            entry.timer = threading.Timer(keep_seconds, _stop_if_unused, [server])
-            entry.timer.daemon = True
-            entry.timer.start()
-            return
-        del _shared[server.options]
-    server.stop()
-
-
-def stop_servers() -> None:
-    """Stop every server that this process started, used or not. Runs at exit by itself."""
-    with _lock:
-        entries = list(_shared.values())
-        _shared.clear()
-        atexit.unregister(stop_servers)
-    for entry in entries:
-        if entry.timer is not None:
-            entry.timer.cancel()
-        entry.server.stop()
-
-
-def _stop_if_unused(server: BrowserServer) -> None:
-    with _lock:
-        entry = _shared.get(server.options)
-        if entry is None or entry.server is not server or entry.holders > 0:
-            return
-        del _shared[server.options]
-    server.stop()
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise BrowserServerError(f"cannot start a browser: {reason}")

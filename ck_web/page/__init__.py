@@ -1,4 +1,4 @@
-"""What the text of a page says: lines, notices, cookie banners, changes and browser state. Pure.
+"""Read the text of a page: lines, notices, cookie banners, changes, browser state. Pure.
 
 May import: `ck_pro` and `web_server.contract`.
 All other rooms of `ck_web` use it.

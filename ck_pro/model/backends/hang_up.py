@@ -1,8 +1,8 @@
-"""Close the connection of an abandoned call at once, so that the service stops working on it.
+"""Hanging up: an abandoned call closes its connection at once, so that the service stops working.
 
-The HTTP libraries cannot be interrupted while they wait for a response. Therefore the sockets of
-each request are tracked, and the thread that abandons the request shuts them down. The waiting
-thread then reads the end of the connection, and the service sees that its client disconnected.
+The HTTP libraries cannot be interrupted while they wait for an answer. So the socket of each call
+is known here, and the thread that abandons the call shuts it down: the waiting thread then reads
+the end of the connection, and the service sees that its client is gone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _current = threading.local()
 
 
 @contextlib.contextmanager
-def tracked(request: ChatRequest) -> Iterator[None]:
-    """Assign the connections that this thread uses within the block to the request."""
+def watched(request: ChatRequest) -> Iterator[None]:
+    """The connections that this thread uses meanwhile belong to the request."""
     _current.request = request
     try:
         yield
@@ -34,66 +34,66 @@ def tracked(request: ChatRequest) -> Iterator[None]:
         request.release()
 
 
-def _track(sock: Any) -> None:
-    """Shut this socket down when the current request is abandoned."""
+def _use(sock: Any) -> None:
+    """Note that the current request uses a socket."""
     request = getattr(_current, "request", None)
     if request is not None and isinstance(sock, socket.socket):
         request.on_abandon(functools.partial(_shut_down, sock))
 
 
 def _shut_down(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # already closed
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # below TLS: no closing handshake
+    with contextlib.suppress(OSError):  # closed meanwhile
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # also of TLS: without its last words
 
 
 # --- requests -----------------------------------------------------------------------------------
 
 
-class _HTTPConnection(urllib3.connection.HTTPConnection):
+class _Plain(urllib3.connection.HTTPConnection):
     def connect(self) -> None:
         super().connect()
-        _track(self.sock)
+        _use(self.sock)
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        _track(self.sock)  # a reused connection; a new one is tracked by `connect`
+        _use(self.sock)  # None of a new connection: it is made meanwhile
         super().request(*args, **kwargs)
 
 
-class _HTTPSConnection(urllib3.connection.HTTPSConnection):
+class _Secure(urllib3.connection.HTTPSConnection):
     def connect(self) -> None:
         super().connect()
-        _track(self.sock)
+        _use(self.sock)
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        _track(self.sock)
+        _use(self.sock)
         super().request(*args, **kwargs)
 
 
-class _HTTPPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _HTTPConnection
+class _PlainPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Plain
 
 
-class _HTTPSPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _HTTPSConnection
+class _SecurePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _Secure
 
 
-class TrackedAdapter(requests.adapters.HTTPAdapter):
-    """Connections of `requests` whose sockets are tracked."""
+class WatchedAdapter(requests.adapters.HTTPAdapter):
+    """Connections of `requests` whose sockets are known to the request that uses them."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        """Create the connection pools."""
+        """Make the pools."""
         super().init_poolmanager(*args, **kwargs)
-        _use_tracked_pools(self.poolmanager)
+        _watch(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        """Create the connection pools of a proxy."""
+        """Make the pools of a proxy."""
         manager = super().proxy_manager_for(proxy, **kwargs)
-        _use_tracked_pools(manager)
+        _watch(manager)
         return manager
 
 
-def _use_tracked_pools(manager: Any) -> None:
-    manager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+def _watch(manager: Any) -> None:
+    manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}
 
 
 # --- the openai SDK -----------------------------------------------------------------------------
@@ -106,12 +106,12 @@ class _Stream:
         self._inner = inner
 
     def write(self, *args: Any, **kwargs: Any) -> Any:
-        """Write; every request starts with this."""
-        _track(self._inner.get_extra_info("socket"))
+        """Write, as every call does first."""
+        _use(self._inner.get_extra_info("socket"))
         return self._inner.write(*args, **kwargs)
 
     def start_tls(self, *args: Any, **kwargs: Any) -> Any:
-        """Switch to TLS."""
+        """Go on encrypted."""
         return _Stream(self._inner.start_tls(*args, **kwargs))
 
     def __getattr__(self, name: str) -> Any:
@@ -119,7 +119,7 @@ class _Stream:
 
 
 class _Network:
-    """The connection factory of the SDK's HTTP library."""
+    """What makes the connections of the SDK's HTTP library."""
 
     def __init__(self, inner: Any):
         self._inner = inner
@@ -132,11 +132,11 @@ class _Network:
         return getattr(self._inner, name)
 
 
-def track_client(client: Any) -> None:
-    """Track the sockets of the SDK's HTTP client.
+def watch_client(client: Any) -> None:
+    """Make the sockets of an HTTP client of the SDK known.
 
-    Does nothing for a version of the library with other internals; its abandoned calls then end at
-    their read timeout.
+    A version of the library that keeps them elsewhere is left as it is: its abandoned calls then
+    end by their read timeout.
     """
     for transport in (client._transport, *client._mounts.values()):
         pool = getattr(transport, "_pool", None)

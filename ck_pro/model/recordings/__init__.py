@@ -1,5 +1,5 @@
-"""Recorded replies: write them with `record:`, replay them with `replay:`, also from whole runs.
+"""Recorded replies: written by `record:`, answered by `replay:`, from recordings or whole runs.
 
 May import: `ck_pro.model.backends` and the rooms above `model`.
-The schemes `record:` and `replay:` use it; others use `normalise` and `RecordBackend`.
+The back ends `record:` and `replay:` use it.
 """

@@ -1,4 +1,4 @@
-"""Remove from texts what differs between runs, to compare recordings. Pure."""
+"""Texts without what differs from run to run, so that a recording can be compared. Pure."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ _RULES = [
 
 
 def normalise(text: str, workdir: str = "") -> str:
-    """Replace local origins, ports, ids, paths, dates and times by placeholders.
+    """Take out of a prompt's text: local origins, ports, ids, element ids, paths, dates, times.
 
     Args:
         text: any text.
         workdir: the run's working directory; becomes `{{workdir}}`.
 
     Returns:
-        The text with placeholders in braces. The function is idempotent.
+        The text with a word in braces for each; normalising it again changes nothing.
     """
     return _applied(text, workdir, _RULES)
 
 
 def normalise_task(text: str, workdir: str = "") -> str:
-    """Normalise a task: like `normalise`, but keep dates and times, which may distinguish tasks."""
+    """As `normalise`, but dates, times and numbers stay: tasks may differ by nothing else."""
     return _applied(text, workdir, _TASK_RULES)
 
 
 def _applied(text: str, workdir: str, rules: list[tuple[re.Pattern[str], str]]) -> str:
     text = "\n".join(line.rstrip() for line in text.splitlines()).strip()
     before = None
-    while before != text:  # the result of one rule may match another
+    while before != text:  # what one rule leaves can be what another looks for
         before = text
         text = without_workdir(text, workdir)
-        for pattern, placeholder in rules:
-            text = pattern.sub(placeholder, text)
+        for pattern, word in rules:
+            text = pattern.sub(word, text)
     return text
 
 
 def without_workdir(text: str, workdir: str) -> str:
-    """Replace the complete path of the working directory by `{{workdir}}`."""
+    """The text with `{{workdir}}` for that path, where it stands as a whole."""
     if len(workdir) < 2:
         return text
     return re.sub(rf"(?<![\w.-]){re.escape(workdir.rstrip('/'))}(?![\w-])", "{{workdir}}", text)

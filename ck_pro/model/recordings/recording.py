@@ -1,17 +1,18 @@
-"""Recordings: files of replies, for demos, tests and debugging.
+"""Recordings: replies in a file, for demos, tests and debugging, and `record:FILE:TARGET`.
 
-A recording has one JSON object per line. A reply:
+The file has one JSON object per line. Replies:
 
 ```
 {"agent": "ck_agent/web_agent", "phase": "action", "step": 0, "task": "<normalised>",
  "instructions": "sha256:...", "reply": "<with references>", "reasoning": "", "usage": {...}}
 ```
 
-Optional fields: `messages` (a hash of the prompt) for calls of tools, which may make several per
-step; `tool_calls` and `items`; `filtered` (type and text of the error) for a reply that a content
-filter stopped. Agent, phase, step, task and messages are the key; the last line with a key counts.
-Each text of instructions has a separate line, `{"instructions": "sha256:...", "text": "..."}`, so
-that differences can be shown.
+and beside them `messages` (a hash of the prompt) for calls made by tools, which have several per
+step, `tool_calls` and `items` where there are any, and `filtered` (type and text of the error) in
+place of a reply that a content filter stopped, after which the agent goes on. Agent, phase, step,
+task and messages are the key; of two lines with one key the last counts. Each text of instructions
+stands in a line of its own, `{"instructions": "sha256:...", "text": "..."}`, so that a difference
+can be shown.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from ck_pro.model.types import CallContext, Message, Usage
 Key = tuple[str, str, int, str, str]
 """Agent path, phase, step, normalised task, hash of the messages (tools' calls only)."""
 KEY_FIELDS = ("agent", "phase", "step", "task", "messages")
-"""Fields of a line that form its key."""
+"""What a line calls the parts of its key."""
 _DIFF_LINES = 6
 
 
 def reply_key(messages: Sequence[Message], context: CallContext) -> Key:
-    """Return the key of a call."""
+    """What a call is found by."""
     digest = ""
     if context.phase.startswith("tool:"):
         texts = [f"{m.get('role')}: {message_text(m)}" for m in messages]
@@ -47,7 +48,7 @@ def reply_key(messages: Sequence[Message], context: CallContext) -> Key:
 
 
 def digest_of(text: str) -> str:
-    """Return a text's hash as recordings write it."""
+    """A text's hash, as recordings write it."""
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -55,8 +56,8 @@ class Recording:
     """The content of a recording.
 
     Attributes:
-        replies: lines of replies, by key.
-        texts: texts of instructions, by hash.
+        replies: by key, as read from the lines.
+        texts: the instructions by their hash.
     """
 
     def __init__(self, path: Path):
@@ -69,7 +70,7 @@ class Recording:
         """Read a recording.
 
         Raises:
-            ReplayError: the file cannot be read, or a line is malformed.
+            ReplayError: the file cannot be read, or a line has not the form.
         """
         recording = cls(path)
         try:
@@ -88,19 +89,19 @@ class Recording:
         return recording
 
     def add(self, row: dict[str, Any]) -> None:
-        """Add one line of the file; it replaces a line with the same key."""
+        """Take one line of the file in; a later one with the same key wins."""
         if "reply" not in row:
             self.texts[str(row["instructions"])] = str(row["text"])
             return
         if not isinstance(row["reply"], str):
-            raise TypeError("'reply' is not a str")
+            raise TypeError("'reply' is not a text")
         self.replies[key_of(row)] = row
 
     def find(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the recorded line for a request.
+        """The recorded line for a request.
 
         Raises:
-            ReplayError: the recording has none.
+            ReplayError: there is none.
         """
         key = reply_key(request.messages, request.context)
         row = self.replies.get(key)
@@ -109,48 +110,48 @@ class Recording:
         return row
 
     def changed(self, row: Mapping[str, Any], request: ChatRequest) -> str:
-        """Describe how the prompt's instructions differ from the recorded ones; "" if equal."""
+        """How the prompt's instructions differ from the recorded ones; "" where they do not."""
         now = normalise(request.context.instructions, request.context.workdir)
         recorded = row.get("instructions", "")
         if recorded == digest_of(now):
             return ""
         if recorded in self.texts:
             return f"the prompt has changed: {difference(self.texts[recorded], now)}"
-        return "the recording does not contain its instructions"
+        return "it does not say which instructions it answered"
 
     def lines(self) -> list[str]:
-        """Return the file's lines, with each text of instructions before its first reply."""
-        out, written = [], set()
+        """The file's lines: each text of instructions before the first reply that uses it."""
+        out, said = [], set()
         for row in self.replies.values():
             digest = row.get("instructions", "")
-            if digest in self.texts and digest not in written:
-                written.add(digest)
+            if digest in self.texts and digest not in said:
+                said.add(digest)
                 out.append(line_of({"instructions": digest, "text": self.texts[digest]}))
             out.append(line_of(row))
         return out
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
-    """Return the key of a line."""
+    """What the line of a reply is found by."""
     agent, phase, step, task, digest = (row.get(f, "") for f in KEY_FIELDS)
     return str(agent), str(phase), int(step), str(task), str(digest)
 
 
 def line_of(row: Mapping[str, Any]) -> str:
-    """Return a line of the file, with its end."""
+    """A line of the file, with its end."""
     text = json.dumps(row, ensure_ascii=False) + "\n"
     try:
         text.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate, as in a truncated reply
+    except UnicodeEncodeError:  # half a surrogate pair, as a reply that was cut off may end
         return json.dumps(row) + "\n"
     return text
 
 
 def difference(recorded: str, now: str) -> str:
-    """Return the first lines that differ between two texts."""
+    """The first lines in which two texts differ."""
     diff = difflib.unified_diff(recorded.split("\n"), now.split("\n"), "recorded", "now", "", "", 0)
     lines = [line[:160] for line in diff]
-    more = f"\n... and {len(lines) - _DIFF_LINES} more lines" if len(lines) > _DIFF_LINES else ""
+    more = f"\n... and {len(lines) - _DIFF_LINES} lines more" if len(lines) > _DIFF_LINES else ""
     return "\n" + "\n".join(lines[2 : _DIFF_LINES + 2]) + more + "\n"
 
 
@@ -165,42 +166,42 @@ def _missing(recording: Recording, key: Key) -> str:
 
 
 def nearest_of(known: Sequence[Key], key: Key) -> str:
-    """Describe the nearest key to an unknown one, as the end of an error message."""
+    """What comes nearest to a key that is not known, as the end of a line for a person."""
     if not known:
-        return "; the recording is empty"
+        return "; it is empty"
     nearest = max(known, key=lambda k: _closeness(k, key))
     n_agent, n_phase, n_step, n_task, _ = nearest
     other = "the same task" if n_task == key[3] else f"task '{' '.join(n_task.split())[:200]}'"
     if nearest[:4] == key[:4]:
-        return " with these messages (it has one with other messages)"
+        return " with these messages (it has one with others)"
     return f"; the nearest is {n_agent}, {n_phase}, step {n_step}, {other}"
 
 
-def _closeness(known: Key, key: Key) -> tuple[bool, float, bool, int]:
-    likeness = difflib.SequenceMatcher(None, known[3][:500], key[3][:500]).ratio()
-    return known[0] == key[0], likeness, known[1] == key[1], -abs(known[2] - key[2])
+def _closeness(known: Key, wanted: Key) -> tuple[bool, float, bool, int]:
+    likeness = difflib.SequenceMatcher(None, known[3][:500], wanted[3][:500]).ratio()
+    return known[0] == wanted[0], likeness, known[1] == wanted[1], -abs(known[2] - wanted[2])
 
 
 _FILTERED = {"ContentFiltered": ContentFiltered, "FilteredReply": FilteredReply}
 
 
-def is_filter_error(error: str) -> bool:
-    """Return whether a recorded error reports that a content filter stopped a call."""
+def is_filtered(error: str) -> bool:
+    """Whether the type and text of an error say that a content filter stopped a call."""
     return error.partition(": ")[0] in _FILTERED
 
 
 def filtered_row(error: ContentFiltered) -> dict[str, Any]:
-    """Return the fields of a line for a reply that a content filter stopped."""
+    """What a line holds in place of a reply that was stopped."""
     usage = getattr(error, "usage", None)
-    row = {"filtered": f"{type(error).__name__}: {error}"}
-    return row if usage is None else {**row, "usage": usage.to_dict()}
+    told = {"filtered": f"{type(error).__name__}: {error}"}
+    return told if usage is None else {**told, "usage": usage.to_dict()}
 
 
 def raise_filtered(row: Mapping[str, Any]) -> None:
-    """Raise the recorded error of a content filter, if the line has one."""
-    if not is_filter_error(error := str(row.get("filtered", ""))):
+    """Raise the error that a line has in place of a reply; return if it has a reply."""
+    if not is_filtered(said := str(row.get("filtered", ""))):
         return
-    name, _, text = error.partition(": ")
+    name, _, text = said.partition(": ")
     if name == "FilteredReply":
         usage = row.get("usage")
         raise FilteredReply(text, Usage(**usage) if isinstance(usage, dict) else None)
@@ -208,7 +209,7 @@ def raise_filtered(row: Mapping[str, Any]) -> None:
 
 
 def each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """Return JSON data with `change` applied to every text."""
+    """JSON data with every text in it changed."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

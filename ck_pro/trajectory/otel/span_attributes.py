@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ck_pro.model.backends.targets import parse_target
+from ck_pro.model.backends.targets import split_target
 
 Attributes = dict[str, Any]
 PARAMS = {
@@ -35,10 +35,12 @@ def given(attributes: Attributes) -> Attributes:
 def provider_of(target: Any) -> str:
     """The name of who answers, as far as a `call_target` tells: "openai", else its kind."""
     try:
-        scheme = parse_target(str(target or "")).innermost().scheme
+        kind, rest = split_target(str(target or ""))
     except ValueError:
         return "unknown"
-    return scheme.provider or scheme.name
+    if kind == "record":
+        return provider_of(rest.partition(":")[2])
+    return "openai" if kind == "gpt" else kind
 
 
 def error_type(error: Any) -> str:

@@ -85,6 +85,7 @@ def test_what_rules_read_of_an_action() -> None:
         name="type",
         target="4",
         value="lamp",
+        value_name="content",
         arguments={"enter": True, "hint": ""},
         element="textbox 'Find'; Enter submits button 'Buy'",
         url="http://shop.test/",
@@ -95,9 +96,8 @@ def test_what_rules_read_of_an_action() -> None:
     )
     act = ComputerAction(action="click", x=1, y=2, target="link 'A'", url="http://shop.test/")
     assert describe(act).endswith("on link 'A' at http://shop.test/")
-    assert describe(BrowserAction(name="goto", value="http://x.test/")) == (
-        "goto(url='http://x.test/')"
-    )
+    goto = BrowserAction(name="goto", value="http://x.test/", value_name="url")
+    assert describe(goto) == "goto(url='http://x.test/')"
 
 
 def test_only_an_approver_costs_a_look_at_the_target() -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ck_main.prompts
-import ck_web.computer_prompts
 import ck_web.prompts
 from ck_main.runner.judging import judge_messages, with_advice
 from ck_pro.agent.prompts import agent_action, agent_end, agent_plan
@@ -30,9 +29,9 @@ TEMPLATES = [
     *(agent_plan, agent_action, agent_end),
     *(ck_main.prompts.ck_plan, ck_main.prompts.ck_action, ck_main.prompts.ck_end),
     *(ck_web.prompts.web_plan, ck_web.prompts.web_action, ck_web.prompts.web_end),
-    ck_web.computer_prompts.computer_plan,
-    ck_web.computer_prompts.computer_action,
-    ck_web.computer_prompts.computer_end,
+    ck_web.prompts.computer_plan,
+    ck_web.prompts.computer_action,
+    ck_web.prompts.computer_end,
 ]
 
 
@@ -53,7 +52,7 @@ def prompt_of(template: Any, language: AgentLanguage, evil: str = EVIL) -> Any:
         task="Find the price.",
         history=language.history(step, evil),
         web_functions="def click(): ...",
-        web_page_title="The page now",
+        web_page_title="Current page",
         web_page=evil,
         web_image="",
         final_results={"output": evil, "log": evil},

@@ -101,7 +101,7 @@ def test_acts_of_mouse_and_keyboard_and_of_the_browser(env: ComputerEnv, wire: F
     sent = wire.acted
     assert (sent[0]["actionName"], sent[0]["x"], sent[0]["y"]) == ("click_at", 5, 6)
     before = wire.count("performAction")
-    assert env.execute(computer_action({"action": "screenshot"})).text == ""
+    assert env.execute(computer_action({"action": "screenshot"})).text == ("screenshot: taken")
     assert wire.count("performAction") == before
     gone = env.execute(BrowserAction(name="goto", value="http://shop.test/lamps"))
     assert "now there ('Lamps')" in gone.text
@@ -120,13 +120,13 @@ def test_a_look_right_after_an_act_is_that_acts(
         env.observe()
         return wire.count("getAccessibilityTree") - before
 
-    monkeypatch.setattr("ck_web.computer._FRESH_SECONDS", 3600.0)
+    monkeypatch.setattr("ck_web.computer._REUSE_SECONDS", 3600.0)
     assert looks() == 1
     env.execute(computer_action({"action": "move", "x": 5, "y": 6}))
     assert looks() == 0
     env.execute(BrowserAction(name="goback"))
     assert looks() == 1
-    monkeypatch.setattr("ck_web.computer._FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("ck_web.computer._REUSE_SECONDS", 0.0)
     env.execute(computer_action({"action": "move", "x": 5, "y": 6}))
     assert looks() == 1
 
@@ -144,7 +144,7 @@ def test_what_an_act_would_act_on(env: ComputerEnv, wire: FakeWire) -> None:
         assert (named.target, named.url) == ("link 'Lamps'", "http://shop.test/")
     assert wire.count("describeAction") == 3
     goto = env.named(BrowserAction(name="goto", value="x"))
-    assert goto == BrowserAction(name="goto", value="x", url="http://shop.test/")
+    assert goto == BrowserAction(name="goto", value="x", value_name="url", url="http://shop.test/")
     assert wire.count("describeAction") == 3
 
 

@@ -21,7 +21,7 @@ from ck_pro.model import Reply
 from ck_pro.session import StopReason
 from ck_pro.testing import ChatCall, FakeChatServer
 from ck_web.actions import parse_action
-from ck_web.browser import server_process as sandbox
+from ck_web.browser import shared_servers
 from ck_web.computer import ComputerAgent, ComputerEnv
 from ck_web.tools import ComputerWebTool
 
@@ -68,7 +68,7 @@ def settings() -> Iterator[dict[str, Any]]:
     """Settings of a browser whose server this module keeps, on a page of known layout."""
     with serve({"*": PAGE}) as url:
         yield browser_settings(target_url=f"{url}/")
-        sandbox.stop_servers()
+        shared_servers.stop_servers()
 
 
 def item(call_id: str, **action: Any) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def test_every_act_reaches_the_page(settings: dict[str, Any], tmp_path: Path) ->
         env.execute(computer_action({"action": "click", "x": 1, "y": 720})), ErrorObservation
     )
     assert "no key" in does(action="keypress", keys=["NOKEY"])
-    assert does(action="screenshot") == ""
+    assert does(action="screenshot") == "screenshot: taken"
     env.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 from pages_site import Hands, Page, browser_settings, serve
 
 from ck_web import WebEnv
-from ck_web.browser import server_process as sandbox
+from ck_web.browser import shared_servers
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +82,7 @@ def site() -> Iterator[str]:
     """Address of a small web site."""
     with serve(PAGES) as url:
         yield url
-        sandbox.stop_servers()
+        shared_servers.stop_servers()
 
 
 def _env(site: str, workdir: Path, path: str, **settings: Any) -> WebEnv:
@@ -166,7 +166,7 @@ def test_a_banner_is_answered_with_the_least_consent(site: str, tmp_path: Path) 
     env = _env(site, tmp_path, "/banner")
     text = env.observe().text
     assert "dialog" not in text and "An article about cookies" in text
-    assert "Note: a cookie banner was answered by button 'Reject all'" in text
+    assert "Note: a cookie banner was answered with button 'Reject all'" in text
     env.close()
     env = _env(site, tmp_path, "/banner", cookie_banners="off")
     assert "[3] heading 'News'" in env.observe().text

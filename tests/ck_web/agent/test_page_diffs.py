@@ -14,7 +14,7 @@ from ck_pro.journal import Journal, read_events
 from ck_pro.language import text_of
 from ck_pro.model.recordings.elements import observed_elements
 from ck_web import WebAgent
-from ck_web.page.page_diff import page_changes, section, with_page
+from ck_web.page.page_diff import insert_page, page_changes, section
 
 HEAD = "URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea 'Shop'"
 MANY = [f"\t[{n}] link 'a link of the menu, number {n}'" for n in range(20, 40)]
@@ -32,7 +32,7 @@ def test_changes_of_a_page() -> None:
             "URL: http://shop.test/",
             "Tab 0 (current): Shop",
             "\t[0] alert 'new'",
-            "gone: 3",
+            "removed: 3",
             "changed:",
             "\t[4] textbox 'B' value: x",
             "new after [4]:",
@@ -41,7 +41,7 @@ def test_changes_of_a_page() -> None:
             "Downloaded files: a.csv",
         ]
     )
-    assert "nothing else changed\nNote: one" in str(page_changes(after, after))
+    assert "no other changes\nNote: one" in str(page_changes(after, after))
 
 
 def test_another_page_is_shown_whole() -> None:
@@ -68,7 +68,7 @@ def test_the_elements_are_those_of_the_page(
         {"role": "assistant", "content": "Thought"},
         {"role": "user", "content": "Observation of step 0:\nx"},
     ]
-    messages = with_page(history, 0, section("The page at step 0", old))
+    messages = insert_page(history, 0, section("Page at step 0", old))
     assert messages is not None
     found = observed_elements([*messages, {"role": "user", "content": told}])
     assert {str(e) for e in found} == {
@@ -77,8 +77,8 @@ def test_the_elements_are_those_of_the_page(
 
 
 def test_a_page_that_left_the_history_is_not_built_on() -> None:
-    assert with_page([{"role": "user", "content": "(Earlier steps omitted.)"}], 1, "p") is None
-    assert with_page([], 0, "p") is None
+    assert insert_page([{"role": "user", "content": "(Earlier steps omitted.)"}], 1, "p") is None
+    assert insert_page([], 0, "p") is None
 
 
 @pytest.mark.worker
@@ -97,7 +97,7 @@ def test_prompts_share_their_beginning(wire: FakeWire, tmp_path: Path, page_chan
     )
     with Journal(tmp_path / "j") as journal:
         session = agent.run("t", workdir=tmp_path / "w", journal=journal)
-    assert len(session.steps) == 10 and not agent._shown
+    assert len(session.steps) == 10 and not agent._full_pages
     events = read_events(tmp_path / "j")
     calls = [e["data"] for e in events if e["kind"] == "model_call"]
     sizes = [sum(len(text_of(m["content"])) for m in c["messages"]) for c in calls]
@@ -105,7 +105,7 @@ def test_prompts_share_their_beginning(wire: FakeWire, tmp_path: Path, page_chan
     last = text_of(script.calls[-1].messages[-1]["content"])
     if page_changes:
         assert share > 0.8
-        assert "that of step 7, but for these changes" in last and "[100]" not in last
+        assert "Current page: changes since step 7" in last and "[100]" not in last
         assert observed_elements(script.calls[-1].messages)[-1].id == "249"
     else:
-        assert 0.6 < share < 0.75 and "# The page now (" in last
+        assert 0.6 < share < 0.75 and "# Current page (" in last

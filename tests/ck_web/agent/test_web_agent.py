@@ -22,7 +22,7 @@ from ck_pro.run.results import NO_OUTPUT
 from ck_pro.session import AgentSession
 from ck_pro.testing import ScriptedLLM
 from ck_web import PREDEFINED_WEB_ACTIONS, WebAgent
-from ck_web.agent import WebTool, with_lines
+from ck_web.agent import WebTool, add_reports
 from ck_web.env import WebEnv
 
 
@@ -60,7 +60,7 @@ def test_the_prompt(wire: FakeWire, tmp_path: Path) -> None:
     assert [m["role"] for m in action] == ["system", "user"]
     system, last = action[0]["content"], action[-1]["content"]
     assert "def click(id: int, link_name: str = ''):" in system and "def stop(answer" in system
-    assert last.startswith("# Task\nHow many lamps?\n\n# The page now")
+    assert last.startswith("# Task\nHow many lamps?\n\n# Current page")
     assert last.index("# Progress so far") > last.index("[5] button 'Export'")
     assert "URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea 'Shop'" in last
     assert "Observation of step 0:\n```\nlooked" in prompt_text(script, 2)
@@ -145,7 +145,7 @@ def test_no_server_is_an_ending_too(tmp_path: Path) -> None:
     agent = WebAgent(model=web_script("1"), web_env={"server_url": "127.0.0.1:9"})
     session = agent.run("t", workdir=tmp_path)
     assert str(session.stop_reason) == "environment_failure"
-    assert "nothing listens there" in session.message and not agent.web_envs
+    assert "connection refused" in session.message and not agent.web_envs
 
 
 @pytest.mark.worker
@@ -239,9 +239,12 @@ def test_settings() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"token": "x"}, "token: it is for the server that server_url names"),
-        ({"server_url": "host:1", "max_browsers": 3}, "max_browsers: it is for a browser server"),
-        ({"web_ip": "host:1", "chromium": "/x"}, "chromium: .*'host:1' is used"),
+        ({"token": "x"}, "token: it needs server_url"),
+        (
+            {"server_url": "host:1", "max_browsers": 3},
+            "max_browsers: it applies to an",
+        ),
+        ({"web_ip": "host:1", "chromium": "/x"}, "chromium: .*server_url is 'host:1'"),
         ({"server_url": "host:1", "keep_server_seconds": 5}, "keep_server_seconds: "),
     ],
 )
@@ -256,26 +259,26 @@ def test_rules_go_with_the_lease_of_a_given_server(wire: FakeWire, tmp_path: Pat
     (leased,) = [body for route, body in wire.requests if route == "getBrowser"]
     assert {key: leased[key] for key in rules} == rules
     left = env.suspend()
-    other = WebEnv({"server_url": wire.url, "block": ["x.test"]}, workdir=tmp_path, left=left)
+    other = WebEnv({"server_url": wire.url, "block": ["x.test"]}, workdir=tmp_path, suspended=left)
     assert not other.taken_up, "a browser with other rules was used"
     other.close()
     assert not wire.browsers
     wire.features = []
-    with pytest.raises(BrowserServerError, match="takes no rules from its clients"):
+    with pytest.raises(BrowserServerError, match="accepts no rules from its clients"):
         WebEnv({"server_url": wire.url, "block": ["x.test"]}, workdir=tmp_path)
     assert not wire.browsers
 
 
 def test_lines_of_actions_are_told_once() -> None:
     lines = ["click [3] link 'A': now at x", "wait: done"]
-    assert with_lines(NO_OUTPUT, lines) == "\n".join(lines)
-    assert with_lines(f"{lines[0]}\n7", lines) == f"wait: done\n{lines[0]}\n7"
-    assert with_lines(f"Last value: {lines[0]!r}", lines[:1]) == lines[0]
-    assert with_lines(f"7\nLast value: {lines[1]!r}", lines) == "\n".join([*lines, "7"])
+    assert add_reports(NO_OUTPUT, lines) == "\n".join(lines)
+    assert add_reports(f"{lines[0]}\n7", lines) == f"wait: done\n{lines[0]}\n7"
+    assert add_reports(f"Last value: {lines[0]!r}", lines[:1]) == lines[0]
+    assert add_reports(f"7\nLast value: {lines[1]!r}", lines) == "\n".join([*lines, "7"])
     result = AgentResult("a", "b").reference()
-    assert with_lines(result, lines[1:]) == ["wait: done\n", result]
+    assert add_reports(result, lines[1:]) == ["wait: done\n", result]
     printed = ["a ", result, f" b\nLast value: {lines[1]!r}"]
-    assert with_lines(printed, lines[1:]) == ["wait: done\na ", result, " b"]
-    assert with_lines([result, "\nLast value: 'x'"], []) == [result, "\nLast value: 'x'"]
-    many = with_lines("x", [f"action {n} " for n in range(99)])
-    assert many.startswith("(69 actions before these)\naction 69") and many.endswith("\nx")
+    assert add_reports(printed, lines[1:]) == ["wait: done\na ", result, " b"]
+    assert add_reports([result, "\nLast value: 'x'"], []) == [result, "\nLast value: 'x'"]
+    many = add_reports("x", [f"action {n} " for n in range(99)])
+    assert many.startswith("(69 earlier actions omitted)\naction 69") and many.endswith("\nx")

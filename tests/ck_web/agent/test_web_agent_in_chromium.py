@@ -16,7 +16,7 @@ from ck_pro.language import text_of
 from ck_pro.model import CallContext
 from ck_pro.testing import ScriptedLLM
 from ck_web import WebAgent, WebEnv
-from ck_web.browser import server_process as sandbox
+from ck_web.browser import shared_servers
 
 pytestmark = pytest.mark.browser
 
@@ -56,7 +56,7 @@ def settings() -> Iterator[dict[str, Any]]:
     """Settings of a browser on a small web site, whose server this module keeps."""
     with serve(PAGES) as url:
         yield browser_settings(target_url=f"{url}/")
-        sandbox.stop_servers()
+        shared_servers.stop_servers()
 
 
 def _id(page: str, element: str) -> int:
@@ -121,10 +121,10 @@ def test_runs_share_one_server_and_its_death_is_told(
     a, b = (WebEnv({**settings, "max_browsers": 2}, workdir=tmp_path) for _ in range(2))
     assert a.sandbox and b.sandbox and a.sandbox.url == b.sandbox.url
     assert a.sandbox.id != b.sandbox.id
-    server = a._browser.server
-    assert server is b._browser.server and server is not None
+    server = a._browser.lease.server
+    assert server is b._browser.lease.server and server is not None
     server.stop()
-    with pytest.raises(BrowserServerError, match="ended by itself"):
+    with pytest.raises(BrowserServerError, match="the browser server exited"):
         a.observe()
     a.close()
     b.close()
@@ -134,6 +134,6 @@ def test_runs_share_one_server_and_its_death_is_told(
 
 
 def test_a_missing_chromium_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(BrowserServerError, match=r"could not be started: .*/no/chromium") as e:
+    with pytest.raises(BrowserServerError, match=r"did not start: .*/no/chromium") as e:
         WebEnv({"chromium": "/no/chromium"}, workdir=tmp_path)
     assert "\n" not in str(e.value)

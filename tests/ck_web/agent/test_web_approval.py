@@ -25,7 +25,7 @@ from ck_pro.session import AgentSession, StopReason
 from ck_pro.testing import ScriptedLLM
 from ck_web import WebAgent, WebEnv
 from ck_web.actions import parse_action
-from ck_web.browser import server_process as sandbox
+from ck_web.browser import shared_servers
 from ck_web.computer import ComputerAgent, ComputerEnv
 
 pytestmark = pytest.mark.browser
@@ -74,7 +74,7 @@ def served() -> Iterator[Site]:
     site = Site()
     with serve({"/": lambda path: site.page, "/paid": site.pay}) as site.url:
         yield site
-        sandbox.stop_servers()
+        shared_servers.stop_servers()
 
 
 @pytest.fixture
@@ -203,8 +203,8 @@ def test_a_page_cannot_swap_a_name_after_it_was_approved(
         named = env.named(action)
         assert "button 'Continue'" in describe(named)
         if not SWAPS[when]:
-            env._browser.client.perform(  # the page does it by itself, while a person thinks
-                env._browser._request(parse_action(f"goto {site.url}/?swapped"), [])
+            env._browser.lease.client.perform(  # the page does it by itself, while a person thinks
+                env._browser._request(parse_action(f"goto {site.url}/?swapped"))
             )
         done = env.execute(named)
         assert isinstance(done, ErrorObservation) and site.paid == 0, done

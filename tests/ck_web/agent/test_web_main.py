@@ -84,7 +84,7 @@ def test_one_task(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[s
         pytest.param(
             ["-t", "x", "-u", "web_env=127.0.0.1:9"],
             5,
-            "nothing listens there; start one with",
+            "connection refused; start a server with",
             marks=pytest.mark.integration,  # it tries three times
         ),
         (["-t", "x", "-u", "web_env=not a url"], 2, "browser server address 'not a url'"),
@@ -129,4 +129,4 @@ def test_a_server_lost_below_the_main_agent_uses_up_no_task(
         assert run_command(main_cli, [str(a) for a in args]) == 5
     assert [r["id"] for r in _rows(output)] == ["t0"]
     said = capfd.readouterr()
-    assert "1 of 3 tasks, 2 not run" in said.out and "nothing listens there" in said.err
+    assert "1 of 3 tasks, 2 not run" in said.out and "connection refused" in said.err

@@ -55,7 +55,7 @@ def test_a_question_keeps_the_browser_and_the_answer_finds_it(
     state = session.steps[-1]["action"]["web_state_before"]
     assert state["browser_id"] == ("b1" if leased else "b2") and state["title"] == "Lamps"
     prompts = "".join(text_of(m["content"]) for c in asking.model.calls for m in c.messages)
-    assert ("the browser of this run was closed meanwhile" in prompts) is not leased
+    assert ("the browser of this run was closed, and" in prompts) is not leased
     assert not wire.browsers, "a browser is still leased after the end"
 
 
@@ -110,7 +110,7 @@ def test_a_lease_is_renewed_when_half_of_it_is_over(
         env.observe()
         assert wire.count("renewBrowser") == 0
         now = time.monotonic()
-        monkeypatch.setattr("ck_web.browser.browser.time.monotonic", lambda: now + 1e9)
+        monkeypatch.setattr("ck_web.browser.lease.time.monotonic", lambda: now + 1e9)
         env.observe()
         env.observe()
         assert wire.count("renewBrowser") == 1
@@ -124,7 +124,7 @@ def test_an_older_server_keeps_a_browser_without_being_asked(
 ) -> None:
     wire.old = True
     left = web_env(wire, tmp_path).suspend()
-    env = WebEnv({"server_url": wire.url}, workdir=tmp_path, left=left)
+    env = WebEnv({"server_url": wire.url}, workdir=tmp_path, suspended=left)
     assert env.taken_up and env.get_state().browser_id == "b1"
     env.close()
 

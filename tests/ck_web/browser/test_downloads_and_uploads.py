@@ -48,7 +48,7 @@ def test_a_download_that_cannot_be_had_is_told_and_the_run_goes_on(
 ) -> None:
     env = web_env(wire, tmp_path)
     wire.fail("getFile", 404)
-    assert "could not be copied" in env.step_state("click [5]")
+    assert "cannot copy the download" in env.step_state("click [5]")
     assert env.get_state().downloaded_file_path == ()
     env.close()
 
@@ -101,7 +101,7 @@ def test_a_link_in_the_place_of_the_downloads_leads_nowhere(wire: FakeWire, tmp_
     work.mkdir(), outside.mkdir()
     (work / "downloads").symlink_to(outside)
     env = web_env(wire, work)
-    assert "could not be copied" in env.step_state("click [5]")
+    assert "cannot copy the download" in env.step_state("click [5]")
     assert not os.listdir(outside)
     env.close()
 
@@ -127,7 +127,7 @@ def test_downloads_are_copied_once_for_a_browser_that_is_taken_up_again(
     env = web_env(wire, tmp_path)
     env.step_state("click [5]")
     left = json.loads(json.dumps(env.suspend()))
-    again = WebEnv({"server_url": wire.url}, workdir=tmp_path, left=left)
+    again = WebEnv({"server_url": wire.url}, workdir=tmp_path, suspended=left)
     assert again.observe().text.endswith("Downloaded files: downloads/data set.csv")
     assert wire.count("getFile") == 1 and os.listdir(tmp_path / "downloads") == ["data set.csv"]
     assert "saved as 'b.csv'" in again.step_state('save "downloads/data set.csv" b.csv')

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from pages_site import serve
 
-from ck_web.browser import kept_servers
-from ck_web.browser import server_process as sandbox
+from ck_web.browser import kept_servers, shared_servers
 
 pytestmark = pytest.mark.browser
 
@@ -123,7 +122,7 @@ def test_a_kept_server_that_was_killed_means_a_new_browser(
 
 
 def test_a_command_without_a_journal_leaves_no_server(shop: str) -> None:
-    server = sandbox.acquire_server(sandbox.ServerOptions(allow=("127.0.0.1",)))
+    server = shared_servers.acquire_server(shared_servers.ServerOptions(allow=("127.0.0.1",)))
     before = set(_notes())
     try:
         from ck_web import WebEnv
@@ -132,7 +131,7 @@ def test_a_command_without_a_journal_leaves_no_server(shop: str) -> None:
         assert env.suspend() is not None
         assert set(_notes()) == before
     finally:
-        sandbox.stop_servers()
+        shared_servers.stop_servers()
     assert not server.alive
 
 

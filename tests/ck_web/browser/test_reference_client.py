@@ -13,7 +13,7 @@ from old_client import OldClient
 from pages_site import serve
 
 from ck_main.demo_site import DemoSite
-from ck_web.browser import server_process as sandbox
+from ck_web.browser import shared_servers
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -32,11 +32,11 @@ lines</p><a href="/more" target=_blank>New window</a><button onclick="alert('Hi'
 @pytest.fixture
 def client() -> Iterator[OldClient]:
     """An old client on a server of its own."""
-    server = sandbox.acquire_server(sandbox.ServerOptions(allow=("127.0.0.1",)))
+    server = shared_servers.acquire_server(shared_servers.ServerOptions(allow=("127.0.0.1",)))
     client = OldClient(server.url, server.token)
     yield client
     client.close()
-    sandbox.stop_servers()
+    shared_servers.stop_servers()
 
 
 def test_thirty_steps_in_the_shop(client: OldClient) -> None:

@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 
 from ck_pro.exceptions import BrowserServerError
-from ck_web.browser import server_process as sandbox
+from ck_web.browser import shared_servers
 from ck_web.browser.server_process import (
     BrowserServer,
     ServerOptions,
-    acquire_server,
-    release_server,
 )
+from ck_web.browser.shared_servers import acquire_server, release_server
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +49,7 @@ class FakeOptions(ServerOptions):
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     yield
-    sandbox.stop_servers()
+    shared_servers.stop_servers()
 
 
 def _watch(url: str) -> socket.socket:
@@ -101,13 +100,13 @@ def test_a_crashed_server_is_replaced() -> None:
 
 def test_how_a_server_ended_is_told() -> None:
     server = acquire_server(FakeOptions())
-    assert server.ended(0.0) == ""
+    assert server.exit_report(0.0) == ""
     os.kill(server.pid, signal.SIGKILL)
-    assert server.ended(60.0).startswith("killed by signal 9: listening on http://")
+    assert server.exit_report(60.0).startswith("killed by signal 9: listening on http://")
     server.stop()
     code = CHILD.replace("os.read(0, 1)", "sys.exit(3)")
     server = BrowserServer(FakeOptions(code=code))
-    assert server.ended(60.0).startswith("exit code 3: ")
+    assert server.exit_report(60.0).startswith("exit code 3: ")
     server.stop()
 
 
@@ -123,7 +122,7 @@ def test_a_server_that_does_not_come_up_is_explained() -> None:
     code = "import sys; print('a line'); sys.exit('Error: no Chromium was found: install one')"
     with pytest.raises(BrowserServerError) as e:
         BrowserServer(FakeOptions(code=code))
-    assert str(e.value).endswith("could not be started: no Chromium was found: install one")
+    assert str(e.value).endswith("did not start: no Chromium was found: install one")
 
 
 def test_the_command_line() -> None:
@@ -144,7 +143,7 @@ def test_the_server_leaves_when_its_parent_is_killed(tmp_path: Path) -> None:
         [sys.executable, "-c", PARENT, str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(sandbox.__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(shared_servers.__file__).parent.parent)},
     )
     assert parent.stdout is not None
     with parent.stdout, _watch(parent.stdout.readline().strip()) as end:
@@ -157,14 +156,14 @@ def test_the_server_leaves_when_its_parent_is_killed(tmp_path: Path) -> None:
 PARENT = """
 import sys, threading
 from pathlib import Path
-from ck_web.browser import server_process as sandbox
+from ck_web.browser import shared_servers
 
-class Options(sandbox.ServerOptions):
+class Options(shared_servers.ServerOptions):
     def command(self):
-        child = Path(sandbox.__file__).with_name("server_child.py")
+        child = Path(shared_servers.__file__).with_name("server_child.py")
         code = f"import sys, runpy; sys.path.insert(1, {sys.argv[1]!r}); "
         return [sys.executable, "-c", code + f"runpy.run_path({str(child)!r}, run_name='__main__')"]
 
-print(sandbox.acquire_server(Options()).url, flush=True)
+print(shared_servers.acquire_server(Options()).url, flush=True)
 threading.Event().wait()
 """

@@ -86,7 +86,7 @@ def test_nothing_listens() -> None:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     client = BrowserClient(f"127.0.0.1:{port}")
-    with pytest.raises(BrowserServerError, match="nothing listens there; start one with"):
+    with pytest.raises(BrowserServerError, match="connection refused; start a server with"):
         client.get_browser()
     client.close()
 

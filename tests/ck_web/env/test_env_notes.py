@@ -79,11 +79,11 @@ def test_a_cookie_banner_is_answered_once_it_is_there(wire: FakeWire, tmp_path: 
     wire.goes["8"] = 2
     env = web_env(wire, tmp_path)
     text = env.observe().text
-    assert "[8]" not in text and "Note: a cookie banner was answered by button 'Reject" in text
+    assert "[8]" not in text and "Note: a cookie banner was answered with button 'Reject" in text
     assert "banner" not in env.observe().text
     wire.pages["http://shop.test/lamps"] = ("Lamps", BANNER)
     line = env.step_state("click [3]")
-    assert line.endswith("; a cookie banner was answered by button 'Reject all'")
+    assert line.endswith("; a cookie banner was answered with button 'Reject all'")
     env.close()
 
 
@@ -95,7 +95,7 @@ def test_a_banner_that_comes_back_is_told_only(wire: FakeWire, tmp_path: Path) -
         env.step_state("goback")
     clicks = [b for b in wire.acted if b["actionName"] == "click"]
     assert len(clicks) == 2
-    assert "Note: a cookie banner is shown; answer it by [8] button 'Reject all'" in (
+    assert "Note: the page shows a cookie banner; answer it with [8] button 'Reject all'" in (
         env.observe().text
     )
     env.close()
@@ -114,7 +114,7 @@ def test_a_banner_that_comes_late_by_itself_is_answered(wire: FakeWire, tmp_path
     wire.pages[SHOP] = ("Shop", BANNER)
     wire.goes["8"] = 2
     text = env.observe().text
-    assert "[8]" not in text and "Note: a cookie banner was answered by button 'Reject" in text
+    assert "[8]" not in text and "Note: a cookie banner was answered with button 'Reject" in text
     env.close()
 
 
@@ -122,7 +122,7 @@ def test_a_banner_that_comes_late_by_itself_is_answered(wire: FakeWire, tmp_path
 def test_banners_are_left_alone_on_demand(wire: FakeWire, tmp_path: Path, setting: str) -> None:
     wire.pages[SHOP] = ("Shop", BANNER)
     env = web_env(wire, tmp_path, cookie_banners=setting)
-    assert ("a cookie banner is shown" in env.observe().text) is (setting == "report")
+    assert ("shows a cookie banner" in env.observe().text) is (setting == "report")
     assert wire.count("performAction") == 0
     env.close()
 
@@ -143,9 +143,11 @@ def test_a_browser_is_left_and_taken_up_again(wire: FakeWire, tmp_path: Path) ->
     assert left == {**where, "url": SHOP, "features": ["describeAction", "rules"], **rules}
     assert wire.browsers["b1"]["parked"] is True
     assert env.suspend() is None and list(wire.browsers) == ["b1"]
-    other = WebEnv({"server_url": wire.url}, workdir=tmp_path, left={**left, "server": "x"})
+    other = WebEnv({"server_url": wire.url}, workdir=tmp_path, suspended={**left, "server": "x"})
     assert other.get_state().browser_id == "b2"
-    same = WebEnv({"server_url": wire.url}, workdir=tmp_path, left=left, last_url="http://x.test/")
+    same = WebEnv(
+        {"server_url": wire.url}, workdir=tmp_path, suspended=left, last_url="http://x.test/"
+    )
     assert same.get_state().step_url == SHOP
     other.close()
     same.close()

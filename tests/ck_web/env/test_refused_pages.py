@@ -17,7 +17,7 @@ from ck_pro.model import CallContext
 from ck_pro.session import StopReason
 from ck_pro.testing import ScriptedLLM
 from ck_web import WebAgent
-from ck_web.browser import server_process as sandbox
+from ck_web.browser import shared_servers
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.browser
 def site() -> Iterator[str]:
     with serve({"*": "<title>Here</title>here"}) as url:
         yield url
-        sandbox.stop_servers()
+        shared_servers.stop_servers()
 
 
 def acting(*replies: str) -> ScriptedLLM:
@@ -63,7 +63,7 @@ def test_a_blocked_first_page_ends_the_run(site: str, tmp_path: Path) -> None:
     settings = browser_settings(block=["*"], allow=[], target_url="http://example.com/")
     session = WebAgent(model=acting("stop('x')"), web_env=settings).run("t", workdir=tmp_path)
     assert session.stop_reason is StopReason.PAGE_REFUSED
-    assert "example.com:80: it is blocked by web_env.block" in session.message
+    assert "example.com:80: web_env.block blocks it" in session.message
 
 
 def test_a_run_that_goes_to_a_refused_page_first_ends(site: str, tmp_path: Path) -> None:

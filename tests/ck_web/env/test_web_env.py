@@ -21,8 +21,7 @@ def test_observe_and_act(wire: FakeWire, tmp_path: Path) -> None:
     seen = env.observe()
     assert seen.text.startswith("URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea")
     assert env.step_state("click [3] Lamps") == (
-        "click [3] link 'Lamps': now at http://shop.test/lamps ('Lamps'), "
-        "whose elements you see next"
+        "click [3] link 'Lamps': now at http://shop.test/lamps ('Lamps'); the next step shows it"
     )
     state = env.get_state()
     assert (state.curr_step, state.title, state.action_string) == (
@@ -140,7 +139,7 @@ def test_screenshots_on_request(wire: FakeWire, tmp_path: Path) -> None:
 def test_a_page_too_long_is_cut_and_said(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path, max_page_chars=60)
     text = env.observe().text
-    assert "(the page text is longer" in text and "[5]" not in text
+    assert "(the page text is truncated here" in text and "[5]" not in text
     env.close()
 
 
@@ -161,7 +160,7 @@ def test_the_page_is_read_whole_or_in_parts(wire: FakeWire, tmp_path: Path) -> N
     assert [b["actionValue"] for b in wire.acted] == ["1", "2", "3"]
     assert env.step_state("read 2") == "Part 2 of 3\n\ntext 2\n"
     assert env.step_state("read") == "unnumbered"
-    assert env.step_state("read").endswith("(74 further parts: read(26) and so on)")
+    assert env.step_state("read").endswith("(74 more parts: read(26) and so on)")
     assert env.step_state("find lamp").endswith("\n[3] link 'Lamps'")
     assert wire.requests[-1][1]["text"] == "lamp" and not wire.requests[-1][1]["observe"]
     assert env.take_log() == []
@@ -212,7 +211,7 @@ def test_what_the_wire_cannot_carry_is_told(wire: FakeWire, tmp_path: Path) -> N
     env = web_env(wire, tmp_path)
     asked = len(wire.requests)
     said = env.step_state(f"type [4] {'x' * 1_000_001}")
-    assert " failed: not possible: actionValue: " in said and len(said) < 300
+    assert " failed: invalid actionValue: " in said and len(said) < 300
     assert " failed: not possible: x: " in env.step_state(f"move {'9' * 400} 1")
     assert len(wire.requests) == asked
     env.step_state("upload [4] large")
@@ -249,5 +248,5 @@ def test_a_browser_is_reset_to_an_earlier_state(wire: FakeWire, tmp_path: Path) 
 def test_a_reset_that_cannot_be_done_is_an_error(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     wire.fail("performAction", 403)
-    with pytest.raises(BrowserServerError, match=r"cannot go back to http://no\.test/"):
+    with pytest.raises(BrowserServerError, match=r"cannot return to http://no\.test/"):
         env.reset_to_state({"step_url": "http://no.test/", "unknown": 1, "title": None})

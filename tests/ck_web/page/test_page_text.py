@@ -1,4 +1,4 @@
-"""What is read off a page's text: changes, cookie banners, walls, pictures. All pure."""
+"""What is read from a page's text: changes, cookie banners, notices, pictures. All pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_web.page.banners import find_banner
+from ck_web.page.changes import element_changes, is_other_page
 from ck_web.page.notices import mostly_visual, page_notices
-from ck_web.page.page_text import all_new, changes, changes_text, lines_of
+from ck_web.page.page_text import lines_of
+from ck_web.page.state import WebState
 
 HEAD = "Tab 0 (current): T\n[1] RootWebArea 'News'\n\t[2] scrollbar 'the whole page is in view'\n"
 
@@ -20,71 +22,69 @@ def _page(*lines: str, title: str = "News") -> str:
 # --- lines and changes ---------------------------------------------------------------------------
 
 
-def test_lines() -> None:
+def test_a_line_has_id_role_name_and_states() -> None:
     first, second, third = lines_of(_page("[3] link 'it's' value: 'x' focused: true"))
     assert (first.id, second.depth) == ("1", 1)
     assert (third.role, third.name, third.states) == ("link", "it's' value: 'x", " focused: true")
-    assert str(third).startswith("[3] link") and "focused" not in third.resting
+    assert str(third).startswith("[3] link") and "focused" not in third.without_focus
 
 
-def test_what_is_new_changed_and_gone() -> None:
+def test_changed_new_and_removed_elements_are_reported() -> None:
     before = _page("[3] link 'A'", "[4] textbox 'B' value: ", "[5] button 'C' focused: true")
     after = _page("[5] button 'C'", "[4] textbox 'B' value: x focused: true", "[9] alert 'D'")
-    what = changes(before, after)
-    assert [[x.id for x in part] for part in (what.changed, what.new, what.gone)] == [
-        ["4"],
-        ["9"],
-        ["3"],
-    ]
-    assert changes_text(what) == (
+    assert element_changes(before, after) == (
         "now on the page: [4] textbox 'B' value: x; new on the page: [9] alert 'D'; "
-        "gone: [3] link 'A'"
+        "removed: [3] link 'A'"
     )
-    assert not changes(after, after) and changes_text(changes(after, after)) == ""
+    assert element_changes(after, after) == ""
 
 
-def test_what_is_scrolled_out_of_view_is_not_gone() -> None:
+def test_an_element_scrolled_out_of_view_is_not_reported_as_removed() -> None:
     before = _page("[3] link 'A'")
     after = _page("[4] link 'B'").replace("the whole page is in view", "9 px above, 0 px below")
-    assert changes_text(changes(before, after)) == (
+    assert element_changes(before, after) == (
         "now on the page: [2] scrollbar '9 px above, 0 px below'; new on the page: [4] link 'B'"
     )
 
 
-def test_what_the_server_says_is_no_element_of_the_page() -> None:
+def test_lines_of_the_server_are_not_changes_of_the_page() -> None:
     before = _page("[0] alert 'HTTP status 404'", "[3] link 'A'")
-    assert not changes(before, _page("[3] link 'A'", "[0] alert 'alert 'x' was accepted'"))
+    after = _page("[3] link 'A'", "[0] alert 'alert 'x' was accepted'")
+    assert element_changes(before, after) == ""
 
 
-def test_what_says_most_is_told_first() -> None:
+def test_messages_come_first_and_nameless_structure_last() -> None:
     rows = [f"[{n}] link 'Row {n}'" for n in range(20, 26)]
     alert = ("[40] alert ''", "\t[42] list ''", "\t\t[41] StaticText 'No'")
     after = _page("[3] link 'A'", "[10] list ''", *rows, *alert)
-    told = changes_text(changes(_page("[3] link 'A'"), after))
-    assert told == (
+    assert element_changes(_page("[3] link 'A'"), after) == (
         "new on the page: [40] alert ''; [41] StaticText 'No'; [20] link 'Row 20' and 7 more"
     )
 
 
 def test_a_tab_that_opened_is_a_change() -> None:
     before = _page("[3] link 'A'")
-    assert changes(before, "Tab 1: other\n" + before)
-    assert not changes("Tab 1: other\n" + before, "Tab 1: another\n" + before)
+    assert element_changes(before, "Tab 1: other\n" + before)
+    assert not element_changes("Tab 1: other\n" + before, "Tab 1: another\n" + before)
 
 
-def test_a_page_loaded_anew_has_no_element_of_the_old() -> None:
-    before, after = _page("[3] link 'A'"), _page("[7] link 'A'")
-    assert all_new(before, after)
-    assert not all_new(before, _page("[7] link 'A'", "[3] link 'A'"))
-    assert not all_new(before, _page())
-    assert not all_new(before, after.replace("the whole page is in view", "9 px above"))
+def test_a_page_loaded_again_is_another_page() -> None:
+    def state(*lines: str) -> WebState:
+        return WebState(current_accessibility_tree=_page(*lines))
+
+    before, after = state("[3] link 'A'"), state("[7] link 'A'")
+    assert is_other_page(before, after) and not is_other_page(before, after, stayed=True)
+    assert not is_other_page(before, before)
+    assert not is_other_page(before, state("[7] link 'A'", "[3] link 'A'"))
+    assert not is_other_page(before, state())
+    text = after.current_accessibility_tree.replace("the whole page is in view", "9 px above")
+    assert not is_other_page(before, WebState(current_accessibility_tree=text))
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_text_can_be_compared(before: str, after: str) -> None:
-    assert not changes(before, before)
-    text = changes_text(changes(HEAD + before, HEAD + after))
-    assert "\n" not in text
+    assert not element_changes(before, before)
+    assert "\n" not in element_changes(HEAD + before, HEAD + after)
     page_notices(before)
     find_banner(f"{HEAD}\t[3] dialog 'cookies'\n\t\t{before}")
 

@@ -1,0 +1,203 @@
+"""`WebAction`: the declaration of one browser action, and the table of all of them.
+
+An action is one class below the decorator `web_action`. Everything else is derived from it: the
+agent's function and its help in prompts, the action string and its parser, the request to the
+browser server, the lines in reports and approvals, and the table in docs/web_agent.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
+
+from ck_pro.events import BrowserAction
+from ck_pro.exceptions import ParseError
+from ck_web.actions.tokens import quote, target_of
+from ck_web.page.page_text import one_line
+
+InPrompt = Literal["full", "line", "never"]
+_HEAD = re.compile(r"\s*([A-Za-z]+(?:_[A-Za-z]+)?)(?:[ \t]?(.*))?", re.DOTALL)
+
+
+class ActionTarget(Protocol):
+    """The browser as actions use it."""
+
+    def perform(self, action: BrowserAction) -> str:
+        """Act on the page; return what changed, in one line."""
+        ...
+
+    def send(self, action: BrowserAction) -> str:
+        """Send the action to the server; return its message."""
+        ...
+
+    def save(self, remote: str, local: str) -> str:
+        """Save a download or a URL in the working directory; return what was saved, in one line."""
+        ...
+
+    def set_screenshots(self, shown: bool, path: str) -> str:
+        """Turn screenshots on or off, save one to `path` if given; return one line."""
+        ...
+
+
+class WebAction:
+    """One browser action. The docstring of a subclass is its help in prompts.
+
+    The first sentence of the help must stand alone: it is the short form.
+
+    Attributes:
+        name: name of the action and of the agent's function.
+        forms: examples of the action string, for the docs.
+        in_prompt: how prompts show the agent's function of this name. "full": signature and help;
+            "line": one line; "never": the agent has no such function.
+        value_name: the parameter of `write` that becomes the action's `value`, for approvers.
+        quotes_value: reports quote the value.
+        at_focus: it acts on the focused element.
+        reads_only: it returns a text from the page and changes nothing.
+        expects_change: reports count it as without effect if the page stays the same.
+    """
+
+    name: ClassVar[str]
+    forms: ClassVar[tuple[str, ...]]
+    in_prompt: ClassVar[InPrompt]
+    value_name: ClassVar[str] = "text"
+    quotes_value: ClassVar[bool] = False
+    at_focus: ClassVar[bool] = False
+    reads_only: ClassVar[bool] = False
+    expects_change: ClassVar[bool] = True
+
+    def write(self, *args: Any, **kwargs: Any) -> str:
+        """Return the action string of a call of the agent's function."""
+        raise NotImplementedError
+
+    def parse(self, rest: str) -> BrowserAction:
+        """Return the action of an action string, from the text after its name.
+
+        Raises:
+            ParseError: the text does not fit; the message shows a correct example.
+        """
+        raise NotImplementedError
+
+    def wire(self, action: BrowserAction) -> dict[str, Any]:
+        """Return the fields of `PerformAction` that differ from those of `request_fields`."""
+        return {}
+
+    def details(self, action: BrowserAction, element: Callable[[str], str]) -> list[str]:
+        """Return the words that a report shows after target and value.
+
+        Args:
+            action: the action.
+            element: describes an element by its id.
+        """
+        return []
+
+    def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
+        """Do the action; return its result."""
+        return browser.perform(action)
+
+    @property
+    def help(self) -> str:
+        """The help text for prompts."""
+        return inspect.getdoc(type(self)) or ""
+
+    def action(self, target: str = "", value: str | None = None, **arguments: Any) -> BrowserAction:
+        """Make a `BrowserAction` of this name."""
+        return BrowserAction(name=self.name, target=target, value=value, arguments=arguments)
+
+    def request_fields(self, action: BrowserAction) -> dict[str, Any]:
+        """Return the fields of `PerformAction` that say what to do, except uploaded files."""
+        fields = {"actionName": self.name, "actionValue": action.value, "targetId": action.target}
+        return {**{k: v for k, v in fields.items() if v}, **self.wire(action)}
+
+    def has_target(self, action: BrowserAction) -> bool:
+        """Whether an action goes to an element, a point, or the focus of the page."""
+        given = action.arguments
+        aimed = action.target or given.get("x") is not None or "path" in given
+        return not self.reads_only and bool(aimed or self.at_focus)
+
+    def describe(self, action: BrowserAction, element: Callable[[str], str]) -> str:
+        """Return the action as a report shows it: `click [3] button 'Search'`.
+
+        Args:
+            action: the action.
+            element: describes an element by its id.
+        """
+        words = [self.name]
+        if action.target:
+            words.append(element(action.target))
+        if action.value:
+            value = one_line(action.value)
+            words.append(repr(value) if action.target or self.quotes_value else value)
+        return " ".join([*words, *self.details(action, element)])
+
+
+ACTIONS: dict[str, WebAction] = {}
+"""Every declared action by name."""
+_BY_SPELLING: dict[str, WebAction] = {}  # name without underscores -> action
+_W = TypeVar("_W", bound=WebAction)
+
+
+def web_action(
+    name: str, *forms: str, in_prompt: InPrompt = "line"
+) -> Callable[[type[_W]], type[_W]]:
+    """Declare the decorated class as a web action; see `WebAction` for the arguments."""
+
+    def declare(cls: type[_W]) -> type[_W]:
+        cls.name, cls.forms, cls.in_prompt = name, forms, in_prompt
+        ACTIONS[name] = _BY_SPELLING[name.replace("_", "")] = cls()
+        return cls
+
+    return declare
+
+
+def parse_action(text: str) -> BrowserAction:
+    """Return the action that an action string means.
+
+    Args:
+        text: one action string, such as `click [3] Search`.
+
+    Returns:
+        `name`, `target` (the element's id), `value` (text, option, direction, seconds, URL, tab,
+        part or keys) and `arguments` (the other values, as `parse` of the action's class sets
+        them).
+
+    Raises:
+        ParseError: the string is not an action; the message says why, in one line.
+    """
+    head = _HEAD.fullmatch(text)
+    if head is None:
+        raise ParseError(f"{quote(text)} is not an action; known actions: {_known()}")
+    action = _BY_SPELLING.get(head[1].lower().replace("_", ""))
+    if action is None:
+        raise ParseError(f"unknown action {quote(head[1])}; known actions: {_known()}")
+    return action.parse(head[2] or "")
+
+
+def _known() -> str:
+    full = [action.forms[0] for action in ACTIONS.values() if action.in_prompt == "full"]
+    return ", ".join([*full, *(n for n, a in ACTIONS.items() if a.in_prompt != "full")])
+
+
+class ElementAction(WebAction):
+    """Base of actions that take an element alone: `check [3]`."""
+
+    def write(self, id: int) -> str:
+        """Return the action string."""
+        return f"{self.name} [{id}]"
+
+    def parse(self, rest: str) -> BrowserAction:
+        """Return the action; text after the id is a comment."""
+        return self.action(target_of(self.name, rest)[0])
+
+
+class BareAction(WebAction):
+    """Base of actions that take nothing: `goback`."""
+
+    def write(self) -> str:
+        """Return the action string."""
+        return self.name
+
+    def parse(self, rest: str) -> BrowserAction:
+        """Return the action; text after the name is a comment."""
+        return self.action()

@@ -1,0 +1,206 @@
+"""`BrowserLease`: a browser leased from a server: open, renew, suspend, reconnect, close."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ck_pro.exceptions import BrowserServerError
+from ck_web.browser import kept_servers
+from ck_web.browser.client import BrowserClient, RequestRefused, Sandbox
+from ck_web.browser.config import WebEnvConfig
+from ck_web.browser.server_process import BrowserServer
+from ck_web.browser.shared_servers import acquire_server, release_server, running_server
+
+_PARKED_SECONDS = 1800.0  # a server ends an unused lease after this time by default
+_MIN_LEASE_SECONDS = 20.0
+
+
+class BrowserLease:
+    """A lease of one browser, and the server it runs on. Not thread-safe, except `close`.
+
+    Args:
+        config: the settings.
+        keep_after_exit: a server that this process started keeps a suspended browser after the
+            process exits.
+        setting: where the configuration is among the settings of a command, for messages.
+
+    Attributes:
+        sandbox: the leased browser; None before `open` and after `close`.
+        server: the server, if this process started it.
+    """
+
+    def __init__(self, config: WebEnvConfig, keep_after_exit: bool, setting: str):
+        self.config = config
+        self.sandbox: Sandbox | None = None
+        self.server: BrowserServer | None = None
+        self._setting = setting
+        self._keep_after_exit = keep_after_exit
+        self._client: BrowserClient | None = None
+        self._renew_at = math.inf
+        self._closing = threading.Lock()
+
+    @property
+    def client(self) -> BrowserClient:
+        """The connection. Renews the lease when half of its time is over.
+
+        Raises:
+            BrowserServerError: the lease is closed, or cannot be renewed.
+        """
+        if self._client is None or self.sandbox is None:
+            raise BrowserServerError("this browser is already closed")
+        if time.monotonic() > self._renew_at:
+            self._renew_at = math.inf
+            self._hold(replace(self.sandbox, expires_at=_renew(self._client, self.sandbox.id)))
+        return self._client
+
+    def open(self) -> None:
+        """Connect to the server, started if necessary, and lease a browser.
+
+        Raises:
+            BrowserServerError: no server, no free browser, or the server failed.
+        """
+        client = self._client = self._connect()
+        size = (self.config.viewport_width, self.config.viewport_height)
+        # a server that this process started has the rules already
+        rules = self.config.rules() if self.config.given_server() else {"allow": [], "block": []}
+        self._hold(client.get_browser(viewport=size, allow=rules["allow"], block=rules["block"]))
+
+    def reconnect(self, suspended: Mapping[str, Any]) -> bool:
+        """Connect to a suspended browser again, if it is still leased; return whether it is.
+
+        Args:
+            suspended: from `suspend` of an earlier lease.
+        """
+        client = self._client = self._connect_again(str(suspended.get("server")))
+        if client is None:
+            self.close()
+            return False
+        features = frozenset(suspended.get("features") or ())
+        self.sandbox = Sandbox(suspended["browserId"], client.url, None, features)
+        if suspended.get("rules", self.config.rules()) != self.config.rules():
+            self.close()
+            return False
+        try:
+            expires_at = _renew(client, self.sandbox.id)
+        except BrowserServerError:  # the lease or the server has ended
+            self.close()
+            return False
+        self._hold(replace(self.sandbox, expires_at=expires_at))
+        return True
+
+    def suspend(self) -> dict[str, Any] | None:
+        """Disconnect without closing the browser.
+
+        The server keeps the browser until the lease ends, or until another client finds no free
+        browser.
+
+        Returns:
+            What `reconnect` of a new lease needs; None if the browser was closed.
+        """
+        sandbox, client = self.sandbox, self._client
+        if sandbox is None or client is None or not self._park(sandbox, client):
+            self.close()
+            return None
+        with self._closing:
+            self.sandbox = self._client = None
+            server, self.server = self.server, None
+        client.close()
+        if server is not None:
+            release_server(server, max(_PARKED_SECONDS, self.config.keep_server_seconds))
+        return {
+            "server": client.url,
+            "browserId": sandbox.id,
+            "features": sorted(sandbox.features),
+            "rules": self.config.rules(),
+        }
+
+    def close(self) -> None:
+        """Return the browser, and release a server that this process started.
+
+        Later calls have no effect. Another thread may be waiting for an action meanwhile.
+        """
+        with self._closing:
+            sandbox, self.sandbox = self.sandbox, None
+            client, self._client = self._client, None
+            server, self.server = self.server, None
+        try:
+            if client is not None and sandbox is not None:
+                client.close_browser(sandbox.id)
+        except BrowserServerError:
+            pass  # already closed
+        finally:
+            if client is not None:
+                client.close()
+            if server is not None:
+                release_server(server, self.config.keep_server_seconds)
+
+    def refusal(self, place: str, private: bool) -> str:
+        """Return the message for a user about a page that the server's policy refuses.
+
+        Args:
+            place: host and port of the page.
+            private: the page is not public; else a rule blocks it.
+        """
+        server = self.config.given_server()
+        if not private:
+            rule = f"{self._setting}.block" + (f" or --block of {server}" if server else "")
+            return f"the browser may not open {place}: {rule} blocks it"
+        how = f"start the browser server {server} with --allow {place}"
+        if not server:
+            how = f"allow it with -u \"{self._setting}.allow=['{place}']\""
+        return f"the browser may not open {place}, which is not a public address: {how}"
+
+    def _connect(self) -> BrowserClient:
+        url, token = self.config.given_server(), self.config.token.get_secret_value()
+        if url:
+            token = token or os.environ.get("CK_WEB_TOKEN", "")
+        else:
+            self.server = acquire_server(self.config.server_options())
+            url, token = self.server.url, self.server.token
+        return BrowserClient(url, token=token, timeout=self.config.timeout)
+
+    def _connect_again(self, url: str) -> BrowserClient | None:
+        """Connect to the server of a suspended browser; None if the settings name another one."""
+        if self.config.given_server():
+            client = self._connect()
+            return client if client.url == url else None
+        self.server = running_server(url)
+        token = self.server.token if self.server is not None else kept_servers.token_of(url)
+        return BrowserClient(url, token=token, timeout=self.config.timeout) if token else None
+
+    def _hold(self, sandbox: Sandbox) -> None:
+        """Store the lease, and when to renew it."""
+        self.sandbox = sandbox
+        if sandbox.expires_at is not None:
+            half = max(_MIN_LEASE_SECONDS, sandbox.expires_at - time.time()) / 2
+            self._renew_at = time.monotonic() + half
+
+    def _park(self, sandbox: Sandbox, client: BrowserClient) -> bool:
+        """Ask the server to keep the browser while no client uses it; return whether it will."""
+        if self.server is not None and self._keep_after_exit:
+            self.server.keep_parked(_PARKED_SECONDS)
+        try:
+            _renew(client, sandbox.id, parked=True)
+        except BrowserServerError:
+            return False
+        return True
+
+
+def _renew(client: BrowserClient, browser_id: str, parked: bool = False) -> float | None:
+    """Return the new end of a lease; None if the server does not support the request.
+
+    Raises:
+        BrowserServerError: the browser is not leased any longer, or the server failed.
+    """
+    try:
+        return client.renew_browser(browser_id, parked=parked)
+    except RequestRefused as e:
+        if e.lease_ended:
+            raise
+        return None
