@@ -15,7 +15,8 @@ from collection_tasks import STEPS, write_tasks
 from ck_main.agent import CKAgent
 from ck_main.cluster.node import Desk
 from ck_main.cluster.scale import RayRunner
-from ck_main.output.row_file import Outcome, RowFile
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.runner import TaskRunner
 from ck_main.tasks.dataset import Task, read_tasks

@@ -11,7 +11,7 @@ from typing import Any
 
 from collection_model import reply
 
-from ck_main.output.row_file import row_line
+from ck_main.output.row import row_line
 from ck_pro.agent import MultiStepAgent
 from ck_pro.executor import CodeExecutor
 from ck_pro.journal import Journal

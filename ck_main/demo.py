@@ -1,7 +1,7 @@
-"""`python -m ck_main.demo`: the demo, which needs no key and no network. See `--help`.
+"""`python -m ck_main.demo`: run the demo, without a key or a network. See `--help`.
 
-The web site, the browser, the code, the sessions and the scoring are real; only the model is a
-recording of replies, unless `--model` names a real one.
+The web site, the browser, the code, the sessions and the scores are real. The model is a recording
+of replies, unless `--model` names another one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ck_main.cli.command import run_command
 from ck_main.cli.job import Job, run_job, survey
 from ck_main.cli.options import LIMITS, limit_options
 from ck_main.demo_site import DemoSite
-from ck_main.output.row_file import check_output, folder_of, write_advice
+from ck_main.output.output_files import check_output, folder_of, write_advice
 from ck_main.runner.limits import RunLimits
-from ck_main.runner.runner import ExitCode, RunOptions
+from ck_main.runner.run_options import ExitCode, RunOptions
 from ck_main.runner.service_checks import check_services, model_settings, probe_services
 from ck_pro.exceptions import ConfigError, InputError, OutputError
 from ck_pro.settings import merge_settings, parse_update, read_config
@@ -44,7 +44,7 @@ _FILE = AnyPath()
     "--model",
     metavar="MODEL",
     help="The model of every agent: gpt:NAME, http(s)://HOST/v1, manual, replay:FILE.  "
-    "[the recording in data/demo]",
+    "[the recording of the demo]",
 )
 @click.option("--record", type=_FILE, help="Record the model's replies in this file.")
 @click.option("--ids", callback=ids_of, metavar=METAVAR, help=HELP)
@@ -55,10 +55,10 @@ _FILE = AnyPath()
     "--updates",
     multiple=True,
     metavar="DICT|NAME=VALUE",
-    help="Settings over those of the demo, as in ck_main.main; may be repeated.",
+    help="Override settings of the demo; may be repeated, the last one wins.",
 )
 @limit_options
-@click.option("--steps", is_flag=True, help="Show what the agents do, step by step.")
+@click.option("--steps", is_flag=True, help="Print every step of the agents.")
 @click.option("--plain", is_flag=True, help="One line per finished task, no live table.")
 @click.option("--data", type=_FILE, default=DEMO, hidden=True)
 def cli(
@@ -73,10 +73,10 @@ def cli(
     data: Path,
     **limits: Any,
 ) -> ExitCode:
-    """Run the demo's tasks on the demo's web site, with a real browser.
+    """Run ten tasks on the demo's web site, with a real browser.
 
-    Exit code 0 only if every task that has a right answer got it; else as of ck_main.main. What
-    an earlier demo wrote moves to OUTPUT.old.jsonl.
+    The exit code is 0 if every answer is right, else that of ck_main.main. Rows of a previous
+    demo move to OUTPUT.old.jsonl.
     """
     screen, out = Console(stderr=True), Console()
     out.print(notice(model, data))
@@ -98,17 +98,17 @@ def cli(
             plain=plain,
             steps=steps,
         )
-        # an earlier demo's rows stay where they are until all is known to be well
+        # check everything before the rows of a previous demo move
         survey(replace(job, input=data / TASKS))
         check_services(agent)
-        earlier = set_aside(output)
-        if earlier is not None:
-            screen.print(f"The earlier demo's rows are now in {earlier}.", highlight=False)
+        previous = set_aside(output)
+        if previous is not None:
+            screen.print(f"Rows of the previous demo moved to {previous}.", highlight=False)
         write_tasks(data / TASKS, tasks, site.origin)
         code, outcomes = run_job(agent, job, screen, out)
     if code not in (ExitCode.DONE, ExitCode.PROBLEM):
         return code
-    # a task that cannot be done ends as a problem, rightly; what counts is the score
+    # one task cannot be done, so its status is not "done"; its score counts
     return ExitCode.PROBLEM if any(o.corr == 0 for o in outcomes) else ExitCode.DONE
 
 
@@ -119,17 +119,17 @@ def demo_agent(
     record: Path | None = None,
     updates: Sequence[str] = (),
 ) -> CKAgent:
-    """The main agent as the demo configures it.
+    """Build the main agent with the settings of the demo.
 
     Args:
-        origin: of the running site, `http://host:port`.
-        data: the demo's folder.
-        model: of every agent; the recording of the folder if None.
-        record: wrap the model so that its replies are recorded there.
-        updates: settings over those of the demo, as `--updates` has them.
+        origin: origin of the running site, `http://host:port`.
+        data: folder of the demo's data.
+        model: model of every agent; default: the recording in `data`.
+        record: file in which the model's replies are recorded.
+        updates: values of `--updates`.
 
     Raises:
-        ConfigError: the demo's configuration or the model cannot be used.
+        ConfigError: the settings or the model are invalid.
     """
     names = {"site": origin, "host": origin.partition("://")[2], "demo": str(data.resolve())}
     settings = filled(read_config(data / "config.yaml"), names)
@@ -148,7 +148,7 @@ def demo_agent(
 
 
 def filled(value: Any, names: Mapping[str, str]) -> Any:
-    """`value` with `{name}` replaced in every text."""
+    """Replace `{name}` by its text in all strings of a value."""
     if isinstance(value, str):
         for name, text in names.items():
             value = value.replace(f"{{{name}}}", text)
@@ -159,10 +159,11 @@ def filled(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def write_tasks(source: Path, path: Path, origin: str) -> None:
-    """Write the demo's tasks with the site's address in them to `path`.
+    """Write the demo's tasks to `path`, with the origin of the site in them.
 
     Raises:
-        InputError: the demo's tasks cannot be read. OutputError: the file cannot be written.
+        InputError: the tasks cannot be read.
+        OutputError: the file cannot be written.
     """
     try:
         text = source.read_text(encoding="utf-8").replace("{site}", origin)
@@ -176,12 +177,13 @@ def write_tasks(source: Path, path: Path, origin: str) -> None:
 
 
 def set_aside(output: Path) -> Path | None:
-    """Move what an earlier demo wrote to `<output>.old.jsonl` and its folder.
+    """Move the rows and the folder of a previous demo to `<output>.old.jsonl` and its folder.
 
-    An output without rows is left where it is, so that it never takes the place of one with rows.
+    Replace the rows that are there. An output without rows is not moved, because it would replace
+    rows.
 
     Returns:
-        The new name of its rows; None if there were none. What was there before is removed.
+        The new path of the rows; None if nothing was moved.
     """
     old = output.with_name(f"{output.stem}.old{output.suffix}")
     folder, old_folder = folder_of(output), folder_of(old)
@@ -194,18 +196,18 @@ def set_aside(output: Path) -> Path | None:
             folder.rename(old_folder)
         return output.replace(old)
     except OSError as e:
-        raise OutputError(f"cannot move {output} aside: {e.strerror}; remove it") from None
+        raise OutputError(f"cannot move {output}: {e.strerror}; remove it yourself") from None
 
 
 def notice(model: str | None, data: Path = DEMO) -> Panel:
-    """What the person must know: whether the model is a recording, and how to use a real one."""
+    """Return a notice about the model: a recording or a real one, and how to choose."""
     if model is not None:
-        return Panel(f"The demo's tasks with a model of yours: [bold]{model}[/bold]", expand=False)
+        return Panel(f"The model of this demo: [bold]{model}[/bold]", expand=False)
     return Panel(
         "[bold]The model of this demo is a recording[/bold] of replies\n"
-        f"({data.parent.name}/{data.name}/{RECORDING}). All else is real: the web site,\n"
-        "Chromium, the code that runs, the sessions, the scores.\n\n"
-        "A real model by one setting, here or as `make demo MODEL=...`:\n"
+        f"({data.name}/{RECORDING}). Everything else is real: the web site,\n"
+        "Chromium, the code, the sessions, the scores.\n\n"
+        "To use a real model, here or with `make demo MODEL=...`:\n"
         "  python -m ck_main.demo --model gpt:NAME       (OPENAI_API_KEY)\n"
         "  python -m ck_main.demo --model http://localhost:8000/v1\n"
         "                                  (vLLM, llama.cpp, Ollama, ...)",

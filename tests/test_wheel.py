@@ -124,14 +124,16 @@ def test_the_browser_server_serves(installed: Installed) -> None:
 
 
 def test_without_chromium_the_main_agent_runs_without_the_web_agent(installed: Installed) -> None:
-    installed.environ["CK_CHROMIUM"] = "/nope/chromium"
+    path, installed.environ["PATH"] = installed.environ["PATH"], "/nope"
+    chromium = installed.environ.pop("CK_CHROMIUM", "")
     try:
         done = installed.run("ck-pro", "run", "--task", "6 * 7?", "--model", "manual")
         web = installed.run("ck-pro", "web", "--task", "6 * 7?", "--model", "manual")
     finally:
-        del installed.environ["CK_CHROMIUM"]
+        installed.environ["PATH"] = path
+        installed.environ.update({"CK_CHROMIUM": chromium} if chromium else {})
     assert done.stderr.startswith("warning: this run is without web_agent: no browser can be ")
-    assert "/nope/chromium" in done.stderr.splitlines()[0] and "step 0" in done.stderr
+    assert "install_chromium" in done.stderr.splitlines()[0] and "step 0" in done.stderr
     assert web.returncode == 5 and len(web.stderr.splitlines()) == 1
 
 

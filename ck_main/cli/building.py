@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -111,8 +112,9 @@ def _check_browser(part: Any) -> None:
     if not isinstance(part, KwargsInitializable):
         return
     for _, config in iter_nested(part, WebEnvConfig, skip=is_idle):
-        if not config.given_server():
-            check_chromium(config.chromium)
+        named = config.given_server() or config.chromium or os.environ.get("CK_CHROMIUM")
+        if not named:  # a named one that is missing is an error, see `check_services`
+            check_chromium()
 
 
 def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions:

@@ -15,9 +15,10 @@ from rich.console import Console
 
 from ck_main.cli.building import build_agent, run_options, without_missing_browser
 from ck_main.cli.job import Job, exit_code_of, run_job, run_tasks
-from ck_main.cli.options import LIMITS, task_options
+from ck_main.cli.options import LIMITS
 from ck_main.cli.resuming import TypedTaskRunner, begin_fork, resuming
-from ck_main.output.row_file import Outcome, RowFile
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
 from ck_main.runner.run_options import ExitCode
 from ck_main.runner.runner import TaskRunner
 from ck_main.runner.service_checks import check_services
@@ -28,17 +29,18 @@ from ck_main.ui.reports import resume_hint, say_warning
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.journal import is_journal
+from ck_pro.model.backends.targets import known_forms
+from ck_pro.terminal import read_line, terminal_turn
 from ck_pro.tools.human import TerminalPerson
 from ck_pro.trajectory.closed_pipes import run_steadily
 
-__all__ = ["HELP", "build_agent", "run_agent", "run_command", "task_options"]
 _OF_FILES = (
     *("ids", "limit", "shard", "rerun", "order", "files_dir", "ray"),
     *(f"run_{name}" for name in LIMITS),
 )
 _END = "__END__"
 RESUMED_OUTPUT = Path("runs/resumed.jsonl")
-HELP = """\
+HELP = f"""\
 \b
 To resume, repeat the command: it skips tasks that have a row in the output. It
 never overwrites the output. The folder OUTPUT/ beside OUTPUT.jsonl has one
@@ -46,7 +48,7 @@ folder per task (journal, files), status.json (progress) and run.log.
 OUTPUT.tries.jsonl has the tries that --choose did not select.
 
 \b
-Models: manual | gpt:NAME | http(s)://HOST/v1 | replay:FILE | record:FILE:MODEL
+Models: {" | ".join(known_forms())}
 
 \b
 Exit codes:
@@ -296,7 +298,8 @@ def _typed(screen: Console) -> Iterator[str]:
     while True:
         if interactive:
             screen.print("task> ", end="")
-        line = sys.stdin.readline()
+        with terminal_turn():
+            line = read_line(sys.stdin)
         if not line or line.strip() == _END:
             return
         if line.strip():

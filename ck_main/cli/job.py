@@ -15,10 +15,12 @@ from pathlib import Path
 from rich.console import Console
 
 from ck_main.cluster.scale import RayRunner
-from ck_main.output.row_file import Outcome, RowFile
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
 from ck_main.output.run_settings import setup_of, warnings_about
 from ck_main.runner.rerun import Rerun, supersede
-from ck_main.runner.runner import ExitCode, RunOptions, TaskRunner
+from ck_main.runner.run_options import ExitCode, RunOptions
+from ck_main.runner.runner import TaskRunner
 from ck_main.runner.service_checks import asks_a_person, check_services
 from ck_main.runner.signals import StopSignals
 from ck_main.tasks.dataset import LineProblem, Task, read_tasks
@@ -297,7 +299,7 @@ def run_tasks(
                 f"{rows.path}: {rows.repaired} bytes of torn lines moved to {rows.path.name}.torn; "
                 "their tasks resume or run again"
             )
-        watcher.begins(lambda: sum(i in rows.done for i in ids or ()), runner.budget)
+        watcher.start(lambda: sum(i in rows.done for i in ids or ()), runner.budget)
         around.enter_context(logging_to(rows.folder / LOG_NAME, json_lines=job.log_json))
         if ids is not None:
             around.enter_context(StatusFile(watcher, rows.folder))

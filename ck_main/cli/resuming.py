@@ -54,7 +54,7 @@ class ResumingRunner(TaskRunner):
             if not locked:
                 self.watcher.note(f"{self.assignment.folder}: in use by another run")
                 return
-            self.carry_out(self.assignment)
+            self.run_assignment(self.assignment)
 
 
 def resuming(
@@ -113,7 +113,7 @@ def resuming(
         original=facts["_orig"],
     )
     more = {k: v for k, v in facts.items() if k not in task_facts(task)}
-    assignment = Assignment(task, folder, row_facts=more, begun=True, answer=answer)
+    assignment = Assignment(task, folder, row_facts=more, resume_completed=True, answer=answer)
     return task, partial(ResumingRunner, assignment=assignment, forked=forked)
 
 

@@ -1,4 +1,4 @@
-"""What runs on the nodes of a Ray cluster: tasks, the desk, a browser server."""
+"""Code that runs on the nodes of a Ray cluster: tasks, the desk, browser servers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
-from ck_main.cluster.process import answer, end_with_parent, only_on, sendable
-from ck_main.output.row_file import Outcome, RowFile, folder_of, tries_path
+from ck_main.cluster.process import end_with_parent, only_on, result_of, sendable
+from ck_main.output.output_files import folder_of, tries_path
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.runner import TaskRunner
@@ -32,12 +34,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Order:
-    """What every task of a run needs on its node.
+    """The settings of a run that every node needs.
 
     Args:
-        agent: works on the task.
-        output: absolute, in a folder that all nodes share.
-        options: of the runner, without `probe`.
+        agent: agent for the tasks.
+        output: absolute path of the output, in a folder that all nodes share.
+        options: options of the runner, without `probe`.
         target_url: see `TaskRunner`.
     """
 
@@ -49,7 +51,14 @@ class Order:
 
 @dataclass
 class Ended:
-    """What a node tells of a task that ended, with its row committed or without one."""
+    """A node's report about a task that ended, with or without a row.
+
+    Args:
+        notes: lines to display.
+        failure: error that stops the run.
+        limit: the limit of the run that was reached.
+        used: usage, as `Budget.snapshot` returns it.
+    """
 
     notes: list[str] = field(default_factory=list)
     failure: CKError | None = None
@@ -58,10 +67,10 @@ class Ended:
 
 
 class Desk:
-    """A Ray actor beside the driver: the one place where rows are appended.
+    """A Ray actor on the driver's node: the only writer of the output.
 
     Args:
-        output: the file of rows.
+        output: file of rows.
     """
 
     def __init__(self, output: Path):
@@ -70,21 +79,21 @@ class Desk:
         self._browsers: dict[str, Any] = {}
 
     def has(self, task_id: str) -> bool:
-        """Whether a task has its row."""
+        """Whether a task has a row."""
         return self._rows.has(task_id)
 
     def commit(self, row: dict[str, Any]) -> None:
-        """Append the row of a task, unless it has one: a task that Ray ran twice counts once."""
+        """Append the row of a task, unless it has one; Ray may run a task twice."""
         _append_once(self._rows, row)
 
-    def keep_try(self, row: dict[str, Any]) -> None:
-        """Append the row of a try that was not chosen."""
+    def write_try(self, row: dict[str, Any]) -> None:
+        """Append the row of a try that was not chosen, unless it exists."""
         if self._tries is None:
             self._tries = RowFile(tries_path(self._rows.path))
         _append_once(self._tries, row)
 
     def browser(self, node: str) -> Any:
-        """The `NodeBrowser` of a node, made when first asked for; it goes when the run ends."""
+        """Return the `NodeBrowser` of a node; create it on first use. It ends with the run."""
         import ray
 
         if node not in self._browsers:
@@ -96,17 +105,17 @@ class Desk:
 
 
 class NodeBrowser:
-    """A Ray actor: holds the browser servers of one node, which its tasks share."""
+    """A Ray actor that owns the browser servers of one node; all tasks there share them."""
 
     def __init__(self) -> None:
         self._servers: dict[ServerOptions, BrowserServer] = {}
         end_with_parent()
 
     def address(self, options: ServerOptions) -> tuple[str, str]:
-        """Address and token of a server that runs with these options, started if there is none.
+        """Return address and token of a running server with these options; start one if needed.
 
         Raises:
-            BrowserServerError: it cannot be started.
+            BrowserServerError: the server cannot start.
         """
         server = self._servers.get(options)
         if server is None or not server.alive:
@@ -115,7 +124,7 @@ class NodeBrowser:
 
 
 class DeskRows:
-    """The output as a node's runner sees it: `RowFile`, by the desk."""
+    """The `RowFile` of a node's runner: forwards to the desk."""
 
     def __init__(self, path: Path, desk: Any):
         self.path, self.folder, self.done = path, folder_of(path), dict[str, Outcome]()
@@ -123,31 +132,31 @@ class DeskRows:
 
     def has(self, task_id: str) -> bool:
         """See `RowFile.has`."""
-        return bool(answer(self._desk.has.remote(task_id)))
+        return bool(result_of(self._desk.has.remote(task_id)))
 
     def append(self, row: dict[str, Any]) -> None:
-        """See `RowFile.append`; returns when the row is on the disk."""
-        answer(self._desk.commit.remote(row))
+        """See `RowFile.append`; return when the row is on the disk."""
+        result_of(self._desk.commit.remote(row))
 
 
 class NodeRunner(TaskRunner):
-    """A runner of one task on a node: rows go to the desk."""
+    """A `TaskRunner` for one task on a node; the desk writes its rows."""
 
     def __init__(self, desk: Any, *args: Any, **kwargs: Any):
         self._desk = desk
         super().__init__(*args, **kwargs)
 
-    def keep_try(self, row: dict[str, Any]) -> None:
-        """See `TaskRunner.keep_try`."""
-        answer(self._desk.keep_try.remote(row))
+    def write_try(self, row: dict[str, Any]) -> None:
+        """See `TaskRunner.write_try`."""
+        result_of(self._desk.write_try.remote(row))
 
 
 class NodeWatcher:
-    """Keeps the lines for a person; the rest is seen when the task has ended.
+    """A watcher that collects lines for the driver.
 
     Args:
-        notes: takes the lines.
-        renew: called when an agent begins, before it opens a browser.
+        notes: list to add the lines to.
+        renew: called when an agent starts, before it opens a browser.
     """
 
     def __init__(self, notes: list[str], renew: Callable[[], None]):
@@ -161,7 +170,7 @@ class NodeWatcher:
         if event["kind"] == "run_started":
             try:
                 self._renew()
-            except CKError as e:  # the agent that needs it will fail, and say so
+            except CKError as e:  # the agent that needs a browser will report the error
                 _log.warning("task %s: %s", task_id, e)
 
     def ended(self, outcome: Outcome) -> None:
@@ -173,16 +182,18 @@ class NodeWatcher:
 
 
 def work_on(order: Order, limits: RunLimits, task: Task, desk: Any) -> Ended:
-    """Run one task on this node: the Ray task.
+    """Run one task on this node (the body of a Ray task).
 
-    A browser server that was lost is started again once, and the task goes on with it.
+    If the browser server is lost, start it again once and resume the task.
     """
     end_with_parent()
     ended = Ended()
     host = socket.gethostname()
     if not folder_of(order.output).is_dir():
-        where = f"the folder {folder_of(order.output)} is not there on the node {host}"
-        ended.failure = OutputError(f"{where}; --output must be in a folder that all nodes share")
+        folder = folder_of(order.output)
+        ended.failure = OutputError(
+            f"the node {host} has no folder {folder}; put --output in a folder that all nodes share"
+        )
         return ended
     rows = cast(RowFile, DeskRows(order.output, desk))
     log = rows.folder / f"{host}.{LOG_NAME}"
@@ -219,17 +230,17 @@ def _run_here(
 
 
 class NodeBrowsers:
-    """The browser servers of this node in an agent's settings, wherever those name none.
+    """Put the addresses of this node's browser servers into the settings of an agent.
 
     Args:
-        agent: of the order.
-        desk: knows the holders of the servers.
+        agent: agent of the order.
+        desk: actor that knows the `NodeBrowser` of each node.
 
     Attributes:
-        agent: the same with the addresses.
+        agent: copy of the agent with addresses wherever the settings name no server.
 
     Raises:
-        BrowserServerError: a server cannot be started.
+        BrowserServerError: a server cannot start.
     """
 
     def __init__(self, agent: KwargsInitializable, desk: Any):
@@ -242,28 +253,28 @@ class NodeBrowsers:
             if not config.given_server()
         ]
         self._lock = threading.Lock()
-        self._holder: Any = answer(desk.browser.remote(node)) if paths else None
-        self.agent: Any = agent.updated({}) if paths else agent  # a copy: it is written in
+        self._actor: Any = result_of(desk.browser.remote(node)) if paths else None
+        self.agent: Any = agent.updated({}) if paths else agent  # a copy that `renew` changes
         known = dict(iter_nested(self.agent, WebEnvConfig))
         self._settings = [(known[path], known[path].server_options()) for path in paths]
         self.renew()
 
     def renew(self) -> None:
-        """Put the servers that run now into the settings: one that died has been replaced."""
+        """Update the addresses, because a server that died has a successor."""
         with self._lock:
             for config, options in self._settings:
-                url, token = self._asked(options)
+                url, token = self._address(options)
                 if url != config.server_url:
                     config.server_url, config.token = url, SecretStr(token)
 
-    def _asked(self, options: ServerOptions) -> tuple[str, str]:
+    def _address(self, options: ServerOptions) -> tuple[str, str]:
         from ray.exceptions import RayError
 
         try:
-            return cast(tuple[str, str], answer(self._holder.address.remote(options)))
-        except RayError as e:  # the holder has died, and is not there again yet
-            said = " ".join(str(e).split())[:300]
-            raise BrowserServerError(f"this node's browser server is not told: {said}") from None
+            return cast(tuple[str, str], result_of(self._actor.address.remote(options)))
+        except RayError as e:  # the actor died, and Ray has not restarted it yet
+            reason = " ".join(str(e).split())[:300]
+            raise BrowserServerError(f"this node has no browser server now: {reason}") from None
 
 
 def _append_once(rows: RowFile, row: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What processes on a Ray cluster have in common: answers, errors that travel, and their end."""
+"""Helpers for processes on a Ray cluster: results, errors, and the end of a node's processes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from ck_pro.exceptions import CKError
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _WATCH = "ck-parent-watch"
 
 
-def answer(reference: Any) -> Any:
-    """The value of a Ray reference; an error of ours is raised as it was there."""
+def result_of(reference: Any) -> Any:
+    """Return the value of a Ray reference; raise a `CKError` of the remote code as it is."""
     import ray
     from ray.exceptions import RayTaskError
 
@@ -27,7 +27,7 @@ def answer(reference: Any) -> Any:
 
 
 def sendable(error: CKError) -> CKError:
-    """An error that can be sent between processes, whatever it carries."""
+    """Return a copy of an error that can be pickled, of the same class if possible."""
     for kind in type(error).__mro__:
         try:
             return cast(CKError, kind(str(error)))
@@ -37,17 +37,17 @@ def sendable(error: CKError) -> CKError:
 
 
 def only_on(node: str) -> Any:
-    """Where an actor or a task of Ray runs: on this node and no other."""
+    """Return the scheduling strategy that pins an actor or task to a node."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return NodeAffinitySchedulingStrategy(node_id=node, soft=False)
 
 
 def end_with_parent() -> None:
-    """From now on this process ends soon after the one that started it: its node's Ray.
+    """End this process soon after its parent, the node's Ray, has ended.
 
-    Ray's own look for that (its driver was killed) may take minutes where much else runs, in which
-    the next run would find tasks locked and a browser server too many.
+    On a busy machine Ray may take minutes to notice that its driver was killed. Until then the
+    next run would find locked tasks and an orphaned browser server.
     """
     if not any(thread.name == _WATCH for thread in threading.enumerate()):
         watch = threading.Thread(target=_end_with, args=(os.getppid(),), name=_WATCH, daemon=True)
@@ -56,5 +56,5 @@ def end_with_parent() -> None:
 
 def _end_with(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     os._exit(1)

@@ -1,7 +1,7 @@
-"""Joining Ray: one that is started here, or a cluster that is there already, however slowly.
+"""Start Ray on this machine, or join a cluster, with progress messages and patience.
 
-The waits of Ray itself are no good for a person: what it starts has 15 and 30 s to come up, which
-a busy machine exceeds, and at an address where nothing listens it tries for minutes, in silence.
+Ray's own timeouts do not fit a command line. It gives its processes 15 and 30 s to start, which a
+busy machine exceeds. If no process listens at an address, it retries silently for minutes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ck_pro.exceptions import ConfigError, EnvironmentFailure
 _START_ATTEMPTS = 6
 _JOIN_SECONDS = 30.0
 _SLOW_SECONDS = 20.0
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 def check_ray() -> None:
@@ -35,19 +35,19 @@ def check_ray() -> None:
 
 @contextmanager
 def joined(address: str, note: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
-    """While it is entered, we are the driver of a Ray cluster, unless `stop` was set before.
+    """Within this context, this process is the driver of a Ray cluster, unless `stop` is set.
 
     Args:
         address: see `RayRunner`.
-        note: told, if it takes long.
+        note: called with one line if joining takes long.
         stop: ends the wait.
 
     Raises:
-        EnvironmentFailure: it cannot be joined.
+        EnvironmentFailure: the cluster cannot be joined.
     """
     import ray
 
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to Ray's makers
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
     if address == "local":
         _start_ray(note, stop)
     else:
@@ -62,8 +62,7 @@ def joined(address: str, note: Callable[[str], None], stop: threading.Event) -> 
 
 
 def _start_ray(note: Callable[[str], None], stop: threading.Event) -> None:
-    """Start Ray here, again if it does not come up: where much else runs, its own time limits for
-    its parts are too short (15 s for an agent, 30 s for the node), and none can be set."""
+    """Start Ray on this machine; retry, because a busy machine exceeds Ray's fixed timeouts."""
     for number in range(1, _START_ATTEMPTS + 1):
         try:
             return _init_ray("local", note, include_dashboard=False)
@@ -71,8 +70,8 @@ def _start_ray(note: Callable[[str], None], stop: threading.Event) -> None:
             if stop.is_set():
                 return None
             if number == _START_ATTEMPTS:
-                raise EnvironmentFailure(f"{e}; try again when less runs here") from None
-            note(f"{e}; it is started again ({number + 1} of {_START_ATTEMPTS})")
+                raise EnvironmentFailure(f"{e}; try again when this machine is less busy") from None
+            note(f"{e}; starting it again ({number + 1} of {_START_ATTEMPTS})")
     return None
 
 
@@ -80,36 +79,36 @@ def _init_ray(address: str, note: Callable[[str], None], **settings: Any) -> Non
     """Join or start Ray.
 
     Raises:
-        EnvironmentFailure: it did not work.
+        EnvironmentFailure: Ray reported an error.
     """
     import ray
 
-    slow = f"--ray {address}: Ray takes its time"
+    slow = f"--ray {address}: still waiting for Ray"
     if address != "local":
-        slow += "; a cluster that asks for a token wants RAY_AUTH_MODE=token and its token here too"
-    told = threading.Timer(_SLOW_SECONDS, note, [slow])
-    told.daemon = True
-    told.start()
+        slow += "; if the cluster requires a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+    timer = threading.Timer(_SLOW_SECONDS, note, [slow])
+    timer.daemon = True
+    timer.start()
     try:
         with _own_signals():
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **settings)
-    except Exception as e:  # noqa: BLE001 - Ray raises plain ones, for whatever went wrong there
+    except Exception as e:  # noqa: BLE001 - Ray raises errors of any class
         raise EnvironmentFailure(f"--ray {address}: {last_line(e)}") from None
     finally:
-        told.cancel()
+        timer.cancel()
 
 
 def _await_listener(address: str, note: Callable[[str], None], stop: threading.Event) -> None:
-    """Wait until something listens at HOST:PORT; Ray itself would try for minutes, in silence.
+    """Wait until a process listens at HOST:PORT.
 
     Raises:
-        EnvironmentFailure: nothing did in time.
+        EnvironmentFailure: no process listens there in time.
     """
     host, _, port = address.rpartition(":")
     if not port.isdigit():
-        return  # "auto": Ray looks for it on this machine, and says at once if it is not there
+        return  # "auto": Ray itself reports a missing cluster at once
     deadline = time.monotonic() + _JOIN_SECONDS
-    told = False
+    reported = False
     while not stop.is_set():
         try:
             socket.create_connection((host.strip("[]"), int(port)), _JOIN_SECONDS).close()
@@ -117,17 +116,17 @@ def _await_listener(address: str, note: Callable[[str], None], stop: threading.E
         except (OSError, OverflowError) as e:
             if time.monotonic() > deadline:
                 raise EnvironmentFailure(
-                    f"--ray {address}: nothing answers there ({e}); is a cluster there?"
+                    f"--ray {address}: no cluster responds ({e}); check the address"
                 ) from None
-        if not told:
+        if not reported:
             note(f"waiting for Ray at {address} ({_JOIN_SECONDS:g} s at most)")
-            told = True
-        stop.wait(_LOOK_SECONDS)
+            reported = True
+        stop.wait(_POLL_SECONDS)
 
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Put back what Ray does to the signals that stop us."""
+    """Restore this process's signal handlers, which Ray replaces."""
     main = threading.current_thread() is threading.main_thread()
     numbers = STOPPING if main else ()
     before = {number: signal.getsignal(number) for number in numbers}
@@ -139,6 +138,6 @@ def _own_signals() -> Iterator[None]:
 
 
 def last_line(error: BaseException) -> str:
-    """The last line of what an error of Ray's says, which is the cause."""
+    """Return the last line of a Ray error, which names the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1][:300] if lines else type(error).__name__

@@ -1,12 +1,12 @@
-"""The same runner on Ray: tasks as Ray tasks on any number of nodes, one output.
+"""The runner on Ray: tasks on any number of nodes, one output.
 
-`RayRunner` stands where `TaskRunner` does. Each task is one Ray task that runs a `TaskRunner` of
-its own on some node; Ray starts it again elsewhere when its node or its process dies, and it then
-goes on where its journal ends. All nodes see the folder of the output, with the journals. Rows are
-appended in one place, the `Desk` beside the driver, which takes a task's row once. The tasks of a
-node share one browser server, held by a `NodeBrowser` on that node.
+`RayRunner` replaces `TaskRunner`. Each task is one Ray task, which runs a `TaskRunner` on some
+node. If the node or the process dies, Ray starts the task on another node, where it resumes from
+its journal. All nodes share the folder of the output. The `Desk`, an actor on the driver's node,
+appends the rows, at most one per task. A `NodeBrowser` on each node owns the browser server that
+the tasks of the node share.
 
-Only the room `ck_main.cluster` knows Ray (the extra `ray`); Ray is imported when a run begins.
+Only the room `ck_main.cluster` uses Ray (the extra `ray`). It imports Ray when a run starts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ck_main.cluster.node import Desk, Ended, Order, work_on
-from ck_main.cluster.process import answer, only_on
+from ck_main.cluster.process import only_on, result_of
 from ck_main.cluster.ray_cluster import check_ray, joined, last_line
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.runner import TaskRunner
@@ -30,20 +30,20 @@ from ck_pro.model import Budget, Usage
 
 _log = logging.getLogger(__name__)
 CPUS_PER_TASK = 0.25
-"""Of a node's processors: a task mostly waits for its model."""
+"""Processors that a task reserves; it mostly waits for its model."""
 NODE_RETRIES = 3
-"""How often Ray starts a task again whose node or process died."""
+"""How often Ray restarts a task whose node or process died."""
 _POLL_SECONDS = 0.2
-_AGAIN_SECONDS = 5.0
-_LEFT_SECONDS = 90.0
-"""How long a task that somebody else holds is asked for: a killed run's processes end in time."""
+_RETRY_SECONDS = 5.0
+_LOCKED_SECONDS = 90.0
+"""How long to retry a locked task; within this time the processes of a killed run end."""
 
 
 class RayRunner(TaskRunner):
-    """`TaskRunner` with its tasks on Ray; `options.workers` is how many are under way at once.
+    """A `TaskRunner` with its tasks on Ray; `options.workers` of them run at the same time.
 
     Args:
-        address: "local" starts Ray here, for this run; "auto" or "HOST:PORT" joins a cluster.
+        address: "local" starts Ray on this machine; "auto" or "HOST:PORT" joins a cluster.
         args, kwargs: as for `TaskRunner`.
 
     Raises:
@@ -54,17 +54,17 @@ class RayRunner(TaskRunner):
         super().__init__(*args, **kwargs)
         self.address = address
         self._lost: list[str] = []
-        self._left: list[tuple[Task, float]] = []
-        """Tasks that somebody else holds, and when to ask for them again."""
-        self._left_since: dict[str, float] = {}
+        self._locked: list[tuple[Task, float]] = []
+        """Tasks that another run has locked, and when to retry them."""
+        self._locked_since: dict[str, float] = {}
         check_ray()
 
     def run(self, tasks: Iterable[Task]) -> None:
         """See `TaskRunner.run`.
 
         Raises:
-            EnvironmentFailure: the cluster cannot be joined; or, when all others have ended,
-                tasks were lost with their nodes again and again.
+            EnvironmentFailure: the cluster cannot be joined; or tasks were lost with their nodes
+                too often (raised after all other tasks ended).
         """
         cluster = joined(self.address, self.watcher.note, self.stop)
         with cluster, self.budget.stopping(self.stop):
@@ -76,7 +76,7 @@ class RayRunner(TaskRunner):
         if self.failure is None and self._lost:
             raise EnvironmentFailure(
                 f"{len(self._lost)} tasks ({', '.join(self._lost[:5])}) were lost with their node "
-                f"or process {NODE_RETRIES + 1} times; the same command runs them again"
+                f"or process {NODE_RETRIES + 1} times; repeat the command to resume them"
             )
         if self.failure is not None:
             raise self.failure
@@ -102,13 +102,13 @@ class RayRunner(TaskRunner):
             while True:
                 while len(running) < self.options.workers and self._may_start():
                     task = next((t for t in queue if t.id not in self.rows.done), None)
-                    task = task or self._asked_again()
+                    task = task or self._unlocked()
                     if task is None:
                         break
-                    self.begins(task)
+                    self.report_start(task)
                     running[work.remote(shared, self._limits_left(), task, desk)] = task
                 if not running:
-                    if not self._left or not self._may_start():
+                    if not self._locked or not self._may_start():
                         return
                     self.stop.wait(_POLL_SECONDS)
                     continue
@@ -117,24 +117,24 @@ class RayRunner(TaskRunner):
                     for reference in running:
                         ray.cancel(reference)
                 for reference in ray.wait(list(running), timeout=_POLL_SECONDS)[0]:
-                    self._take(reference, running.pop(reference))
+                    self._finish(reference, running.pop(reference))
         except KeyboardInterrupt:
             self.stop.set()
             for reference in running:
                 ray.cancel(reference, force=True)
             raise
 
-    def _asked_again(self) -> Task | None:
-        """A task that somebody else held some time ago, if it still has no row."""
-        self._left = [(t, due) for t, due in self._left if not self.rows.has(t.id)]
-        for n, (task, due) in enumerate(self._left):
+    def _unlocked(self) -> Task | None:
+        """Return a locked task that is due for a retry and still has no row."""
+        self._locked = [(t, due) for t, due in self._locked if not self.rows.has(t.id)]
+        for n, (task, due) in enumerate(self._locked):
             if time.monotonic() >= due:
-                del self._left[n]
+                del self._locked[n]
                 return task
         return None
 
     def _limits_left(self) -> RunLimits:
-        """What the run may still use."""
+        """Return the unused part of the run's limits."""
         limits, used = self.options.run, self.budget.snapshot()
         left = {
             name: None if limit is None else max(0, limit - used[name])
@@ -147,12 +147,12 @@ class RayRunner(TaskRunner):
         }
         return RunLimits(**{f"max_{name}": value for name, value in left.items()})
 
-    def _take(self, reference: Any, task: Task) -> None:
-        """Take note of a task that ended, somewhere and somehow."""
+    def _finish(self, reference: Any, task: Task) -> None:
+        """Process the result of a Ray task."""
         from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
         try:
-            ended: Ended = answer(reference)
+            ended: Ended = result_of(reference)
         except TaskCancelledError:
             self.say_stopped(task)
             return
@@ -170,7 +170,7 @@ class RayRunner(TaskRunner):
             self._fail(ended.failure)
         self.rows.refresh()
         outcome = self.rows.done.get(task.id)
-        if not self._is_left(task, ended):
+        if not self._is_locked(task, ended):
             for text in ended.notes:
                 self.watcher.note(text)
         if outcome is not None:
@@ -178,24 +178,27 @@ class RayRunner(TaskRunner):
             self.outcomes[task.id] = outcome
             self.watcher.ended(outcome)
 
-    def _is_left(self, task: Task, ended: Ended) -> bool:
-        """Whether a task is asked for again, since it has no row and nothing went wrong: somebody
-        else holds it, perhaps a process of a killed run, which ends soon."""
+    def _is_locked(self, task: Task, ended: Ended) -> bool:
+        """Whether another run has locked a task, so that it is retried later.
+
+        Such a task has no row and no error. The lock may belong to a process of a killed run,
+        which ends soon.
+        """
         if ended.failure or ended.limit or self.stop.is_set() or task.id in self.rows.done:
             return False
         now = time.monotonic()
-        if task.id not in self._left_since:
-            self._left_since[task.id] = now
+        if task.id not in self._locked_since:
+            self._locked_since[task.id] = now
             self.watcher.note(
-                f"{task.id}: another run is at it, or was until it was killed; it is asked for "
-                f"again for {_LEFT_SECONDS:g} s"
+                f"{task.id}: locked by another run, or by one that was just killed; retrying for "
+                f"{_LOCKED_SECONDS:g} s"
             )
-        if now - self._left_since[task.id] > _LEFT_SECONDS:
+        if now - self._locked_since[task.id] > _LOCKED_SECONDS:
             return False
-        self._left.append((task, now + _AGAIN_SECONDS))
+        self._locked.append((task, now + _RETRY_SECONDS))
         return True
 
     def _charge(self, used: dict[str, Any]) -> None:
         usage = Usage(prompt_tokens=int(used.get("tokens", 0)))
-        # the seconds of a run are those of its own clock
+        # zero seconds: the run has its own clock
         Budget.carry(self.budget, int(used.get("steps", 0)), 0.0, [(usage, used.get("money"))])

@@ -1,8 +1,8 @@
-"""What the demo's web site knows: its data, its search, its orders, its CSV files.
+"""The data of the demo's web site: products, stations, search, orders, CSV files.
 
-Everything derives from one file, `site.json`, so that a page, the search, a CSV file and the gold
-answers of the demo's tasks can never disagree. Nothing is random and nothing reads a clock: the
-same request always has the same answer. No HTML and no HTTP here.
+All of it derives from one file, `site.json`, so pages, search, CSV files and the right answers of
+the demo's tasks always agree. The same request always gets the same response: the code uses
+neither random numbers nor a clock.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]{2,}")
 
 
 class QueryError(InputError):
-    """A question to the site's search is malformed; the server answers 400."""
+    """A search query is malformed; the server responds with status 400."""
 
 
 class DemoData:
-    """The data of the demo's site, and the answers that need no page.
+    """The data of the demo's site.
 
     Args:
-        root: the folder that holds `site.json`.
+        root: folder with `site.json`.
 
     Raises:
-        InputError: the file is not there, or cannot be read.
+        InputError: the file is missing or unreadable.
     """
 
     def __init__(self, root: Path):
@@ -61,7 +61,7 @@ class DemoData:
         self.categories = list(dict.fromkeys(p["category"] for p in self.site["products"]))
 
     def check_order(self, values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-        """The order in normal form, and what is wrong with it: {field: one sentence}."""
+        """Return the normalised order, and its errors by field, each one sentence."""
         order = {name: " ".join(values.get(name, "").split()) for name in ORDER_FIELDS}
         order["email"] = order["email"].lower()
         errors: dict[str, str] = {}
@@ -92,14 +92,14 @@ class DemoData:
         return order, errors
 
     def search_products(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """One page of the catalogue: {total, page, pages, items}.
+        """Return one page of the catalogue: {total, page, pages, items}.
 
         Args:
             query: `q` (words), `category`, `stock` ("1": in stock only), `max` (highest price in
-                euros), `sort` (name, price, price-desc), `page` (from 1). All may be missing.
+                euros), `sort` (name, price, price-desc), `page` (from 1); all optional.
 
         Raises:
-            QueryError: `max`, `sort` or `page` has no usable value.
+            QueryError: `max`, `sort` or `page` is invalid.
         """
         sort = query.get("sort") or "name"
         if sort not in SORT_KEYS:
@@ -120,7 +120,7 @@ class DemoData:
         }
 
     def csv_file(self, name: str) -> str:
-        """The text of one of `CSV_FILES`. A month without a reading is an empty cell."""
+        """Return the text of one of `CSV_FILES`; a month without a reading is an empty cell."""
         if name == "rainfall-2024.csv":
             header = ["station", "region", "month", "rainfall_mm"]
             rows = [
@@ -142,25 +142,25 @@ class DemoData:
         return buffer.getvalue()
 
     def certificate(self, ticket: str) -> dict[str, str] | None:
-        """The certificate {ticket, number, result, signed} of a workshop ticket, or None."""
+        """Return the certificate {ticket, number, result, signed} of a workshop ticket, or None."""
         wanted = ticket.strip().upper()
         return next((c for c in self.site["certificates"] if c["ticket"] == wanted), None)
 
 
 def confirmation_number(order: Mapping[str, str]) -> str:
-    """The number of an order in normal form: derived from its content, so it never varies."""
+    """Return the number of a normalised order, derived from its content."""
     text = "\n".join(order[name] for name in ORDER_FIELDS)
     return f"FH-{int(hashlib.sha256(text.encode()).hexdigest(), 16) % 1_000_000:06d}"
 
 
 def total_rainfall(station: Mapping[str, Any]) -> float:
-    """The rainfall of 2024 in mm over the months that have a reading, to 0.1 mm."""
+    """Return the rainfall of 2024 in mm, rounded to 0.1 mm; ignore months without a reading."""
     total: float = sum(mm for mm in station["rainfall_2024_mm"] if mm is not None)
     return round(total, 1)
 
 
 def by_month(station: Mapping[str, Any]) -> list[tuple[str, float | None]]:
-    """The months of 2024 with their rainfall in mm; None where there is no reading."""
+    """Return the months of 2024 with their rainfall in mm; None for a month without a reading."""
     return list(zip(MONTHS, station["rainfall_2024_mm"], strict=True))
 
 

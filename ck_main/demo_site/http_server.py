@@ -1,7 +1,6 @@
-"""A small threaded HTTP server on the standard library: it answers pages and posted forms, quietly.
+"""A small threaded HTTP/1.1 server for pages and posted forms, on the standard library.
 
-HTTP/1.1 with connections that stay open, one thread for each. It knows nothing of the demo's
-site: what to answer is a function from the request to an `Answer`.
+Connections stay open, with one thread each. A function turns each request into an `Answer`.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 LARGEST_BODY = 65536
-"""Bytes that a posted form may have."""
+"""Maximum bytes of a posted form."""
 IDLE_SECONDS = 30.0
-"""Seconds after which a silent connection is closed."""
+"""Seconds after which an idle connection is closed."""
 
 Fields = Mapping[str, str]
-"""The values of a query or of a posted form; of a repeated name the last value counts."""
+"""Values of a query or of a posted form; the last value of a repeated name wins."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One HTTP answer: status, body and the headers beside the length."""
+    """An HTTP response: status, body and headers (without the length)."""
 
     status: int
     body: bytes
@@ -34,18 +33,18 @@ class Answer:
 
 
 AnswerFunction = Callable[[str, str, Fields], Answer]
-"""From method ("GET" or "POST"), path and fields to the answer."""
+"""Maps method ("GET" or "POST"), path and fields to the response."""
 
 
 class SiteServer(HTTPServer):
-    """Answers requests by a function; one daemon thread for each connection.
+    """A server that answers requests by a function, with one daemon thread per connection.
 
     Args:
-        address: host and port to listen on; port 0 takes a free one.
-        answer: says what to answer.
+        address: host and port to listen on; port 0 means any free port.
+        answer: function that creates the responses.
 
     Raises:
-        OSError: the address cannot be listened on.
+        OSError: the address is not available.
     """
 
     request_queue_size = 128
@@ -58,13 +57,13 @@ class SiteServer(HTTPServer):
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
-        """Bind without asking the resolver for a host name, which can take seconds."""
+        """Bind without a lookup of the host name, which can take seconds."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve the connection from a thread of its own."""
+        """Serve the connection in a new thread."""
         thread = threading.Thread(target=self._serve, args=(request, client_address), daemon=True)
         with self._lock:
             self._connections[request] = thread
@@ -74,7 +73,7 @@ class SiteServer(HTTPServer):
         try:
             self.finish_request(request, client_address)
         except OSError:
-            pass  # The visitor went away in the middle of something: nobody to tell.
+            pass  # the client closed the connection
         finally:
             self.shutdown_request(request)
             with self._lock:
@@ -89,7 +88,7 @@ class SiteServer(HTTPServer):
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # Closed by its own thread, or by the visitor, in the meantime.
+                pass  # closed meanwhile by its thread or the client
             thread.join()
 
 
@@ -102,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: SiteServer
 
     def do_GET(self) -> None:
-        """Answer a page, a file or a question of a script."""
+        """Answer a GET request."""
         body = self._read_body()
         target = self._target()
         self._send(None if body is None else self._fields(target[1] if target else ""))
@@ -120,10 +119,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self._fields(body.decode("utf-8", "replace")))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the demo's screen belongs to the agent."""
+        """Log nothing: the screen shows the run."""
 
     def _target(self) -> tuple[str, str] | None:
-        """Path and query of the request, or None if it has no meaning."""
+        """Return path and query of the request, or None if the URL is malformed."""
         try:
             parts = urlsplit(self.path)
         except ValueError:
@@ -138,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
 
     def _read_body(self) -> bytes | None:
-        """The body, or None if its length is missing, wrong or too large (and then hang up)."""
+        """Return the body, or None (and close) if its length is missing, wrong or too large."""
         length = self.headers.get("Content-Length", "0")
         chunked = "Transfer-Encoding" in self.headers
         if chunked or not re.fullmatch(r"[0-9]{1,9}", length) or int(length) > LARGEST_BODY:
@@ -149,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, fields: dict[str, str] | None) -> None:
         target = self._target()
         if fields is None or target is None:
-            self._write(_plain(400, "the request cannot be read\n"))
+            self._write(_plain(400, "malformed request\n"))
             return
         method = "POST" if self.command == "POST" else "GET"
         self._write(self.server.answer(method, target[0], fields))

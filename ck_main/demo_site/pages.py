@@ -1,8 +1,8 @@
-"""The HTML pages of the demo's web site, made from its data and its page templates. No HTTP here.
+"""The HTML pages of the demo's web site, built from its data and page templates.
 
-A page template is a text file whose first line is `title: ...` and whose rest is HTML with slots:
-`{{shop.email}}` (a dotted name) is a value of `site.json`, escaped; `{{team_rows}}` (a plain
-name) is HTML made by a function of `SLOTS`, or given by the caller.
+A page template is a text file. Its first line is `title: ...`, the rest is HTML with slots. A
+dotted name such as `{{shop.email}}` stands for an escaped value of `site.json`. A plain name such
+as `{{team_rows}}` stands for HTML from a function of `SLOTS` or from the caller.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class DemoPages:
     """Renders the pages of the demo's site.
 
     Args:
-        data: what the pages say.
-        root: the folder that holds `layout.html` and `pages/`.
+        data: data of the site.
+        root: folder with `layout.html` and `pages/`.
 
     Raises:
         InputError: the layout cannot be read.
@@ -43,7 +43,7 @@ class DemoPages:
         self.layout = _read(root / "layout.html")
 
     def page(self, name: str, slots: Mapping[str, str] | None = None) -> str:
-        """The whole HTML of the template `pages/<name>.html`; `slots` adds HTML by slot name."""
+        """Render the template `pages/<name>.html`; `slots` has HTML by slot name."""
         head, _, body = _read(self.root / "pages" / f"{name}.html").partition("\n")
         given = dict(slots or {})
         title = self._fill(head.removeprefix("title:").strip(), given)
@@ -56,7 +56,7 @@ class DemoPages:
         )
 
     def static_page(self, path: str) -> str | None:
-        """The page of a plain path such as `/about`, or None if there is no such page."""
+        """Render the page of a plain path such as `/about`; None if it does not exist."""
         name = "home" if path == "/" else path[1:]
         if path != "/" and not _PAGE_PATH.fullmatch(path):
             return None
@@ -65,7 +65,7 @@ class DemoPages:
         return self.page(name) if (self.root / "pages" / f"{name}.html").is_file() else None
 
     def product_page(self, slug: str) -> str | None:
-        """The page of one product, or None if there is no such product."""
+        """Render the page of a product; None if it does not exist."""
         product = self.data.products.get(slug)
         if product is None:
             return None
@@ -87,7 +87,7 @@ class DemoPages:
         )
 
     def station_page(self, slug: str) -> str | None:
-        """The page of one station, or None if there is no such station."""
+        """Render the page of a station; None if it does not exist."""
         station = self.data.stations.get(slug)
         if station is None:
             return None
@@ -110,7 +110,7 @@ class DemoPages:
         )
 
     def compare_page(self, first: str, second: str) -> str:
-        """The comparison page; with two known products it holds the table of their values."""
+        """Render the comparison page, with a table if both products exist."""
         one, two = self.data.products.get(first), self.data.products.get(second)
         table = "<p>Choose two instruments and press Compare.</p>"
         if one and two:
@@ -125,7 +125,11 @@ class DemoPages:
         )
 
     def certificate_frame(self, ticket: str | None) -> str:
-        """The page inside the frame of the calibration page; `ticket` is what was asked for."""
+        """Render the frame of the calibration page.
+
+        Args:
+            ticket: the requested ticket; None for the empty form.
+        """
         answer = "<p>Enter the number on your workshop ticket.</p>"
         if ticket is not None:
             found = self.data.certificate(ticket)
@@ -138,7 +142,7 @@ class DemoPages:
         return self.page("frames/certificate", {"answer": answer, "ticket": escape(ticket or "")})
 
     def order_page(self, values: Mapping[str, str], errors: Mapping[str, str]) -> str:
-        """The order form with what was entered and what is wrong with it, by field."""
+        """Render the order form with the entered values and the errors, both by field."""
         listed = "".join(f"<li>{escape(text)}</li>" for text in errors.values())
         slots = {
             "options": self.product_options(values.get("product", "")),
@@ -153,7 +157,7 @@ class DemoPages:
         return self.page("templates/order", slots)
 
     def confirmed_page(self, order: Mapping[str, str]) -> str:
-        """The page that thanks for an order (in normal form) and gives its number."""
+        """Render the confirmation of a normalised order, with its number."""
         product = self.data.products[order["product"]]
         facts = [
             ["Instrument", product["name"]],
@@ -166,7 +170,7 @@ class DemoPages:
         return self.page("templates/confirmed", slots)
 
     def product_options(self, chosen: str) -> str:
-        """The `<option>` elements of all products by name, one of them chosen."""
+        """Render the `<option>` elements of all products by name, one of them selected."""
         ordered = sorted(self.data.products.values(), key=lambda p: p["name"])
         return "".join(
             f'<option value="{p["slug"]}"{" selected" if p["slug"] == chosen else ""}>'
@@ -175,7 +179,7 @@ class DemoPages:
         )
 
     def _fill(self, template: str, given: Mapping[str, str]) -> str:
-        """Put HTML into the slots of `template`; an unknown slot raises KeyError."""
+        """Fill the slots of `template` with HTML; raise KeyError for an unknown slot."""
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
@@ -195,7 +199,7 @@ def _read(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except OSError as error:
-        raise InputError(f"a page of the demo's web site cannot be read: {error}") from error
+        raise InputError(f"cannot read a page of the demo's web site: {error}") from error
 
 
 def _reading(mm: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The demo's web site over HTTP: a small threaded server on loopback, standard library only.
+"""The demo's web site over HTTP, on loopback.
 
 ```
 with DemoSite() as site:
@@ -6,7 +6,7 @@ with DemoSite() as site:
 ```
 
 `python -m ck_main.demo_site --port 8000` serves it until Ctrl-C. The same request always gets the
-same answer; the workshop's list is late on purpose.
+same response. The workshop's list is slow on purpose.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ck_pro.trajectory.command_line import AnyPath, run_command
 
 DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "demo_data" / "site"
 WORKSHOP_DELAY = 0.7
-"""Seconds that the workshop's list takes to answer."""
+"""Seconds before the workshop's list is sent."""
 _ASSET = re.compile(r"/assets/([a-z0-9-]+\.[a-z0-9]+)")
 
 
@@ -40,11 +40,11 @@ class DemoSite:
 
     Args:
         root: folder of the site; default: `ck_main/demo_data/site`.
-        host: the address to listen on.
-        port: the port; 0 takes a free one.
+        host: address to listen on.
+        port: port; 0 means any free port.
 
     Raises:
-        InputError: the folder does not hold the site.
+        InputError: the folder does not contain the site.
     """
 
     def __init__(self, root: Path | None = None, host: str = "127.0.0.1", port: int = 0):
@@ -71,16 +71,16 @@ class DemoSite:
 
     @property
     def origin(self) -> str:
-        """`http://host:port` of the running site. RuntimeError if it is not running."""
+        """`http://host:port` of the running site; RuntimeError if the site is not running."""
         if self._server is None:
             raise RuntimeError("the demo's web site is not running: call start() first")
         return f"http://{self.host}:{self._server.server_address[1]}"
 
     def start(self) -> DemoSite:
-        """Listen and serve from a thread; a running site stays as it is.
+        """Start to serve in a thread, unless the site is already running.
 
         Raises:
-            InputError: the address cannot be listened on.
+            InputError: the address is not available.
         """
         if self._server is None:
             try:
@@ -89,7 +89,7 @@ class DemoSite:
                 where = f"{self.host}:{self.port}"
                 raise InputError(
                     f"the demo's web site cannot listen on {where} ({error.strerror}); "
-                    "choose another --port, or 0 for a free one"
+                    "choose another --port, or 0 for any free port"
                 ) from error
             self._server = server
             self._thread = threading.Thread(
@@ -99,7 +99,7 @@ class DemoSite:
         return self
 
     def stop(self) -> None:
-        """Close the port and every connection, and wait for the threads. May be called twice."""
+        """Close the port and all connections, and wait for the threads; idempotent."""
         server, thread = self._server, self._thread
         self._server = self._thread = None
         if server is not None and thread is not None:
@@ -120,12 +120,12 @@ class DemoSite:
         self.stop()
 
     def answer(self, method: str, path: str, fields: Fields) -> Answer:
-        """The answer to a request.
+        """Return the response to a request.
 
         Args:
             method: "GET" or "POST".
-            path: the path of the URL, without the query.
-            fields: the query's values (GET) or the posted form's (POST).
+            path: path of the URL, without the query.
+            fields: values of the query (GET) or of the posted form (POST).
         """
         if method == "POST":
             if path in self._posts:
@@ -232,7 +232,7 @@ def _redirect(location: str, status: int) -> Answer:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="Port; 0: a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="Port; 0: any free port.")
 @click.option("--root", type=AnyPath(), help="Folder of the site.  [the site of the demo]")
 def cli(host: str, port: int, root: Path | None) -> None:
     """Serve the demo's web site until Ctrl-C."""

@@ -1,4 +1,4 @@
-"""Damaged lines of an output: find whole rows in them, and the ids of torn ones. Pure."""
+"""Damaged lines of an output: find the complete rows in them, and the ids of torn rows."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _ROW_START = re.compile(rb'\{"id": "(?:[^"\\]|\\.)*", "task": ')
 _ID = re.compile(rb'\{"id": ("(?:[^"\\]|\\.)*")')
 _MAX_STARTS = 20
 NOT_A_ROW = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What `parse_row` raises."""
+"""Errors that `parse_row` raises."""
 
 
 def parse_row(line: bytes) -> Outcome:
-    """Read the outcome of a row's line. Raises one of `NOT_A_ROW`."""
+    """Parse a line of an output; raise one of `NOT_A_ROW` if it is not a row."""
     return Outcome.of_row(json.loads(line), earlier=True)
 
 
 @dataclass(frozen=True)
 class Damage:
-    """What a damaged line holds.
+    """The content of a damaged line.
 
     Args:
-        size: bytes at its start that belong to no whole row.
-        outcome: of the whole row after them; None if there is none.
-        torn: ids of the rows that are torn in it.
+        size: number of damaged bytes at its start.
+        outcome: outcome of the complete row after them, if there is one.
+        torn: ids of the torn rows.
     """
 
     size: int
@@ -40,14 +40,14 @@ class Damage:
 def examine(line: bytes) -> Damage | None:
     """Look for rows in a line that is not a row.
 
-    A file that was truncated in place while programs append to it has lines that begin with a torn
-    row, or with null bytes, and may end with a whole row.
+    If a program truncates a file while others append to it, a line may begin with a torn row or
+    with null bytes, and may end with a complete row.
 
     Args:
-        line: with or without its newline.
+        line: the line, with or without its newline.
 
     Returns:
-        None if the line is something other than a damaged row.
+        None if the line is not a damaged row.
     """
     text = line.lstrip(b"\0")
     nulls = len(line) - len(text)
@@ -56,7 +56,7 @@ def examine(line: bytes) -> Damage | None:
     if not text.startswith(_START) and not (nulls and _START in text):
         return None
     if not nulls and _is_json(text):
-        return None  # whole, but a row of another program
+        return None  # a complete object, but not a row
     for found in islice(_ROW_START.finditer(line), _MAX_STARTS):
         at = found.start()
         try:
@@ -68,7 +68,7 @@ def examine(line: bytes) -> Damage | None:
 
 
 def outcome_in(line: bytes) -> Outcome | None:
-    """The outcome of the row that a line holds, whole or at its end; None if there is none."""
+    """Return the outcome of the row in a line, or at its end; None without one."""
     try:
         return parse_row(line)
     except NOT_A_ROW:
@@ -76,9 +76,9 @@ def outcome_in(line: bytes) -> Outcome | None:
     return damage.outcome if damage is not None else None
 
 
-def torn_ids(piece: bytes) -> tuple[str, ...]:
-    """The id of the torn row that a piece of a line begins with, if it can be read."""
-    found = _ID.match(piece.lstrip(b"\0"))
+def torn_ids(part: bytes) -> tuple[str, ...]:
+    """Return the id of the torn row at the start of a part of a line, if it is readable."""
+    found = _ID.match(part.lstrip(b"\0"))
     try:
         return (str(json.loads(found[1])),) if found else ()
     except ValueError:

@@ -1,8 +1,8 @@
-"""Output rows: what a row holds, and how a task ended as a row tells it.
+"""Output rows, and the outcome of a task as its row records it.
 
 A row is one JSON line: `id, task, file, answer, _orig, skip_hard, session, eval{pred, gold, corr}`.
-It is made of two things that are both in the task's journal, the event `task` and the session, so
-that it can be made again from the journal alone, to the byte: see `row_from_events`.
+The task's journal has all of its data: the event `task` and the session. `row_from_events`
+therefore rebuilds the same bytes from the journal alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ck_pro.session import AgentSession, sessions_from_events
 
 
 def task_facts(task: Task) -> TaskData:
-    """What a row says of the task itself: the data of the journal's `task` event."""
+    """Return the fields of a row that describe the task: the data of its `task` event."""
     return {
         "id": task.id,
         "task": task.question,
@@ -37,12 +37,12 @@ def task_facts(task: Task) -> TaskData:
 def build_row(
     facts: Mapping[str, Any], session: AgentSession, judged: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The row of a task that ended.
+    """Build the row of a task that ended.
 
     Args:
-        facts: the data of its `task` event.
-        session: its main agent's session.
-        judged: what `eval` holds beside prediction, right answer and score.
+        facts: data of its `task` event.
+        session: session of the main agent.
+        judged: fields for `eval` beside prediction, right answer and score.
     """
     results = session.final_results or {"output": ""}
     scored = {**evaluate(results["output"], facts["answer"]), **(judged or {})}
@@ -50,57 +50,60 @@ def build_row(
 
 
 def row_from_events(events: Iterable[JournalEvent]) -> dict[str, Any]:
-    """The row of a journal, as `ck_pro.journal.read_events` gives its events.
+    """Build the row of a journal.
+
+    Args:
+        events: events of the journal, as `ck_pro.journal.read_events` yields them.
 
     Raises:
-        JournalError: the journal does not tell of a task.
+        JournalError: the journal has no `task` event.
     """
-    return _folded(list(events))
+    return _row_of_events(list(events))
 
 
 def row_of(events: Iterable[JournalEvent], *, written: bool = False) -> dict[str, Any] | None:
-    """The row of a journal if it is complete.
+    """Build the row of a journal if it is complete and not yet in the output.
 
     Args:
-        events: of the journal.
-        written: also if the journal says that the row was written.
+        events: events of the journal.
+        written: build the row even if the journal marks it as written.
     """
-    kept = list(events)
-    kinds = {e["kind"] for e in kept}
+    events = list(events)
+    kinds = {e["kind"] for e in events}
     missing = written or EventKind.ROW not in kinds
-    return _folded(kept) if EventKind.EVAL in kinds and missing else None
+    return _row_of_events(events) if EventKind.EVAL in kinds and missing else None
 
 
-def _folded(events: Sequence[JournalEvent]) -> dict[str, Any]:
+def _row_of_events(events: Sequence[JournalEvent]) -> dict[str, Any]:
     known = {e["kind"]: e["data"] for e in events if e["kind"] in (EventKind.TASK, EventKind.EVAL)}
     if EventKind.TASK not in known:
-        raise JournalError("the journal does not tell of a task")
+        raise JournalError("the journal does not name a task; it was not written by ck_main")
     session = next(iter(sessions_from_events(events).values()))
     return build_row(known[EventKind.TASK], session, known.get(EventKind.EVAL))
 
 
 def row_line(row: Mapping[str, Any]) -> bytes:
-    """A row as it stands in the output, its newline included."""
+    """Encode a row as a line of the output."""
     try:
         return (json.dumps(row, ensure_ascii=False) + "\n").encode()
-    except UnicodeEncodeError:  # a model wrote half of a surrogate pair: only escapes can hold it
+    except UnicodeEncodeError:  # a lone surrogate in a reply: escape everything
         return (json.dumps(row) + "\n").encode()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a task ended, for tables and exit codes.
+    """The outcome of a task, for tables and exit codes.
 
     Args:
-        steps: steps of all agents together, in all tries of which the row tells.
-        seconds: wall time of them.
-        tokens: prompt and completion tokens of all their calls.
-        corr: 1, 0, or None where no right answer is known.
-        money: USD; None when not known.
-        earlier: the row was in the output before this run.
-        tries: how many tries of the task were made.
-        unreadable: replies of all tries that the agent could not read, or only in part, by phase.
-        setup: what the row was made with, as far as it records that.
+        steps: steps of all agents in all tries.
+        seconds: wall time of all tries.
+        tokens: prompt and completion tokens of all tries.
+        corr: 1 (right), 0 (wrong), or None if no right answer is known.
+        money: USD, if known.
+        earlier: whether the row was in the output before this run.
+        tries: number of tries.
+        unreadable: number of replies that could not be parsed, or only in part, by phase.
+        setup: settings of the run, if the row records them.
     """
 
     id: str
@@ -124,7 +127,7 @@ class Outcome:
     def of_row(
         cls, row: Mapping[str, Any], *, money: float | None = None, earlier: bool = False
     ) -> Outcome:
-        """Read off a row. Raises KeyError, TypeError or AttributeError if it is not one."""
+        """Read a row; raise KeyError, TypeError or AttributeError if it is not one."""
         info, scored = row["session"]["info"], row["eval"]
         tries = row.get("sel_cands") or [
             {
@@ -158,12 +161,12 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether the agent ended the task itself, whatever the score."""
+        """Whether the agent completed the task, with a right or a wrong answer."""
         return self.status == "done"
 
 
 def count_steps(session: Mapping[str, Any]) -> int:
-    """Steps of a row's session and of all sessions below it."""
+    """Count the steps of a row's session and of its nested sessions."""
     nested = (
         sub for s in session["steps"] for sub in (s.get("action") or {}).get("sub_sessions", ())
     )
@@ -171,5 +174,5 @@ def count_steps(session: Mapping[str, Any]) -> int:
 
 
 def tokens_of(session: Mapping[str, Any]) -> int:
-    """Prompt and completion tokens of a row's session and of all sessions below it."""
+    """Return the prompt and completion tokens of a row's session and its nested sessions."""
     return int(session["info"]["call_stat"]["__ALL__"]["total_tokens"])

@@ -1,4 +1,4 @@
-"""The output: the file that rows are appended to and never lost from."""
+"""The output file: append rows, repair damage, and find out which tasks have a row."""
 
 from __future__ import annotations
 
@@ -12,70 +12,32 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ck_main.output.damaged_rows import (
-    NOT_A_ROW,
-    examine,
-    outcome_in,
-    parse_row,
-    torn_ids,
-)
-from ck_main.output.output_files import (
-    check_output,
-    folder_of,
-    superseded_path,
-    tries_path,
-    write_advice,
-)
-from ck_main.output.row import (
-    Outcome,
-    build_row,
-    count_steps,
-    row_from_events,
-    row_line,
-    row_of,
-    task_facts,
-    tokens_of,
-)
+from ck_main.output.damaged_rows import NOT_A_ROW, examine, outcome_in, parse_row, torn_ids
+from ck_main.output.output_files import check_output, folder_of, write_advice
+from ck_main.output.row import Outcome, row_line
 from ck_pro.exceptions import OutputError
-
-__all__ = [
-    "Outcome",
-    "RowFile",
-    "build_row",
-    "check_output",
-    "count_steps",
-    "folder_of",
-    "row_from_events",
-    "row_line",
-    "row_of",
-    "superseded_path",
-    "task_facts",
-    "tokens_of",
-    "tries_path",
-    "write_advice",
-]
-
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _MARK_BYTES = 4096
-_MOST_TRUNCATIONS = 100
+_MAX_TRUNCATIONS = 100
 
 
 class RowFile:
-    """The output file: read for what is done, appended to, never truncated.
+    """The output file: rows are read from it and appended to it; it is never truncated.
 
-    A row is written with one call and forced to the disk before `append` returns. A torn
-    line (its writer was killed, or the file was truncated) moves to `<file>.torn`, so that each row
-    is a line. Each access checks first that the rows read before are still there: when a program
-    truncates the file in place, it is read again, and `lost` has the ids of the missing rows.
-    Several processes may append to one file, while another puts a file of the same rows in
-    another order, or of fewer, in its place (`take_out`, `sort`).
+    `append` forces a row to the disk before it returns. A torn line (of a killed writer, or of a
+    file that another program truncated) moves to `<file>.torn`, so that every line is a row.
+
+    Several processes may use one file at the same time. One of them may replace it by a file with
+    the same rows in another order (`sort`) or with fewer rows (`take_out`). Each access first
+    checks whether another program truncated the file. If so, it reads the file again and adds the
+    ids of the missing rows to `lost`.
 
     Args:
-        path: the file; made, with its folder, when missing.
+        path: the file; created with its folder if it does not exist.
 
     Raises:
-        OutputError: it cannot be written, or holds something else than rows.
+        OutputError: the file cannot be written, or has lines that are not rows.
     """
 
     def __init__(self, path: Path):
@@ -83,11 +45,11 @@ class RowFile:
         self.repaired = 0
         """Bytes of torn lines that were moved to `<file>.torn`."""
         self.done: dict[str, Outcome] = {}
-        """Outcome by task id of every row in the file."""
+        """Outcomes of all rows in the file, by task id."""
         self.lost: set[str] = set()
-        """Ids of rows that were read and are missing since a program truncated the file."""
+        """Ids of rows that were read once and are missing now: a program truncated the file."""
         self.torn: set[str] = set()
-        """Ids of rows of which a torn line was found, as far as it names them."""
+        """Ids that torn lines name."""
         self._read_to, self._lines = 0, 0
         self._places: list[tuple[str, int, int]] = []  # id, offset and length of every line
         self._damaged: list[tuple[int, int]] = []  # offset and length
@@ -96,12 +58,12 @@ class RowFile:
         try:
             check_output(path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = self._opened()
+            self._fd = self._open()
         except OSError as e:
             raise self._unwritable(e) from None
         try:
             with self._locked():
-                self._remove_rewriting()  # its writer was killed
+                self._remove_rewriting()  # the file of a killed writer
                 self._refresh()
         except BaseException:
             os.close(self._fd)
@@ -109,21 +71,21 @@ class RowFile:
 
     @property
     def folder(self) -> Path:
-        """Where the tasks' own folders are: the file's name without its ending."""
+        """The folder with one folder per task: the path of the file without its suffix."""
         return folder_of(self.path)
 
     def has(self, task_id: str) -> bool:
-        """Whether the file has this task's row by now, written by whomever."""
+        """Whether the file has a row for this task now, written by any process."""
         self.refresh()
         return task_id in self.done
 
     def refresh(self) -> None:
-        """Take in the rows that other processes have added."""
+        """Read the rows that other processes have added."""
         with self._locked():
             self._refresh()
 
     def restore(self, row: Mapping[str, Any]) -> bool:
-        """Add the row of a task again if it is one of the `lost` ones; whether it was.
+        """Append a row again if it is `lost`; return whether it was.
 
         Raises:
             OutputError: see `append`.
@@ -136,10 +98,10 @@ class RowFile:
         return True
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Add a row.
+        """Append a row.
 
         Raises:
-            OutputError: it could not be written; the file is as it was before.
+            OutputError: the row cannot be written; the file is unchanged.
         """
         self._append(row_line(row))
 
@@ -149,7 +111,7 @@ class RowFile:
             self._write(line)
 
     def _write(self, line: bytes) -> None:
-        """Write a line to the file, which is locked and begins a line at its end."""
+        """Append a line to the locked file, whose last line is complete."""
         before = os.fstat(self._fd).st_size
         try:
             done = 0
@@ -162,16 +124,16 @@ class RowFile:
             raise self._unwritable(e) from None
         self._refresh()
         name = parse_row(line).id
-        if name not in self.done:  # the file was truncated at this moment
+        if name not in self.done:  # a program truncated the file just now
             self.lost = self.lost | {name}
 
     def take_out(self, ids: Collection[str], to: Path) -> int:
-        """Move rows to the end of another file of rows; returns how many.
+        """Move rows to the end of another row file; return their number.
 
-        Wherever it is killed, each row is in one of the two files, or in both.
+        If the process is killed, each row is in one of the two files or in both.
 
         Raises:
-            OutputError: a file could not be written; the rows are where they were.
+            OutputError: a file cannot be written; the output is unchanged.
         """
         with self._locked():
             self._reread()
@@ -179,20 +141,20 @@ class RowFile:
             if not moved:
                 return 0
             with RowFile(to) as other, self.path.open("rb") as source:
-                known = set(map(session_of, other._contents()))
+                known = set(map(session_of, other._rows()))
                 for _, offset, length in moved:
                     source.seek(offset)
                     line = source.read(length)
-                    if session_of(json.loads(line)) not in known:  # a killed run had come so far
+                    if session_of(json.loads(line)) not in known:  # a killed run moved it already
                         other._append(line)
             self._rewrite([p for p in self._places if p[0] not in ids])
         return len(moved)
 
     def sort(self, ids: Sequence[str]) -> None:
-        """Put the rows of these tasks first, in this order; the others keep theirs.
+        """Put the rows of these tasks first, in this order; the order of the others is kept.
 
         Raises:
-            OutputError: the file could not be written; it is as it was.
+            OutputError: the file cannot be written; it is unchanged.
         """
         with self._locked():
             self._reread()
@@ -201,24 +163,24 @@ class RowFile:
             if rows != self._places:
                 self._rewrite(rows)
 
-    def _contents(self) -> Iterator[dict[str, Any]]:
-        """All rows, one at a time."""
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        """Yield all rows."""
         with self.path.open("rb") as file:
             for line in file:
                 if line.strip():
                     yield json.loads(line)
 
     def _rewrite(self, places: Sequence[tuple[str, int, int]]) -> None:
-        """Put a file with these lines in the place of the present one, which is locked."""
+        """Replace the locked file by one with only these lines, in this order."""
         path = self._rewriting
         fd = -1
         try:
             fd = os.open(path, _FLAGS | os.O_TRUNC, os.fstat(self._fd).st_mode & 0o777)
-            fcntl.flock(fd, fcntl.LOCK_EX)  # before anybody can find it under the output's name
+            fcntl.flock(fd, fcntl.LOCK_EX)  # before other processes can open it
             for name, offset, length in places:
                 line = os.pread(self._fd, length, offset)
                 if len(line) < length or line.find(b"\n") != length - 1:
-                    self.lost = self.lost | {name}  # the file was truncated meanwhile
+                    self.lost = self.lost | {name}  # truncated meanwhile
                     continue
                 while line:
                     line = line[os.write(fd, line) :]
@@ -229,7 +191,7 @@ class RowFile:
                 os.close(fd)
                 self._remove_rewriting()
             raise self._unwritable(e) from None
-        self._become(fd)
+        self._switch_to(fd)
         self._read()
 
     def _remove_rewriting(self) -> None:
@@ -244,7 +206,7 @@ class RowFile:
         return target.with_name(f".{target.name}.rewriting")
 
     def close(self) -> None:
-        """Release the file; harmless when repeated."""
+        """Close the file; later calls have no effect."""
         with self._lock:
             if self._fd >= 0:
                 os.close(self._fd)
@@ -258,9 +220,9 @@ class RowFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Alone among the threads of this process and among processes."""
+        """Lock the file against other threads and processes."""
         with self._lock:
-            if self._fd < 0:  # a thread that an interrupted run left behind
+            if self._fd < 0:  # a thread of an interrupted run
                 raise OutputError(f"the output {self.path} is closed")
             self._lock_file()
             try:
@@ -269,19 +231,19 @@ class RowFile:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def _lock_file(self) -> None:
-        """Lock the file that has the output's name now: it may have been replaced."""
+        """Lock the file that is at the output's path now: another process may have replaced it."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             while not self._is_current():
-                self._note_truncation()
-                self._become(self._opened())
+                self._record_truncation()
+                self._switch_to(self._open())
                 fcntl.flock(self._fd, fcntl.LOCK_EX)
         except OSError as e:
             raise self._unwritable(e) from None
 
-    def _note_truncation(self) -> None:
-        """Note the rows that a file lost by truncation before another one took its place."""
-        if self._holds_what_was_read():
+    def _record_truncation(self) -> None:
+        """Add to `lost` the rows that a replaced file lost by truncation."""
+        if self._is_unchanged():
             return
         present = set()
         with os.fdopen(os.dup(self._fd), "rb") as file:
@@ -299,11 +261,11 @@ class RowFile:
             return False
         return os.path.samestat(named, os.fstat(self._fd))
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         return os.open(self.path, _FLAGS, 0o644)
 
-    def _become(self, fd: int) -> None:
-        """Continue with another file, from its beginning."""
+    def _switch_to(self, fd: int) -> None:
+        """Switch to another open file and forget what was read."""
         os.close(self._fd)
         self._fd = fd
         self._forget()
@@ -314,33 +276,33 @@ class RowFile:
         self._mark = b""
 
     def _refresh(self) -> None:
-        """Read what was added, and repair the file, which is locked.
+        """Read the added lines of the locked file, and repair it.
 
         Raises:
-            OutputError: a program truncates it again and again.
+            OutputError: another program keeps truncating the file.
         """
-        for _ in range(_MOST_TRUNCATIONS):
+        for _ in range(_MAX_TRUNCATIONS):
             self._read()
             if self._repair():
                 return
         raise OutputError(
-            f"the output {self.path} is truncated again and again by another program; end that "
-            "program, the same command continues"
+            f"another program keeps truncating the output {self.path}: stop that program, then "
+            "repeat the command to resume"
         )
 
     def _reread(self) -> None:
-        """Read the whole file again: an editor may have changed any of its lines."""
+        """Read the whole file again, because an editor may have changed any line."""
         known = set(self.done)
         self._forget()
         self._refresh()
         self.lost = self.lost | (known - set(self.done))
 
     def _read(self) -> None:
-        """Take in the whole lines since the last reading; all lines if the file was truncated."""
+        """Read the complete lines that were added; all lines if the file was truncated."""
         try:
             known = set(self.done)
-            self._cut_hole()
-            if not self._holds_what_was_read():
+            self._remove_hole()
+            if not self._is_unchanged():
                 self._forget()
             with self.path.open("rb") as file:
                 file.seek(self._read_to)
@@ -348,15 +310,15 @@ class RowFile:
                     if not line.endswith(b"\n"):
                         break
                     self._lines += 1
-                    self._take(line)
+                    self._add_line(line)
                     self._read_to += len(line)
             self._mark = self._last_row()
         except OSError as e:
             raise self._unwritable(e) from None
         self.lost = (self.lost | known) - set(self.done)
 
-    def _cut_hole(self) -> None:
-        """Cut off the hole at the end of a file that a program has extended."""
+    def _remove_hole(self) -> None:
+        """Remove the hole at the end of a file that another program extended."""
         size = os.fstat(self._fd).st_size
         if size <= self._read_to:
             return
@@ -373,15 +335,15 @@ class RowFile:
         except OSError as e:
             if e.errno != errno.ENXIO:
                 raise
-            self.repaired += size - hole  # there is no data behind it
+            self.repaired += size - hole  # no data follows the hole
             os.ftruncate(self._fd, hole)
 
-    def _holds_what_was_read(self) -> bool:
-        """Whether the last row that was read is still in its place."""
+    def _is_unchanged(self) -> bool:
+        """Whether the last row that was read is still at its offset."""
         return os.fstat(self._fd).st_size >= self._read_to and self._last_row() == self._mark
 
     def _last_row(self) -> bytes:
-        """The first and last bytes of the last row that was read."""
+        """Return the first and last bytes of the last row that was read."""
         if not self._places:
             return b""
         _, offset, length = self._places[-1]
@@ -389,7 +351,7 @@ class RowFile:
         ends = (offset, offset + length - size)
         return b"".join(os.pread(self._fd, size, at) for at in ends)
 
-    def _take(self, line: bytes) -> None:
+    def _add_line(self, line: bytes) -> None:
         if not line.strip():
             return
         damaged = 0
@@ -399,8 +361,8 @@ class RowFile:
             damage = examine(line)
             if damage is None:
                 raise OutputError(
-                    f"--output {self.path}, line {self._lines}: is not an output row; name another "
-                    "file, or remove the line"
+                    f"--output {self.path}, line {self._lines}: is not an output row; remove "
+                    "the line, or name another file"
                 ) from None
             damaged = damage.size
             self._damaged.append((self._read_to, damaged))
@@ -412,10 +374,10 @@ class RowFile:
         self._places.append((outcome.id, self._read_to + damaged, len(line) - damaged))
 
     def _repair(self) -> bool:
-        """Move torn lines away; a whole row that only lacks its newline gets it.
+        """Move torn lines to `<file>.torn`, and add a missing newline to a complete row.
 
         Returns:
-            False if the file was truncated meanwhile, and must be read again.
+            False if the file must be read again.
         """
         try:
             size = os.fstat(self._fd).st_size
@@ -424,9 +386,9 @@ class RowFile:
                 return False
             if size < self._read_to:
                 return False
-            pieces = [*self._damaged, (self._read_to, size - self._read_to)]
-            for at, length in pieces:
-                self._keep_torn(at, length)
+            parts = [*self._damaged, (self._read_to, size - self._read_to)]
+            for at, length in parts:
+                self._move_torn(at, length)
             if self._damaged:
                 self._rewrite(self._places)
             elif size > self._read_to:
@@ -444,15 +406,15 @@ class RowFile:
             return False
         return True
 
-    def _keep_torn(self, at: int, length: int) -> None:
-        """Append a piece of the file to `<file>.torn`, without the null bytes around it."""
+    def _move_torn(self, at: int, length: int) -> None:
+        """Append a part of the file to `<file>.torn`, without the null bytes around it."""
         if not length:
             return
         self.repaired += length
-        piece = os.pread(self._fd, length, at).strip(b"\0\r\n")
-        if piece:
-            with self.path.with_name(self.path.name + ".torn").open("ab") as torn:
-                torn.write(piece + b"\n")
+        torn = os.pread(self._fd, length, at).strip(b"\0\r\n")
+        if torn:
+            with self.path.with_name(self.path.name + ".torn").open("ab") as file:
+                file.write(torn + b"\n")
 
     def _unwritable(self, error: OSError) -> OutputError:
         return OutputError(
@@ -462,5 +424,5 @@ class RowFile:
 
 
 def session_of(row: Mapping[str, Any]) -> str:
-    """The id of a row's session."""
+    """Return the id of a row's session."""
     return str(row["session"]["id"])

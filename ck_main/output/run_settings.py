@@ -1,4 +1,4 @@
-"""What rows were made with, and how that differs from what a command is about to use."""
+"""Settings of the runs behind rows, and their differences from the settings of a command."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PROMPTS, _VERSION = ("(prompts)",), ("(ck-pro version)",)
 
 @dataclass(frozen=True)
 class Setup:
-    """What one run was made with.
+    """The settings of one run.
 
     Args:
-        key: the same for equal setups.
-        settings: by the names that lead to them.
-        version, prompts: of ck-pro, and a hash of the prompts; empty where they are unknown.
+        key: equal for equal setups.
+        settings: values by the path of their names.
+        version, prompts: version of ck-pro and hash of the prompts; "" if unknown.
     """
 
     key: str
@@ -34,15 +34,15 @@ class Setup:
 
 
 _KNOWN: weakref.WeakValueDictionary[str, Setup] = weakref.WeakValueDictionary()
-"""Setups in use, so that many rows share one."""
+"""Setups in use, by key, so that many rows share one object."""
 _RECORDED: weakref.WeakValueDictionary[tuple[str, ...], Setup] = weakref.WeakValueDictionary()
-"""The same, by the hashes that rows record."""
+"""Setups in use, by the hashes that rows record."""
 
 
 def setup_of(info: Mapping[str, Any]) -> Setup | None:
-    """The setup that a row's `session.info` records; None if it records none.
+    """Return the setup that a row's `session.info` records, or None.
 
-    The seed of a try does not count: each try has its own.
+    The seed of a try is ignored, because each try has a different one.
     """
     config = info.get("config")
     if not isinstance(config, Mapping) or not config:
@@ -73,9 +73,9 @@ def _setup(info: Mapping[str, Any], config: Mapping[str, Any], limits: Any) -> S
 
 
 def differences(before: Setup, now: Setup) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """(names of a setting, its value before, its value now) of each that differs.
+    """Yield (path of a setting, value before, value now) for each difference.
 
-    A setting that only one of two versions of ck-pro has is no difference.
+    If the versions of ck-pro differ, a setting that only one of them has is ignored.
     """
     same_version = before.version == now.version
     for name in dict.fromkeys((*before.settings, *now.settings)):
@@ -89,11 +89,11 @@ def differences(before: Setup, now: Setup) -> Iterator[tuple[tuple[str, ...], st
 
 
 def warnings_about(earlier: Iterable[Setup | None], now: Setup | None) -> list[str]:
-    """Lines that list how the setups of an output's rows differ from that of a command.
+    """Return lines that list the differences between the rows' setups and the command's.
 
     Args:
-        earlier: of each row.
-        now: of the command.
+        earlier: setup of each row.
+        now: setup of the command.
     """
     counted = Counter(s for s in earlier if s is not None and s != now)
     if now is None:
@@ -107,12 +107,15 @@ def warnings_about(earlier: Iterable[Setup | None], now: Setup | None) -> list[s
             found[change] += number
     if not found:
         return []
-    lines = [f"{rows} rows of the output were made with other settings than this command uses:"]
+    lines = [f"{rows} rows of the output have other settings than this command:"]
     for (name, old, new), number in list(found.items())[:_SHOWN]:
         lines.append(f"  {'.'.join(name)}: {old} in {number} rows, now {new}")
     if len(found) > _SHOWN:
         lines.append(f"  and {len(found) - _SHOWN} more")
-    return [*lines, "  name another --output to keep them apart, or run all again with --rerun all"]
+    return [
+        *lines,
+        "  name another --output to separate them, or run all tasks again with --rerun all",
+    ]
 
 
 def _shown(value: Any) -> str:

@@ -92,8 +92,8 @@ class Assignment:
         question: prompt for the agent; default: the question of the task.
         row_facts: row fields beside those of the task.
         info: fields for the session's info: start page, seed, earlier failures.
-        afresh: start over and move the files of a previous attempt aside.
-        begun: resume a previous attempt even if it ended.
+        start_over: move the files of a previous attempt to `attempt-N/` and start again.
+        resume_completed: resume a previous attempt even if it has a complete row.
         answer: human answer to the question that ended the previous attempt.
         earlier: the previous attempt, if the caller has already read it.
     """
@@ -103,8 +103,8 @@ class Assignment:
     question: str | None = None
     row_facts: Mapping[str, Any] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
-    afresh: bool = False
-    begun: bool = False
+    start_over: bool = False
+    resume_completed: bool = False
     answer: str = ""
     earlier: PreviousAttempt | None = None
 
@@ -192,8 +192,8 @@ class Attempt:
         """Resume a previous attempt if it is unfinished and at the same task."""
         given = self.assignment
         earlier = given.earlier or PreviousAttempt(given.folder)
-        if not given.afresh:
-            self._found = earlier.unfinished(self._given_facts(), begun=given.begun)
+        if not given.start_over:
+            self._found = earlier.unfinished(self._given_facts(), completed=given.resume_completed)
         self.moved = earlier.refused
         if self._found is None:
             return False
@@ -238,7 +238,7 @@ class Attempt:
             raise
         except Exception as e:  # noqa: BLE001 - a failure of one task must not stop the others
             _log.exception("task %s: the agent raised", self.assignment.task.id)
-            end_broken(self.session, self.journal, e)
+            record_internal_error(self.session, self.journal, e)
 
     def call_model(self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str) -> Reply:
         """Call a model about the attempt; the call is budgeted and logged in its session.
@@ -282,7 +282,7 @@ class Attempt:
         self.journal.append(EventKind.ROW, sid=self.session.id)
 
 
-def end_broken(session: AgentSession, journal: Journal, error: Exception) -> None:
+def record_internal_error(session: AgentSession, journal: Journal, error: Exception) -> None:
     """Complete a session that an internal error ended, so that its row has all fields."""
     message = f"{type(error).__name__}: {error}"
     reason = StopReason.INTERNAL_ERROR

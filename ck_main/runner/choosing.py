@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ck_main.output.row_file import count_steps, tokens_of
+from ck_main.output.row import count_steps, tokens_of
 from ck_main.tasks.scoring import em
 from ck_pro.exceptions import ConfigError
 from ck_pro.model import LLM

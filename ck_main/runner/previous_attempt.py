@@ -99,13 +99,13 @@ class PreviousAttempt:
         return row if all(row.get(k) == v for k, v in facts.items()) else None
 
     def unfinished(
-        self, facts: Mapping[str, Any], *, begun: bool = False
+        self, facts: Mapping[str, Any], *, completed: bool = False
     ) -> tuple[InterruptedSession, PriorUsage] | None:
         """Return the session to resume, or None if there is none for this task.
 
         Args:
             facts: facts about the task, for its row.
-            begun: also resume an attempt with a complete row.
+            completed: also resume an attempt with a complete row.
         """
         cut, used = self._found
         known = self.facts
@@ -116,7 +116,7 @@ class PreviousAttempt:
             changed = sorted(k for k in {*known, *given} if known.get(k) != given.get(k))
             self.refused = f"the task changed since it was started ({', '.join(changed)})"
             return None
-        if self.complete and not begun:
+        if self.complete and not completed:
             return None  # a complete attempt is run again, not resumed
         return cut, used
 

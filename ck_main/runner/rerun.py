@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Literal
 
-from ck_main.output.output_files import write_failure
-from ck_main.output.row_file import Outcome, RowFile, superseded_path
+from ck_main.output.output_files import superseded_path, write_failure
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
 from ck_main.runner.task_folder import claimed, own_files, set_aside, tries_in
 from ck_main.tasks.dataset import Task
 

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ck_main.output.output_files import check_writable, tries_path, write_advice, write_failure
-from ck_main.output.row_file import Outcome, RowFile
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
 from ck_main.runner.attempt import Agent, Assignment, Attempt
 from ck_main.runner.failures import manual_abort, may_be_outage, transient_failure
 from ck_main.runner.limits import RunBudget, TaskBudget
 from ck_main.runner.previous_attempt import PreviousAttempt
 from ck_main.runner.row_recovery import rows_from_journals
-from ck_main.runner.run_options import ExitCode, RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_main.runner.task_folder import attempts_in, claimed
 from ck_main.runner.tries import TaskTries
 from ck_main.runner.watcher import Watcher
@@ -33,7 +34,6 @@ from ck_pro.exceptions import CKError, JournalError, OutputError
 from ck_pro.model import Budget
 from ck_pro.session import Status
 
-__all__ = ["ExitCode", "RunOptions", "TaskRunner", "Watcher"]
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 2.0
 # The main thread alone runs signal handlers, but another thread may receive the signal, and then
@@ -77,7 +77,7 @@ class TaskRunner:
         self.limit: str | None = None
         """One line that names the reached limit of the run, or None."""
         self._lock, self._probing = threading.Lock(), threading.Lock()
-        self._keeping = threading.Lock()
+        self._tries_lock = threading.Lock()
         self._restoring = threading.Lock()
         self._known: dict[str, Task] = {}
         self._unrestorable: set[str] = set()
@@ -209,11 +209,11 @@ class TaskRunner:
         if row is not None:  # the task ended, but its runner was killed before it wrote the row
             self.write(row)
             return
-        self.carry_out(Assignment(task, folder, earlier=earlier))
+        self.run_assignment(Assignment(task, folder, earlier=earlier))
 
-    def carry_out(self, assignment: Assignment) -> None:
+    def run_assignment(self, assignment: Assignment) -> None:
         """Run a task to its end and write its row; write no row if the run was stopped."""
-        self.begins(assignment.task)
+        self.report_start(assignment.task)
         spent = TaskBudget(parent=self.budget)
 
         def close(attempt: Attempt) -> None:
@@ -222,7 +222,7 @@ class TaskRunner:
 
         self.attempt(self.agent, assignment, spent, close)
 
-    def begins(self, task: Task) -> None:
+    def report_start(self, task: Task) -> None:
         """Report the start of a task."""
         self.watcher.started(task)
 
@@ -260,7 +260,7 @@ class TaskRunner:
             given = replace(assignment, info=info)
             with Attempt(
                 agent,
-                replace(given, afresh=True, earlier=None) if failures else given,
+                replace(given, start_over=True, earlier=None) if failures else given,
                 budget=self.options.budget(spent),
                 cancel=self.stop,
                 on_event=lambda event: self.watcher.event(assignment.task.id, event),
@@ -269,7 +269,7 @@ class TaskRunner:
                 if attempt.moved:
                     self.say(assignment.task, attempt.moved)
                 attempt.run()
-                if not self.counts(attempt):
+                if not self.gives_row(attempt):
                     return None
                 failure = transient_failure(attempt.session, attempt.journal.failures)
                 if failure is not None:  # a full disk ends the run, not the task
@@ -283,7 +283,7 @@ class TaskRunner:
             number = f"attempt {len(failures) + 1} of {self.options.retries + 1}"
             self.say(assignment.task, f"{failure}; retrying ({number})")
 
-    def counts(self, attempt: Attempt) -> bool:
+    def gives_row(self, attempt: Attempt) -> bool:
         """Whether an attempt gives a row: not if it was stopped or a service is unreachable."""
         task = attempt.assignment.task
         if attempt.session.status is Status.IN_PROGRESS:
@@ -308,9 +308,9 @@ class TaskRunner:
         self.limit = self.limit or self.budget.used_up()
         self.say(task, "stopped before it ended" + self.retry_hint("resume it"))
 
-    def keep_try(self, row: dict[str, Any]) -> None:
+    def write_try(self, row: dict[str, Any]) -> None:
         """Write the row of a try that was not chosen, unless it exists."""
-        with self._keeping:
+        with self._tries_lock:
             if self._tries is None:
                 self._tries = RowFile(tries_path(self.rows.path))
             if not self._tries.has(row["id"]):

@@ -22,7 +22,7 @@ from ck_pro.exceptions import (
 )
 from ck_pro.executor import CodeExecutor
 from ck_pro.model import LLM
-from ck_pro.model.backends.targets import open_target, split_target
+from ck_pro.model.backends.targets import Access, open_target, parse_target
 from ck_pro.model.prices import price_of
 from ck_pro.tool import Tool
 from ck_pro.tools import SimpleSearchTool
@@ -51,7 +51,7 @@ def model_settings(agent: KwargsInitializable, target: str) -> dict[str, Any]:
 def asks_a_person(agent: KwargsInitializable, judge: LLM | None = None) -> bool:
     """Whether any of an agent's models, or the judge, is a person at the terminal."""
     models = [llm for _, llm in iter_nested(agent, LLM)] + ([judge] if judge is not None else [])
-    return any(_ends_manual(llm.call_target) for llm in models)
+    return any(parse_target(llm.call_target).innermost().scheme.interactive for llm in models)
 
 
 def _models(agent: KwargsInitializable, judge: LLM | None) -> Iterator[tuple[str, LLM]]:
@@ -156,31 +156,23 @@ def probe_services(
 def service_url(target: str, environ: Mapping[str, str] | None = None) -> str | None:
     """Return the URL that a `call_target` connects to; None if unknown or proxied."""
     environ = os.environ if environ is None else environ
-    kind, rest = split_target(target)
-    if kind == "record":
-        return service_url(rest.partition(":")[2], environ)
-    url = rest if kind == "http" else environ.get("OPENAI_BASE_URL", "") if kind == "gpt" else ""
+    scheme, argument = parse_target(target).innermost()
+    url = scheme.address(argument, environ) if scheme.address is not None else ""
     if not url or requests.utils.select_proxy(url, requests.utils.get_environ_proxies(url)):
         return None
     return url
 
 
-def _answering(target: str) -> str:
-    """Return the target that generates replies: unwrap `record:`."""
-    kind, rest = split_target(target)
-    return _answering(rest.partition(":")[2]) if kind == "record" else target
-
-
 def _ask(llm: LLM) -> None:
-    target = _answering(llm.call_target)
-    if split_target(target)[0] in ("manual", "replay"):
+    target = parse_target(llm.call_target).innermost()
+    if target.scheme.offline:
         return
     # keep the model's timeout, because a slow service is not an outage
     bounds = {
         "max_retry_times": min(llm.max_retry_times, _PROBE_TRIES),
         "max_retry_seconds": min(llm.max_retry_seconds, _PROBE_SECONDS),
     }
-    probe = llm.updated({"call_target": target, **bounds})
+    probe = llm.updated({"call_target": str(target), **bounds})
     try:
         probe([{"role": "user", "content": "Reply with the word OK."}])
     except ContentFiltered:
@@ -193,8 +185,8 @@ def _without_price(llm: LLM) -> str | None:
     """Return the name of a paid model without a known price, else None."""
     if llm.price:
         return None
-    target = _answering(llm.call_target)
-    backend = open_target(target, api_key_env=llm.api_key_env, headers=llm.headers)
+    target = parse_target(llm.call_target).innermost()
+    backend = open_target(str(target), Access(llm.api_key_env, llm.headers))
     name = backend.model_name(llm.call_kwargs)
     return None if backend.free or price_of(name) is not None else name
 
@@ -233,7 +225,3 @@ def _check_browser_server(config: WebEnvConfig, server: str) -> None:
             raise
     finally:
         client.close()
-
-
-def _ends_manual(target: str) -> bool:
-    return split_target(_answering(target))[0] == "manual"

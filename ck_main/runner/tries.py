@@ -46,15 +46,15 @@ class Runner(Protocol):
     def budget(self) -> Budget:
         """Usage of all tasks."""
 
-    def begins(self, task: Task) -> None:
+    def report_start(self, task: Task) -> None:
         """Report the start of a task."""
 
     def attempt(
         self, agent: Agent, assignment: Assignment, spent: Budget, close: Callable[[Attempt], _T]
     ) -> _T | None:
-        """Make attempts until one counts; return None if the run was stopped."""
+        """Make attempts until one gives a row; return None if the run was stopped."""
 
-    def counts(self, attempt: Attempt) -> bool:
+    def gives_row(self, attempt: Attempt) -> bool:
         """Whether an attempt gives a row: it was not stopped, and no service is unreachable."""
 
     def say(self, task: Task, text: str) -> None:
@@ -66,7 +66,7 @@ class Runner(Protocol):
     def report_event(self, task: Task, event: dict[str, Any]) -> None:
         """Report an event of a task."""
 
-    def keep_try(self, row: dict[str, Any]) -> None:
+    def write_try(self, row: dict[str, Any]) -> None:
         """Write the row of a try that was not chosen, unless it exists."""
 
     def write(self, row: dict[str, Any], spent: Budget | None = None) -> None:
@@ -102,7 +102,7 @@ class TaskTries:
         rows = self._recorded()
         spent = TaskBudget(parent=self.runner.budget)
         if not self._over(rows):
-            self.runner.begins(self.task)
+            self.runner.report_start(self.task)
         while not self._over(rows):
             row = self._try(rows, spent)
             if row is None:
@@ -112,7 +112,7 @@ class TaskTries:
                 self._report_try(row, len(rows), spent)
         final, others = assemble(rows, self.options)
         for row in others:
-            self.runner.keep_try(row)
+            self.runner.write_try(row)
         self.runner.write(final, spent)
         with Journal(self._folder(1)) as journal:
             journal.append(EventKind.ROW, sid=rows[0]["session"]["id"])
@@ -202,7 +202,7 @@ class TaskTries:
             question=self._question(before),
             row_facts={"feedback": "\n".join(advice)} if advice else {},
             info={"try": self._mark(number)},
-            afresh=not self._is_resumable(earlier, before),
+            start_over=not self._is_resumable(earlier, before),
             earlier=earlier,
         )
         agent = with_seed(self.runner.agent, self.options.seed(number))
@@ -217,7 +217,7 @@ class TaskTries:
             self.runner.say_stopped(self.task)
             return None
         except (ModelError, LimitReached, ParseError) as e:
-            if not self.runner.counts(attempt):
+            if not self.runner.gives_row(attempt):
                 return None
             judged.setdefault("judge_reason", f"not judged: {type(e).__name__}: {e}")
         return attempt.finish(judged)

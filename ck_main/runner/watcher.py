@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ck_main.output.row_file import Outcome
+from ck_main.output.row import Outcome
 from ck_main.tasks.dataset import Task
 
 

@@ -1,17 +1,17 @@
-"""Task files: JSON lines (or one JSON list) in, `Task` or `LineProblem` out, one at a time.
+"""Read task files: JSON lines, or one JSON list.
 
-What a line may hold (all of it also inside an `info` object):
+Fields of a line; each may also be inside an `info` object:
 
-- the question: the first of `question, Question, task, Task, query, Query, instruction,
-  Instruction`; the only field that must be there;
-- `file_name`: a file that belongs to the task, beside the task file;
-- the right answer: the first of `Final answer, answer, true_answer`; `null`, an empty text and `?`
-  (the placeholder of test sets whose answers are withheld) mean that it is not known;
-- `target_url`: the page that a web agent begins with;
-- `skip`: the task is not run, unless `--ids` names it; 0, false, `null` and an empty text mean no;
-- `id` or `task_id`; without one the task is `task0000`, `task0001`, ... by its place in the file.
+- the question (required): the first of `question, Question, task, Task, query, Query, instruction,
+  Instruction`;
+- `file_name`: a file of the task, in the folder of the task file;
+- the right answer: the first of `Final answer, answer, true_answer`. `null`, an empty text and `?`
+  (the placeholder of test sets without published answers) mean that it is unknown;
+- `target_url`: the start page of a web agent;
+- `skip`: run the task only if `--ids` names it; 0, false, `null` and an empty text mean no;
+- `id` or `task_id`; default: `task0000`, `task0001`, ... by the position in the file.
 
-A line that cannot be used becomes a `LineProblem`; the lines after it are read all the same.
+An invalid line becomes a `LineProblem`; the lines after it are read.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ck_main.tasks.task_lines import MAX_LINE_BYTES, UnusableItem, read_items
+from ck_main.tasks.task_lines import UnusableItem, read_items
 
-__all__ = ["MAX_LINE_BYTES", "LineProblem", "Task", "parse_task", "read_tasks", "safe_name"]
 QUESTION_NAMES = (
     "question",
     "Question",
@@ -43,8 +42,8 @@ MAX_ID_CHARS = 200
 _NOT_SKIPPED = ("", "0", "0.0", "false", "no")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-# names that Windows keeps for devices (a run folder may be copied there), those of files that stand
-# beside the folders of the tasks, and those by which readers know what is inside one
+# device names of Windows (a run folder may be copied there), names of the files beside the tasks'
+# folders, and names of the files inside one
 _RESERVED = re.compile(
     r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?|run\.log(?:\.jsonl)?|status(?:-\d+)?\.json"
     r"|(?:try|attempt)-\d+|work|blobs|lock|events\.jsonl(?:\.zst)?",
@@ -57,15 +56,15 @@ class Task:
     """One task of a task file.
 
     Args:
-        id: as the line gives it, or `task0000` by its place.
-        question: what the agent is asked.
-        folder: the id made safe as the name of a file, unique in the task file.
-        answer: the right answer as text; None if not known.
-        file_name: the name of the task's file as the line gives it; None without a file.
-        file: where that file is.
-        original: the line's object, unchanged.
-        target_url: the page to begin with; None if the line names none.
-        skip: the line says that the task is not to be run.
+        id: id from the line, or `task0000` by position.
+        question: the question for the agent.
+        folder: the id as a safe folder name, unique in the task file.
+        answer: the right answer, if known.
+        file_name: name of the task's file as in the line, if it has one.
+        file: path of that file.
+        original: the object of the line, unchanged.
+        target_url: start page, if the line names one.
+        skip: whether the line marks the task as skipped.
     """
 
     id: str
@@ -81,7 +80,7 @@ class Task:
 
 @dataclass(frozen=True)
 class LineProblem:
-    """A line (or list item) that cannot be used; `str()` is one line: where, what, what to do."""
+    """An invalid line or list item; `str()` gives the place, the fault and the remedy."""
 
     path: Path
     line: int
@@ -94,12 +93,12 @@ class LineProblem:
 
 
 def read_tasks(path: Path, files_dir: Path | None = None) -> Iterator[Task | LineProblem]:
-    """The tasks of a file in order, one line held at a time (a JSON list is held whole).
+    """Yield the tasks of a file in order. Only a JSON list is loaded as a whole.
 
     Args:
-        path: the task file, UTF-8, JSON lines or one JSON list.
-        files_dir: the folder that `file_name` is relative to and may not leave; by default the
-            folder of the task file.
+        path: task file, UTF-8, JSON lines or one JSON list.
+        files_dir: folder that contains the files named by `file_name`; default: the folder of
+            the task file.
 
     Raises:
         TaskFileError: the file cannot be opened or read.
@@ -113,8 +112,8 @@ def read_tasks(path: Path, files_dir: Path | None = None) -> Iterator[Task | Lin
                 raise content
             task = parse_task(content, index, root, folders)
             if task.id in seen:
-                at = f"{task.id!r} is already the id of line {seen[task.id]}; give it another"
-                raise UnusableItem(_first(task.original, ID_NAMES)[0], at)
+                text = f"{task.id!r} is already the id of line {seen[task.id]}; change it"
+                raise UnusableItem(_first(task.original, ID_NAMES)[0], text)
         except UnusableItem as e:
             yield LineProblem(path, line, e.field, e.text)
             continue
@@ -124,13 +123,16 @@ def read_tasks(path: Path, files_dir: Path | None = None) -> Iterator[Task | Lin
 
 
 def parse_task(item: Any, index: int, root: Path, taken: set[str]) -> Task:
-    """One decoded item as a `Task`; raises `UnusableItem` with the field and what to do.
+    """Convert a decoded item to a `Task`.
 
     Args:
-        item: what the line holds.
-        index: its place in the file from 0, blank lines not counted.
-        root: the resolved folder that the task's file must be in.
-        taken: folder names that other tasks have, in lower case.
+        item: the item.
+        index: position in the file from 0, without blank lines.
+        root: resolved folder that must contain the task's file.
+        taken: folder names of other tasks, in lower case.
+
+    Raises:
+        UnusableItem: the item is invalid; the error names the field and the remedy.
     """
     if not isinstance(item, dict):
         raise UnusableItem("", f'is {_kind(item)}, not an object; write {{"question": ...}}')
@@ -150,10 +152,10 @@ def parse_task(item: Any, index: int, root: Path, taken: set[str]) -> Task:
 
 
 def safe_name(task_id: str, taken: set[str] | None = None) -> str:
-    """`task_id` as the name of a folder: letters, digits, `.`, `_`, `-`; at most 80 characters.
+    """Return a folder name for a task id: letters, digits, `.`, `_`, `-`; at most 80 characters.
 
-    An id that had to be changed (or whose name another task has, small and capital letters being
-    one) gets a part of its hash, so that two ids never share a folder.
+    If the id had to change, or its name is taken (ignoring case), the name ends with a part of the
+    id's hash. So two ids never share a folder.
     """
     safe = _UNSAFE.sub("_", task_id).lstrip(".-")[:80].rstrip(".")
     free = safe.casefold() not in (taken or ())
@@ -163,7 +165,7 @@ def safe_name(task_id: str, taken: set[str] | None = None) -> str:
 
 
 def _first(item: dict[str, Any], names: Sequence[str]) -> tuple[str, Any]:
-    """The first of `names` that has a value, in the line itself, then in its `info`."""
+    """Return the first of `names` with a value, from the line or its `info`, and the value."""
     info = item.get("info")
     for place in (item, info if isinstance(info, dict) else {}):
         for name in names:
@@ -175,7 +177,7 @@ def _first(item: dict[str, Any], names: Sequence[str]) -> tuple[str, Any]:
 def _question(item: dict[str, Any]) -> str:
     name, value = _first(item, QUESTION_NAMES)
     if value is None:
-        raise UnusableItem(name, "is missing; give it as one of " + ", ".join(QUESTION_NAMES))
+        raise UnusableItem(name, "is missing; use one of " + ", ".join(QUESTION_NAMES))
     if not isinstance(value, str):
         raise UnusableItem(name, f"is {_kind(value)}; the question must be text")
     if not value.strip():
@@ -200,19 +202,19 @@ def _task_id(item: dict[str, Any], index: int) -> str:
     if value is None:
         return f"task{index:04d}"
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise UnusableItem(name, f"is {_kind(value)}; an id is text or a whole number")
+        raise UnusableItem(name, f"is {_kind(value)}; an id must be text or a whole number")
     text = str(value).strip()
     if not text:
-        raise UnusableItem(name, "is empty; give an id or leave the field out")
+        raise UnusableItem(name, "is empty; write an id, or remove the field")
     if len(text) > MAX_ID_CHARS:
-        raise UnusableItem(name, f"has {len(text)} characters; at most {MAX_ID_CHARS} are allowed")
+        raise UnusableItem(name, f"has {len(text)} characters; the maximum is {MAX_ID_CHARS}")
     return text
 
 
 def _target_url(item: dict[str, Any]) -> str | None:
     name, value = _first(item, ("target_url",))
     if value is not None and not isinstance(value, str):
-        raise UnusableItem(name, f"is {_kind(value)}; it must be the address of a page")
+        raise UnusableItem(name, f"is {_kind(value)}; it must be the URL of a page")
     return (value or "").strip() or None
 
 
@@ -221,22 +223,22 @@ def _file(item: dict[str, Any], root: Path) -> tuple[str | None, Path | None]:
     if name is None or name == "":
         return None, None
     if not isinstance(name, str):
-        raise UnusableItem("file_name", f"is {_kind(name)}; it must be the name of a file")
+        raise UnusableItem("file_name", f"is {_kind(name)}; it must be a file name")
     try:
         file = (root / name).resolve()
         inside, present = file.is_relative_to(root), file.is_file()
     except (OSError, ValueError, RuntimeError):  # too long, a zero byte, a loop of links
-        raise UnusableItem("file_name", f"{name[:80]!r} is not the name of a file") from None
+        raise UnusableItem("file_name", f"{name[:80]!r} is not a file name") from None
     if not inside:
         raise UnusableItem(
-            "file_name", f"{name!r} leads out of {root}; put the file there or give --files-dir"
+            "file_name", f"{name!r} is outside of {root}; move the file there, or use --files-dir"
         )
     if not present:
         raise UnusableItem(
-            "file_name", f"there is no file {file}; put it there or give --files-dir"
+            "file_name", f"the file {file} does not exist; create it, or use --files-dir"
         )
     if not os.access(file, os.R_OK):
-        raise UnusableItem("file_name", f"{file} may not be read; correct its permissions")
+        raise UnusableItem("file_name", f"{file} is not readable; change its permissions")
     return name, file
 
 

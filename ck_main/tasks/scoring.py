@@ -1,13 +1,13 @@
-"""Scoring: does an answer say the same as the right one? Normalised exact match, no model.
+"""Score answers by normalised exact match, without a model.
 
-The rules are in the spirit of GAIA's scorer (a number is compared as a number, a list item by
-item, the rest as text without case, articles and punctuation):
+The rules follow the idea of GAIA's scorer: compare numbers as numbers, lists item by item, and
+other answers as text.
 
-- Number: `1,234`, `1234.0` and `$1234` are equal; so are `17` and `17 km`, `50` and `50%`. A unit
-  that the right answer asks for must be there; two different units or currencies do not match.
-  `3 million` is 3000000.
-- List, split at `,` and `;`: the same length, and every item matches its partner.
-- Text: compatibility forms (NFKC), case, articles, punctuation and white space do not count.
+- Numbers: `1,234`, `1234.0` and `$1234` are equal, and so are `17` and `17 km`, or `50` and `50%`.
+  If the right answer has a unit, the answer needs it too. Different units or currencies do not
+  match. `3 million` is 3000000.
+- Lists, split at `,` and `;`: the same length, and all pairs of items match.
+- Text: compatibility forms (NFKC), case, articles, punctuation and white space are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 _CURRENCIES = "$€£¥₹"
-# a word that may be (part of) a unit: km, km/h, m^2, %, €
+# a unit or a part of one: km, km/h, m^2, %, €
 _UNIT = rf"(?:[%°µ]?[^\W\d_]+(?:[./·^-][^\W\d_]+)*\.?(?:\^?[23])?|[%‰°{_CURRENCIES}]\.?)"
 _QUANTITY = re.compile(
     rf"""
@@ -39,7 +39,7 @@ _BRACKETS = {"[": "]", "(": ")", "{": "}"}
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with its unit in normal form; `unit` may be empty, `currency` too."""
+    """A number with its normalised unit and currency, each "" if missing."""
 
     value: Decimal
     unit: str = ""
@@ -48,18 +48,18 @@ class Quantity:
 
 
 def evaluate(pred: Any, gold: str | None) -> dict[str, Any]:
-    """The `eval` part of a row: `{pred, gold, corr}`; `corr` is 1, 0, or None without a gold.
+    """Return the `eval` part of a row: `{pred, gold, corr}`; `corr` is 1, 0, or None without gold.
 
     Args:
-        pred: what the run answered; None counts as an empty text.
-        gold: the right answer, None if it is not known.
+        pred: answer of the run; None counts as an empty text.
+        gold: the right answer, if known.
     """
     text = "" if pred is None else str(pred)
     return {"pred": text, "gold": gold, "corr": None if gold is None else int(em(text, gold))}
 
 
 def em(pred: str, gold: str) -> bool:
-    """Whether `pred` says the same as `gold`: normalised exact match, see the module."""
+    """Whether `pred` matches `gold` by normalised exact match; see the module's docstring."""
     pred, gold = pred.strip(), gold.strip()
     wanted = quantity(gold)
     if wanted is not None:
@@ -76,7 +76,7 @@ def em(pred: str, gold: str) -> bool:
 
 
 def quantity(text: str) -> Quantity | None:
-    """A text that is one number with at most a currency and a unit; None for any other text."""
+    """Parse a text that is one number, with an optional currency and unit; else return None."""
     text = unicodedata.normalize("NFKC", text).translate(_MINUS).strip()
     found = _QUANTITY.fullmatch(text)
     if found is None or (found["sign"] and found["sign2"]):
@@ -101,7 +101,7 @@ def quantity(text: str) -> Quantity | None:
 
 
 def items(text: str) -> list[str]:
-    """A text as the list it writes down: brackets, quotes and a last `and` taken off."""
+    """Split a text into list items, without brackets, quotes and a last `and`."""
     text = text.strip()
     if len(text) > 1 and _BRACKETS.get(text[0]) == text[-1]:
         text = text[1:-1]
@@ -124,11 +124,11 @@ def _same_quantity(given: Quantity, wanted: Quantity) -> bool:
 
 def _same_text(pred: str, gold: str) -> bool:
     wanted, given = _words(gold), _words(pred)
-    if not wanted:  # nothing but punctuation or articles: then that is what counts
+    if not wanted:  # only punctuation or articles: compare these
         return pred.casefold() == gold.casefold()
     if wanted == given:
         return True
-    # "sea gull" and "seagull" are one; "1 2" and "12" are not, nor "pq, r" and "p, qr"
+    # "sea gull" matches "seagull"; but "1 2" does not match "12", nor "pq, r" "p, qr"
     together = "".join(wanted)
     joinable = _ITEM_BREAK.search(gold) is None and not any(c.isdigit() for c in together)
     return joinable and together == "".join(given)

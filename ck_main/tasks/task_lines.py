@@ -1,4 +1,4 @@
-"""The lines of a task file, decoded: JSON lines or one JSON list, UTF-8, however it was saved."""
+"""Decode the items of a task file: JSON lines or one JSON list, in UTF-8."""
 
 from __future__ import annotations
 
@@ -18,13 +18,22 @@ _OTHER_KINDS = {
         *(b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
         *(b"{\0", b"\0{", b"\0\0\0{", b"[\0", b"\0[", b"\0\0\0["),
     ),
-    "is the beginning of a packed file; unpack it": (b"\x1f\x8b", b"PK\3\4", b"\x28\xb5\x2f\xfd"),
+    "is compressed data; decompress the file": (
+        b"\x1f\x8b",
+        b"PK\3\4",
+        b"\x28\xb5\x2f\xfd",
+    ),
 }
-"""What files begin with that are no text in UTF-8, by what is said of them, once."""
+"""First bytes of files that are not UTF-8 text, by the message for them."""
 
 
 class UnusableItem(Exception):
-    """One line's fault, on its way to a `LineProblem`."""
+    """The fault of one item; `read_tasks` converts it to a `LineProblem`.
+
+    Args:
+        name: field with the fault, or "".
+        text: the fault and the remedy.
+    """
 
     def __init__(self, name: str, text: str):
         super().__init__(text)
@@ -32,31 +41,31 @@ class UnusableItem(Exception):
 
 
 def read_items(path: Path) -> Iterator[tuple[int, Any]]:
-    """What a task file holds, one item at a time (a JSON list is held whole).
+    """Yield the items of a task file. Only a JSON list is loaded as a whole.
 
     Args:
         path: JSON lines or one JSON list.
 
-    Returns:
-        (line number from 1, decoded content or `UnusableItem`) of every line that is not blank.
+    Yields:
+        (line number from 1, decoded item or `UnusableItem`) for each line that is not blank.
 
     Raises:
         TaskFileError: the file cannot be opened or read.
     """
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):  # opening a pipe would wait
+        if path.exists() and not (path.is_file() or path.is_dir()):  # opening a pipe blocks
             raise TaskFileError(
-                f"cannot read the task file {path}: it is a pipe or a device, and a task file is "
-                "read more than once; write the tasks into a file"
+                f"cannot read the task file {path}: a pipe or device can be read only once; write "
+                "the tasks to a regular file"
             )
         with path.open("rb") as file:
             if file.read(len(_BOM)) != _BOM:
                 file.seek(0)
             start = file.tell()
             head = file.read(4)
-            for said, beginnings in _OTHER_KINDS.items():
-                if head.startswith(beginnings):
-                    yield 1, UnusableItem("", said)
+            for text, starts in _OTHER_KINDS.items():
+                if head.startswith(starts):
+                    yield 1, UnusableItem("", text)
                     return
             file.seek(start)
             listed = _is_list(file)
@@ -64,19 +73,19 @@ def read_items(path: Path) -> Iterator[tuple[int, Any]]:
             spread = not listed and _is_spread_out(file)
             file.seek(start)
             if spread:
-                yield 1, UnusableItem("", "is one object over several lines; write one per line")
+                yield 1, UnusableItem("", "is one object on several lines; write it on one line")
                 return
             if listed:
                 yield from _list_items(file.read())
                 return
-        with path.open(encoding="latin-1") as lines:  # a character a byte; any line ends
+        with path.open(encoding="latin-1") as lines:  # one character per byte
             yield from _line_items(lines)
     except OSError as e:
         raise TaskFileError(f"cannot read the task file {path}: {e.strerror}") from None
 
 
 def _is_list(file: BinaryIO) -> bool:
-    """Whether the file is one JSON list, and not lines the first of which is a stray list."""
+    """Whether the file is one JSON list, and not JSON lines that begin with a list."""
     while (line := file.readline(MAX_LINE_BYTES)) and not line.strip():
         pass
     if not line.lstrip().startswith(b"["):
@@ -89,7 +98,7 @@ def _is_list(file: BinaryIO) -> bool:
 
 
 def _is_spread_out(file: BinaryIO) -> bool:
-    """Whether the file is one JSON object that was written over several lines."""
+    """Whether the file is one JSON object on several lines."""
     line = file.readline(MAX_LINE_BYTES)
     while line and not line.strip():
         line = file.readline(MAX_LINE_BYTES)
@@ -110,12 +119,12 @@ def _line_items(lines: TextIO) -> Iterator[tuple[int, Any]]:
                 number,
                 UnusableItem(
                     "",
-                    f"is longer than {MAX_LINE_BYTES:,} bytes; put long material into a file "
-                    "and name that in 'file_name'",
+                    f"is longer than {MAX_LINE_BYTES:,} bytes; put long text into a file and "
+                    "name it in 'file_name'",
                 ),
             )
         elif content := line.encode("latin-1").removeprefix(_BOM).rstrip():
-            yield number, _decoded(content)  # files that were joined have such marks inside
+            yield number, _decoded(content)  # concatenated files have byte order marks inside
 
 
 def _decoded(line: bytes) -> Any:
@@ -125,7 +134,7 @@ def _decoded(line: bytes) -> Any:
     except UnicodeDecodeError as e:
         return UnusableItem("", f"is not UTF-8 at byte {e.start + 1}; save the file as UTF-8")
     except UnicodeEncodeError:
-        return UnusableItem("", "holds half of a surrogate pair (\\ud800 to \\udfff); remove it")
+        return UnusableItem("", "has a lone surrogate (\\ud800 to \\udfff); remove it")
     except json.JSONDecodeError as e:
         said = e.msg.removesuffix(" at")  # "Invalid control character at"
         return UnusableItem("", f"is not JSON: {said} at column {e.colno}; correct the line")
@@ -137,7 +146,7 @@ def _decoded(line: bytes) -> Any:
 
 
 def _list_items(content: bytes) -> Iterator[tuple[int, Any]]:
-    """The items of one JSON list; a syntax error ends it, what came before it counts."""
+    """Yield the items of a JSON list, up to the first syntax error."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as e:
@@ -155,12 +164,12 @@ def _list_items(content: bytes) -> Iterator[tuple[int, Any]]:
             if rest:
                 yield (
                     text.count("\n", 0, at) + 1,
-                    UnusableItem("", "something follows the list's end"),
+                    UnusableItem("", "has text after the end of the list; remove it"),
                 )
             return
         if not first:
             if text[at : at + 1] != ",":
-                yield text.count("\n", 0, at) + 1, UnusableItem("", "',' or ']' is missing here")
+                yield text.count("\n", 0, at) + 1, UnusableItem("", "',' or ']' is missing; add it")
                 return
             at = space.match(text, at + 1).end()  # type: ignore[union-attr]
         first = False
@@ -170,7 +179,7 @@ def _list_items(content: bytes) -> Iterator[tuple[int, Any]]:
         except (ValueError, RecursionError) as e:
             number = text.count("\n", 0, e.pos) + 1 if isinstance(e, json.JSONDecodeError) else line
             said = e.msg.removesuffix(" at") if isinstance(e, json.JSONDecodeError) else str(e)
-            yield number, UnusableItem("", f"is not JSON: {said}; the items after it are not read")
+            yield number, UnusableItem("", f"is not JSON: {said}; the items after it are skipped")
             return
         yield line, _decoded(text[at:end].encode("utf-8", "surrogatepass"))
         at = end
@@ -182,7 +191,7 @@ def _no_constant(name: str) -> NoReturn:
 
 def _finite(text: str) -> float:
     number = float(text)
-    if math.isinf(number):  # a row could not hold it
+    if math.isinf(number):  # JSON has no infinity
         raise ValueError(f"{text} is too large for a number")
     return number
 
@@ -190,7 +199,7 @@ def _finite(text: str) -> float:
 def _whole(text: str) -> int:
     try:
         return int(text)
-    except ValueError:  # of a length that Python takes too long to read
+    except ValueError:  # above Python's limit on digits
         raise ValueError(f"a number of {len(text)} digits is too long") from None
 
 

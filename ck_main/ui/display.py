@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ck_main.output.row_file import Outcome
+from ck_main.output.row import Outcome
 from ck_main.tasks.dataset import Task
 
 _SHOWN_RUNNING = 20

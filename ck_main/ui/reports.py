@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ck_main.output.row_file import Outcome
+from ck_main.output.row import Outcome
 from ck_main.tasks.dataset import LineProblem, safe_name
 from ck_main.ui.display import printable, summary_table, totals_line
 from ck_pro.session.status import Status

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ck_main.output.row_file import Outcome
+from ck_main.output.row import Outcome
 from ck_main.runner.run_options import ExitCode
 from ck_main.runner.watcher import Watcher
 from ck_main.tasks.dataset import Task
@@ -54,7 +54,7 @@ class RunStatus:
     ):
         self._inner, self._output, self._total, self._clock = inner, output, total, clock
         self._lock = threading.Lock()
-        self._started, self._timer, self._begun = clock(), timer, timer()
+        self._started, self._timer, self._timer_start = clock(), timer, timer()
         self._state, self._limit = "running", ""
         self._budget: Budget | None = None
         self._earlier = 0
@@ -63,7 +63,7 @@ class RunStatus:
         self._unreadable = dict.fromkeys(PHASES, 0)
         self._running: dict[str, dict[str, Any]] = {}
 
-    def begins(self, with_row: Callable[[], int], budget: Budget) -> None:
+    def start(self, with_row: Callable[[], int], budget: Budget) -> None:
         """Start counting tasks.
 
         Args:
@@ -141,7 +141,7 @@ class RunStatus:
         known = self._with_row()
         if state != ExitCode.OUTPUT.name.lower():  # in that state rows of this run may be lost
             known = max(counted, known)
-        rate = counts["done"] / max(self._timer() - self._begun, 1e-9)
+        rate = counts["done"] / max(self._timer() - self._timer_start, 1e-9)
         left = None if self._total is None else max(0, self._total - known)
         going = state == "running" and rate > 0 and left is not None
         return {

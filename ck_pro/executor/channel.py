@@ -45,8 +45,6 @@ class Channel:
         self._reader = wire.FrameReader(restore, bounds=bounds)
         self._send_lock = threading.Lock()
         self.held: list[int] | None = None  # what was in the working directory at its start
-        self.left_out: dict[str, str] = {}
-        """Layers of isolation that the supervisor could not apply, and why."""
         self._why: dict[str, Any] | None = None
         self._lines = b""
         self._pidfd = -1
@@ -231,7 +229,6 @@ class Channel:
         for line in self._lines.split(b"\n")[:-1]:
             said = json.loads(line)
             self.held = said.get("held", self.held)
-            self.left_out.update(said.get("missing", {}))
             if "why" in said:
                 self._why = said
         if not data and self._why is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ck_pro.exceptions import ExecutorError
 from ck_pro.executor.channel import Channel, WorkerGone
-from ck_pro.executor.worker import wire
+from ck_pro.executor.worker import kernel, wire
 from ck_pro.executor.worker.printing import make_mark
 from ck_pro.executor.zygotes import fork_worker
 
@@ -26,6 +26,12 @@ _living: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
 
 def _too_slow() -> ExecutorError:
     return ExecutorError(f"a worker for code did not start in {_START_SECONDS:g} s")
+
+
+def _protect_this_process(layers: list[str]) -> None:
+    """Close this process's memory and environment in `/proc`, where no layer keeps code out."""
+    if kernel.LINUX and not {"landlock", "namespaces"} & set(layers):
+        kernel.hide_memory(True)
 
 
 class LostAtStart(ExecutorError):
@@ -97,8 +103,8 @@ class WorkerProcess(Channel):
         if message[0] != "ready" or len(message) != 2 or not isinstance(message[1], dict):
             self.kill()
             raise ExecutorError("a worker for code did not start: it said something else")
-        active = [layer for layer in message[1]["active"] if layer not in self.left_out]
-        return {"active": active, "missing": {**message[1]["missing"], **self.left_out}}
+        _protect_this_process(message[1]["active"])
+        return message[1]
 
     # -- dying
 

@@ -1,4 +1,9 @@
-"""Language models: `LLM` and what its calls are made of."""
+"""Language models: `LLM`, its back ends, budgets, prices and recordings.
+
+Import order: types, budget, prices, reasoning, shorten, retry, backends, recordings, llm.
+May import: the rooms above `model` in `ck_pro`.
+Others use the names below, and the back ends' and recordings' own modules.
+"""
 
 from ck_pro.model.backends.backend import Backend, ChatRequest
 from ck_pro.model.budget import Budget

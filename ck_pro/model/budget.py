@@ -12,21 +12,21 @@ from ck_pro.model.types import Usage
 
 
 class Budget:
-    """What a run may use up: steps, wall time, tokens, money. Thread-safe.
+    """Limits of a run on steps, wall time, tokens and money. Thread-safe.
 
-    One budget serves a run and all its sub-agents. A budget with a `parent` charges it too and
-    fails when it does: a sub-agent's own, narrower limits within those of the tree.
+    One budget serves a run and all its sub-agents. A sub-agent with narrower limits has its own
+    budget with a `parent`: charges go to both, and both limits apply.
 
     Args:
-        max_steps: steps of all agents together; None means no limit (so for all four).
-        max_seconds: wall time from the making of this object, in seconds.
-        max_tokens: prompt and completion tokens together.
+        max_steps: steps of all agents together. For this and all other limits, None: no limit.
+        max_seconds: wall time since this object was created, in seconds.
+        max_tokens: sum of prompt and completion tokens.
         max_money: USD.
-        parent: the budget around this one.
-        clock: seconds, monotonic.
+        parent: the enclosing budget.
+        clock: returns monotonic seconds.
 
     Raises:
-        ConfigError: a limit is no number, or below zero.
+        ConfigError: a limit is negative or not a number.
     """
 
     def __init__(
@@ -41,24 +41,24 @@ class Budget:
         limits = {"max_steps": max_steps, "max_seconds": max_seconds}
         limits |= {"max_tokens": max_tokens, "max_money": max_money}
         for name, limit in limits.items():
-            if limit is not None and not (_is_number(limit) and limit >= 0):  # NaN is neither
-                raise ConfigError(f"Budget: {name} must be a number from 0 on, not {limit!r}")
+            if limit is not None and not (_is_number(limit) and limit >= 0):  # false for NaN
+                raise ConfigError(f"Budget: {name} must be a number >= 0, not {limit!r}")
         self.max_steps, self.max_seconds = max_steps, max_seconds
         self.max_tokens, self.max_money = max_tokens, max_money
         self.parent = parent
         self._clock, self._start = clock, clock()
         self._lock = threading.Lock()
-        self._taking: threading.Lock = parent._taking if parent else threading.Lock()
-        """Held while a step is asked for: one for all budgets of a tree."""
+        self._step_lock: threading.Lock = parent._step_lock if parent else threading.Lock()
+        """Makes `take_step` atomic; shared by all budgets of a tree."""
         self._steps, self._calls, self._unpriced = 0, 0, 0
         self._usage, self._money = Usage(), 0.0
 
     def charge(self, usage: Usage, cost: float | None = None) -> None:
-        """Count one model call. `LLM` does so by itself for the budget of its context.
+        """Count one model call. `LLM` charges the budget of its context.
 
         Args:
-            usage: its tokens.
-            cost: USD; None when the price is not known (counted as unpriced).
+            usage: tokens of the call.
+            cost: USD; None if the price is unknown (the call counts as unpriced).
         """
         with self._lock:
             self._calls += 1
@@ -76,24 +76,25 @@ class Budget:
             self.parent.charge_step()
 
     def take_step(self) -> None:
-        """Count one step, if all limits allow it: of several agents that ask for the last one at
-        once, one gets it.
+        """Check all limits and count one step, as one atomic operation.
+
+        Of several agents that request the last step at once, one gets it.
 
         Raises:
             LimitReached: see `check`.
         """
-        with self._taking:
+        with self._step_lock:
             self.check()
             self.charge_step()
 
     def carry(
         self, steps: int, seconds: float, calls: Iterable[tuple[Usage, float | None]]
     ) -> None:
-        """Count what an earlier part of the same run has used.
+        """Count what the interrupted part of a resumed run has used.
 
         Args:
-            steps: of all agents.
-            seconds: of wall time.
+            steps: steps of all agents.
+            seconds: wall time.
             calls: usage and cost of each model call, as for `charge`.
         """
         for usage, cost in calls:
@@ -104,10 +105,10 @@ class Budget:
             self._start -= seconds
 
     def check(self, *, steps: bool = True) -> None:
-        """Raise where a limit is used up; for before a step or a call, never after.
+        """Raise if a limit is used up. Call this before a step or a model call, not after it.
 
         Args:
-            steps: also look at the number of steps (a call within the last step must not).
+            steps: also check the step limit; False for a model call within a step.
 
         Raises:
             LimitReached: with the reason "time", "tokens", "money" or "steps".
@@ -119,7 +120,7 @@ class Budget:
             raise _reached("time", f"{self.max_seconds:g} s", f"{seconds:.1f} s", "max_seconds")
         if self.max_tokens is not None and tokens >= self.max_tokens:
             raise _reached("tokens", f"{self.max_tokens} tokens", str(tokens), "max_tokens")
-        # a limit of 0 USD still lets free models work
+        # with a limit of 0 USD, free models still run
         if self.max_money is not None and money >= self.max_money and money > 0:
             raise _reached("money", f"{self.max_money:g} USD", f"{money:.4f} USD", "max_money")
         if steps and self.max_steps is not None and taken >= self.max_steps:
@@ -128,7 +129,10 @@ class Budget:
             self.parent.check(steps=steps)
 
     def remaining_seconds(self) -> float | None:
-        """Seconds until the first time limit of this budget or one around it; None: no limit."""
+        """Return the seconds until the next time limit of this budget and its parents.
+
+        None: no time limit.
+        """
         left = [] if self.parent is None else [self.parent.remaining_seconds()]
         if self.max_seconds is not None:
             left.append(max(0.0, self.max_seconds - (self._clock() - self._start)))
@@ -137,11 +141,11 @@ class Budget:
 
     @property
     def limits_money(self) -> bool:
-        """Whether this budget or one around it has a money limit."""
+        """Whether this budget or a parent has a money limit."""
         return self.max_money is not None or (self.parent is not None and self.parent.limits_money)
 
     def snapshot(self) -> dict[str, Any]:
-        """What is used so far, and the limits (None: no limit), as JSON-able data."""
+        """Return usage so far and the limits (None: no limit), as JSON data."""
         with self._lock:
             return {
                 "steps": self._steps,
@@ -164,5 +168,5 @@ def _is_number(value: object) -> bool:
 
 def _reached(reason: str, limit: str, used: str, setting: str) -> LimitReached:
     return LimitReached(
-        reason, f"the limit of {limit} is used up ({used} so far); raise `{setting}` to go further"
+        reason, f"the limit of {limit} is used up ({used} so far); raise `{setting}` to continue"
     )

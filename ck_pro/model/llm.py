@@ -1,4 +1,4 @@
-"""`LLM`: one call of a model, whatever answers it: retries, limits, usage, reasoning apart."""
+"""`LLM`: call a model with retries, limits, usage counts and separated reasoning."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError, ModelRefused
-from ck_pro.model.backends.backend import Backend, ChatRequest, FilteredReply, call_bounded
+from ck_pro.model.backends.abandonable import call_abandonable
+from ck_pro.model.backends.backend import Backend, ChatRequest, FilteredReply
 from ck_pro.model.backends.reply_bounds import Bounds
-from ck_pro.model.backends.targets import check_target, open_target
+from ck_pro.model.backends.targets import Access, check_target, open_target
 from ck_pro.model.prices import Price, price_of
 from ck_pro.model.reasoning import split_reasoning
 from ck_pro.model.retry import Wait, call_with_retries, wait_interruptibly
@@ -22,51 +23,51 @@ from ck_pro.model.types import CallContext, Message, RawReply, Reply, Usage
 
 
 class LLM(KwargsInitializable):
-    """A language model: settings only, to be shared by any number of threads and runs.
+    """A language model. Holds settings only, so threads and runs can share it.
 
     Raises:
-        ConfigError: a setting, or the form of `call_target`, is wrong.
+        ConfigError: a setting or `call_target` is invalid.
     """
 
     string_setting: ClassVar[str | None] = "call_target"
     former_names = {"seed": "call_kwargs.seed", "max_token_num": "max_prompt_tokens?"}
 
     call_target: str = "manual"
-    """What answers: "manual", "gpt:NAME", "http(s)://...", "replay:FILE", "record:FILE:TARGET"."""
+    """The back end: "manual", "gpt:NAME", "http://HOST", ...; the schemes are in docs/models.md."""
     call_kwargs: dict[str, Any] = {}
-    """Parameters of every call, as the service names them: temperature, max_tokens, model, ..."""
+    """Request parameters of every call, by the service's names: temperature, max_tokens, ..."""
     max_retry_times: int = 5
-    """Tries after the first, for failures that may pass."""
+    """Attempts after the first, for transient failures."""
     max_retry_seconds: float = 300.0
-    """Bound on all tries of one call and the waits between them."""
+    """Seconds after the start of the first attempt within which a retry may start."""
     request_timeout: float = 600.0
-    """Seconds for one whole reply."""
+    """Seconds for one attempt: from the request to the end of the response."""
     max_prompt_tokens: int | None = None
-    """Longer prompts are shortened, by our estimate of tokens; see `ck_pro.model.shorten`."""
+    """Limit of the prompt, in estimated tokens. Longer prompts are shortened: see `shorten.py`."""
     max_reply_tokens: int | None = 16_384
-    """Limit of one reply, reasoning included, in tokens; None: no limit. A limit in `call_kwargs`
-    (max_tokens, max_completion_tokens, ...) replaces it. Not sent to a service that refuses it. A
-    reply that reaches the limit is reported to the model, and half of its code never runs."""
+    """Limit of one reply including reasoning, in tokens; None: no limit. A limit in `call_kwargs`
+    (max_tokens, max_completion_tokens, ...) replaces it. The model is informed when a reply reached
+    the limit, and incomplete code does not run."""
     price: dict[str, float] = {}
-    """USD per million tokens: prompt, completion, cached. Overrides our table."""
+    """USD per million tokens: prompt, completion, cached. Default: the table in `prices.py`."""
     api_key_env: str = "CK_API_KEY"
-    """The environment variable with the key for an http(s) target, when it needs one."""
+    """Environment variable with the API key of an http(s) target."""
     headers: dict[str, str] = {}
-    """Further HTTP headers, for gateways; {agent}, {phase}, {step}, {sid}, {task}, {workdir} are
-    filled in (percent-encoded). Not for secrets: settings are logged."""
+    """Additional HTTP headers, for gateways. {agent}, {phase}, {step}, {sid}, {task} and {workdir}
+    are replaced (percent-encoded). Not for secrets: settings are logged."""
     backend: Backend | None = None
-    """An object that answers instead of what `call_target` names."""
+    """A back end object; replaces `call_target`."""
     wait: Wait = wait_interruptibly
-    """How to wait between tries."""
+    """The function that waits between attempts."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_target(self.call_target)
         price_of("", self.price)
-        if self.backend is None:  # another one may take what it likes
+        if self.backend is None:  # a custom back end may accept other values
             _check_json(self.call_kwargs)
         if self.call_kwargs.get("stream"):
-            raise ConfigError("call_kwargs: 'stream' cannot be set; replies are read whole")
+            raise ConfigError("call_kwargs: 'stream' is not supported; remove it")
         for name in ("max_retry_times", "max_retry_seconds"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}: must not be negative")
@@ -83,15 +84,15 @@ class LLM(KwargsInitializable):
         context: CallContext | None = None,
         **call_kwargs: Any,
     ) -> Reply:
-        """Ask the model.
+        """Call the model.
 
         Args:
-            messages: chat messages, images as `image_url` parts; a text is one user message.
-            context: who asks, and the limits; its budget is charged here, by nobody else.
-            call_kwargs: parameters of this call, over `self.call_kwargs`.
+            messages: chat messages, with images as `image_url` parts; a str is one user message.
+            context: the caller and its limits. This method charges its budget.
+            call_kwargs: parameters of this call; they override `self.call_kwargs`.
 
         Raises:
-            ModelError: the call failed for good; the class says how (see `ck_pro.exceptions`).
+            ModelError: the call failed for good; for the subclasses see `ck_pro.exceptions`.
             LimitReached: a limit of the context's budget is used up.
             Cancelled: the context's `cancel` was set.
         """
@@ -129,12 +130,11 @@ class LLM(KwargsInitializable):
         )
 
     def describe(self) -> str:
-        """One line for the screen: what answers. Never holds a secret."""
+        """Describe the back end in one line, without secrets."""
         return self._open(CallContext()).describe()
 
     def check(self) -> None:
-        """Find out, before a run, what the first call would complain about: a missing key, an
-        unreadable recording, a missing package. Sends nothing.
+        """Check before a run for a missing key, package or recording. Sends no request.
 
         Raises:
             ModelError: one line that says what to do.
@@ -145,19 +145,19 @@ class LLM(KwargsInitializable):
         if self.backend is not None:
             return self.backend
         headers = {k: _filled(v, context) for k, v in self.headers.items()}
-        return open_target(self.call_target, api_key_env=self.api_key_env, headers=headers)
+        return open_target(self.call_target, Access(self.api_key_env, headers))
 
     def _attempt(
         self, backend: Backend, sent: list[Message], params: dict[str, Any], context: CallContext
     ) -> tuple[RawReply, str]:
-        """One try: the reply, and the name of the model that was asked."""
+        """Make one attempt; return the reply and the name of the requested model."""
         seconds = context.seconds_left(self.request_timeout)
         bounds = Bounds(context.stop, self.max_reply_tokens)
         request = ChatRequest(sent, params, context, seconds, bounds)
         if seconds < self.request_timeout:
-            request.limit = "what the time limit of the run left"
+            request.limit = "the rest of the run's time limit"
 
-        def ask() -> tuple[RawReply, str]:
+        def send() -> tuple[RawReply, str]:
             model = backend.model_name(params)
             self._require_price(backend, model, context)
             try:
@@ -167,21 +167,27 @@ class LLM(KwargsInitializable):
                 e.cost = self._charge(backend, model, model, e.usage, context)
                 raise
 
-        return call_bounded(ask, request, backend.describe()) if backend.remote else ask()
+        return call_abandonable(send, request, backend.describe()) if backend.remote else send()
 
     def _require_price(self, backend: Backend, model: str, context: CallContext) -> None:
         limited = context.budget is not None and context.budget.limits_money
         if limited and not backend.free and price_of(model, self.price) is None:
             raise ModelRefused(
-                f"there is a money limit, but the price of '{model}' is not known: set `price` of "
-                "this model, {'prompt': ..., 'completion': ...} in USD per million tokens"
+                f"a money limit is set, but the price of '{model}' is unknown: set `price` to "
+                "{'prompt': ..., 'completion': ...}, in USD per million tokens"
             )
 
     def _charge(
-        self, backend: Backend, answered: str, asked: str, usage: Usage, context: CallContext
+        self, backend: Backend, used: str, requested: str, usage: Usage, context: CallContext
     ) -> float | None:
+        """Charge the context's budget; return the cost in USD, None if the price is unknown.
+
+        Args:
+            used: name of the model in the response, often a dated version.
+            requested: name of the model in the request.
+        """
         price: Price | None = Price(0, 0, 0) if backend.free else None
-        price = price or price_of(answered, self.price) or price_of(asked, self.price)
+        price = price or price_of(used, self.price) or price_of(requested, self.price)
         cost = price.cost(usage) if price is not None else None
         if context.budget is not None:
             context.budget.charge(usage, cost)
@@ -189,42 +195,41 @@ class LLM(KwargsInitializable):
 
 
 def _check_json(params: dict[str, Any]) -> None:
-    """Raise ConfigError where a parameter could not be sent."""
+    """Raise ConfigError if a parameter cannot be sent."""
     for name, value in params.items():
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError, RecursionError):
-            raise ConfigError(f"call_kwargs: '{name}' is no value that JSON has") from None
+            raise ConfigError(f"call_kwargs: the value of '{name}' is not valid JSON") from None
 
 
-def ensure_reply(said: Any, messages: Sequence[Message], llm: LLM) -> Reply:
-    """What a model returned, with the facts of the call; a subclass's own `__call__` may have
-    returned a plain text.
+def ensure_reply(value: Any, messages: Sequence[Message], llm: LLM) -> Reply:
+    """Return a model's return value as a `Reply`: a subclass's `__call__` may return a plain str.
 
     Raises:
-        ModelRefused: it is no text.
+        ModelRefused: the value is not a str.
     """
-    if isinstance(said, Reply):
-        return said
+    if isinstance(value, Reply):
+        return value
     kind = type(llm).__name__
-    if not isinstance(said, str):
-        raise ModelRefused(f"{kind}.__call__ returned {type(said).__name__}: have it return a text")
-    usage = _estimated(messages, RawReply(text=said))
-    return Reply(said, usage=usage, messages=list(messages), model=kind)
+    if not isinstance(value, str):
+        raise ModelRefused(f"{kind}.__call__ returned {type(value).__name__}; it must return a str")
+    usage = _estimated(messages, RawReply(text=value))
+    return Reply(value, usage=usage, messages=list(messages), model=kind)
 
 
 def _counted(sent: Sequence[Message], raw: RawReply) -> Usage:
-    """What the service counted, and an estimate of what it did not: some leave one of them out."""
-    told = raw.usage
-    if told is None:
+    """Return the service's token counts; estimate those that it does not report."""
+    counted = raw.usage
+    if counted is None:
         return _estimated(sent, raw)
-    if not told.estimated:
-        return told
-    guessed = _estimated(sent, raw)
+    if not counted.estimated:
+        return counted
+    estimate = _estimated(sent, raw)
     return replace(
-        told,
-        prompt_tokens=told.prompt_tokens or guessed.prompt_tokens,
-        completion_tokens=told.completion_tokens or guessed.completion_tokens,
+        counted,
+        prompt_tokens=counted.prompt_tokens or estimate.prompt_tokens,
+        completion_tokens=counted.completion_tokens or estimate.completion_tokens,
     )
 
 
@@ -242,7 +247,7 @@ def _estimated(sent: Sequence[Message], raw: RawReply | None = None) -> Usage:
 
 
 def _filled(template: str, context: CallContext) -> str:
-    """A header's value with the facts of the call in it, safe for the wire."""
+    """Return a header's value with its placeholders replaced, percent-encoded."""
     facts = {
         "agent": context.agent,
         "phase": context.phase,

@@ -1,7 +1,7 @@
-"""What models cost: USD per million tokens, by model name.
+"""Prices of models, in USD per million tokens.
 
-The numbers are the providers' published list prices (OpenAI's pricing page; checked 2025) and go
-out of date: the setting `price` of an `LLM` overrides them.
+The numbers are list prices from OpenAI's pricing page (2025) and may be out of date. The setting
+`price` of an `LLM` overrides them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PRICES: dict[str, tuple[float, float, float]] = {
 }
 """Model name -> prompt, cached prompt, completion."""
 
-# A dated snapshot costs what its model costs; "gpt-5-pro" does not cost what "gpt-5" does.
+# A dated snapshot has the price of its model; "gpt-5-pro" does not have the price of "gpt-5".
 _SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{4}|latest|chat-latest)$")
 
 
@@ -47,32 +47,33 @@ class Price:
     completion: float
 
     def cost(self, usage: Usage) -> float:
-        """USD for these tokens; a cached token counts as cached only."""
+        """Return the cost in USD; cached tokens cost only the cached price."""
         cached = min(usage.cached_tokens, usage.prompt_tokens)
-        fresh = usage.prompt_tokens - cached
-        micro = fresh * self.prompt + cached * self.cached
+        uncached = usage.prompt_tokens - cached
+        micro = uncached * self.prompt + cached * self.cached
         return (micro + usage.completion_tokens * self.completion) / 1e6
 
 
 def price_of(model: str, override: Mapping[str, float] | None = None) -> Price | None:
-    """The price of a model; None when it is not known.
+    """Return the price of a model; None if unknown.
 
     Args:
-        model: its name, perhaps with a provider ("openai/gpt-4o") or a date ("gpt-4o-2024-08-06").
-        override: `prompt`, `cached`, `completion` in USD per million tokens.
+        model: its name; may have a provider ("openai/gpt-4o") or a date ("gpt-4o-2024-08-06").
+        override: `prompt`, `completion` and optionally `cached`, in USD per million tokens;
+            replaces the table.
 
     Raises:
-        ConfigError: the override has other keys, or lacks `prompt` or `completion`.
+        ConfigError: the override has unknown, missing or negative entries.
     """
     if override:
         wrong = set(override) - {"prompt", "cached", "completion"}
         if wrong or not {"prompt", "completion"} <= set(override):
             raise ConfigError(
-                "price: give USD per million tokens as "
-                "{'prompt': ..., 'completion': ...} and, where it differs, 'cached'"
+                "price: must be {'prompt': ..., 'completion': ...} and optionally 'cached', in USD "
+                "per million tokens"
             )
         if min(override.values()) < 0:
-            raise ConfigError("price: a price below 0 cannot be")
+            raise ConfigError("price: must not be negative")
         prompt = override["prompt"]
         return Price(prompt, override.get("cached", prompt), override["completion"])
     name = model.rsplit("/", 1)[-1].lower()

@@ -1,4 +1,4 @@
-"""Reasoning text that a model puts into its reply, told from the reply itself. Pure."""
+"""Separate a model's reasoning text from its reply. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ _CLOSE_ALONE = re.compile(r"(?<![`'\"])</(think|thinking)>", re.IGNORECASE)
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Take `<think>...</think>` off the beginning of a reply.
+    """Remove `<think>...</think>` from the beginning of a reply.
 
-    Open models write their reasoning so when the server does not parse it out. Three forms:
-    closed blocks at the beginning; one that is never closed (the reply was cut off, so all of it
-    is reasoning); and a closing tag alone (chat templates of DeepSeek-R1 and Qwen put the opening
-    one into the prompt). Tags elsewhere, in quotes or in a code fence, are part of the reply.
+    Open models write reasoning in this form if the server does not extract it. Three forms occur:
+
+    - closed blocks at the beginning;
+    - a block without an end: the reply was truncated, and all of it is reasoning;
+    - only an end tag: chat templates of DeepSeek-R1 and Qwen put the start tag into the prompt.
+
+    Tags elsewhere, in quotes or in a code fence, are part of the reply.
 
     Returns:
-        The reply and the reasoning, both stripped where something was taken off.
+        The reply and the reasoning; stripped if there was reasoning.
     """
     reasoning: list[str] = []
     rest = text

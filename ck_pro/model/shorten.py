@@ -1,7 +1,7 @@
-"""Prompts that are too long, made to fit: pure functions over chat messages.
+"""Estimate the tokens of prompts, and shorten prompts that are too long. Pure.
 
-Never touched: system messages and the end of the last message, where the instructions are.
-Everything between goes step by step, the oldest first, until the prompt fits.
+System messages, and the end of the last message with its instructions, stay unchanged. Everything
+else is shortened in stages, oldest first, until the prompt fits.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from ck_pro.exceptions import ModelRefused
 from ck_pro.model.types import Message
 
 BYTES_PER_TOKEN = 3.5
-"""English prose has about 4 bytes per token, code and page trees about 3: between, on purpose."""
+"""A compromise: English prose has about 4 bytes per token, code and page trees about 3."""
 MESSAGE_TOKENS = 4
-"""What the frame of a message (role, separators) costs in the chat formats of the field."""
+"""Tokens for a message's role and separators in common chat formats."""
 IMAGE_TOKENS = {"low": 85}
-"""Tokens of an image by `detail`, as OpenAI counts them; see `IMAGE_TOKENS_HIGH`."""
+"""Tokens of an image by `detail`, as OpenAI counts them; otherwise `IMAGE_TOKENS_HIGH`."""
 IMAGE_TOKENS_HIGH = 1105
 """A 1280 x 720 screenshot in high detail: 85 + 6 tiles of 170."""
 
 KEEP_TAIL = 6000
-"""Characters at the end of the last message that are never cut: the instructions."""
+"""Characters at the end of the last message that are always kept: the instructions."""
 KEEP_TEXT = 600
-"""Characters that stay of any other text that is cut."""
+"""Minimum length of any other shortened text, in characters."""
 _NOTE = "[{} earlier messages omitted: the prompt was too long]"
-_CUT_SIZE = 45  # more than the mark that `cut_middle` puts in
+_MARK_SIZE = 45  # upper bound of the mark that `cut_middle` inserts
 
 
 def estimate_tokens(value: str | Sequence[Message]) -> int:
-    """About how many tokens a text or a list of messages has. Images count."""
+    """Return the approximate number of tokens of a text or of messages with their images."""
     if isinstance(value, str):
-        # of most texts the number of bytes is known without encoding them
+        # the size of an ASCII text is known without encoding it
         size = len(value) if value.isascii() else len(value.encode("utf-8", "replace"))
         return math.ceil(size / BYTES_PER_TOKEN)
     return sum(map(_message_tokens, value))
@@ -42,7 +42,7 @@ def estimate_tokens(value: str | Sequence[Message]) -> int:
 def _message_tokens(message: Message) -> int:
     content = message.get("content")
     if content.__class__ is str and content.isascii() and "tool_calls" not in message:
-        return MESSAGE_TOKENS + math.ceil(len(content) / BYTES_PER_TOKEN)  # as most are
+        return MESSAGE_TOKENS + math.ceil(len(content) / BYTES_PER_TOKEN)  # the common case, fast
     calls = message.get("tool_calls")
     total = MESSAGE_TOKENS + (estimate_tokens(str(calls)) if calls else 0)
     if isinstance(content, str):
@@ -65,22 +65,25 @@ def _is_image(part: Any) -> bool:
 
 
 def fit(messages: Sequence[Message], max_tokens: int | None) -> tuple[list[Message], bool]:
-    """The messages, shortened where they are longer than allowed.
+    """Shorten messages that exceed a limit.
 
-    In this order, each from the oldest on and only as far as needed: images of the history become
-    a word; turns of the history are left out (a reply with what followed it, so that roles and
-    tool calls still fit together), which a note in their place says; the longest texts lose their
-    middle; images of the last message go.
+    The stages, each from the oldest message and only as far as needed:
+
+    1. Replace images of the history with a placeholder.
+    2. Omit turns of the history: a reply and the messages up to the next one, so that roles and
+       tool calls stay consistent. A note replaces them.
+    3. Remove the middle of the longest texts.
+    4. Replace images of the last message.
 
     Args:
-        messages: chat messages; they are not changed.
-        max_tokens: by our estimate; None means no limit.
+        messages: chat messages; not modified.
+        max_tokens: limit in estimated tokens; None: no limit.
 
     Returns:
         The messages to send, and whether they were shortened.
 
     Raises:
-        ModelRefused: what must not be cut is by itself too long.
+        ModelRefused: the parts that must stay exceed the limit.
     """
     if max_tokens is None or estimate_tokens(messages) <= max_tokens:
         return list(messages), False
@@ -91,8 +94,8 @@ def fit(messages: Sequence[Message], max_tokens: int | None) -> tuple[list[Messa
     _drop_images(work[-1:], work, max_tokens)
     if estimate_tokens(work) > max_tokens:
         raise ModelRefused(
-            f"the prompt's system text and final instructions alone (about "
-            f"{estimate_tokens(work)} tokens) exceed max_prompt_tokens={max_tokens}; raise it"
+            f"the prompt's system text and instructions (about {estimate_tokens(work)} tokens) "
+            f"exceed max_prompt_tokens={max_tokens}; raise it"
         )
     return work, True
 
@@ -106,36 +109,36 @@ def _drop_images(among: Sequence[Message], all_: Sequence[Message], max_tokens: 
             if estimate_tokens(all_) <= max_tokens:
                 return
             if _is_image(part):
-                word = {"type": "text", "text": "[image omitted]"}
-                content = [*content[:i], word, *content[i + 1 :]]
+                placeholder = {"type": "text", "text": "[image omitted]"}
+                content = [*content[:i], placeholder, *content[i + 1 :]]
                 message["content"] = content
 
 
 def _drop_turns(messages: list[Message], max_tokens: int) -> list[Message]:
-    """Leave out the oldest turns between the task and the last message."""
+    """Omit the oldest turns between the task and the last message."""
     head = next((i for i, m in enumerate(messages) if not _is_system(m)), len(messages)) + 1
     turns = list(_turns(messages, head))
-    if messages[-1].get("role") == "tool":  # it must not lose the call that it answers
+    if messages[-1].get("role") == "tool":  # keep the call that it is the output of
         turns = turns[:-1]
     excess = estimate_tokens(messages) - max_tokens
-    gone: set[int] = set()
+    omitted: set[int] = set()
     for turn in turns:
         if excess <= 0:
             break
-        if not gone:
+        if not omitted:
             excess += estimate_tokens(_NOTE)
         droppable = [i for i in turn if not _is_system(messages[i])]
         excess -= estimate_tokens([messages[i] for i in droppable])
-        gone.update(droppable)
-    if not gone:
+        omitted.update(droppable)
+    if not omitted:
         return messages
-    kept = [m for i, m in enumerate(messages) if i not in gone]
-    kept[head - 1] = _with_note(kept[head - 1], _NOTE.format(len(gone)))
+    kept = [m for i, m in enumerate(messages) if i not in omitted]
+    kept[head - 1] = _with_note(kept[head - 1], _NOTE.format(len(omitted)))
     return kept
 
 
 def _turns(messages: Sequence[Message], head: int) -> Iterator[list[int]]:
-    """Indices of the history, cut before every reply of the model."""
+    """Yield the turns of the history as lists of indices; each turn starts with a reply."""
     turn: list[int] = []
     for i in range(head, len(messages) - 1):
         if messages[i].get("role") == "assistant" and turn:
@@ -147,8 +150,8 @@ def _turns(messages: Sequence[Message], head: int) -> Iterator[list[int]]:
 
 
 def _with_note(message: Message, note: str) -> Message:
-    """The note goes into the message before the gap: an extra one could break the order of roles
-    that some chat templates insist on."""
+    """Append the note to the message before the gap: an extra message could break the alternation
+    of roles that some chat templates require."""
     content = message.get("content")
     if isinstance(content, list):
         return {**message, "content": [*content, {"type": "text", "text": note}]}
@@ -156,7 +159,7 @@ def _with_note(message: Message, note: str) -> Message:
 
 
 def _cut_texts(messages: list[Message], max_tokens: int) -> None:
-    """Take the middle out of the longest texts, the longest first."""
+    """Remove the middle of the longest texts, longest first."""
     tail = int(min(KEEP_TAIL, max(KEEP_TEXT, 0.4 * max_tokens * BYTES_PER_TOKEN)))
     slots = [s for m in messages for s in _slots(m) if not _is_system(m)]
     if not slots:
@@ -166,23 +169,23 @@ def _cut_texts(messages: list[Message], max_tokens: int) -> None:
     while (excess := estimate_tokens(messages) - max_tokens) > 0:
         slot, floor = max(floors, key=lambda f: len(f[0].get()) - f[1])
         text = slot.get()
-        if len(text) <= floor + _CUT_SIZE:
+        if len(text) <= floor + _MARK_SIZE:
             return
-        size = max(floor, len(text) - math.ceil(excess * BYTES_PER_TOKEN) - 2 * _CUT_SIZE)
+        size = max(floor, len(text) - math.ceil(excess * BYTES_PER_TOKEN) - 2 * _MARK_SIZE)
         keep_tail = tail if slot is last else size // 2
         slot.set(cut_middle(text, size - keep_tail, keep_tail))
 
 
 def cut_middle(text: str, head: int, tail: int) -> str:
-    """The first `head` and the last `tail` characters, with a mark that says what is gone."""
-    gone = len(text) - head - tail
-    if gone <= 0:
+    """Return the first `head` and the last `tail` characters, with a mark between them."""
+    omitted = len(text) - head - tail
+    if omitted <= 0:
         return text
-    return f"{text[:head]}\n[... {gone} characters omitted ...]\n{text[len(text) - tail :]}"
+    return f"{text[:head]}\n[... {omitted} characters omitted ...]\n{text[len(text) - tail :]}"
 
 
 class _Slot:
-    """A text in a message, to be read and replaced."""
+    """A text in a message that can be replaced."""
 
     def __init__(self, message: Message, part: int | None):
         self.message, self.part = message, part

@@ -1,4 +1,4 @@
-"""What goes into a model call and what comes out: `CallContext`, `Reply`, `Usage`."""
+"""Input and output of a model call: `CallContext`, `Reply`, `RawReply`, `Usage`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from ck_pro.model.budget import Budget
 
 Message = dict[str, Any]
-"""A chat message: `role`, `content` (text or a list of parts), maybe `tool_calls`."""
+"""A chat message: `role`, `content` (a text or a list of parts), optionally `tool_calls`."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call or of many.
+    """Tokens of one or several calls.
 
     Args:
-        prompt_tokens: all tokens of the prompt, the cached ones among them.
-        cached_tokens: those of the prompt that the service had in its prefix cache.
-        completion_tokens: all tokens of the reply, those of the reasoning among them.
-        reasoning_tokens: those of the reply that were reasoning, where the service says so.
-        estimated: the service gave no numbers (for one call at least); they are our estimate.
+        prompt_tokens: all tokens of the prompt, including cached ones.
+        cached_tokens: prompt tokens from the service's prefix cache.
+        completion_tokens: all tokens of the reply, including reasoning.
+        reasoning_tokens: reasoning tokens of the reply, if the service reports them.
+        estimated: for at least one call the service reported no numbers, so they are estimates.
     """
 
     prompt_tokens: int = 0
@@ -36,7 +36,7 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Prompt and completion together."""
+        """Sum of prompt and completion tokens."""
         return self.prompt_tokens + self.completion_tokens
 
     def __add__(self, other: Usage) -> Usage:
@@ -49,26 +49,26 @@ class Usage:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON-able data."""
+        """Return the fields as JSON data."""
         return asdict(self)
 
 
 class Reply(str):
-    """A model's reply: its text, and beside it everything else that came of the call.
+    """A model's reply: the text, with the other results of the call as attributes.
 
     Attributes:
         tool_calls: function calls, in the form of chat completions.
-        items: output items of computer-use models.
-        reasoning: the reasoning text, kept apart from the reply.
-        usage: tokens, all attempts that the service answered among them.
-        finish_reason: "stop", "length", "tool_calls", ... as the service says it.
-        messages: the prompt as it was really sent, after any shortening.
-        model: the name of the model that answered.
-        params: the parameters that were sent with the prompt.
-        attempts: how often the service was asked, the successful one among them.
-        latency: seconds from call to reply, waits between attempts among them.
-        cost: USD; None when the price is not known.
-        shortened: the prompt was longer than allowed, and `messages` is the shortened one.
+        items: output items of the Responses API.
+        reasoning: the reasoning text, separate from the reply.
+        usage: tokens of the call.
+        finish_reason: the service's value: "stop", "length", "tool_calls", ...
+        messages: the prompt as sent, after any shortening.
+        model: name of the model, as the service reports it.
+        params: the parameters sent with the prompt.
+        attempts: number of attempts, including the successful one.
+        latency: seconds from the call to the reply, including waits between attempts.
+        cost: USD; None if the price is unknown.
+        shortened: whether `messages` was shortened to fit `max_prompt_tokens`.
     """
 
     tool_calls: list[dict[str, Any]]
@@ -119,20 +119,20 @@ class Reply(str):
 
 @dataclass
 class CallContext:
-    """Who calls a model, for what, and within which limits.
+    """The caller of a model, and the limits of the call.
 
     Args:
         agent_path: names from the main agent down: `("ck_agent", "web_agent")`.
-        phase: "plan", "action", "end", or "tool:<name>" for a call made by a tool.
+        phase: "plan", "action", "end", or "tool:<name>" for a tool's call.
         step: index of the agent's step, from 0.
-        task: the task that this agent was given.
-        instructions: the stable instruction text of the prompt; a replay compares it.
+        task: the agent's task.
+        instructions: the constant part of the prompt; a replay compares it.
         sid: id of the session.
-        budget: charged with every call; its remaining time bounds calls and waits.
+        budget: charged with the call; its remaining time limits attempts and waits.
         cancel: when set, the call ends with `Cancelled`.
         workdir: the run's working directory; recordings write it as `{{workdir}}`.
-        stop: texts at which the service is asked to end the reply.
-        on_wait: told one line before each wait for another try, for a display.
+        stop: stop texts: the service ends the reply before them.
+        on_wait: called with one line before each wait for a retry.
     """
 
     agent_path: tuple[str, ...] = ()
@@ -149,32 +149,32 @@ class CallContext:
 
     @property
     def agent(self) -> str:
-        """The path as one text: "ck_agent/web_agent"."""
+        """The agent path as one text: "ck_agent/web_agent"."""
         return "/".join(self.agent_path)
 
     def where(self) -> str:
-        """For messages to a person: "ck_agent/web_agent, action, step 3"."""
+        """Return the caller for messages: "ck_agent/web_agent, action, step 3"."""
         named = [p for p in (self.agent, self.phase) if p]
         return ", ".join([*named, f"step {self.step}"])
 
     def check(self) -> None:
-        """Raise `Cancelled` or `LimitReached` where the call must not go on."""
-        if self.budget is not None:  # first: a limit may be why the run was cancelled
+        """Raise `Cancelled` or `LimitReached` if the call must end."""
+        if self.budget is not None:  # first: a limit may be the cause of a cancel
             self.budget.check(steps=False)
         if self.cancel is not None and self.cancel.is_set():
             raise Cancelled(f"the run was cancelled during a model call ({self.where()})")
 
     def seconds_left(self, at_most: float) -> float:
-        """The smaller of `at_most` and what the budget leaves, in seconds."""
+        """Return the budget's remaining seconds, but no more than `at_most`."""
         left = self.budget.remaining_seconds() if self.budget is not None else None
         return at_most if left is None else max(0.0, min(at_most, left))
 
 
 @dataclass
 class RawReply:
-    """What a back end got, before reasoning is split off and usage is counted.
+    """A back end's result, before `LLM` separates the reasoning and counts usage.
 
-    `bounds` are the parameters that it was bounded by, beside those that the user set.
+    `bounds` are the limits that the back end sent in addition to the user's parameters.
     """
 
     text: str = ""

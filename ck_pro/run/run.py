@@ -37,7 +37,6 @@ from ck_pro.executor import current_call, remove_folder
 from ck_pro.journal import Journal
 from ck_pro.journal.snapshots import FileSnapshots
 from ck_pro.model import LLM, Budget
-from ck_pro.model.backends.terminal import asking_for
 from ck_pro.run.cancellation import Cancellation, DelayedEvent
 from ck_pro.run.code_execution import CodeRunner
 from ck_pro.run.exposed_functions import Calls, JournaledEnvironment
@@ -47,6 +46,7 @@ from ck_pro.run.model_calls import ModelCalls
 from ck_pro.run.prefix_cache import Prefixes
 from ck_pro.run.resume import NOTICE, InterruptedSession
 from ck_pro.session import AgentSession
+from ck_pro.terminal import asking_for
 from ck_pro.tools.human import Answer, Answers, Person
 
 _log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ck_pro.exceptions import HumanNeeded, ToolError
-from ck_pro.model.backends.terminal import asking_agents, read_line, terminal_turn
 from ck_pro.run_context import RunContext
+from ck_pro.terminal import asking_agents, read_line, terminal_turn
 from ck_pro.tool import Tool
 
 

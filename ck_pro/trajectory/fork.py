@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -74,7 +75,7 @@ class Fork:
         events: number of events copied.
         files: number of files copied from the working folder.
         task_folder: name that the runner expects for the task's folder.
-        lost: paths of files that could not be restored.
+        lost: paths of files that could not be restored or copied.
         as_now: whether the current working folder was copied, because that step has no snapshot.
     """
 
@@ -208,8 +209,8 @@ def task_folder_of(origin: Path) -> str:
 def _restore_work(made: Fork, origin: Path, to: Path) -> Fork:
     files = files_after(read_events(to, stored=True))
     if files is None:
-        count = _copy_work(origin, to)
-        return replace(made, files=count, as_now=count > 0)
+        count, lost = _copy_work(origin, to)
+        return replace(made, files=count, lost=tuple(lost), as_now=count > 0 or bool(lost))
     now = origin / WORK_FOLDER
     if not files and not now.is_dir():
         return made
@@ -218,15 +219,43 @@ def _restore_work(made: Fork, origin: Path, to: Path) -> Fork:
     return replace(made, files=len(files) - len(lost), lost=tuple(lost))
 
 
-def _copy_work(origin: Path, to: Path) -> int:
+def _copy_work(origin: Path, to: Path) -> tuple[int, list[str]]:
+    """Copy the current working folder.
+
+    Returns:
+        The number of copied files, and the paths of those that cannot be read or are neither
+        files, folders nor links.
+
+    Raises:
+        OutputError: the copy cannot be written.
+    """
     source = origin / WORK_FOLDER
     if not source.is_dir():
-        return 0
+        return 0, []
+    skipped: list[str] = []
+
+    def skip(folder: str, names: list[str]) -> list[str]:
+        bad = [name for name in names if not _can_copy(Path(folder, name))]
+        skipped.extend(str(Path(folder, name).relative_to(source)) for name in bad)
+        return bad
+
     try:
-        shutil.copytree(source, to / WORK_FOLDER, symlinks=True)
+        shutil.copytree(source, to / WORK_FOLDER, symlinks=True, ignore=skip)
     except shutil.Error as e:
         raise OutputError(f"cannot copy {source}: {e.args[0][0][2]}") from None
-    return sum(p.is_file() for p in (to / WORK_FOLDER).rglob("*"))
+    return sum(p.is_file() for p in (to / WORK_FOLDER).rglob("*")), sorted(skipped)
+
+
+def _can_copy(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISLNK(mode):
+        return True
+    if stat.S_ISDIR(mode):
+        return os.access(path, os.R_OK | os.X_OK)
+    return stat.S_ISREG(mode) and os.access(path, os.R_OK)
 
 
 def _discard(folder: Path) -> None:
@@ -299,13 +328,15 @@ def report_lines(made: Fork, at: int, model: str | None, *, edited: bool) -> lis
 
 def file_lines(made: Fork, at: int) -> list[str]:
     """Say which files differ from those at the start of the step."""
+    lines = []
     if made.as_now:
-        return [f"no snapshot of step {at}: copied the current working folder instead"]
-    if not made.lost:
-        return []
-    shown = ", ".join(map(repr, made.lost[:_MOST_SHOWN]))
-    more = len(made.lost) - _MOST_SHOWN
-    return [f"not restored: {shown}" + (f" and {more} more" if more > 0 else "")]
+        lines = [f"no snapshot of step {at}: copied the current working folder instead"]
+    if made.lost:
+        shown = ", ".join(map(repr, made.lost[:_MOST_SHOWN]))
+        more = len(made.lost) - _MOST_SHOWN
+        verb = "copied" if made.as_now else "restored"
+        lines.append(f"not {verb}: {shown}" + (f" and {more} more" if more > 0 else ""))
+    return lines
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -72,7 +72,7 @@ def test_every_task_is_right_by_real_browser_steps(tmp_path: Path) -> None:
     assert {p.name for p in tmp_path.iterdir()} == {"runs"}
 
 
-def test_a_changed_prompt_fails_loudly_and_says_what_differs() -> None:
+def test_a_changed_prompt_fails_and_the_message_names_the_difference() -> None:
     agent = demo_agent("http://127.0.0.1:9").updated({"goals": [Goal("polite", "Say please.")]})
     question = next(t["question"] for t in TASKS if t["id"] == "computation")
     session = agent.run(question)
@@ -81,7 +81,7 @@ def test_a_changed_prompt_fails_loudly_and_says_what_differs() -> None:
     assert "+- polite: Say please." in session.message
 
 
-def test_a_person_drives_a_whole_task_through_a_pipe(tmp_path: Path) -> None:
+def test_a_person_completes_a_task_through_a_pipe(tmp_path: Path) -> None:
     def reply(*lines: str) -> str:
         return "\n".join(["```python", *lines, "```", "/send", ""])
 

@@ -103,7 +103,7 @@ def test_an_order_with_a_fault_comes_back_with_what_was_entered(visitor, field, 
     assert 'value="ada@example.org"' in reply.text or field == "email"
 
 
-def test_what_was_entered_cannot_become_html(visitor):
+def test_entered_text_is_escaped(visitor):
     reply = visitor.post("/order", data={"name": '"><script>x</script>{{shop.email}}'})
     assert "<script>x" not in reply.text
     assert "&quot;&gt;&lt;script&gt;x" in reply.text and "{{shop.email}}" in reply.text

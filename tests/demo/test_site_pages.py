@@ -110,7 +110,7 @@ def test_anchors_exist(pages, visitor):
                 assert other is not None and anchor in other.ids
 
 
-def test_every_page_has_a_title_of_its_own_and_one_heading(pages):
+def test_every_page_has_a_unique_title_and_one_heading(pages):
     titles = Counter()
     for path, (status, page) in pages.items():
         if page is None:
@@ -176,7 +176,7 @@ def test_the_same_request_has_the_same_answer(visitor):
         "/pages/about", "/About", "/order/confirmed", "/order/confirmed?product=ling-digital",
     ],
 )  # fmt: skip
-def test_an_unknown_address_gets_the_page_that_says_so(site, path):
+def test_an_unknown_address_gets_the_not_found_page(site, path):
     answer = site.answer("GET", path.partition("?")[0], {})
     assert answer.status == 404
     assert b"Page not found" in answer.body

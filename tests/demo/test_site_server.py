@@ -109,12 +109,12 @@ def test_odd_requests_get_a_status(site, request_text, status):
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_on_the_wire_can_hurt_it(site, noise):
+def test_the_server_survives_any_bytes(site, noise):
     raw(site.origin, b"GET /" + noise + b"\r\n\r\n")
     assert b"200 OK" in raw(site.origin, b"GET /contact HTTP/1.0\r\n\r\n")
 
 
-def test_a_visitor_that_leaves_is_no_news(site, capfd):
+def test_a_closed_connection_is_not_logged(site, capfd):
     parts = urlsplit(site.origin)
     with socket.create_connection((parts.hostname, parts.port)) as connection:
         linger = (1).to_bytes(4, sys.byteorder) + (0).to_bytes(4, sys.byteorder)

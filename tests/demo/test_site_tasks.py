@@ -153,7 +153,7 @@ def test_computation(tasks):
     assert str(count) == tasks["compute"]["answer"]
 
 
-def test_what_cannot_be_done(tasks, visitor, search_index):
+def test_a_task_that_cannot_be_done(tasks, visitor, search_index):
     task = tasks["impossible"]
     assert task["question"].endswith(f"answer exactly: {task['answer']}")
     assert visitor.get("/archive/2019").status_code == 500
@@ -169,7 +169,7 @@ def test_the_search_index_is_current(search_index, demo_folder):
     assert all(set(entry) == {"title", "url", "text"} and entry["text"] for entry in entries)
 
 
-def test_the_walkthrough_tells_every_task(tasks, demo_folder):
+def test_the_walkthrough_covers_every_task(tasks, demo_folder):
     text = (demo_folder / "walkthrough.md").read_text("utf-8")
     for task in tasks.values():
         assert f"`{task['id']}`" in text and task["answer"] in text

@@ -40,7 +40,7 @@ from campaign_model import answer  # noqa: E402
 from campaign_tasks import KINDS, make_tasks  # noqa: E402
 
 from ck_main.demo_site import DemoSite  # noqa: E402
-from ck_main.output.row_file import row_from_events, row_line  # noqa: E402
+from ck_main.output.row import row_from_events, row_line  # noqa: E402
 from ck_pro.exceptions import CKError  # noqa: E402
 from ck_pro.journal import read_events  # noqa: E402
 from ck_pro.testing import ChatCall, FakeChatServer  # noqa: E402

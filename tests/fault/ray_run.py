@@ -30,7 +30,8 @@ from campaign_tasks import make_tasks  # noqa: E402
 from ck_main.agent import CKAgent  # noqa: E402
 from ck_main.cluster.scale import RayRunner  # noqa: E402
 from ck_main.demo_site import DemoSite  # noqa: E402
-from ck_main.output.row_file import Outcome, RowFile  # noqa: E402
+from ck_main.output.row import Outcome  # noqa: E402
+from ck_main.output.row_file import RowFile  # noqa: E402
 from ck_main.runner.run_options import RunOptions  # noqa: E402
 from ck_main.runner.service_checks import model_settings  # noqa: E402
 from ck_main.tasks.dataset import Task, read_tasks  # noqa: E402
@@ -44,12 +45,12 @@ class Told:
     """Keeps what the runner tells."""
 
     def __init__(self) -> None:
-        self.begun: list[str] = []
+        self.started_ids: list[str] = []
         self.ends: list[str] = []
         self.notes: list[str] = []
 
     def started(self, task: Task) -> None:
-        self.begun.append(task.id)
+        self.started_ids.append(task.id)
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
         pass
@@ -131,8 +132,8 @@ def main() -> int:
             run.report.exit_codes.append(run.start().wait(RUN_SECONDS))
         run.check()
         names = [t["id"] for t in tasks]
-        if not given.stop and (sorted(told.ends) != sorted(names) or told.begun != names):
-            run.report.problems.append(f"told: {told.begun} began, {told.ends} ended")
+        if not given.stop and (sorted(told.ends) != sorted(names) or told.started_ids != names):
+            run.report.problems.append(f"told: {told.started_ids} began, {told.ends} ended")
         if any(kill["pid"] is None for kill in run.report.kills):
             run.report.problems.append("there was nothing to kill")
         if not given.stop:

@@ -25,7 +25,8 @@ from ck_main.cluster.node import (
 from ck_main.cluster.process import end_with_parent, sendable
 from ck_main.cluster.ray_cluster import check_ray
 from ck_main.cluster.scale import RayRunner
-from ck_main.output.row_file import RowFile, tries_path
+from ck_main.output.output_files import tries_path
+from ck_main.output.row_file import RowFile
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.run_options import RunOptions
 from ck_main.tasks.dataset import Task
@@ -58,8 +59,8 @@ def test_the_desk_takes_a_row_once(tmp_path: Path) -> None:
     assert desk.has("a") and not desk.has("c")
     assert ids(output) == ["a", "b"]
     assert not tries_path(output).exists()
-    desk.keep_try(row("a"))
-    desk.keep_try(row("a"))
+    desk.write_try(row("a"))
+    desk.write_try(row("a"))
     assert ids(tries_path(output)) == ["a"]
 
 
@@ -77,7 +78,9 @@ def test_a_node_without_the_folder_says_so(tmp_path: Path, monkeypatch: pytest.M
     assert "all nodes share" in str(ended.failure)
 
 
-def test_a_task_gets_what_the_run_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_gets_the_unused_part_of_the_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ck_main.cluster.scale.check_ray", lambda: None)
     options = RunOptions(run=RunLimits(max_steps=10, max_tokens=100))
     with RowFile(tmp_path / "out.jsonl") as rows:
@@ -121,8 +124,8 @@ def test_a_ray_that_comes_up_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatc
     scale_cluster._start_ray(notes.append, threading.Event())
     assert tried == ["local"] * 3
     assert notes == [
-        "--ray local: the node timed out; it is started again (2 of 6)",
-        "--ray local: the node timed out; it is started again (3 of 6)",
+        "--ray local: the node timed out; starting it again (2 of 6)",
+        "--ray local: the node timed out; starting it again (3 of 6)",
     ]
     stopped = threading.Event()
     stopped.set()
@@ -136,13 +139,13 @@ def test_a_ray_that_never_comes_up_is_an_error(monkeypatch: pytest.MonkeyPatch) 
         raise EnvironmentFailure("no room")
 
     monkeypatch.setattr(scale_cluster, "_init_ray", init)
-    with pytest.raises(EnvironmentFailure, match="no room; try again when less runs here"):
+    with pytest.raises(EnvironmentFailure, match="no room; try again when this machine"):
         scale_cluster._start_ray(lambda text: None, threading.Event())
 
 
 def test_a_cluster_that_comes_up_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first look finds nothing; who is told so starts the cluster."""
-    monkeypatch.setattr(scale_cluster, "_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(scale_cluster, "_POLL_SECONDS", 0.001)
     with socket.socket() as head:
         head.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{head.getsockname()[1]}"
@@ -162,32 +165,32 @@ def test_where_no_cluster_is_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
-        with pytest.raises(EnvironmentFailure, match="nothing answers there"):
+        with pytest.raises(EnvironmentFailure, match="no cluster responds"):
             scale_cluster._await_listener(address, lambda text: None, threading.Event())
 
 
-def test_a_task_that_somebody_else_holds_is_asked_for_again(
+def test_a_task_that_another_run_has_locked_is_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scale, "check_ray", lambda: None)
-    monkeypatch.setattr(scale, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(scale, "_RETRY_SECONDS", 0.0)
     held = Task("a", "q", "a", original={})
     notes: list[str] = []
     with RowFile(tmp_path / "out.jsonl") as rows:
         watcher = NodeWatcher(notes, lambda: None)
         runner = RayRunner(MultiStepAgent(), rows, RunOptions(), watcher, address="local")
-        assert runner._asked_again() is None
+        assert runner._unlocked() is None
         for _ in range(2):  # a run that was killed has not quite ended
-            assert runner._is_left(held, Ended())
-            assert runner._asked_again() is held and runner._asked_again() is None
-        assert len(notes) == 1 and "asked for again for 90 s" in notes[0]
-        assert not runner._is_left(held, Ended(failure=OutputError("full")))
-        assert not runner._is_left(held, Ended(limit="tokens"))
-        assert runner._is_left(held, Ended())
+            assert runner._is_locked(held, Ended())
+            assert runner._unlocked() is held and runner._unlocked() is None
+        assert len(notes) == 1 and "retrying for 90 s" in notes[0]
+        assert not runner._is_locked(held, Ended(failure=OutputError("full")))
+        assert not runner._is_locked(held, Ended(limit="tokens"))
+        assert runner._is_locked(held, Ended())
         rows.append(row("a"))  # it was another run, and that has done it
-        assert runner._asked_again() is None and not runner._is_left(held, Ended())
-        monkeypatch.setattr(scale, "_LEFT_SECONDS", -1.0)
-        assert not runner._is_left(Task("b", "q", "b", original={}), Ended())
+        assert runner._unlocked() is None and not runner._is_locked(held, Ended())
+        monkeypatch.setattr(scale, "_LOCKED_SECONDS", -1.0)
+        assert not runner._is_locked(Task("b", "q", "b", original={}), Ended())
 
 
 def test_one_thread_watches_whether_ray_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ck_main.output.row_file import Outcome
+from ck_main.output.row import Outcome
 from ck_main.tasks.dataset import Task, safe_name
 from ck_pro.config import KwargsInitializable
 from ck_pro.events import EventKind
@@ -99,13 +99,13 @@ class Watching:
     """Keeps what the runner tells."""
 
     def __init__(self) -> None:
-        self.begun: list[str] = []
+        self.started_ids: list[str] = []
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.outcomes: list[Outcome] = []
         self.notes: list[str] = []
 
     def started(self, task: Task) -> None:
-        self.begun.append(task.id)
+        self.started_ids.append(task.id)
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
         self.events.append((task_id, event))

@@ -4,10 +4,7 @@ from typing import Any
 
 from fake_agent import make_task
 
-from ck_main.output.row_file import (
-    build_row,
-    task_facts,
-)
+from ck_main.output.row import build_row, task_facts
 from ck_pro.session import AgentSession
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from fake_agent import FakeAgent, Watching
 
 from ck_main.output.row_file import RowFile
-from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.runner.run_options import RunOptions
+from ck_main.runner.runner import TaskRunner
 from ck_main.tasks.dataset import Task
 
 

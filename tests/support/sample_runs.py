@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ck_main.output.row_file import Outcome, RowFile
-from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.output.row import Outcome
+from ck_main.output.row_file import RowFile
+from ck_main.runner.run_options import RunOptions
+from ck_main.runner.runner import TaskRunner
 from ck_main.tasks.dataset import Task, safe_name
 from ck_pro import MultiStepAgent
 from ck_pro.agent.prompts import PromptParts

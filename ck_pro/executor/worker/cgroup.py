@@ -131,16 +131,16 @@ def remembered_place() -> Place | NoGroup:
         return error
 
 
-def name_of(pid: int) -> Place:
-    """Give the group of the session whose outer supervisor is this process.
+def new_place() -> Place:
+    """Name a directory for the group of one session.
 
     Raises:
-        NoGroup: there is no place for it.
+        NoGroup: no group can be made here.
     """
     place = remembered_place()
     if isinstance(place, NoGroup):
         raise place
-    return place._replace(folder=f"{place.folder}/ck-executor-{pid}")
+    return place._replace(folder=f"{place.folder}/ck-executor-{os.urandom(8).hex()}")
 
 
 class Group:
@@ -156,7 +156,7 @@ class Group:
     """
 
     def __init__(self, place: Place, memory: int, tasks: int):
-        self._folder = place.folder
+        self._place = place
         os.mkdir(place.folder)  # noqa: PTH102
         if place.version == 2:
             events = "memory.events"
@@ -175,22 +175,26 @@ class Group:
         needed = next(iter(settings))
         try:
             for setting, value in settings.items():
-                if setting == needed or os.path.exists(f"{self._folder}/{setting}"):  # noqa: PTH110
-                    _write(f"{self._folder}/{setting}", value)
+                if setting == needed or os.path.exists(f"{place.folder}/{setting}"):  # noqa: PTH110
+                    _write(f"{place.folder}/{setting}", value)
             # used later, when the directory is out of sight
-            self._procs = os.open(f"{self._folder}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
-            self._events = os.open(f"{self._folder}/{events}", os.O_RDONLY | os.O_CLOEXEC)
+            members = "tasks" if place.version == 1 else "cgroup.procs"
+            self._members = os.open(f"{place.folder}/{members}", os.O_WRONLY | os.O_CLOEXEC)
+            self._events = os.open(f"{place.folder}/{events}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
-            remove(place)
+            self.remove()
             raise
 
-    def add(self, pid: int) -> None:
-        """Move a process into the group; its later children are in it, too.
+    def enter(self) -> None:
+        """Move this process, which must have one thread, into the group.
+
+        A thread that moves itself by `tasks` takes no lock of the machine's. Any other move takes
+        one, and waits some 10 ms for it.
 
         Raises:
-            OSError: that is not allowed.
+            OSError: the kernel does not allow it.
         """
-        os.write(self._procs, str(pid).encode())
+        os.write(self._members, b"0")
 
     def ran_out(self) -> bool:
         """Say whether the kernel killed something in the group for its memory."""
@@ -202,17 +206,16 @@ class Group:
         return int(counts.get("oom_kill", "0")) > 0
 
     def close(self) -> None:
-        """Let go of it; it stays until it is removed."""
-        os.close(self._procs)
+        """Close the descriptors of this process; the group stays."""
+        os.close(self._members)
         os.close(self._events)
 
-
-def remove(place: Place) -> None:
-    """Remove a group whose processes have ended."""
-    try:
-        os.rmdir(place.folder)  # noqa: PTH106
-    except OSError:
-        pass
+    def remove(self) -> None:
+        """Remove the group. Its processes must have ended."""
+        try:
+            os.rmdir(self._place.folder)  # noqa: PTH106
+        except OSError:
+            pass
 
 
 def _write(path: str, text: str) -> None:

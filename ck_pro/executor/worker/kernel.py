@@ -31,6 +31,7 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x4_0000
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 1, 2, 4
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR, _PIDFD_OPEN = 428, 429, 442, 434
+_CLONE = {"x86_64": 56, "aarch64": 220}
 _CAPSET = {"x86_64": 126, "aarch64": 91}
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _MNT_DETACH = 2
@@ -46,7 +47,8 @@ _SECUREBITS = 0b101111  # NOROOT, NO_SETUID_FIXUP, both locked; no ambient capab
 _CAP_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+if LINUX:
+    _libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
 _libc_with_gil = ctypes.PyDLL(None, use_errno=True)
 
 
@@ -78,12 +80,27 @@ def _checked(result: int) -> int:
     return result
 
 
-def fork() -> int:
-    """Fork a process of one thread, without what Python does at a fork for the sake of others.
+def fork(namespaces: int = 0) -> int:
+    """Fork this process, which must have one thread, into new namespaces.
 
-    That touches, and so copies, some hundred pages. Not for a process that runs foreign code.
+    Skips the work that Python does around a fork, which touches and so copies a hundred pages.
+    The child must not run foreign code.
+
+    Args:
+        namespaces: the `CLONE_NEW...` flags of the namespaces; 0 for none.
+
+    Raises:
+        OSError: the kernel does not allow it, or this module does not know the processor.
     """
-    return _checked(_libc_with_gil.fork()) if LINUX else os.fork()
+    if not LINUX:
+        return os.fork()
+    if not namespaces:
+        return _checked(_libc_with_gil.fork())
+    number = _CLONE.get(MACHINE)
+    if number is None:
+        raise OSError(0, f"not known for {MACHINE}")
+    arguments = (ctypes.c_long(one) for one in (number, namespaces | signal.SIGCHLD, 0, 0, 0, 0))
+    return _checked(_libc_with_gil.syscall(*arguments))
 
 
 def unshare(flags: int) -> None:

@@ -18,50 +18,61 @@ _NET_TCP, _SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 
-def restrict(
-    readable: Iterable[str], writable: Iterable[str], listable: Iterable[str], deny_tcp: bool
-) -> None:
-    """Restrict this process, for good, to some places. Needs `no_new_privileges` before.
+class Rules:
+    """The places that this process will be restricted to.
+
+    A rule belongs to a file or folder, whatever path and mount lead to it.
 
     Args:
-        readable: what can be read and executed, with all that is below.
-        writable: what can be written too.
-        listable: directories of which (and below which) only the names can be read.
-        deny_tcp: no TCP either, where the kernel can.
+        deny_tcp: also deny TCP, if the kernel can.
 
     Raises:
         OSError: the kernel has no Landlock, or it is off.
     """
-    version = kernel.call(_CREATE, 0, 0, _VERSION_FLAG)
-    all_rights = _FS_RIGHTS.get(version, _FS_RIGHTS_FROM_5)
-    fields = [all_rights]
-    if version >= 4:
-        fields.append(_NET_TCP if deny_tcp else 0)
-    if version >= 6:
-        fields.append(_SCOPES)
-    attr = struct.pack(f"={len(fields)}Q", *fields)
-    ruleset = kernel.call(_CREATE, attr, len(attr), 0)
-    try:
-        for path in readable:
-            _allow(ruleset, path, _EXECUTE | _READ_FILE | _READ_DIR)
-        for path in writable:
-            _allow(ruleset, path, all_rights)
-        for path in listable:
-            _allow(ruleset, path, _READ_DIR)
-        kernel.call(_RESTRICT, ruleset, 0)
-    finally:
-        os.close(ruleset)
 
+    def __init__(self, deny_tcp: bool):
+        version = kernel.call(_CREATE, 0, 0, _VERSION_FLAG)
+        self._all = _FS_RIGHTS.get(version, _FS_RIGHTS_FROM_5)
+        fields = [self._all]
+        if version >= 4:
+            fields.append(_NET_TCP if deny_tcp else 0)
+        if version >= 6:
+            fields.append(_SCOPES)
+        attributes = struct.pack(f"={len(fields)}Q", *fields)
+        self._descriptor = kernel.call(_CREATE, attributes, len(attributes), 0)
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
-    try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # what is not there needs no rule
-        return
-    try:
-        if not os.path.isdir(path):  # noqa: PTH112
-            rights &= _FILE_RIGHTS
-        rule = struct.pack("=Qi", rights, descriptor)
-        kernel.call(_ADD, ruleset, _RULE_PATH, rule, 0)
-    finally:
-        os.close(descriptor)
+    def allow_reading(self, *paths: str) -> None:
+        """Allow to read and execute these, and everything below."""
+        self._allow(paths, _EXECUTE | _READ_FILE | _READ_DIR)
+
+    def allow_all(self, *paths: str) -> None:
+        """Allow to write these as well, and everything below."""
+        self._allow(paths, self._all)
+
+    def allow_listing(self, *paths: str) -> None:
+        """Allow to read the names in these folders, and in those below."""
+        self._allow(paths, _READ_DIR)
+
+    def _allow(self, paths: Iterable[str], rights: int) -> None:
+        for path in paths:
+            try:
+                descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except OSError:  # a missing file needs no rule
+                continue
+            try:
+                granted = rights if kernel.is_folder(descriptor) else rights & _FILE_RIGHTS
+                rule = struct.pack("=Qi", granted, descriptor)
+                kernel.call(_ADD, self._descriptor, _RULE_PATH, rule, 0)
+            finally:
+                os.close(descriptor)
+
+    def restrict(self) -> None:
+        """Restrict this process, for good. Needs `kernel.no_new_privileges` before.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
+        try:
+            kernel.call(_RESTRICT, self._descriptor, 0)
+        finally:
+            os.close(self._descriptor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import resource
@@ -20,6 +19,8 @@ _LONGEST = 1e9
 HEADROOM = 64 << 20
 """Bytes beyond the limit of memory in which the worker can still say that it was reached."""
 _CORES = os.cpu_count() or 1
+_hard_memory: int | None = None
+"""Bytes of address space, once `set_limits` has limited it."""
 PAGE = resource.getpagesize()
 MEGABYTE = 1 << 20
 
@@ -32,6 +33,7 @@ def set_limits(memory_mb: int, disk_mb: int, own_user: bool) -> None:
         memory_mb: of address space, beyond what the process has now.
         own_user: processes are counted apart from the rest of the user's.
     """
+    global _hard_memory
     limits = {
         "AS": memory_mb * MEGABYTE + _address_space() + HEADROOM,
         "FSIZE": min(MAX_FILE_BYTES, disk_mb * MEGABYTE),
@@ -48,11 +50,8 @@ def set_limits(memory_mb: int, disk_mb: int, own_user: bool) -> None:
         if hard != resource.RLIM_INFINITY:
             value = min(value, hard)
         resource.setrlimit(kind, (value, value))
-
-
-@functools.lru_cache(maxsize=1)
-def _hard_memory() -> int:
-    return resource.getrlimit(resource.RLIMIT_AS)[1]  # set once, before the first step
+        if name == "AS":
+            _hard_memory = value
 
 
 def grant_memory(share: float) -> None:
@@ -60,8 +59,8 @@ def grant_memory(share: float) -> None:
 
     Without it a worker whose memory is full could not even say so, or free any.
     """
-    hard = _hard_memory()
-    if hard != resource.RLIM_INFINITY:
+    hard = _hard_memory
+    if hard is not None:
         soft = hard - int((1 - share) * HEADROOM)
         with contextlib.suppress(ValueError):  # the code gave itself a narrower limit, for good
             resource.setrlimit(resource.RLIMIT_AS, (max(soft, HEADROOM), hard))

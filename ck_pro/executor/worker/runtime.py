@@ -90,9 +90,14 @@ class Worker:
             scratch: a place beside it that can be written.
         """
         workdir = self._config["workdir"]
-        os.chdir(workdir)
         os.environ.update(PWD=workdir, TMPDIR=scratch, HOME=scratch)
         self._calls.workspace = Workspace(workdir, scratch)
+
+    def warm_up(self) -> None:
+        """Run a step of nothing, which copies the pages that the first step would copy."""
+        self._begin_step(None, None, False)
+        self._execute("<warm-up>", "pass")
+        self._end_threads(set())
 
     def serve(self) -> None:
         """Run steps until the parent says goodbye, or is gone."""

@@ -17,6 +17,13 @@ from . import cgroup, kernel, landlock, limits, memory, mounts, seccomp
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
+def drop_groups() -> None:
+    """Give up the supplementary groups of root, which a user namespace would keep."""
+    if os.getuid() == 0:
+        with contextlib.suppress(OSError):  # in a user namespace that does not allow it
+            os.setgroups([])
+
+
 def prepare(config: dict[str, Any]) -> None:
     """Compute in the zygote what its forks then have for free."""
     if kernel.LINUX:
@@ -47,8 +54,10 @@ class Sandbox:
         self.private_proc = False
         self.scratch: tuple[str, ...] = ()
         self.group: cgroup.Group | None = None
+        self._ids = os.getuid(), os.getgid()  # before a new user namespace hides them
         self._own_user = False
         self.own_net = False
+        self._rules: landlock.Rules | None = None
 
     def report(self) -> dict[str, Any]:
         """Give what is active, and what is missing and why."""
@@ -72,76 +81,72 @@ class Sandbox:
         try:
             action()
         except (OSError, AttributeError) as error:  # AttributeError: a libc without the function
-            code = getattr(error, "errno", None)
-            why = os.strerror(code) if code else str(error)
-            if code == errno.ENOSYS:
-                why = "the kernel is too old"
-            self.missing.setdefault(layer, why)
+            self.missing.setdefault(layer, _reason(error))
             return False
         return True
 
-    # -- in the first process: a control group, and namespaces
+    # -- in the zygote: a control group, and the fork of the supervisor
 
     def make_group(self) -> None:
         """Make a control group for the worker."""
 
         def make() -> None:
             most = self._config["memory_mb"] * limits.MEGABYTE + limits.HEADROOM
-            place = cgroup.name_of(os.getpid())
-            self.group = cgroup.Group(place, most, limits.MAX_TASKS)
+            self.group = cgroup.Group(cgroup.new_place(), most, limits.MAX_TASKS)
 
         if self._try("cgroup", make):
             self.active.add("cgroup")
 
+    def fork(self) -> int:
+        """Fork the supervisor, as the first process of new user and pid namespaces if possible."""
+        for flags in self._wanted_at_fork():
+            self._own_user = bool(flags & kernel.CLONE_NEWUSER)
+            self.own_pids = bool(flags & kernel.CLONE_NEWPID)
+            try:
+                return kernel.fork(flags)
+            except OSError as error:
+                if "namespaces" in self._wanted:
+                    self.missing["namespaces"] = _reason(_clear(error))
+        return kernel.fork()
+
+    def _wanted_at_fork(self) -> list[int]:
+        if not kernel.LINUX or not self._wanted & {"namespaces", "mounts", "network"}:
+            return [0]
+        user = kernel.CLONE_NEWUSER  # root can do without; it gives others the powers for the rest
+        pids = kernel.CLONE_NEWPID if "namespaces" in self._wanted else 0
+        return list(dict.fromkeys([user | pids, pids, user, 0]))
+
+    # -- in the supervisor: what needs its powers
+
     def enter_namespaces(self) -> None:
-        """Leave the namespaces of the host, as far as that is allowed. The next fork is inside."""
-        uid, gid = os.getuid(), os.getgid()
-        if uid == 0 and "namespaces" in self._wanted:
-            os.setgroups([])
-        needs_user = bool(self._wanted & {"namespaces", "mounts", "network"})
-        if needs_user and self._try_user(uid, gid):
-            self._own_user = True
+        """Complete the user namespace, and enter more namespaces."""
+        if self._own_user:
+            kernel.hide_memory(False)  # else the files below belong to root
+            uid, gid = self._ids
+            kernel.write("/proc/self/setgroups", "deny")
+            kernel.write("/proc/self/uid_map", f"{uid} {uid} 1")
+            kernel.write("/proc/self/gid_map", f"{gid} {gid} 1")
         done = [
             self._try("namespaces", partial(self._leave, flag))
-            for flag in (kernel.CLONE_NEWPID, kernel.CLONE_NEWIPC, kernel.CLONE_NEWUTS)
+            for flag in (kernel.CLONE_NEWIPC, kernel.CLONE_NEWUTS)
         ]
-        self.own_pids = done[0]
-        if all(done):
+        if self.own_pids and all(done):
             self.active.add("namespaces")
-
-    def _try_user(self, uid: int, gid: int) -> bool:
-        if not kernel.LINUX:
-            return False
-        try:
-            kernel.unshare(kernel.CLONE_NEWUSER)
-        except OSError:  # root needs none for the others, and anyone else will be told by them
-            return False
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{uid} {uid} 1"),
-            ("gid_map", f"{gid} {gid} 1"),
-        ):
-            kernel.write(f"/proc/self/{name}", text)
-        return True
+            self.missing.pop("namespaces", None)
 
     def _leave(self, flag: int) -> None:
         try:
             kernel.unshare(flag)
         except OSError as error:
-            if error.errno == errno.EPERM:
-                error.errno = None
-                error.args = ("unprivileged user namespaces are not allowed on this machine",)
-            raise
+            raise _clear(error) from error
 
-    # -- in the second process, the first one of its pid namespace: what needs its powers
-
-    def fill_group(self, worker: int) -> None:
-        """Move the worker into its control group; the processes that watch it stay outside.
-
-        It takes milliseconds, in which the worker confines itself. The parent hears of a failure.
-        """
-        if self.group is not None and not self._try("cgroup", partial(self.group.add, worker)):
-            self.active.discard("cgroup")
+    def follow(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        """Enter the worker's network namespace, so that its sockets can be counted."""
+        if not message["cgroup"]:
+            self.group = None
+        for descriptor in descriptors:
+            self.own_net = self._try("network", partial(kernel.join, descriptor))
+            os.close(descriptor)
 
     def look(self) -> dict[str, Any] | None:
         """Give why all must end: the kernel killed a process of the group for its memory."""
@@ -164,33 +169,16 @@ class Sandbox:
             except OSError:
                 pass
 
-    def arrange(self) -> tuple[dict[str, Any], list[int]]:
-        """Arrange a network and mounts, each in a namespace of its own, for the worker to join.
-
-        It makes itself ready in the meantime.
+    def arrange_mounts(self) -> tuple[dict[str, Any], list[int]]:
+        """Build the worker's file view in a mount namespace for it to join.
 
         Returns:
-            What the worker must know of it, and descriptors of the namespaces.
+            A message for `join`, and the descriptor of the namespace.
         """
-        joined: list[tuple[str, int]] = []
-        if self._config["network"]:
-            self.missing["network"] = "open, as asked for (network=True)"
-        elif self._try("network", lambda: joined.append(("network", self._leave_network()))):
-            for action in (_loopback_up, limits.limit_tcp):
-                with contextlib.suppress(OSError):  # then there is no loopback, or no TCP, either
-                    action()
+        joined = []
         if self._try("mounts", partial(self._leave, kernel.CLONE_NEWNS)) and self._arrange_mounts():
-            joined.append(("mounts", _open_namespace("mnt")))
-        self.own_net = "network" in dict(joined)
-        told = {
-            "join": [layer for layer, _ in joined],
-            "missing": self.missing,
-        }
-        return told, [descriptor for _, descriptor in joined]
-
-    def _leave_network(self) -> int:
-        self._leave(kernel.CLONE_NEWNET)
-        return _open_namespace("net")
+            joined.append(_open_namespace("mnt"))
+        return {"missing": self.missing}, joined
 
     def _arrange_mounts(self) -> bool:
         """Arrange `/proc` and the file view; False: the worker must not enter this namespace."""
@@ -211,21 +199,56 @@ class Sandbox:
 
     # -- in the worker, for good
 
+    def enter_group(self) -> None:
+        """Enter the control group. The supervisor stays outside."""
+        if self.group is not None:
+            if not self._try("cgroup", self.group.enter):
+                self.active.discard("cgroup")
+            self.group.close()
+
     def renounce(self) -> None:
         """Give up what nothing in this process needs, even before it is confined."""
-        if self.group is not None:
-            self.group.close()
         if self._try("capabilities", kernel.drop_bounding_set):
             kernel.no_new_privileges()
 
+    def leave_network(self) -> tuple[dict[str, Any], list[int]]:
+        """Enter a network namespace.
+
+        Returns:
+            A message for `follow`, and the descriptor of the namespace.
+        """
+        entered = []
+        if self._config["network"]:
+            self.missing["network"] = "open, as asked for (network=True)"
+        elif self._try("network", partial(self._leave, kernel.CLONE_NEWNET)):
+            for action in (_loopback_up, limits.limit_tcp):
+                with contextlib.suppress(OSError):  # then there is no loopback, or no TCP, either
+                    action()
+            self.own_net = True
+            self.active.add("network")
+            entered.append(_open_namespace("net"))
+        return {"cgroup": "cgroup" in self.active}, entered
+
+    def prepare_landlock(self) -> None:
+        """Make rules for the files that are the same in any mount namespace."""
+        config = self._config
+
+        def make() -> None:
+            self._rules = landlock.Rules(deny_tcp=not config["network"] and not self.own_net)
+            self._rules.allow_reading(*config["show"])
+            self._rules.allow_all(config["workdir"], *(f"/dev/{name}" for name in mounts.NODES))
+
+        self._try("landlock", make)
+
     def join(self, arranged: dict[str, Any], descriptors: list[int]) -> None:
-        """Enter what `arrange` has made."""
+        """Enter the mount namespace from `arrange_mounts`."""
         self.missing.update(arranged["missing"])
-        for layer, descriptor in zip(arranged["join"], descriptors, strict=True):
-            if self._try(layer, partial(kernel.join, descriptor)) and layer not in self.missing:
-                self.active.add(layer)
+        for descriptor in descriptors:
+            if self._try("mounts", partial(kernel.join, descriptor)):
+                self.active.add("mounts")
             os.close(descriptor)
-        self.own_net = "network" in self.active
+        if "mounts" in self.missing:
+            self.active.discard("mounts")
 
     def confine(self) -> None:
         """Give up everything that code does not need."""
@@ -238,8 +261,7 @@ class Sandbox:
             self.active.add("capabilities")
         if self._wanted & {"landlock", "seccomp", "capabilities"} and kernel.LINUX:
             kernel.no_new_privileges()
-        if self._try("landlock", self._landlock):
-            self.active.add("landlock")
+        self._try("landlock", self._restrict)
         network = bool(self._config["network"])
         inet = network or self.own_net
         if self._try("seccomp", lambda: seccomp.install(inet, self.own_pids)):
@@ -261,20 +283,33 @@ class Sandbox:
         config = self._config
         limits.set_limits(config["memory_mb"], config["disk_mb"], self._own_user)
 
-    def _landlock(self) -> None:
-        config = self._config
-        workdir = config["workdir"]
-        with_mounts = "mounts" in self.active
-        writable = [workdir, *((*mounts.SCRATCH, mounts.PTYS) if with_mounts else ())]
-        writable += [f"/dev/{name}" for name in mounts.NODES]
-        # in a view of its own, `/etc` is the copies and nothing else
-        readable = ["/proc", *config["show"], *(["/etc"] if with_mounts else config["copies"])]
-        landlock.restrict(
-            readable,
-            writable,
-            ["/"] if with_mounts else [],
-            deny_tcp=not config["network"] and not self.own_net,
-        )
+    def _restrict(self) -> None:
+        if self._rules is None:
+            return
+        self._rules.allow_reading("/proc")
+        if "mounts" in self.active:
+            self._rules.allow_all(*mounts.SCRATCH, mounts.PTYS)
+            self._rules.allow_reading("/etc")  # the copies and nothing else
+            self._rules.allow_listing("/")
+        else:
+            self._rules.allow_reading(*self._config["copies"])
+        self._rules.restrict()
+        self.active.add("landlock")
+
+
+def _clear(error: OSError) -> OSError:
+    if error.errno != errno.EPERM:
+        return error
+    return OSError(0, "unprivileged user namespaces are not allowed on this machine")
+
+
+def _reason(error: OSError | AttributeError) -> str:
+    code = getattr(error, "errno", None)
+    if code == errno.ENOSYS:
+        return "the kernel is too old"
+    if code:
+        return os.strerror(code)
+    return str(getattr(error, "strerror", None) or error)
 
 
 def _open_namespace(name: str) -> int:

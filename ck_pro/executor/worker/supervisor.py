@@ -1,11 +1,11 @@
-"""The two processes that watch over a worker: start it, watch it, and end all of it when told.
+"""The supervisor of a worker: starts it, watches it, and kills it with all that it started.
 
-The zygote's fork (outside) enters new namespaces and waits. Its child (inside) is the first
-process of the pid namespace: when it ends the kernel ends everything in there. It forks the worker
-and, in the meantime, arranges a network and mounts, which the worker joins before it confines
-itself. Inside tells the parent, as lines of JSON: `{"up": true, "held": ...}` (with a pidfd of its
-own, to kill all by), and at the end `{"why": ..., ...}`. The parent tells it nothing: it closes its
-end.
+The zygote forks the supervisor into new namespaces, of which it is the first process: when it ends,
+the kernel kills all others. It forks the worker. While the worker prepares itself, the supervisor
+builds the mount namespace, which the worker joins before it confines itself.
+
+The supervisor sends JSON lines to the parent: `{"up": true, "held": ...}` with a pidfd of itself at
+the start, and `{"why": ..., ...}` at the end. The parent sends nothing: it closes its end.
 """
 
 from __future__ import annotations
@@ -30,58 +30,23 @@ _END_SECONDS = 5.0
 _exit = os._exit  # the code may replace it, and must not come out of here
 
 
-def supervise(worker: Worker, config: dict[str, Any], main: int, control: int, pipe: int) -> None:
-    """Run a worker until it ends or the parent lets go. Called in a fresh fork of the zygote.
+def supervise(
+    worker: Worker, config: dict[str, Any], sandbox: Sandbox, main: int, control: int, pipe: int
+) -> None:
+    """Run a worker until it ends or the parent closes its end. Called in a fork of the zygote.
 
     Args:
-        worker: made by the zygote; it begins in the innermost process.
-        config: what the parent said of the session.
+        worker: made by the zygote.
+        config: of the session, from the parent.
+        sandbox: which forked this process.
         main: descriptor of the worker's socket to the parent.
-        control: descriptor of the supervisor's socket to the parent.
-        pipe: descriptor of the pipe that takes the output.
+        control: descriptor of this process's socket to the parent.
+        pipe: descriptor of the pipe for output.
     """
     os.setsid()
-    if kernel.LINUX:
-        kernel.die_with_parent()
     sock = socket.socket(fileno=control)
     try:
-        sandbox = Sandbox(config)
-        sandbox.make_group()
         sandbox.enter_namespaces()
-        if kernel.LINUX:  # a change of user namespace forgets it
-            kernel.die_with_parent()
-        pid = kernel.fork()
-        if pid == 0:
-            _inside(worker, config, sandbox, sock, main, pipe)
-    except OSError as error:
-        _tell(sock, {"why": "setup", "error": str(error)})
-        return
-    sock.close()
-    os.close(main)
-    os.close(pipe)
-    os.waitpid(pid, 0)
-
-
-def _tell(sock: socket.socket, said: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    try:
-        data = json.dumps(said).encode() + b"\n"
-        socket.send_fds(sock, [data], descriptors)
-    except OSError:  # the other side is gone; all ends anyway
-        pass
-    for one in descriptors:
-        os.close(one)
-
-
-def _inside(
-    worker: Worker,
-    config: dict[str, Any],
-    sandbox: Sandbox,
-    sock: socket.socket,
-    main: int,
-    pipe: int,
-) -> None:
-    try:
-        os.setsid()
         if kernel.LINUX:
             kernel.die_with_parent()
         kernel.set_signal(signal.SIGINT, signal.SIG_DFL)
@@ -95,15 +60,14 @@ def _inside(
         os.close(main)
         os.close(pipe)
         sandbox.protect()
-        arranged, descriptors = sandbox.arrange()
-        _tell(ours, arranged, descriptors)
-        ours.close()
-        sandbox.fill_group(pid)
-        private = sandbox.private_proc  # no code runs before the parent hears what is held now
+        _tell(ours, *sandbox.arrange_mounts())
+        private = sandbox.private_proc
         os.chdir(config["workdir"])  # the code may rename a folder above it
+        # no code runs before the parent has received what the directory holds now
         disk = Disk(".", config["disk_mb"], config["held_first"], private)
+        sandbox.follow(*_hear(ours))
         _say_up(sock, sandbox, disk)
-        charged = "cgroup" in sandbox.active
+        charged = sandbox.group is not None
         watchdog = Watchdog(config["memory_mb"], private, sandbox.own_net, sandbox.scratch, charged)
         why = _watch(sock, pid, watchdog, disk, sandbox)
         if why is not None:
@@ -113,8 +77,24 @@ def _inside(
             _kill_children(pid)
     except OSError as error:
         _tell(sock, {"why": "setup", "error": str(error)})
-    finally:
-        os._exit(0)
+
+
+def _tell(sock: socket.socket, said: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    try:
+        data = json.dumps(said).encode() + b"\n"
+        socket.send_fds(sock, [data], descriptors)
+    except OSError:  # the other side is gone; all ends anyway
+        pass
+    for one in descriptors:
+        os.close(one)
+
+
+def _hear(sock: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    data, descriptors, _, _ = socket.recv_fds(sock, 4096, 1)
+    sock.close()
+    if not data:
+        raise OSError(0, "the other process ended")
+    return json.loads(data), descriptors
 
 
 def _say_up(sock: socket.socket, sandbox: Sandbox, disk: Disk) -> None:
@@ -123,8 +103,7 @@ def _say_up(sock: socket.socket, sandbox: Sandbox, disk: Disk) -> None:
         pidfds = (kernel.pidfd_of(os.getpid()),) if sandbox.own_pids else ()
     except OSError:
         pidfds = ()
-    missing = {name: why for name, why in sandbox.missing.items() if name == "cgroup"}
-    _tell(sock, {"up": True, "held": disk.held, "missing": missing}, pidfds)
+    _tell(sock, {"up": True, "held": disk.held}, pidfds)
 
 
 def _watch(
@@ -199,12 +178,18 @@ def _work(
     try:
         kernel.set_signal(signal.SIGINT, signal.default_int_handler)
         os.setpgid(0, 0)
+        sandbox.enter_group()
         sandbox.renounce()
+        _tell(inside, *sandbox.leave_network())
+        sandbox.prepare_landlock()
         worker.begin(socket.socket(fileno=main), pipe, config)  # while the mounts are arranged
-        data, descriptors, _, _ = socket.recv_fds(inside, 4096, 2)
-        inside.close()
-        sandbox.join(json.loads(data), descriptors)
-        worker.settle(mounts.SCRATCH[0] if "mounts" in sandbox.active else config["workdir"])
+        scratch = mounts.SCRATCH[0]
+        worker.settle(scratch)
+        worker.warm_up()
+        sandbox.join(*_hear(inside))
+        if "mounts" not in sandbox.active:
+            worker.settle(config["workdir"])
+        os.chdir(config["workdir"])
         sandbox.confine()
         worker.send(["ready", sandbox.report()])
         ready = True

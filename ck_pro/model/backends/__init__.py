@@ -1,5 +1,6 @@
-"""Services that answer model calls, one module each, and the table that chooses one by its scheme.
+"""Back ends of `LLM`: clients of model services, and a person at the terminal.
 
-May import: `ck_pro.model.types`, `retry`, `reasoning` and the rooms above `model`.
-`LLM` uses `open_backend`; users subclass `Backend`.
+`targets.py` has the table from the scheme of a `call_target` to its back end; each module in
+`schemes` is one row. May import: `ck_pro.model.types`, `retry`, `shorten`, and rooms above `model`.
+Others use `Backend`, `ChatRequest`, `FilteredReply`, `parse_target`, `check_target`, `open_target`.
 """

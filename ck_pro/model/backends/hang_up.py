@@ -1,8 +1,8 @@
-"""Hanging up: an abandoned call closes its connection at once, so that the service stops working.
+"""Close the connection of an abandoned call at once, so that the service stops working on it.
 
-The HTTP libraries cannot be interrupted while they wait for an answer. So the socket of each call
-is known here, and the thread that abandons the call shuts it down: the waiting thread then reads
-the end of the connection, and the service sees that its client is gone.
+The HTTP libraries cannot be interrupted while they wait for a response. Therefore the sockets of
+each request are tracked, and the thread that abandons the request shuts them down. The waiting
+thread then reads the end of the connection, and the service sees that its client disconnected.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _current = threading.local()
 
 
 @contextlib.contextmanager
-def watched(request: ChatRequest) -> Iterator[None]:
-    """The connections that this thread uses meanwhile belong to the request."""
+def tracked(request: ChatRequest) -> Iterator[None]:
+    """Assign the connections that this thread uses within the block to the request."""
     _current.request = request
     try:
         yield
@@ -34,66 +34,66 @@ def watched(request: ChatRequest) -> Iterator[None]:
         request.release()
 
 
-def _use(sock: Any) -> None:
-    """Note that the current request uses a socket."""
+def _track(sock: Any) -> None:
+    """Shut this socket down when the current request is abandoned."""
     request = getattr(_current, "request", None)
     if request is not None and isinstance(sock, socket.socket):
         request.on_abandon(functools.partial(_shut_down, sock))
 
 
 def _shut_down(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # closed meanwhile
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # also of TLS: without its last words
+    with contextlib.suppress(OSError):  # already closed
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # below TLS: no closing handshake
 
 
 # --- requests -----------------------------------------------------------------------------------
 
 
-class _Plain(urllib3.connection.HTTPConnection):
+class _HTTPConnection(urllib3.connection.HTTPConnection):
     def connect(self) -> None:
         super().connect()
-        _use(self.sock)
+        _track(self.sock)
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        _use(self.sock)  # None of a new connection: it is made meanwhile
+        _track(self.sock)  # a reused connection; a new one is tracked by `connect`
         super().request(*args, **kwargs)
 
 
-class _Secure(urllib3.connection.HTTPSConnection):
+class _HTTPSConnection(urllib3.connection.HTTPSConnection):
     def connect(self) -> None:
         super().connect()
-        _use(self.sock)
+        _track(self.sock)
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        _use(self.sock)
+        _track(self.sock)
         super().request(*args, **kwargs)
 
 
-class _PlainPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Plain
+class _HTTPPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _HTTPConnection
 
 
-class _SecurePool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _Secure
+class _HTTPSPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _HTTPSConnection
 
 
-class WatchedAdapter(requests.adapters.HTTPAdapter):
-    """Connections of `requests` whose sockets are known to the request that uses them."""
+class TrackedAdapter(requests.adapters.HTTPAdapter):
+    """Connections of `requests` whose sockets are tracked."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        """Make the pools."""
+        """Create the connection pools."""
         super().init_poolmanager(*args, **kwargs)
-        _watch(self.poolmanager)
+        _use_tracked_pools(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        """Make the pools of a proxy."""
+        """Create the connection pools of a proxy."""
         manager = super().proxy_manager_for(proxy, **kwargs)
-        _watch(manager)
+        _use_tracked_pools(manager)
         return manager
 
 
-def _watch(manager: Any) -> None:
-    manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}
+def _use_tracked_pools(manager: Any) -> None:
+    manager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
 
 
 # --- the openai SDK -----------------------------------------------------------------------------
@@ -106,12 +106,12 @@ class _Stream:
         self._inner = inner
 
     def write(self, *args: Any, **kwargs: Any) -> Any:
-        """Write, as every call does first."""
-        _use(self._inner.get_extra_info("socket"))
+        """Write; every request starts with this."""
+        _track(self._inner.get_extra_info("socket"))
         return self._inner.write(*args, **kwargs)
 
     def start_tls(self, *args: Any, **kwargs: Any) -> Any:
-        """Go on encrypted."""
+        """Switch to TLS."""
         return _Stream(self._inner.start_tls(*args, **kwargs))
 
     def __getattr__(self, name: str) -> Any:
@@ -119,7 +119,7 @@ class _Stream:
 
 
 class _Network:
-    """What makes the connections of the SDK's HTTP library."""
+    """The connection factory of the SDK's HTTP library."""
 
     def __init__(self, inner: Any):
         self._inner = inner
@@ -132,11 +132,11 @@ class _Network:
         return getattr(self._inner, name)
 
 
-def watch_client(client: Any) -> None:
-    """Make the sockets of an HTTP client of the SDK known.
+def track_client(client: Any) -> None:
+    """Track the sockets of the SDK's HTTP client.
 
-    A version of the library that keeps them elsewhere is left as it is: its abandoned calls then
-    end by their read timeout.
+    Does nothing for a version of the library with other internals; its abandoned calls then end at
+    their read timeout.
     """
     for transport in (client._transport, *client._mounts.values()):
         pool = getattr(transport, "_pool", None)

@@ -1,4 +1,4 @@
-"""`call_target: manual`: a person at the terminal, or a pipe, answers in the model's place."""
+"""A person at the terminal, or a pipe, completes the prompts."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from typing import Any, TextIO
 
 from ck_pro.exceptions import ManualAbort, ReplayError
 from ck_pro.model.backends.backend import Backend, ChatRequest
-from ck_pro.model.backends.terminal import read_line, terminal_turn
 from ck_pro.model.recordings.elements import fill_reply
 from ck_pro.model.shorten import estimate_tokens
 from ck_pro.model.types import Message, RawReply
+from ck_pro.terminal import read_line, terminal_turn
 
 HELP = """\
-Write the reply, in as many lines as it takes. A line by itself does this:
-  /send   send the reply (so does the end of input, Ctrl-D)
+Write the reply, in any number of lines. Commands, each on a separate line:
+  /send   send the reply (the end of input, Ctrl-D, does the same)
   /show   show the prompt again
   /raw    show the messages as JSON
   /edit   write the reply in $EDITOR
-  /undo   take the last line back
-  /abort  give up this run
-  /help   this text
-//send is the text "/send". {{button 'Search'}} becomes the id of that element of the page.
+  /undo   remove the last line
+  /abort  stop the whole run
+  /help   show this help
+//send stands for the text "/send". {{button 'Search'}} becomes the id of that page element.
 """
-_NOTHING = "Nothing to send yet."
-_DATA_SHOWN = 60  # characters of an image's data URL that are shown
+_EMPTY = "The reply is empty."
+_DATA_SHOWN = 60  # characters of an image's data URL that /raw shows
 
 
 class ManualBackend(Backend):
-    """A person. One at a time: calls from several threads queue up.
+    """A person who writes the replies. Calls from several threads wait in a queue.
 
     Args:
-        input: where replies come from; standard input when None.
-        output: where prompts go; standard error when None, so that results stay apart.
+        input: the source of replies; None: standard input.
+        output: the destination of prompts; None: standard error, so that results stay separate.
     """
 
     free = True
@@ -56,12 +56,12 @@ class ManualBackend(Backend):
 
     def complete(self, request: ChatRequest) -> RawReply:
         with terminal_turn(request.context.cancel):
-            talk = _Talk(self._input or sys.stdin, self._output or sys.stderr, request)
-            return RawReply(text=talk.reply(), model="manual")
+            dialog = _Dialog(self._input or sys.stdin, self._output or sys.stderr, request)
+            return RawReply(text=dialog.reply(), model="manual")
 
 
-class _Talk:
-    """One prompt shown, one reply taken."""
+class _Dialog:
+    """Show one prompt and read its reply."""
 
     def __init__(self, input: TextIO, output: TextIO, request: ChatRequest):
         self.input, self.output, self.request = input, output, request
@@ -74,30 +74,30 @@ class _Talk:
         self.say(f"=== you are the model: {where} ({size}) ===")
         if self.tty:
             self.show(shown_messages(messages))
-            self.say("Write the reply; /send on a line by itself sends it, /help says more.")
+            self.say("Write the reply; /send on a separate line sends it, /help lists commands.")
         while True:
-            ended = self.take_lines()
+            ended = self.read_lines()
             text = "\n".join(self.lines)
             if not text.strip():
                 if ended:
-                    raise ManualAbort("manual: the input ended before a reply was given")
-                self.say(_NOTHING)
+                    raise ManualAbort("manual: the input ended before a reply was complete")
+                self.say(_EMPTY)
                 continue
             try:
                 return fill_reply(text, messages, self.request.context)
             except ReplayError as e:
                 if ended or not self.tty:
                     raise
-                self.say(f"{e}\n/edit or /undo it, then /send again.")
+                self.say(f"{e}\nCorrect it with /edit or /undo, then /send again.")
 
-    def take_lines(self) -> bool:
-        """Read until the reply is sent; whether the input ended."""
+    def read_lines(self) -> bool:
+        """Read up to `/send`, or to the end of input; return whether the input ended."""
         while True:
             line = self.read_line()
             if line is None:
                 return True
             if not self.lines:
-                line = line.removeprefix("\ufeff")  # some editors begin a file with this mark
+                line = line.removeprefix("\ufeff")  # some editors start a file with this mark
             command = line.strip().lower()
             if command == "/send":
                 return False
@@ -105,47 +105,47 @@ class _Talk:
                 _COMMANDS[command](self)
                 continue
             if self.tty and command.startswith("/") and not command.startswith("//"):
-                self.say("Taken as text; /undo takes it back, /help lists the commands.")
+                self.say("Added as text. /undo removes it; /help lists the commands.")
             self.lines.append(line[1:] if line.startswith("//") else line)
 
     def read_line(self) -> str | None:
-        """The next line without its end; None at the end of input."""
+        """Return the next line without its end; None at the end of input."""
         while True:
             try:
                 return self._next_line()
             except UnicodeDecodeError as e:
                 if not self.tty:
                     raise ManualAbort(f"manual: the input is not {e.encoding}") from None
-                self.say(f"That line was not {e.encoding}: write it again.")
+                self.say(f"The line is not {e.encoding}. Write it again.")
 
     def _next_line(self) -> str | None:
         line = read_line(self.input, self.request.context.cancel, edit=True)
         return line.rstrip("\r\n") if line else None
 
     def say(self, text: str) -> None:
-        # a web page in the prompt must not steer the terminal
+        # a page in the prompt must not send control characters to the terminal
         safe = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
         self.output.write(safe + "\n")
         self.output.flush()
 
     def show(self, text: str) -> None:
-        """The text page by page; at once when nobody sits there to turn pages."""
+        """Show a text page by page; without a terminal, all at once."""
         lines, size = text.splitlines(), shutil.get_terminal_size()
         rows = max(5, size.lines - 2) if self.tty else len(text) + 1
         while lines:
-            page = lines[: _that_fit(lines, rows, size.columns)]
+            page = lines[: _lines_that_fit(lines, rows, size.columns)]
             del lines[: len(page)]
             self.say("\n".join(page))
             if lines:
-                told = f"-- {len(lines)} more lines: Enter for the next page, q to write, /help --"
-                self.output.write(told)
+                more = f"-- {len(lines)} more lines: Enter for the next page, q to write, /help --"
+                self.output.write(more)
                 self.output.flush()
                 answer = self.read_line()
                 if answer is None or not self.turns_page(answer):
                     return
 
     def turns_page(self, answer: str) -> bool:
-        """Do what was typed at the end of a page; whether the next one is wanted."""
+        """Handle a line typed at the end of a page; return whether it asks for the next page."""
         typed = answer.strip().lower()
         if typed == "/help":
             self.say(HELP)
@@ -154,16 +154,16 @@ class _Talk:
         if typed in _COMMANDS:
             _COMMANDS[typed](self)
         elif typed == "/send":
-            self.say(_NOTHING)
-        elif typed not in ("q", "quit"):  # somebody began to write
+            self.say(_EMPTY)
+        elif typed not in ("q", "quit"):
             self.lines.append(answer)
-            self.say("Taken as the first line of the reply; /undo takes it back.")
+            self.say("Added as the first line of the reply. /undo removes it.")
         return False
 
     def edit(self) -> None:
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
         if not editor:
-            self.say("Set EDITOR in the environment to use /edit.")
+            self.say("/edit needs the environment variable EDITOR.")
             return
         with tempfile.TemporaryDirectory(prefix="ck-pro-") as folder:
             path = Path(folder) / "reply.md"
@@ -178,24 +178,24 @@ class _Talk:
         self.say("\n".join(self.lines) + "\n(/send sends this)")
 
     def undo(self) -> None:
-        self.say(f"Taken back: {self.lines.pop()}" if self.lines else "Nothing to take back.")
+        self.say(f"Removed: {self.lines.pop()}" if self.lines else _EMPTY)
 
     def abort(self) -> None:
-        raise ManualAbort(f"manual: aborted by the person ({self.request.context.where()})")
+        raise ManualAbort(f"manual: aborted by the user ({self.request.context.where()})")
 
 
 _COMMANDS = {
-    "/help": lambda t: t.say(HELP),
-    "/show": lambda t: t.show(shown_messages(t.request.messages)),
-    "/raw": lambda t: t.show(raw_messages(t.request.messages)),
-    "/edit": _Talk.edit,
-    "/undo": _Talk.undo,
-    "/abort": _Talk.abort,
+    "/help": lambda d: d.say(HELP),
+    "/show": lambda d: d.show(shown_messages(d.request.messages)),
+    "/raw": lambda d: d.show(raw_messages(d.request.messages)),
+    "/edit": _Dialog.edit,
+    "/undo": _Dialog.undo,
+    "/abort": _Dialog.abort,
 }
 
 
-def _that_fit(lines: Sequence[str], rows: int, columns: int) -> int:
-    """How many of these lines a screen of so many rows shows, at least one; long lines wrap."""
+def _lines_that_fit(lines: Sequence[str], rows: int, columns: int) -> int:
+    """Return how many lines fit on a screen of this size, at least one; long lines wrap."""
     from rich.cells import cell_len
 
     for n, line in enumerate(lines):
@@ -206,7 +206,7 @@ def _that_fit(lines: Sequence[str], rows: int, columns: int) -> int:
 
 
 def shown_messages(messages: Sequence[Message]) -> str:
-    """A prompt as a person reads it: each message under its role."""
+    """Return a prompt as text, each message below its role."""
     out: list[str] = []
     for message in messages:
         out.append(f"--- {message.get('role', '?')} ---")
@@ -225,15 +225,15 @@ def _shown_part(part: Any) -> str:
 
 
 def raw_messages(messages: Sequence[Message]) -> str:
-    """The messages as JSON, the data of images cut short."""
-    return json.dumps(_cut_data(list(messages)), ensure_ascii=False, indent=2)
+    """Return the messages as JSON, with the data of images shortened."""
+    return json.dumps(_shorten_data(list(messages)), ensure_ascii=False, indent=2)
 
 
-def _cut_data(value: Any) -> Any:
+def _shorten_data(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _cut_data(v) for k, v in value.items()}
+        return {k: _shorten_data(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [_cut_data(v) for v in value]
+        return [_shorten_data(v) for v in value]
     if isinstance(value, str) and value.startswith("data:") and len(value) > _DATA_SHOWN:
         return f"{value[:_DATA_SHOWN]}... ({len(value)} characters)"
     return value

@@ -1,4 +1,4 @@
-"""`call_target: gpt:NAME`: OpenAI's service, or Azure's, by the openai SDK."""
+"""Chat with OpenAI or Azure OpenAI, with the openai package."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from functools import lru_cache
 from typing import Any
 
 from ck_pro.exceptions import ModelError, ModelRefused
-from ck_pro.model.backends.backend import Backend, ChatRequest, parse_completion, read_body
-from ck_pro.model.backends.hang_up import watch_client, watched
-from ck_pro.model.backends.http_endpoint import CONNECT_SECONDS, check_key, shown_url, without_key
+from ck_pro.model.backends.api_keys import check_key, without_key
+from ck_pro.model.backends.backend import Backend, ChatRequest
+from ck_pro.model.backends.chat_completions import parse_completion, read_body
+from ck_pro.model.backends.hang_up import track_client, tracked
+from ck_pro.model.backends.http_endpoint import CONNECT_SECONDS
 from ck_pro.model.backends.reply_bounds import RESPONSES, Answer, send_bounded
 from ck_pro.model.backends.responses import parse_response
 from ck_pro.model.backends.responses_input import chat_params, request_body, wants_responses
-from ck_pro.model.retry import Transient, one_line
+from ck_pro.model.backends.service_errors import one_line
+from ck_pro.model.backends.urls import shown_url
+from ck_pro.model.retry import Transient
 from ck_pro.model.types import Message, RawReply
 
 
 class OpenAIBackend(Backend):
-    """A hosted GPT model. All access comes from the environment.
+    """A hosted GPT model; the environment gives access.
 
-    `OPENAI_API_KEY` and, for another address, `OPENAI_BASE_URL`. Where `AZURE_OPENAI_ENDPOINT` is
-    set: that resource, with `AZURE_OPENAI_API_KEY` and `OPENAI_API_VERSION`; the name is then that
-    of the deployment.
+    Reads `OPENAI_API_KEY` and `OPENAI_BASE_URL`. If `AZURE_OPENAI_ENDPOINT` is set, uses that
+    resource with `AZURE_OPENAI_API_KEY` and `OPENAI_API_VERSION`.
 
     Args:
-        name: model or deployment.
-        headers: further headers.
+        name: model, or Azure deployment.
+        headers: additional headers.
     """
 
     remote = True
@@ -60,40 +63,41 @@ class OpenAIBackend(Backend):
 
         seconds = max(0.1, request.seconds)
         name = self.model_name(request.params)
-        by_items = wants_responses(request.params, request.messages)
+        use_responses = wants_responses(request.params, request.messages)
 
         def send(params: dict[str, Any]) -> Answer:
-            make = self._responses if by_items else self._chat
+            make = self._responses if use_responses else self._chat
             create, sent = make(client, request.messages, params)
             try:
-                # The body is read raw: one parser serves every target, and a drip can be left.
+                # read the raw body: one parser serves every back end, and a slow body can be
+                # abandoned
                 with create(
                     model=name,
                     **sent,
                     extra_headers=self.headers,
                     timeout=openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
-                ) as reply:
-                    text = read_body(reply.iter_bytes(), request, self.describe())
-                    return reply.status_code, without_key(text, key), reply.headers
+                ) as response:
+                    text = read_body(response.iter_bytes(), request, self.describe())
+                    return response.status_code, without_key(text, key), response.headers
             except openai.APIStatusError as e:
                 return e.status_code, without_key(e.response.text, key), e.response.headers
             except _connection_errors() as e:
                 raise self._connection_error(e, request) from None
 
         service = (str(client.base_url), name)
-        lengths = RESPONSES if by_items else self._lengths(str(client.base_url.host))
-        with watched(request):
+        lengths = RESPONSES if use_responses else self._lengths(str(client.base_url.host))
+        with tracked(request):
             answer, bounds = send_bounded(request.bounds, request.params, service, lengths, send)
-        parse = parse_response if by_items else parse_completion
+        parse = parse_response if use_responses else parse_completion
         return replace(parse(self.describe(), *answer), bounds=bounds)
 
     def _lengths(self, host: str) -> tuple[str, ...]:
-        """Names of the limit of a reply's length: another server that does not know the new one
-        may ignore it."""
+        """Return the names of the length limit, best first: OpenAI's new name may be unknown to,
+        and ignored by, other servers."""
         names = ("max_completion_tokens", "max_tokens")
         return names if self.azure or host.endswith(".openai.com") else names[::-1]
 
-    # The SDK checks parameters by name; `extra_body` lets those of other servers pass.
+    # The SDK rejects unknown parameter names; `extra_body` passes those of other servers.
 
     @staticmethod
     def _chat(
@@ -107,7 +111,7 @@ class OpenAIBackend(Backend):
     ) -> tuple[Callable[..., Any], dict[str, Any]]:
         if not hasattr(client, "responses"):
             raise ModelRefused(
-                f"{self.describe()}: the computer tool needs a newer openai package: "
+                f"{self.describe()}: the Responses API needs a newer openai package: "
                 "pip install -U 'openai>=1.66'"
             )
         body = request_body(messages, params)
@@ -118,8 +122,8 @@ class OpenAIBackend(Backend):
         causes = list(_chain(error))
         if any(isinstance(c, ssl.SSLCertVerificationError) for c in causes):
             return ModelRefused(
-                f"{self.describe()}: TLS failed: {one_line(str(causes[-1]))} (an own certificate "
-                "authority: set SSL_CERT_FILE)"
+                f"{self.describe()}: TLS failed: {one_line(str(causes[-1]))} (for a private "
+                "certificate authority, set SSL_CERT_FILE)"
             )
         if any("connecttimeout" in type(c).__name__.lower() for c in causes):
             waited = min(CONNECT_SECONDS, request.seconds)
@@ -129,7 +133,7 @@ class OpenAIBackend(Backend):
         return Transient(f"{self.describe()}: {one_line(str(causes[-1])) or type(error).__name__}")
 
     def _client(self) -> Any:
-        """The SDK's client for what the environment says now; clients are shared by threads."""
+        """Return the SDK's client for the current environment; threads share it."""
         if importlib.util.find_spec("openai") is None:
             raise ModelRefused(
                 f"{self.describe()}: the openai package is missing: pip install 'ck-pro[openai]'"
@@ -138,8 +142,8 @@ class OpenAIBackend(Backend):
         for name in names:
             if not os.environ.get(name):
                 raise ModelRefused(
-                    f"{self.describe()}: {name} is not set; set it in the environment, "
-                    "or choose another `call_target`"
+                    f"{self.describe()}: the environment variable {name} is not set; set it, or "
+                    "choose another `call_target`"
                 )
         key_name = names[0]
         key = check_key(os.environ[key_name], self.describe())
@@ -155,7 +159,7 @@ _AZURE_NAMES = ("AZURE_OPENAI_API_KEY", "OPENAI_API_VERSION")
 
 @lru_cache(maxsize=8)
 def _openai_client(pid: int, key: str, base_url: str | None) -> Any:
-    """One client, with its connections, per process and access; retries are ours alone."""
+    """Return one client per process and access. `LLM` retries, so the client does not."""
     from openai import OpenAI
 
     return _direct(OpenAI(api_key=key, base_url=base_url, max_retries=0))
@@ -171,16 +175,15 @@ def _azure_client(pid: int, key: str, endpoint: str, version: str) -> Any:
 
 
 def _direct(client: Any) -> Any:
-    """The client, made to follow no redirects: prompts go where they were sent, or nowhere."""
-    watch_client(client._client)
-    client._client.follow_redirects = False  # an HTTP client given to it would not be closed
+    """Return the client, changed to follow no redirects, so that prompts reach only its URL."""
+    track_client(client._client)
+    client._client.follow_redirects = False  # the SDK would not close an HTTP client passed to it
     return client
 
 
 @lru_cache(maxsize=1)
 def _connection_errors() -> tuple[type[Exception], ...]:
-    """The SDK's errors, and what its HTTP library raises while a body is read (which library it
-    uses has changed)."""
+    """Return the errors of the SDK and of its HTTP library, whose name depends on the version."""
     import openai
 
     names = [n for n in ("httpx", "httpx2") if importlib.util.find_spec(n) is not None]
@@ -188,8 +191,8 @@ def _connection_errors() -> tuple[type[Exception], ...]:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and what caused it, down to the first."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+    """Yield an error, its cause, the cause of that, and so on."""
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__ or current.__context__

@@ -1,7 +1,7 @@
-"""What bounds a reply, where the service can: its length, and texts at which it ends.
+"""Limits on a reply that are sent to the service: its length, and stop texts.
 
-Services differ in the names of these parameters, and some refuse them. One that a service refuses
-is dropped and the call is sent again at once; that is remembered for the process.
+Services use different names for these parameters, and some reject them. If a service rejects one,
+the call is repeated at once without it, and the process remembers that.
 """
 
 from __future__ import annotations
@@ -13,33 +13,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ck_pro.model.retry import is_filtered
+from ck_pro.model.backends.service_errors import is_prompt_filtered
 
 LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Names of the limit of a reply's length."""
-_REFUSALS = (400, 422)
-_FAULTS = (500, 501)
-"""Of services that fail at a parameter that they do not know."""
+"""All names of the length limit."""
+RESPONSES = ("max_output_tokens",)
+"""Names of the length limit in the Responses API, which has no stop texts."""
+_REJECTED = (400, 422)
+_FAILED = (500, 501)
+"""Statuses of services that fail at unknown parameters."""
 _OF_THIS_PROMPT = re.compile("context", re.IGNORECASE)
 _OF_PARAMETERS = re.compile(
     r"param|field|argument|extra|unrecogni|unknown|unsupport|not (?:supported|permitted|allowed)"
     r"|unexpected|bad request|invalid.request|\A\W*\Z",
     re.IGNORECASE,
 )
-_refused: dict[tuple[str, str], frozenset[str]] = {}
+_rejected: dict[tuple[str, str], frozenset[str]] = {}
 _lock = threading.Lock()
 
 Answer = tuple[int, str, Mapping[str, str]]
-"""Status, body, headers."""
+"""Status, body and headers of a response."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What bounds a reply.
+    """Limits on a reply.
 
     Args:
-        stop: texts at which the reply ends.
-        max_tokens: of the reply, reasoning included; None: no limit.
+        stop: texts that end the reply.
+        max_tokens: limit of the reply, including reasoning; None: no limit.
     """
 
     stop: tuple[str, ...] = ()
@@ -48,12 +50,12 @@ class Bounds:
     def params(
         self, given: Mapping[str, Any], lengths: Sequence[str], without: frozenset[str]
     ) -> dict[str, Any]:
-        """The parameters for a call.
+        """Return the request parameters for these limits.
 
         Args:
-            given: those that the user set; they win.
-            lengths: the service's names of the limit of length, the likeliest first.
-            without: names that it refuses.
+            given: the user's parameters, which take precedence.
+            lengths: the service's names of the length limit, most likely first.
+            without: names that the service rejects.
         """
         found: dict[str, Any] = {}
         if self.stop and "stop" not in given and "stop" not in without and lengths != RESPONSES:
@@ -64,10 +66,6 @@ class Bounds:
         return found
 
 
-RESPONSES = ("max_output_tokens",)
-"""The names of the Responses API, which knows no stop texts."""
-
-
 def send_bounded(
     bounds: Bounds,
     given: Mapping[str, Any],
@@ -75,58 +73,58 @@ def send_bounded(
     lengths: Sequence[str],
     send: Callable[[dict[str, Any]], Answer],
 ) -> tuple[Answer, dict[str, Any]]:
-    """Send a call with its bounds; without those that the service refuses.
+    """Send a request with its limits, without those that the service rejects.
 
     Args:
-        bounds: see `Bounds`.
-        given: the parameters that the user set.
-        service: address and model: what refused parameters are remembered by.
+        bounds: the limits.
+        given: the user's parameters.
+        service: URL and model, the key under which rejected parameters are remembered.
         lengths: see `Bounds.params`.
-        send: sends the call with these parameters.
+        send: sends the request with these parameters.
 
     Returns:
-        The answer, and the bounds that were sent with it.
+        The response, and the limits that were sent with it.
     """
-    known = _refused.get(service, frozenset())
+    known = _rejected.get(service, frozenset())
     without = known
     learned: frozenset[str] = frozenset()
     while True:
         extra = bounds.params(given, lengths, without)
         answer = send({**extra, **given})
         status, body, _ = answer
-        if status not in (*_REFUSALS, *_FAULTS) or not extra or is_filtered(body):
+        if status not in (*_REJECTED, *_FAILED) or not extra or is_prompt_filtered(body):
             break
-        dropped, lasting = _refused_by(body, extra, lengths)
-        if not dropped or (status in _FAULTS and not _named(_message(body), extra)):
+        dropped, lasting = _rejected_bounds(body, extra, lengths)
+        if not dropped or (status in _FAILED and not _named(_message(body), extra)):
             break
         without |= dropped
         learned |= dropped if lasting else frozenset()
     if learned and 200 <= status < 300:
         with _lock:
-            _refused[service] = _refused.get(service, frozenset()) | learned
+            _rejected[service] = _rejected.get(service, frozenset()) | learned
     return answer, extra
 
 
-def _refused_by(
+def _rejected_bounds(
     body: str, extra: Mapping[str, Any], lengths: Sequence[str]
 ) -> tuple[frozenset[str], bool]:
-    """Which bounds a refusal is about, if any, and whether it holds for every prompt."""
-    said = _message(body)
-    named = _named(said, extra)
-    long = any(n in extra for n in lengths) and (named or re.search("completion", said))
-    if long and _OF_THIS_PROMPT.search(said):
+    """Return the limits that an error rejects, and whether it would reject them for any prompt."""
+    text = _message(body)
+    named = _named(text, extra)
+    long = any(n in extra for n in lengths) and (named or re.search("completion", text))
+    if long and _OF_THIS_PROMPT.search(text):
         return frozenset(lengths), False
-    if named or not _OF_PARAMETERS.search(said):
+    if named or not _OF_PARAMETERS.search(text):
         return named, True
-    return frozenset((*extra, *lengths)), True  # it does not say which
+    return frozenset((*extra, *lengths)), True  # the error names no parameter
 
 
-def _named(said: str, extra: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(n for n in extra if re.search(rf"\b{n}\b", said))
+def _named(text: str, extra: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(n for n in extra if re.search(rf"\b{n}\b", text))
 
 
 def _message(body: str) -> str:
-    """What a refusal says, without what it repeats of the request."""
+    """Return the text of an error, without the parts of the request that it repeats."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):

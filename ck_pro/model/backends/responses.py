@@ -1,6 +1,6 @@
-"""Replies of OpenAI's Responses API. Pure. Prompts for it: see `responses_input`.
+"""Parse replies of OpenAI's Responses API. Pure. For its prompts, see `responses_input`.
 
-Source of the form: OpenAI's API reference (Responses) and the types of the openai package.
+Source of the format: OpenAI's API reference (Responses) and the types of the openai package.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.events.computer_schema import COMPUTER
-from ck_pro.model.backends.backend import FilteredReply, parse_json
-from ck_pro.model.retry import Transient, one_line, told_error
+from ck_pro.model.backends.backend import FilteredReply
+from ck_pro.model.backends.chat_completions import parse_json
+from ck_pro.model.backends.service_errors import error_in_body, one_line
+from ck_pro.model.retry import Transient
 from ck_pro.model.types import RawReply, Usage
 
 Item = dict[str, Any]
 
 
 def parse_response(target: str, status: int, body: str, headers: Mapping[str, str]) -> RawReply:
-    """Read a reply of the Responses API, or raise what it means.
+    """Parse a response of the Responses API.
 
     Args:
-        target: which service, for messages.
+        target: name of the service, for messages.
         status: HTTP status.
-        body: as text.
-        headers: of the reply.
+        body: response body.
+        headers: response headers.
 
     Raises:
         Transient, ModelRefused, ContentFiltered: see `Backend.complete`.
@@ -32,27 +34,28 @@ def parse_response(target: str, status: int, body: str, headers: Mapping[str, st
     given = parse_json(target, status, body, headers)
     data = given if isinstance(given, dict) else {}
     if data.get("error"):
-        raise told_error(target, data, headers)
+        raise error_in_body(target, data, headers)
     if data.get("status") in ("failed", "cancelled"):
         raise Transient(f"{target}: the response has the status '{data['status']}'")
     items = data.get("output")
     if not isinstance(items, list) or not all(isinstance(i, dict) for i in items):
         raise Transient(
-            f"{target}: the reply is none of the Responses API: '{one_line(body, 120)}'; does "
-            "this service have that API?"
+            f"{target}: not a response of the Responses API: '{one_line(body, 120)}'; check that "
+            "this service has that API"
         )
     return _reply(target, data, items)
 
 
 def _reply(target: str, data: dict[str, Any], items: list[Item]) -> RawReply:
     usage = _usage(data.get("usage"))
-    text, refusal = _said(items, "output_text", "text"), _said(items, "refusal", "refusal")
+    text = _message_text(items, "output_text", "text")
+    refusal = _message_text(items, "refusal", "refusal")
     calls = [call for item in items for call in tool_calls_of(item)]
     details = _mapping(data.get("incomplete_details"))
     reason = str(details.get("reason") or "") if data.get("status") == "incomplete" else ""
     if reason == "content_filter" or (refusal and not text and not calls):
-        said = f": {one_line(refusal)}" if refusal else ""
-        raise FilteredReply(f"{target}: the content filter stopped the reply{said}", usage)
+        why = f": {one_line(refusal)}" if refusal else ""
+        raise FilteredReply(f"{target}: the content filter stopped the reply{why}", usage)
     finish = "length" if reason else "tool_calls" if calls else "stop"
     return RawReply(
         text=text,
@@ -66,10 +69,10 @@ def _reply(target: str, data: dict[str, Any], items: list[Item]) -> RawReply:
 
 
 def tool_calls_of(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The calls of an output item in the form of chat completions; none for other items.
+    """Return the calls of an output item in the form of chat completions; [] if it is not a call.
 
-    A computer's call is one of the function `computer`, or several for a batch of acts, whose ids
-    are that of the call, then "ID#2", "ID#3", ...
+    A computer call becomes a call of the function `computer`. A batch of actions becomes several
+    calls, with the ids "ID", "ID#2", "ID#3", ...
     """
     call_id = str(item.get("call_id") or "")
     if item.get("type") == "function_call":
@@ -78,9 +81,9 @@ def tool_calls_of(item: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     batch = _mappings(item.get("actions") or [item.get("action")])
     calls = []
-    for n, act in enumerate(batch, 1):
-        given = {k: v for k, v in act.items() if k != "type" and v is not None}
-        arguments = json.dumps({"action": act.get("type"), **given}, ensure_ascii=False)
+    for n, action in enumerate(batch, 1):
+        given = {k: v for k, v in action.items() if k != "type" and v is not None}
+        arguments = json.dumps({"action": action.get("type"), **given}, ensure_ascii=False)
         calls.append(_call(call_id if n == 1 else f"{call_id}#{n}", COMPUTER, arguments))
     return calls
 
@@ -89,7 +92,7 @@ def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def _said(items: Sequence[Item], kind: str, field: str) -> str:
+def _message_text(items: Sequence[Item], kind: str, field: str) -> str:
     messages = [i for i in items if i.get("type") == "message"]
     parts = [p for m in messages for p in _mappings(m.get("content"))]
     return "\n".join(str(p.get(field) or "") for p in parts if p.get("type") == kind)

@@ -1,11 +1,10 @@
-"""Prompts as input items of OpenAI's Responses API. Pure.
+"""Convert prompts to input items of OpenAI's Responses API. Pure.
 
-Chat completions know functions alone; a built-in tool such as the computer is known to this API
-only, so a call that has one goes there. Prompts stay chat messages everywhere else: a message of
-the assistant keeps the output items that it was made of under `items`, and they are sent back as
-they came, each call with its output.
+Built-in tools such as the computer exist only in this API, so calls with such a tool use it. All
+other code works with chat messages. An assistant message keeps the output items that it came from
+under `items`; they are sent back unchanged, each call with its output.
 
-Source of the form: OpenAI's API reference (Responses) and the types of the openai package.
+Source of the format: OpenAI's API reference (Responses) and the types of the openai package.
 """
 
 from __future__ import annotations
@@ -21,11 +20,12 @@ _RENAMED = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_out
 
 
 def wants_responses(params: Mapping[str, Any], messages: Sequence[Message]) -> bool:
-    """Whether a call needs the Responses API.
+    """Return whether a call needs the Responses API.
 
     Args:
-        params: with "api", "responses" or "chat" decides; else a tool that is no function does.
-        messages: those that hold output items do, too.
+        params: "api" ("responses" or "chat") decides; otherwise, a tool that is not a function
+            needs it.
+        messages: output items in a message also need it.
     """
     if params.get("api"):
         return str(params["api"]) == "responses"
@@ -34,16 +34,16 @@ def wants_responses(params: Mapping[str, Any], messages: Sequence[Message]) -> b
 
 
 def chat_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of chat completions: without what only chooses the API."""
+    """Return the parameters for chat completions: all except "api"."""
     return {k: v for k, v in params.items() if k != "api"}
 
 
 def request_body(messages: Sequence[Message], params: Mapping[str, Any]) -> dict[str, Any]:
-    """What a call sends, without the model's name.
+    """Return the request body, without the model's name.
 
     Args:
         messages: chat messages.
-        params: as for chat completions; what has another name or form here is translated.
+        params: parameters of chat completions; they are translated.
     """
     body = {_RENAMED.get(k, k): v for k, v in params.items() if k not in ("api", "model")}
     tools = [_tool(t) for t in body.pop("tools", None) or []]
@@ -59,24 +59,24 @@ def request_body(messages: Sequence[Message], params: Mapping[str, Any]) -> dict
         schema = form.pop("json_schema", {})
         body["text"] = {"format": {**form, **schema}}
     preview = any(t.get("type") == "computer_use_preview" for t in tools)
-    if preview:  # that tool's models refuse calls without it
+    if preview:  # its models reject calls without it
         body.setdefault("truncation", "auto")
     return {**body, "input": list(_input_items(messages, with_url=preview))}
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     flat = _flat(tool)
-    # absent means strict here, and that forbids optional arguments
+    # in this API the default is strict, which forbids optional arguments
     return {"strict": False, **flat} if flat.get("type") == "function" else flat
 
 
 def _flat(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A function in this API's form, which has no object of its own for it."""
+    """Return a function in this API's form, which has no nested "function" object."""
     return {**{k: v for k, v in tool.items() if k != "function"}, **tool.get("function", {})}
 
 
 def _input_items(messages: Sequence[Message], *, with_url: bool) -> Iterator[Item]:
-    """The messages as items; calls together with their outputs."""
+    """Yield the messages as items, calls together with their outputs."""
     at = 0
     while at < len(messages):
         message = messages[at]
@@ -87,7 +87,7 @@ def _input_items(messages: Sequence[Message], *, with_url: bool) -> Iterator[Ite
             end = at
             while end < len(messages) and messages[end].get("role") == "tool":
                 end += 1
-            yield from _exchange(message, messages[at:end], with_url)
+            yield from _turn(message, messages[at:end], with_url)
             at = end
         else:
             yield _plain(message)
@@ -112,7 +112,7 @@ def _part(part: Any, assistant: bool) -> Item:
 
 
 def _image(part: Any) -> tuple[str, str]:
-    """Address and detail of an image part; empty for any other."""
+    """Return URL and detail of an image part; empty for other parts."""
     if not isinstance(part, Mapping) or part.get("type") not in ("image_url", "input_image"):
         return "", ""
     image = part.get("image_url")
@@ -121,38 +121,39 @@ def _image(part: Any) -> tuple[str, str]:
     return str(image or ""), str(part.get("detail") or "")
 
 
-def _exchange(said: Message, outputs: Sequence[Message], with_url: bool) -> Iterator[Item]:
-    """What the model said with its calls, and their outputs: as items if all can be given.
+def _turn(reply: Message, outputs: Sequence[Message], with_url: bool) -> Iterator[Item]:
+    """Yield a reply with calls, and the outputs of the calls.
 
-    A call without its output is refused by the service, and so is a computer's without a
-    screenshot. Such a turn is told as text: it was shortened, or its approver refused a call.
+    The service rejects a call without an output, and a computer call without a screenshot. If one
+    is missing, because the prompt was shortened or an approver rejected a call, the turn becomes
+    text.
     """
-    answers: dict[str, list[Message]] = {}
+    by_call: dict[str, list[Message]] = {}
     for output in outputs:
-        # acts of one call have ids of their own: "id", "id#2", "id#3"
-        answers.setdefault(str(output.get("tool_call_id", "")).partition("#")[0], []).append(output)
-    items = list(said.get("items") or _items_of(said))
-    results = [_output(i, answers.get(_id(i), []), with_url) for i in items if _is_call(i)]
+        # the actions of one computer call have the ids "id", "id#2", "id#3"
+        by_call.setdefault(str(output.get("tool_call_id", "")).partition("#")[0], []).append(output)
+    items = list(reply.get("items") or _items_of(reply))
+    results = [_output(i, by_call.get(_id(i), []), with_url) for i in items if _is_call(i)]
     if all(r is not None for r in results):
         yield from items
         yield from (r for r in results if r is not None)
         for item in items:
-            if item.get("type") == "computer_call" and (text := _told(answers[_id(item)])):
-                yield {"role": "user", "content": text}  # what no picture shows
+            if item.get("type") == "computer_call" and (text := _output_text(by_call[_id(item)])):
+                yield {"role": "user", "content": text}  # a screenshot output cannot have text
         return
-    calls = [_call_text(c) for c in said.get("tool_calls") or ()]
-    text = "\n".join(t for t in (_text(said.get("content")), *calls) if t)
+    calls = [_call_text(c) for c in reply.get("tool_calls") or ()]
+    text = "\n".join(t for t in (_text(reply.get("content")), *calls) if t)
     yield {"role": "assistant", "content": text}
     for output in outputs:
         yield _plain(output)
 
 
-def _items_of(said: Message) -> list[Item]:
-    """Items for an assistant's message that came over another API."""
+def _items_of(reply: Message) -> list[Item]:
+    """Return the items for an assistant message from another API."""
     items: list[Item] = []
-    if text := _text(said.get("content")):
+    if text := _text(reply.get("content")):
         items.append({"role": "assistant", "content": text})
-    for call in said.get("tool_calls") or ():
+    for call in reply.get("tool_calls") or ():
         function = call.get("function", {})
         arguments = function.get("arguments") or "{}"
         items.append(
@@ -174,13 +175,14 @@ def _id(item: Item) -> str:
     return str(item.get("call_id", ""))
 
 
-def _output(call: Item, answers: Sequence[Message], with_url: bool) -> Item | None:
-    """The output item of a call; None when there is none to give."""
-    if not answers:
+def _output(call: Item, outputs: Sequence[Message], with_url: bool) -> Item | None:
+    """Return the output item of a call; None if its output is missing."""
+    if not outputs:
         return None
     if call["type"] == "function_call":
-        return {"type": "function_call_output", "call_id": _id(call), "output": _told(answers)}
-    last = answers[-1]
+        text = _output_text(outputs)
+        return {"type": "function_call_output", "call_id": _id(call), "output": text}
+    last = outputs[-1]
     content = last.get("content")
     urls = [_image(p)[0] for p in content] if isinstance(content, list) else []
     shown = [u for u in urls if u]
@@ -197,8 +199,8 @@ def _output(call: Item, answers: Sequence[Message], with_url: bool) -> Item | No
     return item
 
 
-def _told(answers: Sequence[Message]) -> str:
-    return "\n".join(t for a in answers if (t := _text(a.get("content"))))
+def _output_text(outputs: Sequence[Message]) -> str:
+    return "\n".join(t for o in outputs if (t := _text(o.get("content"))))
 
 
 def _call_text(call: Mapping[str, Any]) -> str:

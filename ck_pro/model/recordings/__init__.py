@@ -1,5 +1,5 @@
-"""Recorded replies: written by `record:`, answered by `replay:`, from recordings or whole runs.
+"""Recorded replies: write them with `record:`, replay them with `replay:`, also from whole runs.
 
 May import: `ck_pro.model.backends` and the rooms above `model`.
-The back ends `record:` and `replay:` use it.
+The schemes `record:` and `replay:` use it; others use `normalise` and `RecordBackend`.
 """

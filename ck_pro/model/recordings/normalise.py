@@ -1,4 +1,4 @@
-"""Texts without what differs from run to run, so that a recording can be compared. Pure."""
+"""Remove from texts what differs between runs, to compare recordings. Pure."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ _RULES = [
 
 
 def normalise(text: str, workdir: str = "") -> str:
-    """Take out of a prompt's text: local origins, ports, ids, element ids, paths, dates, times.
+    """Replace local origins, ports, ids, paths, dates and times by placeholders.
 
     Args:
         text: any text.
         workdir: the run's working directory; becomes `{{workdir}}`.
 
     Returns:
-        The text with a word in braces for each; normalising it again changes nothing.
+        The text with placeholders in braces. The function is idempotent.
     """
     return _applied(text, workdir, _RULES)
 
 
 def normalise_task(text: str, workdir: str = "") -> str:
-    """As `normalise`, but dates, times and numbers stay: tasks may differ by nothing else."""
+    """Normalise a task: like `normalise`, but keep dates and times, which may distinguish tasks."""
     return _applied(text, workdir, _TASK_RULES)
 
 
 def _applied(text: str, workdir: str, rules: list[tuple[re.Pattern[str], str]]) -> str:
     text = "\n".join(line.rstrip() for line in text.splitlines()).strip()
     before = None
-    while before != text:  # what one rule leaves can be what another looks for
+    while before != text:  # the result of one rule may match another
         before = text
         text = without_workdir(text, workdir)
-        for pattern, word in rules:
-            text = pattern.sub(word, text)
+        for pattern, placeholder in rules:
+            text = pattern.sub(placeholder, text)
     return text
 
 
 def without_workdir(text: str, workdir: str) -> str:
-    """The text with `{{workdir}}` for that path, where it stands as a whole."""
+    """Replace the complete path of the working directory by `{{workdir}}`."""
     if len(workdir) < 2:
         return text
     return re.sub(rf"(?<![\w.-]){re.escape(workdir.rstrip('/'))}(?![\w-])", "{{workdir}}", text)

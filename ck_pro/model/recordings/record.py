@@ -1,4 +1,4 @@
-"""`record:FILE:TARGET`: answers with a target, and adds each reply to the end of a recording."""
+"""`record:FILE:TARGET`: forward calls to another back end, and append its replies to a file."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from ck_pro.model.types import RawReply
 
 _WRITING = threading.Lock()
 _known: dict[Path, tuple[tuple[int, int], Recording]] = {}
-"""What is in the files that were written here, and size and time of change that tell so."""
+"""Cached content of written files; size and modification time show whether it is current."""
 
 
 class RecordBackend(Backend):
-    """Answers with another target, and writes its replies down.
+    """Forward calls to another back end and record its replies.
 
     Args:
-        path: the recording; made when missing, added to when there.
-        inner: what really answers.
+        path: the recording; created or appended to.
+        inner: the back end that generates the replies.
     """
 
     def __init__(self, path: str | Path, inner: Backend):
@@ -56,17 +56,17 @@ class RecordBackend(Backend):
         folder = self.path.parent
         try:
             target = self.path if self.path.exists() else folder
-            fits = folder.is_dir() and os.access(target, os.W_OK)
-        except OSError as e:  # a name that is too long
+            writable = folder.is_dir() and os.access(target, os.W_OK)
+        except OSError as e:  # such as a name that is too long
             raise ReplayError(f"record: cannot write {self.path}: {e.strerror}") from None
-        if not fits:
-            raise ReplayError(f"record: cannot write {self.path}: no such folder, or not allowed")
+        if not writable:
+            raise ReplayError(f"record: cannot write {self.path}: no such folder, or no permission")
 
     def complete(self, request: ChatRequest) -> RawReply:
         try:
             reply = self.inner.complete(request)
         except ContentFiltered as e:
-            self._keep(request, {"reply": "", **filtered_row(e)})
+            self._save(request, {"reply": "", **filtered_row(e)})
             raise
         text, inline = split_reasoning(reply.text)
         reasoning = "\n".join(r for r in (reply.reasoning, inline) if r)
@@ -74,22 +74,22 @@ class RecordBackend(Backend):
         def template(text: str) -> str:
             return template_reply(text, request.messages, request.context)
 
-        self._keep(request, {"reply": template(text), **_optional(reply, reasoning, template)})
+        self._save(request, {"reply": template(text), **_optional(reply, reasoning, template)})
         return reply
 
-    def _keep(self, request: ChatRequest, said: Mapping[str, Any]) -> None:
+    def _save(self, request: ChatRequest, fields: Mapping[str, Any]) -> None:
         context = request.context
         instructions = normalise(context.instructions, context.workdir)
         key = reply_key(request.messages, context)
         row: dict[str, Any] = dict(zip(KEY_FIELDS, key, strict=True))
         if not row["messages"]:
             del row["messages"]
-        row.update(instructions=digest_of(instructions), **said)
+        row.update(instructions=digest_of(instructions), **fields)
         save_reply(self.path, {"instructions": digest_of(instructions), "text": instructions}, row)
 
 
 def _optional(reply: RawReply, reasoning: str, template: Callable[[str], str]) -> dict[str, Any]:
-    """What a line holds beside the reply's text, where there is any."""
+    """Return the non-empty fields of a line other than the reply's text."""
     values = {
         "reasoning": reasoning,
         "tool_calls": each_text(reply.tool_calls, template),
@@ -101,26 +101,26 @@ def _optional(reply: RawReply, reasoning: str, template: Callable[[str], str]) -
 
 
 def save_reply(path: Path, text: dict[str, Any], row: dict[str, Any]) -> None:
-    """Add a reply to a recording; one that is there under its key is replaced.
+    """Add a reply to a recording, or replace the reply with the same key.
 
     Args:
-        path: the recording; made when missing.
-        text: the line of the instructions, which is written once.
+        path: the recording; created if missing.
+        text: the line of the instructions; written once per recording.
         row: the line of the reply.
 
     Raises:
         ReplayError: the file cannot be read or written.
     """
-    path = path.resolve()  # through a link, into the file itself
+    path = path.resolve()  # follow links, since `_replace` would replace the link
     with _WRITING:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             recording = _content(path)
             lines = [] if text["instructions"] in recording.texts else [text]
-            again = key_of(row) in recording.replies
+            exists = key_of(row) in recording.replies
             recording.add(text)
             recording.add(row)
-            if again:
+            if exists:
                 _replace(path, "".join(recording.lines()))
             else:
                 _append(path, "".join(map(line_of, [*lines, row])))
@@ -134,7 +134,7 @@ def _content(path: Path) -> Recording:
     if not path.exists():
         return Recording(path)
     signature, recording = _known.get(path, ((0, 0), None))
-    if recording is None or signature != _signature(path):  # somebody else wrote
+    if recording is None or signature != _signature(path):  # changed by another writer
         return Recording.load(path)
     return recording
 
@@ -145,12 +145,12 @@ def _signature(path: Path) -> tuple[int, int]:
 
 
 def _append(path: Path, lines: str) -> None:
-    """Add lines; a disk that is full leaves no part of them."""
+    """Append lines; if the disk is full, append nothing."""
     with path.open("ab+") as file:
         end = file.seek(0, os.SEEK_END)
         if end:
             file.seek(end - 1)
-            if file.read(1) != b"\n":  # somebody edited it
+            if file.read(1) != b"\n":  # edited by hand
                 lines = "\n" + lines
         try:
             file.write(lines.encode("utf-8"))
@@ -162,7 +162,7 @@ def _append(path: Path, lines: str) -> None:
 
 
 def _replace(path: Path, content: str) -> None:
-    """Write a file whole, or leave the old one."""
+    """Replace a file atomically."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as f:

@@ -1,18 +1,17 @@
-"""Recordings: replies in a file, for demos, tests and debugging, and `record:FILE:TARGET`.
+"""Recordings: files of replies, for demos, tests and debugging.
 
-The file has one JSON object per line. Replies:
+A recording has one JSON object per line. A reply:
 
 ```
 {"agent": "ck_agent/web_agent", "phase": "action", "step": 0, "task": "<normalised>",
  "instructions": "sha256:...", "reply": "<with references>", "reasoning": "", "usage": {...}}
 ```
 
-and beside them `messages` (a hash of the prompt) for calls made by tools, which have several per
-step, `tool_calls` and `items` where there are any, and `filtered` (type and text of the error) in
-place of a reply that a content filter stopped, after which the agent goes on. Agent, phase, step,
-task and messages are the key; of two lines with one key the last counts. Each text of instructions
-stands in a line of its own, `{"instructions": "sha256:...", "text": "..."}`, so that a difference
-can be shown.
+Optional fields: `messages` (a hash of the prompt) for calls of tools, which may make several per
+step; `tool_calls` and `items`; `filtered` (type and text of the error) for a reply that a content
+filter stopped. Agent, phase, step, task and messages are the key; the last line with a key counts.
+Each text of instructions has a separate line, `{"instructions": "sha256:...", "text": "..."}`, so
+that differences can be shown.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from ck_pro.model.types import CallContext, Message, Usage
 Key = tuple[str, str, int, str, str]
 """Agent path, phase, step, normalised task, hash of the messages (tools' calls only)."""
 KEY_FIELDS = ("agent", "phase", "step", "task", "messages")
-"""What a line calls the parts of its key."""
+"""Fields of a line that form its key."""
 _DIFF_LINES = 6
 
 
 def reply_key(messages: Sequence[Message], context: CallContext) -> Key:
-    """What a call is found by."""
+    """Return the key of a call."""
     digest = ""
     if context.phase.startswith("tool:"):
         texts = [f"{m.get('role')}: {message_text(m)}" for m in messages]
@@ -48,7 +47,7 @@ def reply_key(messages: Sequence[Message], context: CallContext) -> Key:
 
 
 def digest_of(text: str) -> str:
-    """A text's hash, as recordings write it."""
+    """Return a text's hash as recordings write it."""
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -56,8 +55,8 @@ class Recording:
     """The content of a recording.
 
     Attributes:
-        replies: by key, as read from the lines.
-        texts: the instructions by their hash.
+        replies: lines of replies, by key.
+        texts: texts of instructions, by hash.
     """
 
     def __init__(self, path: Path):
@@ -70,7 +69,7 @@ class Recording:
         """Read a recording.
 
         Raises:
-            ReplayError: the file cannot be read, or a line has not the form.
+            ReplayError: the file cannot be read, or a line is malformed.
         """
         recording = cls(path)
         try:
@@ -89,19 +88,19 @@ class Recording:
         return recording
 
     def add(self, row: dict[str, Any]) -> None:
-        """Take one line of the file in; a later one with the same key wins."""
+        """Add one line of the file; it replaces a line with the same key."""
         if "reply" not in row:
             self.texts[str(row["instructions"])] = str(row["text"])
             return
         if not isinstance(row["reply"], str):
-            raise TypeError("'reply' is not a text")
+            raise TypeError("'reply' is not a str")
         self.replies[key_of(row)] = row
 
     def find(self, request: ChatRequest) -> dict[str, Any]:
-        """The recorded line for a request.
+        """Return the recorded line for a request.
 
         Raises:
-            ReplayError: there is none.
+            ReplayError: the recording has none.
         """
         key = reply_key(request.messages, request.context)
         row = self.replies.get(key)
@@ -110,48 +109,48 @@ class Recording:
         return row
 
     def changed(self, row: Mapping[str, Any], request: ChatRequest) -> str:
-        """How the prompt's instructions differ from the recorded ones; "" where they do not."""
+        """Describe how the prompt's instructions differ from the recorded ones; "" if equal."""
         now = normalise(request.context.instructions, request.context.workdir)
         recorded = row.get("instructions", "")
         if recorded == digest_of(now):
             return ""
         if recorded in self.texts:
             return f"the prompt has changed: {difference(self.texts[recorded], now)}"
-        return "it does not say which instructions it answered"
+        return "the recording does not contain its instructions"
 
     def lines(self) -> list[str]:
-        """The file's lines: each text of instructions before the first reply that uses it."""
-        out, said = [], set()
+        """Return the file's lines, with each text of instructions before its first reply."""
+        out, written = [], set()
         for row in self.replies.values():
             digest = row.get("instructions", "")
-            if digest in self.texts and digest not in said:
-                said.add(digest)
+            if digest in self.texts and digest not in written:
+                written.add(digest)
                 out.append(line_of({"instructions": digest, "text": self.texts[digest]}))
             out.append(line_of(row))
         return out
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
-    """What the line of a reply is found by."""
+    """Return the key of a line."""
     agent, phase, step, task, digest = (row.get(f, "") for f in KEY_FIELDS)
     return str(agent), str(phase), int(step), str(task), str(digest)
 
 
 def line_of(row: Mapping[str, Any]) -> str:
-    """A line of the file, with its end."""
+    """Return a line of the file, with its end."""
     text = json.dumps(row, ensure_ascii=False) + "\n"
     try:
         text.encode("utf-8")
-    except UnicodeEncodeError:  # half a surrogate pair, as a reply that was cut off may end
+    except UnicodeEncodeError:  # a lone surrogate, as in a truncated reply
         return json.dumps(row) + "\n"
     return text
 
 
 def difference(recorded: str, now: str) -> str:
-    """The first lines in which two texts differ."""
+    """Return the first lines that differ between two texts."""
     diff = difflib.unified_diff(recorded.split("\n"), now.split("\n"), "recorded", "now", "", "", 0)
     lines = [line[:160] for line in diff]
-    more = f"\n... and {len(lines) - _DIFF_LINES} lines more" if len(lines) > _DIFF_LINES else ""
+    more = f"\n... and {len(lines) - _DIFF_LINES} more lines" if len(lines) > _DIFF_LINES else ""
     return "\n" + "\n".join(lines[2 : _DIFF_LINES + 2]) + more + "\n"
 
 
@@ -166,42 +165,42 @@ def _missing(recording: Recording, key: Key) -> str:
 
 
 def nearest_of(known: Sequence[Key], key: Key) -> str:
-    """What comes nearest to a key that is not known, as the end of a line for a person."""
+    """Describe the nearest key to an unknown one, as the end of an error message."""
     if not known:
-        return "; it is empty"
+        return "; the recording is empty"
     nearest = max(known, key=lambda k: _closeness(k, key))
     n_agent, n_phase, n_step, n_task, _ = nearest
     other = "the same task" if n_task == key[3] else f"task '{' '.join(n_task.split())[:200]}'"
     if nearest[:4] == key[:4]:
-        return " with these messages (it has one with others)"
+        return " with these messages (it has one with other messages)"
     return f"; the nearest is {n_agent}, {n_phase}, step {n_step}, {other}"
 
 
-def _closeness(known: Key, wanted: Key) -> tuple[bool, float, bool, int]:
-    likeness = difflib.SequenceMatcher(None, known[3][:500], wanted[3][:500]).ratio()
-    return known[0] == wanted[0], likeness, known[1] == wanted[1], -abs(known[2] - wanted[2])
+def _closeness(known: Key, key: Key) -> tuple[bool, float, bool, int]:
+    likeness = difflib.SequenceMatcher(None, known[3][:500], key[3][:500]).ratio()
+    return known[0] == key[0], likeness, known[1] == key[1], -abs(known[2] - key[2])
 
 
 _FILTERED = {"ContentFiltered": ContentFiltered, "FilteredReply": FilteredReply}
 
 
-def is_filtered(error: str) -> bool:
-    """Whether the type and text of an error say that a content filter stopped a call."""
+def is_filter_error(error: str) -> bool:
+    """Return whether a recorded error reports that a content filter stopped a call."""
     return error.partition(": ")[0] in _FILTERED
 
 
 def filtered_row(error: ContentFiltered) -> dict[str, Any]:
-    """What a line holds in place of a reply that was stopped."""
+    """Return the fields of a line for a reply that a content filter stopped."""
     usage = getattr(error, "usage", None)
-    told = {"filtered": f"{type(error).__name__}: {error}"}
-    return told if usage is None else {**told, "usage": usage.to_dict()}
+    row = {"filtered": f"{type(error).__name__}: {error}"}
+    return row if usage is None else {**row, "usage": usage.to_dict()}
 
 
 def raise_filtered(row: Mapping[str, Any]) -> None:
-    """Raise the error that a line has in place of a reply; return if it has a reply."""
-    if not is_filtered(said := str(row.get("filtered", ""))):
+    """Raise the recorded error of a content filter, if the line has one."""
+    if not is_filter_error(error := str(row.get("filtered", ""))):
         return
-    name, _, text = said.partition(": ")
+    name, _, text = error.partition(": ")
     if name == "FilteredReply":
         usage = row.get("usage")
         raise FilteredReply(text, Usage(**usage) if isinstance(usage, dict) else None)
@@ -209,7 +208,7 @@ def raise_filtered(row: Mapping[str, Any]) -> None:
 
 
 def each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """JSON data with every text in it changed."""
+    """Return JSON data with `change` applied to every text."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

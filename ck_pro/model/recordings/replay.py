@@ -1,7 +1,7 @@
-"""`replay:PATH`: the back end that answers with what was recorded.
+"""`replay:PATH`: return recorded replies.
 
-PATH is a recording (`record:FILE:TARGET` made it), or a whole run: its folder, one task's folder,
-a journal, or a file of output rows.
+PATH is a recording (written by `record:FILE:TARGET`) or a run: its folder, a task's folder, a
+journal or a file of output rows.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ck_pro.model.recordings.run_recording import RunRecording
 from ck_pro.model.types import RawReply, Usage
 
 _State = tuple[tuple[str, int, int], ...]
-"""Name, time of change, and size: it is read again when one differs."""
+"""Name, modification time and size; if one changes, the recording is loaded again."""
 
 
 class ReplayBackend(Backend):
-    """Answers with recorded replies; anything that does not fit is an error that says what.
+    """Return recorded replies; report every difference to the recorded run as an error.
 
     Args:
-        path: the recording, or the run.
-        check: compare the instructions with the recorded ones.
+        path: the recording or run.
+        check: whether to compare the prompt's instructions with the recorded ones.
     """
 
     free = True
@@ -50,13 +50,13 @@ class ReplayBackend(Backend):
         self.recording()
 
     def recording(self) -> Recording | RunRecording:
-        """The recording as it is on disk now; read once for all threads.
+        """Return the current recording; threads share it.
 
         Raises:
             ReplayError: it cannot be read.
         """
         try:
-            with _LOADING:  # one object for all threads: it knows who was given what
+            with _LOADING:  # a `RunRecording` tracks which session got which replies
                 return _loaded(self.path.absolute(), _state(self.path))
         except OSError as e:
             raise ReplayError(
@@ -69,8 +69,8 @@ class ReplayBackend(Backend):
         problem = recording.changed(row, request) if self.compare else ""
         if problem:
             raise ReplayError(
-                f"replay: the recorded reply for {context.where()} does not fit: {problem}; record "
-                f"it anew, or take it as it is with 'replay:{self.path}?check=off'"
+                f"replay: the recorded reply for {context.where()} does not match: {problem}; "
+                f"record it again, or skip this check with 'replay:{self.path}?check=off'"
             )
         raise_filtered(row)
         usage = row.get("usage")
@@ -92,8 +92,8 @@ class ReplayBackend(Backend):
 def _state(path: Path) -> _State:
     if not path.is_dir():
         return (_file_state(path),)
-    # of a whole run only the folder itself: to look at each journal in each call would take longer
-    # than all else, and a run that is being replayed does not change
+    # of a run, check only the folder: checking each journal in each call would be slow, and a run
+    # does not change while it is replayed
     own = (path / name for name in (EVENTS_FILE, COMPRESSED_FILE))
     return (_file_state(path), *(_file_state(f) for f in own if f.exists()))
 
@@ -114,7 +114,7 @@ def _loaded(path: Path, state: _State) -> Recording | RunRecording:
 
 
 def _holds_rows(path: Path) -> bool:
-    """Whether a file's first line is an output row, by how one begins and what it holds."""
+    """Return whether a file's first line looks like an output row."""
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     return b'"session"' in first and b'"steps"' in first

@@ -1,10 +1,9 @@
-"""`replay:RUN`: a recorded run answers, from its journals or its output rows.
+"""`replay:RUN`: replay the journals or output rows of a run.
 
-A session that asks is given a recorded session of the same agent (by its path) and the same task,
-in the order in which they were recorded: of several tries, the first that asks is the first try.
-It keeps that one, and is answered by phase and step (a tool's calls by their messages too).
-Replies are read as a recording has them: ids of elements, local addresses and the working folder
-become what they are in the run that asks.
+Each live session is assigned one recorded session of the same agent path and task, in the recorded
+order: the first live attempt gets the first recorded attempt. It then gets the replies of that
+session by phase and step, and for calls of tools also by messages. As in recordings, element ids,
+local URLs and the working directory are replaced by those of the live run.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from ck_pro.model.recordings.recording import (
     difference,
     digest_of,
     each_text,
-    is_filtered,
+    is_filter_error,
     nearest_of,
     reply_key,
 )
 from ck_pro.model.types import CallContext
 
 _TAIL = 8000
-"""Characters of a prompt's end that are kept to compare the phase's instruction with."""
+"""Length of the kept end of a prompt, which contains the phase's instruction, in characters."""
 _WORK_FOLDER = "work"
 _PHASES = ("plan", "action", "end")
 _Place = tuple[str, int, str]
@@ -43,13 +42,13 @@ _Place = tuple[str, int, str]
 
 @dataclass
 class RecordedSession:
-    """What one session of the recorded run was answered.
+    """The replies of one session of the recorded run.
 
     Args:
-        agent: path of its agent, "ck_agent/web_agent".
-        task: normalised.
-        replies: by place, in the order in which they came.
-        failures: what a model said where it failed for good.
+        agent: agent path, "ck_agent/web_agent".
+        task: normalised task.
+        replies: replies by place, in order.
+        failures: errors of failed calls, by phase and step.
     """
 
     agent: str
@@ -59,50 +58,50 @@ class RecordedSession:
 
 
 class RunRecording:
-    """The replies of a run, and which session of it each session that asks has been given.
+    """The replies of a run, and the assignment of its sessions to live sessions.
 
     Args:
         path: a file of rows, a journal's folder, or a folder of such folders.
 
     Raises:
-        ReplayError: it cannot be read, or holds no texts of a model.
+        ReplayError: the run cannot be read, or contains no replies.
     """
 
     def __init__(self, path: Path):
         self.path = path
         self.sessions: dict[tuple[str, str], list[RecordedSession]] = {}
         self.texts: dict[str, str] = {}
-        """Normalised system texts by their hash."""
-        self._given: dict[str, RecordedSession] = {}
-        self._taken: Counter[tuple[str, str]] = Counter()
-        self._asked: Counter[tuple[str, _Place]] = Counter()
+        """Normalised system texts, by hash."""
+        self._assigned: dict[str, RecordedSession] = {}
+        self._assigned_count: Counter[tuple[str, str]] = Counter()
+        self._used: Counter[tuple[str, _Place]] = Counter()
         self._lock = threading.Lock()
         try:
             if path.is_dir():
                 folders = journal_folders(path)
                 if not folders:
-                    raise ReplayError(f"replay: {path}: no journal in it")
+                    raise ReplayError(f"replay: {path} contains no journal")
                 for folder in folders:
                     self._read_journal(folder)
             else:
                 self._read_rows(path)
         except (OSError, JournalError) as e:
-            said = e.strerror if isinstance(e, OSError) else str(e)
-            raise ReplayError(f"replay: cannot read the run {path}: {said}") from None
+            reason = e.strerror if isinstance(e, OSError) else str(e)
+            raise ReplayError(f"replay: cannot read the run {path}: {reason}") from None
         except (ValueError, TypeError, KeyError, AttributeError) as e:
-            raise ReplayError(f"replay: {path} is no run of ours: {e!r}") from None
+            raise ReplayError(f"replay: {path} is not a run of ck-pro: {e!r}") from None
         if not any("system" in r for s in self._all() for rows in s.replies.values() for r in rows):
             raise ReplayError(
-                f"replay: {path} holds no reply of a model; was it run with store_io=False?"
+                f"replay: {path} contains no model replies; was it run with store_io=False?"
             )
 
-    # --- answering -------------------------------------------------------------------------
+    # --- replaying -------------------------------------------------------------------------
 
     def find(self, request: ChatRequest) -> dict[str, Any]:
-        """The reply to a request.
+        """Return the reply to a request.
 
         Raises:
-            ReplayError: there is none.
+            ReplayError: the run has none.
         """
         agent, phase, step, task, digest = reply_key(request.messages, request.context)
         place = (phase, step, digest)
@@ -110,27 +109,27 @@ class RunRecording:
             session = self._session(request.context.sid, (agent, task), place)
             replies = session.replies.get(place, []) if session else []
             sid = request.context.sid
-            count = self._asked[sid, place]
+            count = self._used[sid, place]
             if sid:
-                self._asked[sid, place] += 1
+                self._used[sid, place] += 1
         if count < len(replies):
             return replies[count]
         raise ReplayError(self._missing(session, (agent, phase, step, task, digest), len(replies)))
 
     def _session(self, sid: str, key: tuple[str, str], place: _Place) -> RecordedSession | None:
-        if sid in self._given:
-            return self._given[sid]
-        alike = self.sessions.get(key, [])
-        if not alike:
+        if sid in self._assigned:
+            return self._assigned[sid]
+        candidates = self.sessions.get(key, [])
+        if not candidates:
             return None
-        # one that goes on in the middle was given one before, in a process that ended; and a run
-        # that is replayed twice begins again
-        first = self._taken[key] % len(alike)
-        order = [*alike[first:], *alike[:first]]
+        # a resumed live session starts in the middle: prefer a candidate that has this place; a
+        # second replay of the run starts again with the first candidate
+        first = self._assigned_count[key] % len(candidates)
+        order = [*candidates[first:], *candidates[:first]]
         session = next((s for s in order if place in s.replies), order[0])
         if sid:
-            self._taken[key] += 1
-            self._given[sid] = session
+            self._assigned_count[key] += 1
+            self._assigned[sid] = session
         return session
 
     def _missing(
@@ -143,24 +142,24 @@ class RunRecording:
             return f"{line}, task '{' '.join(task.split())[:200]}'{nearest_of(keys, key)}"
         failure = session.failures.get((phase, step))
         if failure is not None:
-            return f"{line}: the model failed there ({failure})"
+            return f"{line}: the recorded call failed ({failure})"
         if count:
-            return f"{line} beyond the {count} that were recorded"
+            return f"{line} after the {count} recorded ones"
         if any(p[:2] == (phase, step) for p in session.replies):
-            return f"{line} with these messages (it has one with others)"
+            return f"{line} with these messages (it has one with other messages)"
         steps = [p[1] for p in session.replies if p[0] == phase]
         known = f"steps {min(steps)} to {max(steps)} of that phase" if steps else "no such phase"
-        return f"{line}; that session has {known}"
+        return f"{line}; the recorded session has {known}"
 
     def _all(self) -> Iterator[RecordedSession]:
         for found in self.sessions.values():
             yield from found
 
     def changed(self, row: Mapping[str, Any], request: ChatRequest) -> str:
-        """How the prompt's instructions differ from the recorded ones; "" where they do not."""
+        """Describe how the prompt's instructions differ from the recorded ones; "" if equal."""
         context = request.context
         if context.phase.startswith("tool:") or "system" not in row:
-            return ""  # its messages are its key; or a filter stopped it, and they were not kept
+            return ""  # the messages are in the key, or were not stored with a filtered call
         system = _system_text(request.messages)
         now = normalise(system, context.workdir)
         if digest_of(now) != row["system"]:
@@ -187,7 +186,7 @@ class RunRecording:
         facts: Mapping[str, Any],
         context: CallContext,
     ) -> None:
-        """Keep one model call; `facts` are as a journal has them."""
+        """Add one model call; `facts` is the data of its journal event."""
         key = reply_key(messages, context)
         system = normalise(_system_text(messages), context.workdir)
         self.texts[digest_of(system)] = system
@@ -225,13 +224,13 @@ class RunRecording:
                 session, context = sessions[sid]
                 context.phase, context.step = event["phase"] or "", event["i"] or 0
                 self._add(session, data["messages"], data.get("output", ""), data, context)
-            elif event["kind"] == EventKind.FORKED:  # from here on it worked in another folder
+            elif event["kind"] == EventKind.FORKED:  # later calls use the fork's working directory
                 for _, context in sessions.values():
                     context.workdir = str((folder / _WORK_FOLDER).resolve())
             elif event["kind"] == EventKind.MODEL_FAILED:
                 place, error = (event["phase"] or "", event["i"] or 0), str(data.get("error", ""))
                 sessions[sid][0].failures[place] = error[:200]
-                if is_filtered(error) and place[0] in _PHASES:
+                if is_filter_error(error) and place[0] in _PHASES:
                     _add_filtered(sessions[sid][0], place, error, data)
 
     def _read_rows(self, path: Path) -> None:
@@ -239,28 +238,28 @@ class RunRecording:
             for line in file:
                 if line.strip():
                     row = json.loads(line)
-                    earlier = row.get("previous_failed_sessions") or ()
-                    for session in (*(s.get("session", s) for s in earlier), row["session"]):
+                    previous = row.get("previous_failed_sessions") or ()
+                    for session in (*(s.get("session", s) for s in previous), row["session"]):
                         self._read_session(session, ())
 
-    def _read_session(self, given: Mapping[str, Any], above: tuple[str, ...]) -> None:
-        agent_path = (*above, str((given.get("info") or {}).get("agent") or "ck_agent"))
-        session = self._begin(agent_path, given["task"], "")
-        context = CallContext(agent_path=agent_path, task=given["task"])
-        for n, step in enumerate(given["steps"]):
+    def _read_session(self, row: Mapping[str, Any], callers: tuple[str, ...]) -> None:
+        agent_path = (*callers, str((row.get("info") or {}).get("agent") or "ck_agent"))
+        session = self._begin(agent_path, row["task"], "")
+        context = CallContext(agent_path=agent_path, task=row["task"])
+        for n, step in enumerate(row["steps"]):
             action = step.get("action") or {}
             seen = action.get("observation")
-            if isinstance(seen, str) and is_filtered(seen) and not action.get("llm_input"):
+            if isinstance(seen, str) and is_filter_error(seen) and not action.get("llm_input"):
                 planned = bool((step.get("plan") or {}).get("llm_input"))
-                for phase in _PHASES[planned:2]:  # whichever is asked first ends the step
+                for phase in _PHASES[planned:2]:  # the first call of the step was stopped
                     _add_filtered(session, (phase, n), seen, {})
             parts = [(p, step.get(p) or {}) for p in _PHASES]
             for phase, part in (*parts, *((c["phase"], c) for c in action.get("model_calls", ()))):
                 if part.get("llm_input"):
                     context.phase, context.step = phase, n
                     facts = part.get("llm_info") or {}
-                    said = part.get("llm_output") or ""
-                    self._add(session, part["llm_input"], said, facts, context)
+                    reply = part.get("llm_output") or ""
+                    self._add(session, part["llm_input"], reply, facts, context)
             for nested in action.get("sub_sessions") or ():
                 self._read_session(nested, agent_path)
 
@@ -268,7 +267,7 @@ class RunRecording:
 def _add_filtered(
     session: RecordedSession, place: tuple[str, int], error: str, facts: Mapping[str, Any]
 ) -> None:
-    """Keep a call that a content filter stopped, which the agent was told, and went on."""
+    """Add a call that a content filter stopped, after which the agent continued."""
     usage = {k: v for k, v in (facts.get("usage") or {}).items() if k != "total_tokens"}
     row = {"filtered": error, **({"usage": usage} if usage else {})}
     session.replies.setdefault((*place, ""), []).append(row)
@@ -279,7 +278,7 @@ def _system_text(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _last_text(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The text that ends a prompt: where its phase's instruction stands."""
+    """Return the last text of a prompt, which contains the phase's instruction."""
     content = messages[-1].get("content") if messages else ""
     if isinstance(content, list):
         texts = [p.get("text") for p in content if isinstance(p, dict) and p.get("text")]

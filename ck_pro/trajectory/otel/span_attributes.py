@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ck_pro.model.backends.targets import split_target
+from ck_pro.model.backends.targets import parse_target
 
 Attributes = dict[str, Any]
 PARAMS = {
@@ -35,12 +35,10 @@ def given(attributes: Attributes) -> Attributes:
 def provider_of(target: Any) -> str:
     """The name of who answers, as far as a `call_target` tells: "openai", else its kind."""
     try:
-        kind, rest = split_target(str(target or ""))
+        scheme = parse_target(str(target or "")).innermost().scheme
     except ValueError:
         return "unknown"
-    if kind == "record":
-        return provider_of(rest.partition(":")[2])
-    return "openai" if kind == "gpt" else kind
+    return scheme.provider or scheme.name
 
 
 def error_type(error: Any) -> str:

@@ -73,6 +73,7 @@ def test_a_command_keeps_its_exit_code() -> None:
 def test_an_agent_without_a_browser_runs_without_its_web_agent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.delenv("CK_CHROMIUM")
     monkeypatch.setattr(building, "check_chromium", _failing)
     agent, line = building.without_missing_browser(CKAgent())
     assert line == "this run is without web_agent: no browser can be started here: no Chromium"
@@ -83,21 +84,23 @@ def test_an_agent_without_a_browser_runs_without_its_web_agent(
 @pytest.mark.parametrize(
     ("settings", "check"),
     [
-        ({}, lambda chromium: None),
+        ({}, lambda: None),
         ({"web_agent": {"web_env": {"server_url": "http://127.0.0.1:3000"}}}, None),
+        ({"web_agent": {"web_env": {"chromium": "/named/chromium"}}}, None),
     ],
 )
 def test_an_agent_with_a_browser_or_a_server_keeps_its_web_agent(
     settings: dict[str, object],
-    check: Callable[[str], None] | None,
+    check: Callable[[], None] | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.delenv("CK_CHROMIUM")
     monkeypatch.setattr(building, "check_chromium", check or _failing)
     agent = CKAgent(**settings)
     assert building.without_missing_browser(agent) == (agent, "")
 
 
-def _failing(chromium: str) -> None:
+def _failing() -> None:
     raise BrowserServerError("no browser can be started here: no Chromium")
 
 

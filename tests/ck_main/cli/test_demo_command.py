@@ -112,7 +112,7 @@ def test_a_missing_demo_folder_is_one_line(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_nothing_is_moved_or_written_before_all_is_checked(
+def test_nothing_is_moved_or_written_before_the_checks(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "runs" / "demo.jsonl"

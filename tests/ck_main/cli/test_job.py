@@ -14,7 +14,7 @@ from job_desk import Desk
 
 from ck_main.cli.job import exit_code_of
 from ck_main.runner.choosing import TryOptions
-from ck_main.runner.runner import ExitCode, RunOptions
+from ck_main.runner.run_options import ExitCode, RunOptions
 from ck_main.runner.service_checks import asks_a_person, check_services, model_settings, service_url
 from ck_main.runner.signals import StopSignals
 from ck_main.ui.logs import LOG_NAME, logging_to, write_crash
@@ -99,7 +99,7 @@ def test_a_row_that_is_torn_between_two_commands_is_rebuilt(
     assert desk.run(agent) is ExitCode.DONE and desk.output.read_bytes() == before
 
 
-def test_an_output_that_is_removed_meanwhile_is_told(tmp_path: Path, agent: FakeAgent) -> None:
+def test_an_output_removed_during_the_run_is_reported(tmp_path: Path, agent: FakeAgent) -> None:
     desk = Desk(tmp_path, GOOD)
 
     def behaviour(call: Call) -> str:
@@ -118,7 +118,7 @@ def test_an_output_that_is_removed_meanwhile_is_told(tmp_path: Path, agent: Fake
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_a_task_file_that_is_changed_meanwhile_is_told(
+def test_a_task_file_changed_during_the_run_is_reported(
     tmp_path: Path, agent: FakeAgent, workers: int
 ) -> None:
     lines = [{"question": q, "file_name": f"{q}.txt"} for q in "abcdef"]
@@ -138,7 +138,7 @@ def test_a_task_file_that_is_changed_meanwhile_is_told(
     assert desk.run(agent) is ExitCode.DONE
 
 
-def test_unusable_lines_are_said_and_the_others_run(tmp_path: Path, agent: FakeAgent) -> None:
+def test_invalid_lines_are_reported_and_the_others_run(tmp_path: Path, agent: FakeAgent) -> None:
     desk = Desk(tmp_path, [GOOD[0], "broken\n", {"id": 3}, *["[]\n"] * 30, GOOD[1]])
     assert desk.run(agent) is ExitCode.LINES
     assert desk.ids() == ["task0000", "task0033"]
@@ -171,7 +171,7 @@ def test_a_question_that_changed_is_neither_run_nor_counted(
     assert "2 of 3 tasks, 1 not run" in desk.table()
 
 
-def test_what_was_not_run_is_said(tmp_path: Path, agent: FakeAgent) -> None:
+def test_tasks_without_a_row_are_counted(tmp_path: Path, agent: FakeAgent) -> None:
     def behaviour(call: Call) -> Any:
         if call.task == "b":
             os.kill(os.getpid(), signal.SIGTERM)
@@ -199,7 +199,7 @@ def test_problems_are_in_the_exit_code_also_the_next_time(tmp_path: Path, agent:
     assert "Traceback" in log and "Traceback" not in desk.said()
 
 
-def test_what_is_wrong_is_found_before_the_first_task(tmp_path: Path, agent: FakeAgent) -> None:
+def test_mistakes_are_found_before_the_first_task(tmp_path: Path, agent: FakeAgent) -> None:
     desk = Desk(tmp_path, GOOD)
     with pytest.raises(ConfigError, match=r"--ids x: .* has no valid task"):
         desk.run(agent, ids=("x", "task0000"))
@@ -214,7 +214,7 @@ def test_what_is_wrong_is_found_before_the_first_task(tmp_path: Path, agent: Fak
     assert desk.output.read_text() == ""
 
 
-def test_ctrl_c_stops_in_good_order(
+def test_ctrl_c_stops_cleanly(
     tmp_path: Path, agent: FakeAgent, capfd: pytest.CaptureFixture[str]
 ) -> None:
     desk = Desk(tmp_path, GOOD)
@@ -232,7 +232,9 @@ def test_ctrl_c_stops_in_good_order(
     assert "Stopping" in capfd.readouterr().err and signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_lost_output_has_its_exit_code(tmp_path: Path, agent: FakeAgent) -> None:
+def test_an_output_that_cannot_be_written_has_its_exit_code(
+    tmp_path: Path, agent: FakeAgent
+) -> None:
     desk = Desk(tmp_path, GOOD)
 
     (tmp_path / "out").mkdir()
@@ -247,7 +249,7 @@ def test_exit_codes_of_errors() -> None:
     assert exit_code_of(ModelUnavailable("")) == exit_code_of(BrowserServerError("")) == 5
 
 
-def test_signals_stop_once_and_interrupt_twice_and_a_person_at_once() -> None:
+def test_the_first_signal_stops_and_the_second_interrupts() -> None:
     stop, said = threading.Event(), []
     with StopSignals(stop, say=said.append):
         os.kill(os.getpid(), signal.SIGINT)
@@ -308,7 +310,7 @@ def test_services_that_cannot_be_reached(tmp_path: Path) -> None:
         ("google", r"search\.backend: simple_web_search: GOOGLE_API_KEY is not set"),
     ],
 )
-def test_a_search_that_cannot_be_done(
+def test_a_search_tool_that_lacks_its_index_or_package(
     backend: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
@@ -333,7 +335,7 @@ def test_a_search_that_cannot_be_done(
         ("require_isolation", "walls", "executor: require_isolation: unknown walls"),
     ],
 )
-def test_a_worker_that_cannot_be_had(setting: str, value: Any, said: str) -> None:
+def test_a_worker_that_cannot_start(setting: str, value: Any, said: str) -> None:
     class Coding(FakeAgent):
         executor: ExecutorSettings = ExecutorSettings()
 

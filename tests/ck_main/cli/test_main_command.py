@@ -7,7 +7,8 @@ import pytest
 from main_command import PLAN, code_reply, reply, run, write_lines
 
 from ck_main.agent import CKAgent
-from ck_main.cli.command import build_agent, run_command
+from ck_main.cli.building import build_agent
+from ck_main.cli.command import run_command
 from ck_pro.exceptions import ConfigError
 
 

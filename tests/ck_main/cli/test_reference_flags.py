@@ -9,7 +9,8 @@ import pytest
 from main_command import run
 
 from ck_main.agent import CKAgent
-from ck_main.cli.command import _typed, build_agent
+from ck_main.cli.building import build_agent
+from ck_main.cli.command import _typed
 from ck_main.cli.former_flags import REFUSED, current_arguments
 from ck_main.cli.job import Job, survey
 from ck_main.main import cli

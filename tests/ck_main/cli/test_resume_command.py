@@ -9,7 +9,7 @@ import pytest
 from main_command import PLAN, code_reply, reply, run, write_lines
 
 from ck_main.agent import CKAgent
-from ck_main.runner.runner import ExitCode
+from ck_main.runner.run_options import ExitCode
 from ck_pro import MultiStepAgent, StopTool
 from ck_pro.tools.human import AskHumanTool
 
@@ -97,7 +97,7 @@ def test_the_same_command_resumes_after_a_kill_that_came_with_the_answer(
 
 
 @pytest.mark.worker
-def test_a_command_says_how_to_resume_what_waits_for_a_person(
+def test_a_command_says_how_to_resume_a_run_that_waits_for_a_person(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -139,7 +139,7 @@ def test_an_answer_does_not_pass_for_an_approval(
 
 
 @pytest.mark.worker
-def test_a_fork_goes_on_with_another_reply(
+def test_a_fork_resumes_with_another_reply(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -188,7 +188,7 @@ def test_a_fork_goes_on_with_another_reply(
         (["--reply", "none"], "--reply needs --fork"),
     ],
 )
-def test_what_cannot_be_gone_on_with_is_one_line(
+def test_a_run_that_cannot_be_resumed_is_one_line(
     args: list[str],
     said: str,
     tmp_path: Path,

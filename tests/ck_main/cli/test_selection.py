@@ -98,7 +98,7 @@ def test_a_rerun(tmp_path: Path, agent: FakeAgent, kinds: set[str], again: str) 
     assert sorted(desk.ids()) == list("abcd")
 
 
-def test_a_rerun_that_was_stopped_is_gone_on_with(tmp_path: Path, agent: FakeAgent) -> None:
+def test_a_stopped_rerun_is_resumed(tmp_path: Path, agent: FakeAgent) -> None:
     agent.behaviour = lambda call: "wrong"
     Desk(tmp_path, FOUR).run(agent)
 
@@ -119,7 +119,7 @@ def test_a_rerun_that_was_stopped_is_gone_on_with(tmp_path: Path, agent: FakeAge
     assert ids(tmp_path / "out.superseded.jsonl") == ["a", "b", "c", "d"]
 
 
-def test_a_rerun_takes_nothing_out_if_nothing_can_be_run(tmp_path: Path, agent: FakeAgent) -> None:
+def test_a_rerun_that_cannot_start_moves_no_rows(tmp_path: Path, agent: FakeAgent) -> None:
     agent.behaviour = lambda call: "wrong"
     Desk(tmp_path, FOUR).run(agent)
     (tmp_path / "replies.jsonl").unlink()
@@ -128,7 +128,7 @@ def test_a_rerun_takes_nothing_out_if_nothing_can_be_run(tmp_path: Path, agent: 
     assert Desk(tmp_path, FOUR).ids() == list("abcd")
 
 
-def test_a_task_that_another_runner_has_is_not_taken_out(tmp_path: Path, agent: FakeAgent) -> None:
+def test_a_rerun_leaves_tasks_in_progress_in_another_run(tmp_path: Path, agent: FakeAgent) -> None:
     agent.behaviour = lambda call: "wrong"
     Desk(tmp_path, FOUR).run(agent)
     desk = Desk(tmp_path, FOUR)
@@ -138,7 +138,9 @@ def test_a_task_that_another_runner_has_is_not_taken_out(tmp_path: Path, agent: 
     assert desk.ids() == ["b", "a", "c", "d"]
 
 
-def test_old_rows_in_a_place_that_cannot_be_written_stay(tmp_path: Path, agent: FakeAgent) -> None:
+def test_a_rerun_that_cannot_write_the_old_rows_keeps_them(
+    tmp_path: Path, agent: FakeAgent
+) -> None:
     agent.behaviour = lambda call: "wrong"
     Desk(tmp_path, FOUR).run(agent)
     (tmp_path / "out.superseded.jsonl").write_text("no row\n")
@@ -147,7 +149,7 @@ def test_old_rows_in_a_place_that_cannot_be_written_stay(tmp_path: Path, agent: 
     assert Desk(tmp_path, FOUR).ids() == list("abcd")
 
 
-def test_a_limit_of_the_run_is_said_and_the_same_command_continues(
+def test_a_limit_of_the_run_is_reported_and_repeating_the_command_resumes(
     tmp_path: Path, agent: FakeAgent
 ) -> None:
     desk, options = Desk(tmp_path, FOUR), RunOptions(run=RunLimits(max_tokens=14))
@@ -207,7 +209,7 @@ def test_two_runs_and_a_sort_lose_nothing(tmp_path: Path, agent: FakeAgent) -> N
         (["--rerun", "right"], "'right' is not one of"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(
+def test_contradicting_options_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], said: str
 ) -> None:
     files = ["-i", tmp_path / "t", "-o", tmp_path / "o", "-m", "replay:x"]

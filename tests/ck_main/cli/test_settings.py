@@ -29,7 +29,7 @@ def test_notations(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "\n# only a comment\n", "null"])
-def test_an_empty_file_is_no_settings(tmp_path: Path, content: str) -> None:
+def test_an_empty_file_has_no_settings(tmp_path: Path, content: str) -> None:
     (tmp_path / "c.yaml").write_text(content)
     assert load_settings(tmp_path / "c.yaml") == {}
 
@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         load_settings(tmp_path / "latin.yaml")
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_reading_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     with pytest.raises(ConfigError, match=r"pipe\.yaml: is a pipe"):
         load_settings(tmp_path / "pipe.yaml")

@@ -7,6 +7,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ck_main.runner.runner import ExitCode
+from ck_main.runner.run_options import ExitCode
 from ck_pro.journal import read_events
 from ck_pro.session import Status, sessions_from_events
 
@@ -103,10 +104,10 @@ def terminal(folder: Path, *args: str) -> Iterator[Terminal]:
 
 def at_the_helpers_prompt(one: Terminal) -> None:
     one.expect("you are the model: ck_agent, action")
-    one.expect("/send on a line by itself")
+    one.expect("/send on a separate line")
     one.type(CALL)
     one.expect("you are the model: ck_agent/helper, action, step 0")
-    one.expect("/send on a line by itself")
+    one.expect("/send on a separate line")
 
 
 def statuses(folder: Path) -> list[Status]:
@@ -114,11 +115,17 @@ def statuses(folder: Path) -> list[Status]:
     return [s.status for s in sessions.values()]
 
 
+def logged(folder: Path) -> str:
+    """Return the warnings of the run."""
+    log = folder / "out" / "run.log"
+    return log.read_text() if log.exists() else ""
+
+
 def resumed_at_the_helpers_prompt(folder: Path) -> None:
     run = next(folder.glob("out/*/events.jsonl")).parent
     with terminal(folder, "--resume", str(run)) as one:
         one.expect("you are the model: ck_agent/helper, action, step 0")
-        one.expect("/send on a line by itself")
+        one.expect("/send on a separate line")
         one.type("```python\nstop('found it')\n```\n/send\n")
         assert one.end() == ExitCode.DONE and "found it" in one.shown
 
@@ -130,7 +137,25 @@ def test_ctrl_c_at_a_sub_agents_prompt_acts_at_once(tmp_path: Path) -> None:
         assert one.end() == ExitCode.STOPPED
         assert "did not stop within" not in one.shown and "Traceback" not in one.shown
     assert statuses(tmp_path) == [Status.IN_PROGRESS, Status.IN_PROGRESS]
-    assert not (tmp_path / "out" / "run.log").exists(), "nothing was waited for in vain"
+    assert logged(tmp_path) == "", "the run waited for a prompt that blocked"
+    resumed_at_the_helpers_prompt(tmp_path)
+
+
+def test_an_interrupt_stops_a_sub_agents_prompt_that_reads_a_pipe(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, "-t", "Do it.", "-o", "out.jsonl", "-m", "manual"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(f"{CALL}half a reply\n".encode())
+        process.stdin.flush()
+        assert any(b"you are the model: ck_agent/helper" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        text = process.stderr.read()
+        assert process.wait(WAIT) == ExitCode.STOPPED
+    assert b"did not stop within" not in text and b"Traceback" not in text
+    assert statuses(tmp_path) == [Status.IN_PROGRESS, Status.IN_PROGRESS]
+    assert logged(tmp_path) == "", "the run waited for a prompt that blocked"
     resumed_at_the_helpers_prompt(tmp_path)
 
 
@@ -155,6 +180,6 @@ def test_abort_at_a_sub_agents_prompt_ends_the_run_which_can_be_resumed(tmp_path
         at_the_helpers_prompt(one)
         one.type("/abort\n")
         assert one.end() == ExitCode.UNREACHABLE
-        assert "aborted by the person (ck_agent/helper" in one.shown
+        assert "aborted by the user (ck_agent/helper" in one.shown
         assert one.shown.count("you are the model") == 0 and "Traceback" not in one.shown
     resumed_at_the_helpers_prompt(tmp_path)

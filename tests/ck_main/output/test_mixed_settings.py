@@ -43,7 +43,7 @@ def test_a_command_with_other_settings_lists_them(tmp_path: Path) -> None:
     other = agent(max_steps=7, templates={"action": text}, model={"call_kwargs": {"top_p": 1}})
     assert desk.run(other, options=RunOptions(max_steps=9)) is ExitCode.DONE
     said = desk.said()
-    assert "warning: 2 rows of the output were made with other settings than this command" in said
+    assert "warning: 2 rows of the output have other settings than this command" in said
     assert "  max_steps: 10 in 2 rows, now 7\n" in said
     assert "  limits.max_steps: 5 in 2 rows, now 9\n" in said
     assert "  model.call_kwargs.temperature: 0.2 in 2 rows, now unset\n" in said
@@ -80,8 +80,8 @@ def test_version_and_hashes_are_in_journal_and_row(tmp_path: Path) -> None:
         row = made.run("t", journal=journal).to_dict()
     facts = fingerprint_of(made)
     assert facts.items() <= row["info"].items() and facts["version"] == __version__
-    begun = next(e for e in read_events(tmp_path) if e["kind"] == "session")
-    assert facts.items() <= begun["data"].items()
+    start = next(e for e in read_events(tmp_path) if e["kind"] == "session")
+    assert facts.items() <= start["data"].items()
 
 
 PREFIX = "Act"
@@ -91,7 +91,7 @@ def _suffix() -> str:
     return "now"
 
 
-def test_the_hash_of_prompts_follows_all_that_they_are_made_of(
+def test_the_prompts_hash_depends_on_every_part_of_the_prompts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def template(task: str) -> str:
@@ -134,7 +134,7 @@ def test_seeds_of_tries_are_no_difference() -> None:
     assert setup_of({"config": configs[0]}) != setup_of({"config": configs[1]})
 
 
-def test_rows_with_equal_hashes_share_what_they_record() -> None:
+def test_rows_with_equal_hashes_share_their_setup() -> None:
     info = {"config": {"a": 1}, "settings_hash": "s", "prompts_hash": "p", "version": "1"}
     first = setup_of(info)
     assert first is not None and setup_of(json.loads(json.dumps(info))) is first
@@ -156,7 +156,7 @@ def test_rows_that_record_no_settings_are_no_difference(info: dict[str, Any]) ->
     assert warnings_about([None], setup(a=1)) == [] and warnings_about([setup(a=1)], None) == []
 
 
-def test_many_differences_are_cut() -> None:
+def test_a_long_list_of_differences_is_truncated() -> None:
     old, new = ({f"s{n}": value * 300 for n in range(30)} for value in "ab")
     lines = warnings_about([setup(**old)] * 3, setup(**new))
     assert len(lines) == 23 and lines[21] == "  and 10 more" and max(map(len, lines)) < 200

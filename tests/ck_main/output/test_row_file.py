@@ -17,15 +17,9 @@ from output_rows import make_row
 from paths import SUPPORT
 
 from ck_main.output.damaged_rows import examine
-from ck_main.output.row_file import (
-    RowFile,
-    build_row,
-    count_steps,
-    row_from_events,
-    row_line,
-    superseded_path,
-    task_facts,
-)
+from ck_main.output.output_files import superseded_path
+from ck_main.output.row import build_row, count_steps, row_from_events, row_line, task_facts
+from ck_main.output.row_file import RowFile
 from ck_pro.events import EventKind
 from ck_pro.exceptions import OutputError
 from ck_pro.journal import Journal, read_events
@@ -47,7 +41,7 @@ def test_rows_are_appended_and_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [1, 20, -1])
-def test_a_torn_last_line_moves_away_and_is_said(tmp_path: Path, keep: int) -> None:
+def test_a_torn_last_line_is_moved_and_reported(tmp_path: Path, keep: int) -> None:
     path = tmp_path / "out.jsonl"
     whole = row_line(make_row("a"))
     torn = row_line(make_row("b"))[: keep - 1 if keep < 0 else keep]
@@ -69,7 +63,7 @@ def test_a_whole_row_without_its_newline_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["hello\n", '{"id": 1}\n', "[]\n", '{"a": 1}\n{"torn'])
-def test_a_file_that_holds_something_else_is_left_alone(tmp_path: Path, content: str) -> None:
+def test_a_file_with_other_content_is_not_changed(tmp_path: Path, content: str) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_text(content)
     with pytest.raises(OutputError, match=r"notes\.jsonl, line 1: is not an output row"):
@@ -86,7 +80,7 @@ def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.worker
-def test_a_full_disk_leaves_no_half_row(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_partial_row(tmp_path: Path) -> None:
     # a limit on the size of files stands in for a full disk; it needs a process of its own
     code = """
 import resource, signal, sys
@@ -112,7 +106,7 @@ except OutputError as e:
     assert done.stdout == "refused\n", done.stderr
 
 
-def test_a_closed_file_takes_no_row(tmp_path: Path) -> None:
+def test_a_closed_file_refuses_rows(tmp_path: Path) -> None:
     rows = RowFile(tmp_path / "out.jsonl")
     rows.close()
     rows.close()
@@ -147,14 +141,14 @@ def test_many_threads_and_files_write_whole_lines(tmp_path: Path) -> None:
     assert len(path.read_bytes().splitlines()) == 30
 
 
-def test_half_a_surrogate_pair_can_be_written(tmp_path: Path) -> None:
+def test_a_lone_surrogate_can_be_written(tmp_path: Path) -> None:
     with RowFile(tmp_path / "out.jsonl") as rows:
         rows.append(make_row("a", "\ud800"))
         assert rows.done["a"].answer == "\ud800"
 
 
 @pytest.mark.parametrize("answer", [None, "A"])
-def test_the_row_is_made_again_from_the_journal_to_the_byte(
+def test_the_row_rebuilt_from_the_journal_has_the_same_bytes(
     tmp_path: Path, answer: str | None
 ) -> None:
     os.environ["CK_TEST_API_KEY"] = "very-secret-key"
@@ -280,7 +274,7 @@ def test_threads_and_processes_append_while_the_file_is_replaced(tmp_path: Path)
 
 
 @given(st.binary(max_size=80))
-def test_any_tail_is_survived(tmp_path_factory: Any, tail: bytes) -> None:
+def test_any_damaged_end_is_repaired(tmp_path_factory: Any, tail: bytes) -> None:
     tail = tail.replace(b"\n", b"")
     path = tmp_path_factory.getbasetemp() / "tail.jsonl"
     path.write_bytes(row_line(make_row("a")) + tail)
@@ -365,7 +359,7 @@ def test_a_torn_line_in_the_middle_is_moved_away(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl.torn").read_bytes() == b[:60] + b"\n"
 
 
-def test_rows_survive_a_program_that_truncates_all_the_time(tmp_path: Path) -> None:
+def test_rows_survive_a_program_that_keeps_truncating_the_file(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     files = [RowFile(path) for _ in range(3)]
     ids = [[f"{n}-{i}" for i in range(20)] for n in range(3)]

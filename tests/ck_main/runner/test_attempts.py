@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from ck_main.output.row_file import RowFile
 from ck_main.runner.choosing import TryOptions, chosen, grouped
 from ck_main.runner.judging import parse_verdict, with_advice
-from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.runner.run_options import RunOptions
+from ck_main.runner.runner import TaskRunner
 from ck_main.tasks.dataset import Task
 from ck_pro.exceptions import ConfigError, ModelUnavailable, ParseError
 from ck_pro.run.sampling import parse_choice
@@ -90,7 +91,7 @@ def test_until_ends_the_tries(tmp_path: Path, until: str, made: int) -> None:
     assert ("previous_failed_sessions" in row) is (made > 1)
 
 
-def test_without_a_known_answer_em_is_content_with_one(tmp_path: Path) -> None:
+def test_without_a_right_answer_em_accepts_any_answer(tmp_path: Path) -> None:
     (row,) = Bench(tmp_path, ["", "x"], until="em").run(task(answer=None))
     assert (row["sel_idx"], row["eval"]["corr"]) == (1, None)
 
@@ -170,7 +171,7 @@ def test_unreadable_replies_of_all_tries_are_counted(tmp_path: Path) -> None:
     assert outcome.unreadable == {"plan": 3}
 
 
-def test_a_stopped_task_goes_on_with_the_tries_that_are_left(tmp_path: Path) -> None:
+def test_a_stopped_task_resumes_with_the_remaining_tries(tmp_path: Path) -> None:
     bench = Bench(tmp_path, lambda n: _stop(bench) if n == 2 else "x", choose="vote")
     assert bench.run(task()) == []
     again = Bench(tmp_path, ["no", "y", "y"], choose="vote")
@@ -186,7 +187,7 @@ def _stop(bench: Bench) -> StopReason:
 
 
 @pytest.mark.parametrize("seed", [2, 5])
-def test_a_try_that_was_cut_off_goes_on_if_it_is_still_wanted(tmp_path: Path, seed: int) -> None:
+def test_an_interrupted_try_is_resumed_if_it_is_still_needed(tmp_path: Path, seed: int) -> None:
     how: dict[str, Any] = {"tries": 2, "choose": "vote"}
     bench = Bench(tmp_path, lambda n: _stop(bench) if n == 2 else "x", seeds=(1, 2), **how)
     assert bench.run(task()) == []
@@ -237,7 +238,7 @@ def test_tries_that_do_not_belong_to_the_run_are_moved_aside(tmp_path: Path, cha
     )
 
 
-def test_a_judge_that_is_gone_ends_the_run_and_uses_up_nothing(tmp_path: Path) -> None:
+def test_an_unreachable_judge_ends_the_run_without_a_row(tmp_path: Path) -> None:
     def probe() -> None:
         raise ModelUnavailable("the judge is gone")
 
@@ -248,7 +249,7 @@ def test_a_judge_that_is_gone_ends_the_run_and_uses_up_nothing(tmp_path: Path) -
     assert bench.rows.done == {}
 
 
-def test_advice_that_cannot_be_had_leaves_the_verdict(tmp_path: Path) -> None:
+def test_failed_advice_leaves_the_verdict(tmp_path: Path) -> None:
     model = ["No. Verdict: wrong", ModelUnavailable("busy"), "Yes. Verdict: right"]
     bench = Bench(tmp_path, ["a", "b"], model, until="llm_judge", reflect=True)
     (row,) = bench.run(task())
@@ -257,14 +258,14 @@ def test_advice_that_cannot_be_had_leaves_the_verdict(tmp_path: Path) -> None:
     assert "feedback" not in row and row["eval"]["judge"] == 1
 
 
-def test_a_judge_that_says_nothing_of_use_does_not_end_the_task(tmp_path: Path) -> None:
+def test_an_unreadable_verdict_does_not_end_the_task(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ["a", "b", "c"], ["hm", "hm", "hm"], until="llm_judge")
     (row,) = bench.run(task())
     assert "judge" not in row["eval"] and row["eval"]["judge_reason"].startswith("not judged: ")
     assert [c["judge"] for c in row["sel_cands"]] == [None] * 3
 
 
-def test_there_is_advice_where_the_judge_says_nothing_of_use(tmp_path: Path) -> None:
+def test_advice_follows_an_unreadable_verdict(tmp_path: Path) -> None:
     model = ["hm", "Look again.", "Yes. Verdict: right"]
     bench = Bench(tmp_path, ["a", "b"], model, until="llm_judge", reflect=True)
     (row,) = bench.run(task())
@@ -272,7 +273,7 @@ def test_there_is_advice_where_the_judge_says_nothing_of_use(tmp_path: Path) -> 
 
 
 @given(st.text(), st.integers(1, 9))
-def test_any_reply_of_a_judge_is_read_or_refused(text: str, number: int) -> None:
+def test_any_reply_of_a_judge_is_parsed_or_refused(text: str, number: int) -> None:
     for read in (lambda: parse_verdict(text), lambda: parse_choice(text, number)):
         with contextlib.suppress(ParseError):
             read()
@@ -299,7 +300,7 @@ def test_every_answer_is_in_one_group(answers: list[str]) -> None:
         ({"tries": 2, "reflect": True}, "needs until"),
     ],
 )
-def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
+def test_contradicting_options_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         TryOptions(**options)
 

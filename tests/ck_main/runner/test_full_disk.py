@@ -16,7 +16,7 @@ from rich.console import Console
 
 from ck_main.cli.job import Job, run_job
 from ck_main.output.output_files import write_advice, write_failure
-from ck_main.runner.runner import ExitCode, RunOptions
+from ck_main.runner.run_options import ExitCode, RunOptions
 from ck_main.ui.logs import write_crash
 from ck_pro.exceptions import JournalError, OutputError
 from ck_pro.session import StopReason

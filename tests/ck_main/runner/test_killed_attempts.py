@@ -86,7 +86,7 @@ def rows_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_tries_that_are_cut_off_go_on(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_tries_are_resumed(tmp_path: Path, number: signal.Signals) -> None:
     model = Model()
     model.answers, model.hang_at = {1: "bad", 2: "bad"}, ("task-b", 3)
     with FakeChatServer(model) as chat:
@@ -111,7 +111,7 @@ def test_tries_that_are_cut_off_go_on(tmp_path: Path, number: signal.Signals) ->
         assert row["session"]["info"]["call_stat"]["judge"]["__ALL__"]["llm_call"] == 1
 
 
-def test_a_rerun_that_is_killed_goes_on(tmp_path: Path) -> None:
+def test_a_killed_rerun_is_resumed(tmp_path: Path) -> None:
     model = Model()
     model.answers = {None: "bad"}
     with FakeChatServer(model) as chat:

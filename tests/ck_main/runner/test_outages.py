@@ -10,7 +10,8 @@ from fake_agent import Call, FakeAgent, Watching, make_task
 from main_command import PLAN, code_reply, reply, run, write_lines
 
 from ck_main.output.row_file import RowFile
-from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.runner.run_options import RunOptions
+from ck_main.runner.runner import TaskRunner
 from ck_main.runner.service_checks import check_services, probe_services
 from ck_pro.exceptions import BrowserServerError, CKError, ManualAbort, ModelRefused
 from ck_pro.session import AgentSession, StopReason
@@ -37,7 +38,7 @@ def tasks_of(folder: Path, number: int = 12) -> Path:
 
 
 @pytest.mark.worker
-def test_a_refusal_stops_the_run_and_uses_up_no_task(
+def test_a_refusal_stops_the_run_and_writes_no_row(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refusing = threading.Event()
@@ -59,7 +60,7 @@ def test_a_refusal_stops_the_run_and_uses_up_no_task(
 
 
 @pytest.mark.worker
-def test_the_end_of_the_persons_input_uses_up_no_task(
+def test_the_end_of_manual_input_writes_no_row(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import io
@@ -77,7 +78,7 @@ def test_the_end_of_the_persons_input_uses_up_no_task(
 
 
 @pytest.mark.worker
-def test_a_recording_that_does_not_fit_ends_its_task_alone(
+def test_a_recording_that_does_not_match_ends_only_its_task(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     replies = [reply("Task 1", "plan", PLAN), code_reply("Task 1", "stop('1')")]
@@ -98,7 +99,7 @@ def gone() -> None:
 
 
 @pytest.mark.parametrize("lost", [True, False])
-def test_a_service_lost_below_a_task_that_went_on(tmp_path: Path, lost: bool) -> None:
+def test_a_service_lost_in_a_sub_agent_of_a_completed_task(tmp_path: Path, lost: bool) -> None:
     def behaviour(call: Call) -> str:
         child, below = AgentSession(agent="web"), AgentSession(agent="deep")
         below.stop_reason = StopReason.ENVIRONMENT_FAILURE
@@ -161,7 +162,7 @@ def test_a_probe_asks_what_a_recording_wraps_and_leaves_the_recording_alone(
         ),
     ],
 )
-def test_what_can_be_known_is_known_before_the_first_task(
+def test_missing_services_are_found_before_the_first_task(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -177,7 +178,7 @@ def test_what_can_be_known_is_known_before_the_first_task(
     assert ids(output) == [] and list((tmp_path / "out").glob("*")) == []
 
 
-def test_no_chromium_is_needed_where_nobody_browses(
+def test_agents_without_a_web_agent_need_no_chromium(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CK_CHROMIUM", "/nonexist")

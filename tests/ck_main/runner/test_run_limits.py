@@ -33,7 +33,9 @@ class Clock:
         (RunLimits(max_money=0.5), "0.5000 USD, --run-max-money is 0.5"),
     ],
 )
-def test_a_used_up_run_begins_no_new_task(tmp_path: Path, limits: RunLimits, said: str) -> None:
+def test_a_run_at_its_limit_starts_no_new_task(
+    tmp_path: Path, limits: RunLimits, said: str
+) -> None:
     bench = Bench(tmp_path, run=limits)
     assert [r["id"] for r in bench.run(*ABC)] == ["a", "b"]
     assert bench.runner.limit == f"a limit of the whole run is reached ({said})"
@@ -41,7 +43,7 @@ def test_a_used_up_run_begins_no_new_task(tmp_path: Path, limits: RunLimits, sai
     assert [r["id"] for r in again.run(*ABC)] == ["a", "b", "c"]
 
 
-def test_a_task_under_way_is_cancelled_not_ended_as_a_problem() -> None:
+def test_a_task_in_progress_is_cancelled_without_a_row() -> None:
     budget = RunBudget(RunLimits(max_tokens=100))
     task = Budget(max_tokens=1000, parent=budget)
     task.charge(Usage(99, 0, 0), 0.0)
@@ -52,7 +54,7 @@ def test_a_task_under_way_is_cancelled_not_ended_as_a_problem() -> None:
     assert RunBudget().used_up() is None
 
 
-def test_what_an_earlier_command_used_counts_for_the_task_alone() -> None:
+def test_usage_of_an_earlier_command_counts_only_for_the_task() -> None:
     run = RunBudget(RunLimits(max_tokens=100))
     task = TaskBudget(parent=run)
     attempt = TaskBudget(max_tokens=1000, parent=task)
@@ -63,7 +65,7 @@ def test_what_an_earlier_command_used_counts_for_the_task_alone() -> None:
     assert [b.snapshot()["steps"] for b in (attempt, task, run)] == [3, 3, 0]
 
 
-def test_the_clock_of_the_run_stops_it_but_bounds_no_single_call() -> None:
+def test_the_time_limit_of_the_run_is_not_a_timeout_of_a_call() -> None:
     clock, stop = Clock(), threading.Event()
     budget = RunBudget(RunLimits(max_seconds=50), clock)
     assert Budget(parent=budget).remaining_seconds() is None and budget.used_up() is None
@@ -73,7 +75,7 @@ def test_the_clock_of_the_run_stops_it_but_bounds_no_single_call() -> None:
         assert stop.wait(60)
 
 
-def test_time_that_is_over_leaves_the_task_in_progress(tmp_path: Path) -> None:
+def test_the_time_limit_of_the_run_leaves_the_task_in_progress(tmp_path: Path) -> None:
     def behaviour(call: Call) -> StopReason:
         assert call.cancel.wait(60)
         clock.now = 1.0
@@ -81,7 +83,7 @@ def test_time_that_is_over_leaves_the_task_in_progress(tmp_path: Path) -> None:
 
     bench, clock = Bench(tmp_path, behaviour), Clock()
     bench.runner.budget = RunBudget(RunLimits(max_seconds=0.05), clock)
-    assert bench.run(*ABC) == [] and bench.watching.begun == ["a"]
+    assert bench.run(*ABC) == [] and bench.watching.started_ids == ["a"]
     assert "--run-max-seconds is 0.05" in (bench.runner.limit or "")
 
 
@@ -99,7 +101,7 @@ def failing(*ends: Any) -> Any:
     return lambda call: left.pop(0)
 
 
-def test_a_fault_of_the_infrastructure_gets_another_attempt(tmp_path: Path) -> None:
+def test_an_infrastructure_failure_is_retried(tmp_path: Path) -> None:
     ends = failing(StopReason.ENVIRONMENT_FAILURE, StopReason.INTERNAL_ERROR, "fine")
     bench = Bench(tmp_path, ends, retries=2)
     (row,) = bench.run(make_task("a"))
@@ -121,7 +123,7 @@ def test_a_fault_of_the_infrastructure_gets_another_attempt(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "reason", [StopReason.STEPS, StopReason.STUCK, StopReason.MODEL_FAILURE, StopReason.REJECTED]
 )
-def test_what_is_no_passing_fault_gets_none(tmp_path: Path, reason: StopReason) -> None:
+def test_other_failures_are_not_retried(tmp_path: Path, reason: StopReason) -> None:
     bench = Bench(tmp_path, failing(reason), retries=2)
     (row,) = bench.run(make_task("a"))
     assert row["session"]["info"]["attempts"] == 1 and not bench.watching.notes
@@ -143,7 +145,7 @@ def test_a_model_that_could_not_be_reached(tmp_path: Path, error: str, attempts:
     assert row["session"]["info"]["attempts"] == attempts
 
 
-def test_the_last_fault_is_the_row(tmp_path: Path) -> None:
+def test_the_row_is_that_of_the_last_attempt(tmp_path: Path) -> None:
     bench = Bench(tmp_path, lambda call: StopReason.ENVIRONMENT_FAILURE, retries=1)
     (row,) = bench.run(make_task("a"))
     assert row["session"]["info"]["stop_reason"] == "environment_failure"

@@ -8,7 +8,7 @@ import pytest
 from fake_agent import Call, FakeAgent, make_task
 from runner_bench import Bench
 
-from ck_main.output.row_file import row_from_events, row_line
+from ck_main.output.row import row_from_events, row_line
 from ck_pro.exceptions import BrowserServerError, JournalError, OutputError
 from ck_pro.journal import read_events
 from ck_pro.session import StopReason
@@ -47,10 +47,10 @@ def test_tasks_with_a_row_are_not_run_again(tmp_path: Path) -> None:
     Bench(tmp_path).run(*tasks[:2])
     second = Bench(tmp_path)
     rows = second.run(*tasks)
-    assert second.watching.begun == ["c"] and [r["id"] for r in rows] == ["a", "b", "c"]
+    assert second.watching.started_ids == ["c"] and [r["id"] for r in rows] == ["a", "b", "c"]
 
 
-def test_the_fault_of_one_task_is_a_row_and_the_others_go_on(tmp_path: Path) -> None:
+def test_the_failure_of_one_task_is_a_row_and_the_others_run(tmp_path: Path) -> None:
     def behaviour(call: Call) -> Any:
         if call.task == "bad":
             raise RuntimeError("broken\nbadly")
@@ -65,7 +65,7 @@ def test_the_fault_of_one_task_is_a_row_and_the_others_go_on(tmp_path: Path) -> 
     assert "RuntimeError" in rows[0]["session"]["info"]["message"]
 
 
-def test_an_agent_that_raises_before_its_first_event_still_gives_a_whole_row(
+def test_an_agent_that_raises_before_its_first_event_gives_a_complete_row(
     tmp_path: Path,
 ) -> None:
     class Broken(FakeAgent):
@@ -88,10 +88,11 @@ def _stopped(bench: Bench) -> None:
 
     bench.runner.agent.behaviour = behaviour  # type: ignore[attr-defined]
     assert bench.run(make_task("a"), make_task("b")) == []
-    assert bench.watching.begun == ["a"] and "stopped before it ended" in bench.watching.notes[0]
+    assert bench.watching.started_ids == ["a"]
+    assert "stopped before it ended" in bench.watching.notes[0]
 
 
-def test_a_stopped_task_has_no_row_and_goes_on_the_next_time(tmp_path: Path) -> None:
+def test_a_stopped_task_has_no_row_and_is_resumed(tmp_path: Path) -> None:
     _stopped(Bench(tmp_path))
     rows = Bench(tmp_path).run(make_task("a"), make_task("b"))
     assert [r["id"] for r in rows] == ["a", "b"]
@@ -101,7 +102,7 @@ def test_a_stopped_task_has_no_row_and_goes_on_the_next_time(tmp_path: Path) -> 
     assert (folder / "work" / "left").exists() and not (folder / "attempt-1").exists()
 
 
-def test_a_stopped_task_that_was_changed_runs_afresh(tmp_path: Path) -> None:
+def test_a_stopped_task_that_changed_starts_over(tmp_path: Path) -> None:
     _stopped(Bench(tmp_path))
     again = Bench(tmp_path)
     (row,) = again.run(make_task("a", "another question"))
@@ -123,13 +124,13 @@ def test_a_row_that_only_the_journal_has_is_written_without_a_run(tmp_path: Path
     assert bench.written() == []
     again = Bench(tmp_path)
     (row,) = again.run(task)
-    assert again.watching.begun == [] and len(again.watching.outcomes) == 1
+    assert again.watching.started_ids == [] and len(again.watching.outcomes) == 1
     assert row["eval"] == {"pred": "HELLO", "gold": "HELLO", "corr": 1}
     assert row_line(row_from_events(read_events(tmp_path / "out" / "a"))) == row_line(row)
 
 
 @pytest.mark.parametrize("change", ["line removed", "task changed", "journal broken"])
-def test_a_recorded_row_is_used_only_as_what_it_is(tmp_path: Path, change: str) -> None:
+def test_a_recorded_row_is_used_only_for_the_same_task(tmp_path: Path, change: str) -> None:
     Bench(tmp_path).run(make_task("a"))
     (tmp_path / "out.jsonl").write_text("")
     journal = tmp_path / "out" / "a" / "events.jsonl"
@@ -141,7 +142,7 @@ def test_a_recorded_row_is_used_only_as_what_it_is(tmp_path: Path, change: str) 
         journal.write_text("".join([*lines[:2], "}\n", *lines[2:]]))
     again = Bench(tmp_path)
     assert again.run(make_task("a", answer="new" if change == "task changed" else None))
-    assert again.watching.begun == ["a"] and (tmp_path / "out" / "a" / "attempt-1").is_dir()
+    assert again.watching.started_ids == ["a"] and (tmp_path / "out" / "a" / "attempt-1").is_dir()
     told = {"task changed": ["answer"], "journal broken": ["not usable"]}.get(change, [])
     assert len(again.watching.notes) == len(told)
     assert all(part in note for part, note in zip(told, again.watching.notes, strict=True))
@@ -174,14 +175,14 @@ def test_a_store_that_fails_ends_the_run(tmp_path: Path, error: Exception) -> No
     with pytest.raises(OutputError, match="full"):
         bench.run(*tasks)
     assert [r["id"] for r in bench.written()] == ["a"]
-    assert bench.watching.begun == ["a", "b"]
+    assert bench.watching.started_ids == ["a", "b"]
 
 
 def _raise(error: BaseException) -> None:
     raise error
 
 
-def test_an_outage_ends_the_run_and_a_passing_fault_does_not(tmp_path: Path) -> None:
+def test_an_outage_ends_the_run_and_a_transient_failure_does_not(tmp_path: Path) -> None:
     probes: list[str] = []
 
     def probe() -> None:
@@ -195,7 +196,7 @@ def test_an_outage_ends_the_run_and_a_passing_fault_does_not(tmp_path: Path) -> 
     assert [r["id"] for r in bench.written()] == ["a"]
 
 
-def test_a_task_that_another_run_has_is_left_to_it(tmp_path: Path) -> None:
+def test_a_task_in_progress_in_another_run_is_skipped(tmp_path: Path) -> None:
     inner: list[Bench] = []
 
     def behaviour(call: Call) -> str:
@@ -208,10 +209,10 @@ def test_a_task_that_another_run_has_is_left_to_it(tmp_path: Path) -> None:
     rows = bench.run(make_task("a"), make_task("b"))
     assert [(r["id"], r["eval"]["pred"]) for r in rows] == [("b", "theirs"), ("a", "ours")]
     assert inner[0].watching.notes == ["a: skipped: in progress in another run"]
-    assert bench.watching.begun == ["a"]
+    assert bench.watching.started_ids == ["a"]
 
 
-def test_workers_run_at_once(tmp_path: Path) -> None:
+def test_workers_run_in_parallel(tmp_path: Path) -> None:
     meeting = threading.Barrier(4)
 
     def behaviour(call: Call) -> str:
@@ -222,7 +223,7 @@ def test_workers_run_at_once(tmp_path: Path) -> None:
     assert sorted(r["id"] for r in rows) == [f"t{n}" for n in range(8)]
 
 
-def test_every_task_has_a_budget_of_its_own(tmp_path: Path) -> None:
+def test_every_task_has_a_separate_budget(tmp_path: Path) -> None:
     budgets: list[Any] = []
     limits = {"max_steps": 3, "max_seconds": 60.0, "max_tokens": 100, "max_money": 1.0}
     bench = Bench(tmp_path, lambda call: budgets.append(call.budget), **limits)
@@ -231,7 +232,7 @@ def test_every_task_has_a_budget_of_its_own(tmp_path: Path) -> None:
     assert {k: one[k] for k in limits} == limits and one["steps"] == two["steps"] == 1
 
 
-def test_a_folder_that_cannot_be_made_is_found_at_once(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("in the way")
     with pytest.raises(OutputError, match="but a file has that name; move it"):
         Bench(tmp_path)

@@ -16,7 +16,7 @@ from paths import ROOT
 pytestmark = [pytest.mark.worker, pytest.mark.slow]
 PATIENCE = 900.0  # seconds; only a hang takes so long
 
-HANGS = "open('begun', 'w').close()\nimport time\ntime.sleep(600)"
+HANGS = "open('started', 'w').close()\nimport time\ntime.sleep(600)"
 
 
 def command(folder: Path, hangs: str) -> list[str]:
@@ -51,10 +51,12 @@ def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
     ("number", "workers"),
     [(signal.SIGINT, "1"), (signal.SIGTERM, "2"), (signal.SIGKILL, "1"), (signal.SIGHUP, "2")],
 )
-def test_the_same_command_continues(tmp_path: Path, number: signal.Signals, workers: str) -> None:
+def test_repeating_the_command_resumes_the_run(
+    tmp_path: Path, number: signal.Signals, workers: str
+) -> None:
     first = [*command(tmp_path, hangs="b"), "--workers", workers]
     process = subprocess.Popen(first, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_for(tmp_path / "out" / "b" / "work" / "begun", process)
+    wait_for(tmp_path / "out" / "b" / "work" / "started", process)
     process.send_signal(number)
     out, err = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in err
@@ -72,7 +74,7 @@ def test_the_same_command_continues(tmp_path: Path, number: signal.Signals, work
     seen = [s["action"]["observation"] for s in session["steps"]]
     assert len(seen) == 2 and "interrupted during this step" in seen[0]
     assert session["info"]["resumed"] == 1
-    assert (tmp_path / "out" / "b" / "work" / "begun").exists()
+    assert (tmp_path / "out" / "b" / "work" / "started").exists()
 
 
 def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
@@ -82,7 +84,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for(tmp_path / "out" / "a" / "work" / "begun", process)
+    wait_for(tmp_path / "out" / "a" / "work" / "started", process)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=PATIENCE)

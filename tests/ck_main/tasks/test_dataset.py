@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_main.tasks.dataset import (
-    MAX_LINE_BYTES,
     QUESTION_NAMES,
     LineProblem,
     Task,
@@ -20,6 +19,7 @@ from ck_main.tasks.dataset import (
     read_tasks,
     safe_name,
 )
+from ck_main.tasks.task_lines import MAX_LINE_BYTES
 from ck_pro.exceptions import TaskFileError
 
 
@@ -59,7 +59,7 @@ def test_the_first_name_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, "", "?", " "])
-def test_an_answer_that_is_withheld_is_none(tmp_path: Path, answer: Any) -> None:
+def test_a_withheld_answer_is_unknown(tmp_path: Path, answer: Any) -> None:
     (task,) = read(tmp_path, [{"question": "q", "answer": answer}])
     assert task.answer is None
 
@@ -74,7 +74,7 @@ def test_bom_crlf_and_blank_lines_do_not_matter(tmp_path: Path) -> None:
     assert [t.id for t in read(tmp_path, content)] == ["task0000", "task0001"]
 
 
-def test_old_line_ends_and_marks_inside_a_file_that_was_joined_do_not_matter(
+def test_old_line_ends_and_byte_order_marks_inside_a_file_do_not_matter(
     tmp_path: Path,
 ) -> None:
     content = b'{"question": "a"}\r\r{"question": "\xc3\xa0"}\r\xef\xbb\xbf{"question": "c"}\r'
@@ -86,7 +86,7 @@ def test_old_line_ends_and_marks_inside_a_file_that_was_joined_do_not_matter(
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"id": "x"}, "field 'question': is missing; give it as one of question, Question"),
+        ({"id": "x"}, "field 'question': is missing; use one of question, Question"),
         ({"question": ""}, "field 'question': is empty"),
         ({"Query": 3}, "field 'Query': is a number; the question must be text"),
         ({"question": ["x"]}, "field 'question': is a list"),
@@ -98,16 +98,18 @@ def test_old_line_ends_and_marks_inside_a_file_that_was_joined_do_not_matter(
         ({"question": "q", "id": "x" * 201}, "field 'id': has 201 characters"),
         ({"question": "q", "answer": {}}, "field 'answer': is an object"),
         ({"question": "q", "file_name": 3}, "field 'file_name': is a number"),
-        ({"question": "q", "file_name": "no.csv"}, "field 'file_name': there is no file"),
-        ({"question": "q", "file_name": "../x"}, "leads out of"),
-        ({"question": "q", "file_name": "/etc/passwd"}, "leads out of"),
-        ({"question": "q", "file_name": "x\0y"}, "is not the name of a file"),
-        ({"question": "q", "file_name": "x" * 5000}, "is not the name of a file"),
+        ({"question": "q", "file_name": "no.csv"}, "field 'file_name': the file /"),
+        ({"question": "q", "file_name": "../x"}, "is outside of"),
+        ({"question": "q", "file_name": "/etc/passwd"}, "is outside of"),
+        ({"question": "q", "file_name": "x\0y"}, "is not a file name"),
+        ({"question": "q", "file_name": "x" * 5000}, "is not a file name"),
         ({"question": "q", "id": "task0000"}, "field 'id': 'task0000' is already the id of line 1"),
-        ({"question": "\ud800"}, "half of a surrogate pair"),
+        ({"question": "\ud800"}, "has a lone surrogate"),
     ],
 )
-def test_a_bad_field_is_one_line_and_the_others_go_on(tmp_path: Path, row: Any, said: str) -> None:
+def test_an_invalid_field_is_one_line_and_the_others_are_read(
+    tmp_path: Path, row: Any, said: str
+) -> None:
     assert said in one_problem(tmp_path, row)
 
 
@@ -125,7 +127,7 @@ def test_a_bad_field_is_one_line_and_the_others_go_on(tmp_path: Path, row: Any, 
         (b'{"question": "a\0b"}', "Invalid control character at column 16; correct"),
     ],
 )
-def test_a_broken_line_is_one_line_and_the_others_go_on(
+def test_a_broken_line_is_one_line_and_the_others_are_read(
     tmp_path: Path, line: bytes, said: str
 ) -> None:
     found = read(tmp_path, b'{"question": "a"}\n' + line + b'\n{"question": "b"}\n')
@@ -137,14 +139,16 @@ def test_a_broken_line_is_one_line_and_the_others_go_on(
 @pytest.mark.parametrize(
     "form", ['{"question": "%s"}\n{"question": "b"}\n', '[{"question": "%s"}]']
 )
-def test_a_file_in_another_encoding_is_told_once(tmp_path: Path, encoding: str, form: str) -> None:
+def test_a_file_in_another_encoding_is_reported_once(
+    tmp_path: Path, encoding: str, form: str
+) -> None:
     (problem,) = read(tmp_path, (form % "caf\xe9").encode(encoding))
     assert str(problem).endswith(", line 1: is UTF-16 or UTF-32; save the file as UTF-8")
 
 
-def test_a_packed_file_is_told(tmp_path: Path) -> None:
+def test_a_compressed_file_is_reported(tmp_path: Path) -> None:
     (problem,) = read(tmp_path, gzip.compress(b'{"question": "a"}'))
-    assert "packed file; unpack it" in str(problem)
+    assert "is compressed data; decompress the file" in str(problem)
 
 
 def test_a_line_at_the_limit_is_read(tmp_path: Path) -> None:
@@ -153,7 +157,7 @@ def test_a_line_at_the_limit_is_read(tmp_path: Path) -> None:
     assert [type(f) for f in read(tmp_path, line + b"\r\n" + line)] == [Task, Task]
 
 
-def test_files_are_found_beside_the_task_file_or_where_told(tmp_path: Path) -> None:
+def test_files_are_found_in_the_folder_of_the_task_file_or_in_files_dir(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x")
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "b.csv").write_text("x")
@@ -162,15 +166,13 @@ def test_files_are_found_beside_the_task_file_or_where_told(tmp_path: Path) -> N
     rows = [{"question": "q", "file_name": "b.csv"}, {"question": "q", "file_name": "../a.csv"}]
     two, out = read(tmp_path, rows, files_dir=tmp_path / "more")
     assert two.file == (tmp_path / "more" / "b.csv").resolve()
-    assert "leads out of" in str(out)
+    assert "is outside of" in str(out)
 
 
-def test_a_file_that_may_not_be_read_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f.txt").write_text("")
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # who is root may read all
-    assert "f.txt may not be read" in one_problem(tmp_path, {"question": "q", "file_name": "f.txt"})
+    assert "f.txt is not readable" in one_problem(tmp_path, {"question": "q", "file_name": "f.txt"})
 
 
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -179,7 +181,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     (tasks / "link").symlink_to(tmp_path / "secret")
     (problem,) = read(tasks, [{"question": "q", "file_name": "link"}])
-    assert "leads out of" in str(problem)
+    assert "is outside of" in str(problem)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -197,7 +199,7 @@ def test_a_json_list(tmp_path: Path, indent: int | None) -> None:
         ('[{"question": "a"},\n {"question" "b"}]', "line 2: is not JSON"),
         ('[{"question": "a"}\n {"question": "b"}]', "line 2: ',' or ']' is missing"),
         ('[{"question": "a"}\n', "line 2: ',' or ']' is missing"),
-        ('[\n{"question": "a"}\n]\nx', "line 3: something follows"),
+        ('[\n{"question": "a"}\n]\nx', "line 3: has text after the end of the list"),
     ],
 )
 def test_a_broken_json_list_keeps_what_came_before(tmp_path: Path, content: str, said: str) -> None:
@@ -216,13 +218,13 @@ def test_a_file_that_cannot_be_read_is_one_error(tmp_path: Path) -> None:
             list(read_tasks(path))
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_reading_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(TaskFileError, match="write the tasks into a file"):
+    with pytest.raises(TaskFileError, match="write the tasks to a regular file"):
         list(read_tasks(tmp_path / "pipe"))
 
 
-def test_ids_make_folder_names_that_never_meet(tmp_path: Path) -> None:
+def test_different_ids_have_different_folders(tmp_path: Path) -> None:
     ids = ["a", "A", "a/b", "a_b", "..", ".", "con", "é", "è", "x" * 90, "x" * 91, "-rf"]
     tasks = read(tmp_path, [{"question": "q", "id": i} for i in ids])
     assert [t.id for t in tasks] == ids
@@ -237,12 +239,12 @@ def test_ids_make_folder_names_that_never_meet(tmp_path: Path) -> None:
         *("try-1", "attempt-12", "work", "blobs", "lock", "events.jsonl", "events.jsonl.zst"),
     ],
 )
-def test_no_task_has_a_folder_where_something_else_of_the_run_belongs(name: str) -> None:
+def test_no_task_folder_has_a_reserved_name(name: str) -> None:
     assert safe_name(name).startswith(f"{name}-") and safe_name(f"a{name}") == f"a{name}"
 
 
 @given(st.text(min_size=1))
-def test_a_safe_name_is_one_harmless_part_of_a_path(task_id: str) -> None:
+def test_a_safe_name_is_one_part_of_a_path(task_id: str) -> None:
     name = safe_name(task_id)
     assert 0 < len(name) <= 80 and Path(name).parts == (name,) and name.isascii()
     assert name[0] not in ".-" and not name.endswith(".")
@@ -274,10 +276,10 @@ def test_any_bytes_are_read(tmp_path_factory: Any, content: bytes) -> None:
         assert "\n" not in str(found) or isinstance(found, Task)
 
 
-def test_one_object_over_several_lines_is_said_once(tmp_path: Path) -> None:
+def test_one_object_over_several_lines_is_reported_once(tmp_path: Path) -> None:
     row = {"question": "a", "info": {"b": [1, 2]}}
     (problem,) = read(tmp_path, "\n" + json.dumps(row, indent=2) + "\n")
-    assert "is one object over several lines; write one per line" in str(problem)
+    assert "is one object on several lines; write it on one line" in str(problem)
     broken = json.dumps(row, indent=2).replace(",", "")
     assert len(read(tmp_path, broken)) > 1
     assert isinstance(read(tmp_path, '{"question": \n{"question": "b"}\n')[1], Task)

@@ -8,7 +8,7 @@ from fake_agent import make_task
 from rich.console import Console
 
 from ck_main.cli.command import answer_text
-from ck_main.output.row_file import Outcome
+from ck_main.output.row import Outcome
 from ck_main.ui.display import (
     LiveDisplay,
     PlainDisplay,
@@ -85,7 +85,7 @@ def test_steps_are_shown_by_depth() -> None:
     ]
 
 
-def test_the_live_table_shows_each_task_under_way() -> None:
+def test_the_live_table_shows_each_task_in_progress() -> None:
     console = screen(terminal=True)
     now = [100.0]
     display = LiveDisplay(console, total=3, clock=lambda: now[0])
@@ -190,7 +190,7 @@ def test_an_answer_for_a_terminal_and_for_a_pipe() -> None:
     assert answer_text("a\x1bb\n\ud800", to_terminal=False) == "a\x1bb\n?"
 
 
-def test_the_live_table_tells_when_the_model_is_asked() -> None:
+def test_the_live_table_shows_model_calls() -> None:
     display = LiveDisplay(screen(terminal=True))
     display.started(make_task("a"))
     display.event("a", make_event("model_started", phase="plan"))

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_main.output.row_file import RowFile
-from ck_main.runner.runner import RunOptions, TaskRunner
+from ck_main.runner.run_options import RunOptions
+from ck_main.runner.runner import TaskRunner
 from ck_main.ui.logs import JsonLines, logging_to
 from ck_main.ui.metrics import MetricsServer, metrics_text
 from ck_main.ui.status import RunStatus, StatusFile
@@ -34,7 +35,7 @@ class Observed:
         self.status = RunStatus(self.inner, self.rows.path, total=4, clock=now, timer=now)
         agent = FakeAgent(behaviour=behaviour)
         self.runner = TaskRunner(agent, self.rows, RunOptions(**options), self.status)
-        self.status.begins(lambda: len(self.rows.done), self.runner.budget)
+        self.status.start(lambda: len(self.rows.done), self.runner.budget)
 
     def run(self) -> None:
         with self.rows:
@@ -110,7 +111,7 @@ def test_the_file_is_whole_at_any_moment_and_up_to_date_at_the_end(tmp_path: Pat
     assert not list(tmp_path.glob(".*.partial"))
 
 
-def test_an_error_of_ours_is_told(tmp_path: Path) -> None:
+def test_an_internal_error_is_in_the_status(tmp_path: Path) -> None:
     observed = Observed(tmp_path)
     with pytest.raises(ValueError, match="ours"), StatusFile(observed.status, tmp_path):
         raise ValueError("ours")
@@ -118,7 +119,7 @@ def test_an_error_of_ours_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-def test_a_status_that_cannot_be_written_costs_nothing(
+def test_a_status_file_that_cannot_be_written_does_not_stop_the_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     observed = Observed(tmp_path)
@@ -198,7 +199,7 @@ def test_any_record_is_one_line(message: str, facts: dict[str, str]) -> None:
     assert "\n" not in line and isinstance(json.loads(line), dict)
 
 
-def test_many_threads_tell_at_once(tmp_path: Path) -> None:
+def test_many_threads_report_at_the_same_time(tmp_path: Path) -> None:
     meeting = threading.Barrier(3)
 
     def behaviour(call: Call) -> str:

@@ -110,7 +110,7 @@ def test_waits_for_a_model_are_told() -> None:
     told: list[dict[str, Any]] = []
     MultiStepAgent(model=model).run("t", max_steps=1, on_event=told.append)
     (event,) = (e for e in told if e["kind"] == "model_waits")
-    assert event["text"] == "asks again in 0.0 s: the house is busy" and event["phase"] == "action"
+    assert event["text"] == "retrying in 0.0 s: the house is busy" and event["phase"] == "action"
 
 
 def test_a_model_of_ones_own_that_returns_no_text_is_told() -> None:
@@ -120,4 +120,4 @@ def test_a_model_of_ones_own_that_returns_no_text_is_told() -> None:
 
     session = MultiStepAgent(model=Silent()).run("t")
     assert session.stop_reason is StopReason.MODEL_FAILURE
-    assert session.message == "Silent.__call__ returned NoneType: have it return a text"
+    assert session.message == "Silent.__call__ returned NoneType; it must return a str"

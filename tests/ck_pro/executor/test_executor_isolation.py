@@ -67,6 +67,43 @@ def test_the_report_names_every_layer(isolation):
     assert all(isinstance(why, str) and why for why in isolation["missing"].values())
 
 
+UNFENCED_AGENT = """
+import os, sys
+from ck_pro import CodeExecutor
+class Unfenced(CodeExecutor):
+    layers = ("process", "rlimits", "seccomp", "capabilities")
+code = '''
+import os
+def can_open(path):
+    try:
+        open(path, "rb").read(1)
+    except OSError:
+        return False
+    return True
+parents, pid = [], os.getppid()
+while pid > 1:
+    parents.append(pid)
+    stat = open(f"/proc/{pid}/stat").read()
+    if pid == AGENT: break
+    pid = int(stat.rpartition(") ")[2].split()[1])
+files = [f"/proc/{pid}/{name}" for pid in parents for name in ("environ", "mem", "maps")]
+print(len(parents), list(filter(can_open, files)))
+'''
+with Unfenced(workdir=sys.argv[1]) as executor:
+    print(executor.run(code.replace("AGENT", str(os.getpid()))).output, end="")
+"""
+
+
+def test_without_a_fence_the_processes_above_the_worker_are_closed_to_code(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", UNFENCED_AGENT, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "3 []\n"  # the supervisor, the zygote and the agent
+
+
 def test_without_layers_it_still_runs(tmp_path):
     with with_layers()(workdir=tmp_path) as executor:
         assert executor.isolation["active"] == ["process"]
@@ -489,10 +526,10 @@ def test_a_control_group_is_made_where_memory_is_handed_on(tmp_path):
     with pytest.MonkeyPatch.context() as patch:  # the kernel fills a directory as it is made
         patch.setattr(cgroup.os, "mkdir", lambda path: None)
         group = cgroup.Group(place._replace(folder=str(folder)), 100 << 20, 50)
-    group.add(77)
+    group.enter()
     assert Path(folder, "memory.max").read_text() == str(100 << 20)
     assert Path(folder, "memory.swap.max").read_text() == "0"
-    assert Path(folder, "cgroup.procs").read_text() == "77"
+    assert Path(folder, "cgroup.procs").read_text() == "0"  # the process itself
     assert group.ran_out()
     Path(folder, "memory.events").write_text("oom 0\noom_kill 0\n")
     assert not group.ran_out()

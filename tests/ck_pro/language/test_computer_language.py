@@ -401,8 +401,8 @@ REFUSAL = {"type": "message", "content": [{"type": "refusal", "refusal": "I won'
         (200, {"status": "failed"}, "Transient", "status 'failed'"),
         (429, {"error": {"message": "slow down"}}, "Transient", "slow down"),
         (404, {"error": {"message": "no route"}}, "ModelRefused", "no route"),
-        (200, {"choices": []}, "Transient", "none of the Responses API"),
-        (200, [1], "Transient", "none of the Responses API"),
+        (200, {"choices": []}, "Transient", "not a response of the Responses API"),
+        (200, [1], "Transient", "not a response of the Responses API"),
         (200, {"output": [], **CUT}, "FilteredReply", "content filter"),
         (200, {"output": [REFUSAL]}, "FilteredReply", "I won't"),
     ],
@@ -419,7 +419,7 @@ def test_a_reply_that_was_cut_off() -> None:
     cut = {"output": [message], "status": "incomplete"}
     data = {**cut, "incomplete_details": {"reason": "max_output_tokens"}}
     assert parse_response("x", 200, json.dumps(data), {}).finish_reason == "length"
-    with pytest.raises(CKError, match="cut off or not JSON"):
+    with pytest.raises(CKError, match="truncated or not JSON"):
         parse_response("x", 200, '{"output": [', {})
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ck_pro.exceptions import ConfigError, LimitReached, ModelRefused
 from ck_pro.model import Budget, Reply, Usage, estimate_tokens, price_of
+from ck_pro.model.backends.service_errors import retry_after_seconds
 from ck_pro.model.reasoning import split_reasoning
-from ck_pro.model.retry import retry_after_seconds
 from ck_pro.model.shorten import cut_middle, fit
 
 # --- reply and usage -------------------------------------------------------------------------

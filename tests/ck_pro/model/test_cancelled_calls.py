@@ -137,7 +137,7 @@ def test_a_timeout_is_told_as_it_is_and_closes_the_connection(
             model(server.url, request_timeout=0.4, max_retry_seconds=0.1)(HELLO)
         assert server.left.wait(LONG)
     said = str(raised.value)
-    assert "no whole reply within 0.4 s (`request_timeout`); gave up after 1 attempt" in said
+    assert "no complete reply within 0.4 s (`request_timeout`); gave up after 1 attempt" in said
     assert "raise `request_timeout`" in said and "is the service up" not in said
 
 
@@ -184,13 +184,13 @@ def test_a_slow_model_is_asked_with_its_own_time_and_not_with_less(
 
     def answer(self: LLM, *args: Any, **kwargs: Any) -> str:
         asked.append(self)
-        raise ModelTimeout("model at x: no whole reply within 600 s (`request_timeout`)")
+        raise ModelTimeout("model at x: no complete reply within 600 s (`request_timeout`)")
 
     monkeypatch.setattr(LLM, "__call__", answer)
     with pytest.raises(ModelTimeout) as raised:
         checks._ask(LLM(call_target="http://127.0.0.1:9", request_timeout=600.0))
     assert [one.request_timeout for one in asked] == [600.0]
-    said = "after a failed call, a one-line test prompt failed too: model at x: no whole reply"
+    said = "after a failed call, a one-line test prompt failed too: model at x: no complete reply"
     assert str(raised.value).startswith(said)
 
 
@@ -204,7 +204,7 @@ def test_a_slow_model_ends_a_run_with_the_truth() -> None:
         )
         session: AgentSession = MultiStepAgent(model=llm, language="function_calls").run("t")
     assert session.stop_reason is StopReason.MODEL_FAILURE
-    assert "no whole reply within 0.3 s (`request_timeout`)" in session.message
+    assert "no complete reply within 0.3 s (`request_timeout`)" in session.message
     failures = [(ModelTimeout.__name__, session.message)]
     assert transient_failure(session, failures) and may_be_outage(session, failures)
 

@@ -117,12 +117,12 @@ def test_what_may_pass_is_tried_again(fault):
         (
             Fault(200, body='{"error": {"code": "model_not_found", "message": "no gpt-9"}}'),
             ModelRefused,
-            r"with an error: no gpt-9 \(no such model",
+            r"returned an error: no gpt-9 \(no such model",
         ),
         (
             Fault(200, body='{"error": {"type": "invalid_request_error", "message": "bad"}}'),
             ModelRefused,
-            "with an error: bad",
+            "returned an error: bad",
         ),
         (Fault(200, body='{"error": {"code": "insufficient_quota"}}'), ModelRefused, "used up"),
         (Fault(200, body='{"error": {"code": "bio_policy"}}'), ContentFiltered, "bio_policy"),
@@ -139,7 +139,7 @@ def test_what_cannot_pass_fails_at_once_with_one_line(fault, error, says):
 def test_an_address_of_something_else_is_told_at_each_try(caplog):
     with FakeChatServer([Fault(200, body='{"hello": 1}')]) as server:
         llm = model(server.url, call_kwargs={"model": "m"}, max_retry_times=2)
-        with pytest.raises(ModelUnavailable, match=r"OpenAI-compatible address.* after 3 attempts"):
+        with pytest.raises(ModelUnavailable, match=r"OpenAI-compatible API.* after 3 attempts"):
             llm(HELLO)
     assert [r.message.count("OpenAI-compatible") for r in caplog.records] == [1, 1]
 
@@ -280,7 +280,7 @@ def test_a_count_that_the_service_leaves_out_is_estimated():
 def test_an_unknown_price_under_a_money_limit():
     context = CallContext(budget=Budget(max_money=1))
     with FakeChatServer() as server:
-        with pytest.raises(ModelRefused, match="price of 'fake-model' is not known: set `price`"):
+        with pytest.raises(ModelRefused, match="price of 'fake-model' is unknown: set `price`"):
             model(server.url)(HELLO, context=context)
         assert server.calls == []
         llm = model(server.url, price={"prompt": 1, "completion": 2})
@@ -304,10 +304,10 @@ def test_a_key_that_the_service_tells_is_not_told_on(monkeypatch):
 
 
 def test_a_reply_without_end_is_left(monkeypatch):
-    monkeypatch.setattr("ck_pro.model.backends.backend.LARGEST_REPLY", 1 << 20)
+    monkeypatch.setattr("ck_pro.model.backends.chat_completions.LARGEST_BODY", 1 << 20)
     with FakeChatServer(["x" * (2 << 20)]) as server:
         llm = model(server.url, call_kwargs={"model": "m"})
-        with pytest.raises(ModelRefused, match="longer than 1 MB"):
+        with pytest.raises(ModelRefused, match="exceeds 1 MB"):
             llm(HELLO)
 
 
@@ -378,7 +378,7 @@ def test_settings_are_checked_when_the_model_is_made():
         with pytest.raises(ConfigError):
             LLM(**wrong)
     for value in ({"a"}, b"a", float("nan"), date(2026, 1, 31)):
-        with pytest.raises(ConfigError, match="call_kwargs: 'stop' is no value that JSON has"):
+        with pytest.raises(ConfigError, match="call_kwargs: the value of 'stop' is not valid JSON"):
             LLM(call_kwargs={"stop": [value]})
     with pytest.raises(ConfigError, match="did you mean 'replay'"):
         LLM(call_target="repaly:x")

@@ -67,20 +67,20 @@ def test_commands():
     llm, out = person("/help\n/raw\nx\ny\n/undo\n//send\n/show\n/etc/hosts\n/SEND\n")
     assert ask(llm) == "x\n/send\n/etc/hosts"
     shown = out.getvalue()
-    assert HELP.strip() in shown and "Taken back: y" in shown
+    assert HELP.strip() in shown and "Removed: y" in shown
     assert '"role": "system"' in shown and "522 characters" in shown
     assert "--- user ---" in shown and "[image_url]" in shown
     assert "\x1b" not in shown
 
 
 def test_abort():
-    with pytest.raises(ManualAbort, match="aborted by the person"):
+    with pytest.raises(ManualAbort, match="aborted by the user"):
         ask(person("text\n/abort\n")[0])
 
 
 def test_nothing_to_send():
     llm, out = person("/send\n \n/send\nyes\n/send\n")
-    assert ask(llm).strip() == "yes" and "Nothing to send" in out.getvalue()
+    assert ask(llm).strip() == "yes" and "The reply is empty" in out.getvalue()
 
 
 def test_pages_on_aterminal(monkeypatch):
@@ -95,10 +95,10 @@ def test_pages_on_aterminal(monkeypatch):
 @pytest.mark.parametrize(
     ("typed", "reply", "shown"),
     [
-        ("/help\nq\nyes\n/send\n", "yes", "/undo   take"),
+        ("/help\nq\nyes\n/send\n", "yes", "/undo   remove"),
         ("/raw\nq\nyes\n/send\n", "yes", '"role": "user"'),
-        ("At once\nmore\n/send\n", "At once\nmore", "Taken as the first line"),
-        ("/send\nyes\n/send\n", "yes", "Nothing to send yet"),
+        ("At once\nmore\n/send\n", "At once\nmore", "Added as the first line"),
+        ("/send\nyes\n/send\n", "yes", "The reply is empty"),
     ],
 )
 def test_what_is_typed_at_the_end_of_a_page(monkeypatch, typed, reply, shown):
@@ -137,7 +137,7 @@ def test_edit(monkeypatch, tmp_path):
         assert ask(llm) == "mine \udce9" and "failed" in out.getvalue()
     monkeypatch.delenv("EDITOR")
     llm, out = person("mine\n/edit\n/send\n")
-    assert ask(llm) == "mine" and "Set EDITOR" in out.getvalue()
+    assert ask(llm) == "mine" and "environment variable EDITOR" in out.getvalue()
 
 
 def test_marks_and_encodings_of_what_is_piped():

@@ -151,9 +151,12 @@ def test_references_are_filled_in(reply, filled):
             "{{button 'Serch'}}",
             r"not in the observation; the page 'Shop' has: \[4\] button 'Search'",
         ),
-        ("{{link 'Next'}}", r"means 2 elements \(\[5\], \[6\]\); write \{\{link 'Next' 1\}\}"),
-        ("{{link 'Next' 3}}", "asks for number 3 of 2"),
-        ("{{x '?'}}", "nothing like it"),
+        (
+            "{{link 'Next'}}",
+            r"matches 2 elements \(\[5\], \[6\]\); choose one: \{\{link 'Next' 1\}\}",
+        ),
+        ("{{link 'Next' 3}}", "selects number 3 of 2"),
+        ("{{x '?'}}", "no similar element"),
     ],
 )
 def test_what_cannot_be_resolved_says_what_there_is(reply, says):
@@ -164,7 +167,7 @@ def test_what_cannot_be_resolved_says_what_there_is(reply, says):
 def test_nothing_to_resolve_with():
     bare = [{"role": "user", "content": "hi"}]
     for reply, says in (
-        ("{{origin}}", "local address"),
+        ("{{origin}}", "local URL"),
         ("{{workdir}}", "none"),
         ("{{a 'b'}}", "no page"),
     ):
@@ -296,7 +299,7 @@ def test_a_missing_reply_names_the_nearest(tmp_path):
     ):
         replay(prompt(page()), context=context(step=7))
     path.write_text("")
-    with pytest.raises(ReplayError, match="it is empty"):
+    with pytest.raises(ReplayError, match="the recording is empty"):
         replay(prompt(page()), context=context())
 
 
@@ -338,7 +341,7 @@ def test_files_that_cannot_be_used(tmp_path):
     row = {"agent": "ck_agent/web_agent", "phase": "action", "step": 0, "reply": "x"}
     row["task"] = normalise_task(context().task)
     hand_written.write_text(json.dumps(row))
-    with pytest.raises(ReplayError, match="does not say which instructions"):
+    with pytest.raises(ReplayError, match="does not contain its instructions"):
         LLM(call_target=f"replay:{hand_written}")(prompt(page()), context=context())
 
 

@@ -18,7 +18,7 @@ STOP = ("\nObservation of step",)
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_refused", {})
+    monkeypatch.setattr(bounds, "_rejected", {})
 
 
 def ask(server: FakeChatServer, times: int = 1, **settings: Any) -> Any:
@@ -75,7 +75,7 @@ def test_the_limit_can_be_switched_off() -> None:
 
 
 @pytest.mark.parametrize("form", ["openai", "fastapi"])
-def test_a_refused_parameter_is_dropped_once_and_remembered(form: str) -> None:
+def test_a_rejected_parameter_is_dropped_once_and_remembered(form: str) -> None:
     with FakeChatServer(refusing("stop", form=form)) as server:
         reply = ask(server, times=3)
     assert str(reply) == "fine" and reply.attempts == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -118,7 +119,7 @@ def test_the_runner_looks_for_a_fork_by_its_name(
         ({"--at": "7"}, "there is no step 7: its main session has steps 0 to 1"),
         ({"--reply": "nothing.txt"}, "cannot read the reply nothing.txt: No such file"),
         ({"--reply": "empty.txt"}, "the reply empty.txt is empty"),
-        ({"-m": "gtp:x"}, "call_target 'gtp:x' is not known"),
+        ({"-m": "gtp:x"}, "call_target 'gtp:x': unknown scheme"),
         ({"--at": "-1"}, "--at"),
         ({"": "old"}, "old: no journal in it; name one of its journals, such as old/capital"),
         ({"": "odd", "--at": "0"}, "odd: not a ck-pro journal: KeyError('parent')"),
@@ -309,6 +310,23 @@ def test_a_folder_of_too_many_files_is_copied_as_it_is_now(
     assert not fork_run(old, 2, tmp_path / "before").as_now
     assert files_of(tmp_path / "before/work") == {"0.txt": "0", "1.txt": "1"}
     assert not fork_run(old, 4, tmp_path / "after").as_now
+
+
+def test_without_a_snapshot_pipes_and_sockets_are_skipped_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def add_special_files(work: Path) -> None:
+        (work / "folder").mkdir()
+        os.mkfifo(work / "folder/pipe")
+        os.mknod(work / "socket", stat.S_IFSOCK)
+        (work / "link").symlink_to("socket")
+
+    old = run_that_writes(tmp_path / "old", write("a", "1"), add_special_files, snapshot_mb=0)
+    made = fork_run(old, 1, tmp_path / "new")
+    assert (made.lost, made.files) == (("folder/pipe", "socket"), 1)
+    assert files_of(tmp_path / "new/work") == {"a": "1", "link": "socket"}
+    assert fork.main([str(old), "--at", "1", "--to", str(tmp_path / "other")]) == 0
+    assert "not copied: 'folder/pipe', 'socket'\n" in capsys.readouterr().out
 
 
 def test_snapshots_can_be_switched_off(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sample_runs import call, calls, make_agent, read_lines, run_tasks
 
 from ck_main.output.row import row_from_events, row_line
 from ck_main.runner.choosing import TryOptions
-from ck_main.runner.runner import RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_pro import MultiStepAgent
 from ck_pro.journal import EVENTS_FILE, compress_journal, journal_folders, read_events
 from ck_pro.model import CallContext, Reply

@@ -11,7 +11,7 @@ from journal_data import model_call
 from sample_runs import Samples, make_agent, make_tried_agent, read_lines, run_tasks
 
 from ck_main.runner.choosing import TryOptions
-from ck_main.runner.runner import RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_pro import MultiStepAgent
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import ForkedData
@@ -175,7 +175,7 @@ def test_a_tools_calls_of_one_prompt_come_in_order(journal: Path) -> None:
     llm = LLM(call_target=f"replay:{journal}")
     context = CallContext(agent_path=("solo",), phase="tool:ask_llm", step=1, task="t", sid="x")
     assert [llm("q", context=context) for _ in range(2)] == ["a", "b"]
-    with pytest.raises(ReplayError, match="step 1 beyond the 2 that were recorded"):
+    with pytest.raises(ReplayError, match="step 1 after the 2 recorded ones"):
         llm("q", context=context)
     with pytest.raises(ReplayError, match="with these messages"):
         llm("other", context=context)
@@ -186,9 +186,9 @@ def test_a_tools_calls_of_one_prompt_come_in_order(journal: Path) -> None:
     [
         ({"task": "other"}, "task 'other'; the nearest is solo, action, step 0, task 't'"),
         ({"agent_path": ("duo",)}, "no reply for duo, action, step 0, task 't'; the nearest"),
-        ({"step": 7}, "step 7; that session has steps 0 to 1 of that phase"),
-        ({"step": 2}, r"the model failed there \(ModelUnavailable: gone\)"),
-        ({"phase": "plan"}, "that session has no such phase"),
+        ({"step": 7}, "step 7; the recorded session has steps 0 to 1 of that phase"),
+        ({"step": 2}, r"the recorded call failed \(ModelUnavailable: gone\)"),
+        ({"phase": "plan"}, "the recorded session has no such phase"),
         ({"system": "new rules"}, r"has changed: \n@@ .* @@\n\n-rules\n\+new rules"),
         ({"content": "[3] button 'Go'|Do."}, r"has changed: \n@@ .* @@\n\n-.*Act\.\n\+Do\."),
     ],
@@ -234,8 +234,8 @@ def test_a_run_without_texts_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "no journal in it"),
-        ('{"kind":"model_call","sid":"s","data":{"messages":[]}}\n', "is no run of ours"),
+        (None, "contains no journal"),
+        ('{"kind":"model_call","sid":"s","data":{"messages":[]}}\n', "is not a run of ck-pro"),
         ("nonsense\n", "line 1: not JSON"),
     ],
 )
@@ -249,5 +249,5 @@ def test_what_is_no_run_is_one_clear_line(tmp_path: Path, content: str | None, s
 def test_rows_of_other_origin(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"session": {"task": "t", "steps": 3}}\n')
-    with pytest.raises(ReplayError, match="is no run of ours"):
+    with pytest.raises(ReplayError, match="is not a run of ck-pro"):
         LLM(call_target=f"replay:{path}").check()

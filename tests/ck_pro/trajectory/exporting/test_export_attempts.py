@@ -13,7 +13,7 @@ from loaders import LIGHT_AND_LONG, ending, export, loaded
 from sample_runs import make_tried_agent, read_lines, run_tasks
 
 from ck_main.runner.choosing import TryOptions
-from ck_main.runner.runner import RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_pro.journal import journal_folders
 from ck_pro.trajectory import diff
 
