@@ -19,7 +19,7 @@ from ck_main.tasks.dataset import Task
 from ck_pro.events import EventKind
 from ck_pro.exceptions import ConfigError, JournalError
 from ck_pro.journal import is_journal, journal_folders, read_events
-from ck_pro.run.resume import cut_off
+from ck_pro.run.resume import read_interrupted_run
 from ck_pro.session import Status
 from ck_pro.trajectory.fork import file_lines, fork_run, read_reply, task_folder_of
 
@@ -82,7 +82,7 @@ def resuming(
         )
     try:
         events = list(read_events(folder))
-        found, _ = cut_off(events)
+        found, _ = read_interrupted_run(events)
     except UNUSABLE as e:
         message = e if isinstance(e, JournalError) else f"not a ck-pro journal: {e!r}"
         raise ConfigError(f"--resume {folder}: {message}") from None
@@ -94,7 +94,7 @@ def resuming(
     asked = found.session.status in _ASKED  # older journals have only the status
     if found.asked is not None:
         asked = bool(found.asked["question"])
-    given = found.given["answer"] if found.given else None
+    given = found.last_answer["answer"] if found.last_answer else None
     if answer and given is not None:
         if answer != given:
             raise ConfigError(

@@ -28,7 +28,8 @@ from ck_pro.events.journal_events import (
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget, Reply
-from ck_pro.run.resume import InterruptedSession, PriorUsage
+from ck_pro.run.interrupted import InterruptedSession
+from ck_pro.run.resume import PriorUsage
 from ck_pro.run.run import Run
 from ck_pro.session import AgentSession, Status, StopReason
 

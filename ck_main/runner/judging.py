@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.exceptions import ParseError
-from ck_pro.run.sampling import Messages, messages_of, shortened
+from ck_pro.run.sampling import Messages, fenced_prompt, shortened
 from ck_pro.session.observed import observation_text
 
 JUDGE, REFLECT = "tool:judge", "tool:reflect"
@@ -47,7 +47,7 @@ def judge_messages(question: str, answer: str, log: str, gold: str | None) -> Me
     ending = "Write one or two sentences of reason, then a last line: 'Verdict: right' or "
     facts = [("Task", question), ("Answer of the agent", answer)]
     facts.append(("Its report", log) if gold is None else ("Right answer", gold))
-    return messages_of(f"{rules}\n{ending}'Verdict: wrong'.", facts)
+    return fenced_prompt(f"{rules}\n{ending}'Verdict: wrong'.", facts)
 
 
 def parse_verdict(reply: str) -> tuple[bool, str]:
@@ -72,7 +72,7 @@ def reflect_messages(question: str, steps: Sequence[Mapping[str, Any]], said: st
         "to do otherwise, what it found out that is certain, what to check before it answers. At "
         "most 150 words, addressed to the agent. Do not guess the answer."
     )
-    return messages_of(
+    return fenced_prompt(
         rules, [("Task", question), ("What it did", _story(steps)), ("Its end", said)]
     )
 

@@ -17,7 +17,8 @@ from ck_main.tasks.dataset import Task
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import Journal, is_journal, read_events
-from ck_pro.run.resume import InterruptedSession, PriorUsage, cut_off
+from ck_pro.run.interrupted import InterruptedSession
+from ck_pro.run.resume import PriorUsage, read_interrupted_run
 from ck_pro.session import AgentSession
 
 _log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class PreviousAttempt:
     @cached_property
     def _found(self) -> tuple[InterruptedSession | None, PriorUsage]:
         try:
-            return cut_off(self._events)
+            return read_interrupted_run(self._events)
         except UNUSABLE as e:
             self._refuse(e)
             return None, PriorUsage()

@@ -49,7 +49,7 @@ def read_actions(agent: AgentSettings, run: Run, reply: Reply, parsed: ParsedRep
     actions = [_as_answer(agent, action) for action in agent.language.parse(reply)]
     for action in actions:
         if isinstance(action, CodeAction | ToolCall) and action.note:
-            run.unreadable("action", action.note)
+            run.record_unreadable("action", action.note)
     calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
     if calls:
         run.record(EventKind.ACTION, ActionData(code="\n".join(calls)), phase="action")
@@ -83,12 +83,12 @@ def call_function(
     Returns:
         The result or the error, as part of an observation.
     """
-    functions = run.calls.functions
+    functions = run.functions.by_name
     if name not in functions and name in [form.name for form in forms]:
         try:
             return record_plan(run, arguments)
         except ParseError as e:
-            run.unreadable("plan", e)
+            run.record_unreadable("plan", e)
             return error_text(e)
     if name not in functions:
         return f"Error: no function {name!r}; known are: {', '.join(functions)}"
@@ -98,7 +98,7 @@ def call_function(
         return result if isinstance(result, LocalCall) else result_value(result)
 
     observed = _attempt(call)
-    return run.run_code.locally(observed) if isinstance(observed, LocalCall) else observed
+    return run.run_code.run_local_call(observed) if isinstance(observed, LocalCall) else observed
 
 
 def act_on_environment(run: Run, action: Action) -> str:

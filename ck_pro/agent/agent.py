@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ck_pro.agent.prompts  # noqa: F401  (registers the default templates)
 from ck_pro.agent.actions import act_on_environment, call_function, read_actions
+from ck_pro.agent.arguments import check_extra_info, check_types, prepare_session
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
-from ck_pro.agent.planning import is_plan_due, record_plan, state_values
+from ck_pro.agent.planning import is_plan_due, record_plan
+from ck_pro.agent.prompts import prompt_values, state_values
 from ck_pro.agent.stop_reasons import (
     classify_failure,
     normal_stop_reason,
@@ -50,11 +51,10 @@ from ck_pro.exceptions import (
 from ck_pro.journal import Journal
 from ck_pro.language import END_FORM, PLAN_FORM, Form, parse_thought_code
 from ck_pro.model import LLM, Budget, Reply
-from ck_pro.run.exposed_functions import jsonable
-from ck_pro.run.history import files_in
+from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.results import AgentResult, final_result, observed_value, with_note
-from ck_pro.run.resume import InterruptedSession, PriorUsage, find_interrupted
-from ck_pro.run.run import EventSink, Run, check_extra_info, check_given, run_of
+from ck_pro.run.resume import PriorUsage, find_interrupted
+from ck_pro.run.run import EventSink, Run, run_of
 from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.session.observed import observation_text, several_observed
 from ck_pro.session.rows import Step
@@ -114,25 +114,29 @@ class MultiStepAgent(AgentSettings):
             InputError: the task is None, the session is not new, or an argument has a wrong type.
         """
         check_extra_info(extra_info, MultiStepAgent.run)
-        if task is None:
-            raise InputError("there is no task: give an instruction as text")
+        check_types(journal, budget)
         self.check()
-        check_given(journal, budget)
-        cut = parent.calls.resume_child_session() if parent and session is None else None
-        if cut is not None:
-            session = cut.session
+        interrupted = None
+        if parent is not None and session is None:
+            interrupted = parent.functions.resume_child_session()
+        if interrupted is not None:
+            session = interrupted.session
         else:
             if parent is not None:
-                parent.allow_sub_agent()
-            session = session or AgentSession()
-            if session.steps or session.run is not None:
-                raise InputError("this session is not new; give a new one, or none")
-            session.task, session.agent = str(task), self.name
-            session.info.update(jsonable({**(info or {}), **extra_info}))
-        shared = {"journal": journal, "budget": budget, "cancel": cancel, "on_event": on_event}
-        return self._start(
-            session, stream, max_steps, parent=parent, workdir=workdir, cut_off=cut, **shared
+                parent.check_sub_agent()
+            session = prepare_session(session, task, self.name, {**(info or {}), **extra_info})
+        session.run = Run(
+            self,
+            session,
+            parent=parent,
+            workdir=workdir,
+            journal=journal,
+            budget=budget,
+            cancel=cancel,
+            on_event=on_event,
+            interrupted=interrupted,
         )
+        return self._drive(session, stream, max_steps)
 
     def resume(
         self,
@@ -155,8 +159,8 @@ class MultiStepAgent(AgentSettings):
         far counts against the budget.
 
         Args:
-            session: that of a run in this process without a journal; else None.
-            found: the result of `ck_pro.run.resume.cut_off` on the journal, if already read.
+            session: session of a run in this process that has no journal.
+            found: the result of `ck_pro.run.resume.read_interrupted_run`, if already called.
             answer: answer to the question for which the run ended (`session.message`).
             journal: journal of the run; the session is rebuilt from it.
             stream, max_steps, workdir, budget, cancel, on_event: as for `run`.
@@ -168,18 +172,26 @@ class MultiStepAgent(AgentSettings):
             InputError: there is no run to resume, or it is done.
             KeyboardInterrupt, JournalError: as `run`.
         """
+        check_types(journal, budget)
         self.check()
-        check_given(journal, budget)
-        cut, used = found or find_interrupted(session, journal)
-        session = cut.session
+        interrupted, usage = found or find_interrupted(session, journal)
+        session = interrupted.session
         if session.run is not None or session.status is Status.DONE:
             raise InputError(f"session {session.id} is done, or still runs")
         budget = budget or Budget()
-        budget.carry(used.steps, used.seconds, used.calls)
-        shared = {"journal": journal, "budget": budget, "cancel": cancel, "on_event": on_event}
-        return self._start(
-            session, stream, max_steps, workdir=workdir, cut_off=cut, answer=answer, **shared
+        budget.carry(usage.steps, usage.seconds, usage.calls)
+        session.run = Run(
+            self,
+            session,
+            workdir=workdir,
+            journal=journal,
+            budget=budget,
+            cancel=cancel,
+            on_event=on_event,
+            interrupted=interrupted,
+            answer=answer,
         )
+        return self._drive(session, stream, max_steps)
 
     def suspend_run(self, session: AgentSession) -> None:
         """Pause a run between two steps (see `run(stream=True)`); `resume` continues it.
@@ -191,7 +203,7 @@ class MultiStepAgent(AgentSettings):
         self.end_run(session)
         run.record(EventKind.SUSPENDED, SuspendedData(lease=lease))
         run.close()
-        run.ended()
+        run.mark_ended()
         session.run = None
 
     # --- the loop --------------------------------------------------------------------------
@@ -204,12 +216,12 @@ class MultiStepAgent(AgentSettings):
         limit = self.max_steps if max_steps is None else max_steps
         reason, message = StopReason.INTERNAL_ERROR, ""
         error: BaseException | None = None
-        run.begin()
+        run.start()
         try:
             self.init_run(session)
-            if run.cut_off is not None:
-                run.continued()
-            while not self._has_ended(session) and (run.cut_off or len(session.steps) < limit):
+            if run.interrupted is not None:
+                run.record_resumed(run.interrupted)
+            while not self._has_ended(session) and (run.interrupted or len(session.steps) < limit):
                 if run.history.repeats() >= self.stuck_limit:
                     raise LimitReached("stuck", f"{self.stuck_limit} equal steps in a row")
                 yield self._next_step(session)
@@ -237,18 +249,18 @@ class MultiStepAgent(AgentSettings):
         """Observe, plan, decide and act once; return the step."""
         run = self._live(session)
         run.check()
-        cut, run.cut_off = run.cut_off, None
-        if cut is None or not cut.under_way:
-            run.begin_step()
+        interrupted, run.interrupted = run.interrupted, None
+        if interrupted is None or not interrupted.in_progress:
+            run.start_step()
         run.emit("step_started")
-        if cut is not None and cut.under_way and cut.acted:
-            seen = self._resume_step(session, cut)
+        if interrupted is not None and interrupted.in_progress and interrupted.has_acted:
+            observation = self._resume_step(session, interrupted)
         else:
-            seen = self._decide_and_act(session, state)
-        run.record(EventKind.OBSERVATION, ObservationData(observation=seen))
-        if cut is not None:
-            run.drop_answers()
-        run.emit("step_ended", text=observation_text(seen)[:200])
+            observation = self._decide_and_act(session, state)
+        run.record(EventKind.OBSERVATION, ObservationData(observation=observation))
+        if interrupted is not None:
+            run.show_unused_answers()
+        run.emit("step_ended", text=observation_text(observation)[:200])
         return session.steps[-1]
 
     def decide(
@@ -263,14 +275,14 @@ class MultiStepAgent(AgentSettings):
 
     def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
         """Execute actions: the second half of a step. Return the step's observation."""
-        seen = []
-        for n, action in enumerate(actions):
-            seen.append(self.step_action(session, action))
-            if session.finish is not None and actions[n + 1 :]:
-                left = ", ".join(describe(a) for a in actions[n + 1 :])
-                seen.append(f"Not called, since the work has ended: {left}")
+        observed = []
+        for n, action in enumerate(actions, 1):
+            observed.append(self.step_action(session, action))
+            if session.finish is not None and actions[n:]:
+                skipped = ", ".join(describe(a) for a in actions[n:])
+                observed.append(f"Not called, because the work has ended: {skipped}")
                 break
-        return several_observed(seen)
+        return several_observed(observed)
 
     def finalize(self, session: AgentSession) -> FinalResults:
         """Record the final result: of the terminal action, or of the end phase if there is one."""
@@ -288,7 +300,7 @@ class MultiStepAgent(AgentSettings):
             except (ParseError, ContentFiltered) as e:
                 _log.warning("%s: the reply of the end phase is not used: %s", self.name, e)
                 if isinstance(e, ParseError):
-                    run.unreadable("end", e)
+                    run.record_unreadable("end", e)
         data: EndData = {**parsed, "final_results": results}
         run.record(EventKind.END, data, phase="end")
         return results.copy()
@@ -332,29 +344,7 @@ class MultiStepAgent(AgentSettings):
         self, session: AgentSession, state: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the values for the templates of all phases."""
-        run = self._live(session)
-        notices, run.notices = [*run.notices, *run.history.notices()], []
-        short, long = run.definitions
-        return {
-            "agent_name": self.name,
-            "task": session.task,
-            "goals": sorted(self.goals, key=lambda g: g.priority),
-            "step_idx": max(0, len(session.steps) - 1),
-            "max_steps": self.max_steps,
-            "functions_short": short,
-            "functions_long": long,
-            "subagent_tool_str_short": short,
-            "subagent_tool_str_long": long,
-            "recent_steps": run.history.steps(),
-            "current_step": session.current_step() or {},
-            **state_values(state),
-            "plans": bool(self.templates.get("plan")),
-            "language": self.language,
-            "history": run.history.messages(),
-            "recent_steps_str": run.history.text(),
-            "notices": notices,
-            "files": files_in(run.workdir),
-        }
+        return prompt_values(self, self._live(session), state)
 
     def _call_model(
         self,
@@ -421,14 +411,14 @@ class MultiStepAgent(AgentSettings):
 
     def _next_step(self, session: AgentSession) -> Step:
         """Call `step`; an override that does no step would loop forever."""
-        before, resumes = len(session.steps), run_of(session).cut_off is not None
-        row = self.step(session, session.state)
+        before, resumes = len(session.steps), run_of(session).interrupted is not None
+        step = self.step(session, session.state)
         if len(session.steps) == before and not resumes:
             raise ConfigError(
-                f"{type(self).__name__}.step did no step (it returned {type(row).__name__}): "
-                "have it call and return super().step(session, state)"
+                f"{type(self).__name__}.step did no step (it returned {type(step).__name__}): "
+                "call and return super().step(session, state)"
             )
-        return row
+        return step
 
     def _decide_and_act(
         self, session: AgentSession, state: Mapping[str, Any], recorded: Reply | None = None
@@ -444,21 +434,25 @@ class MultiStepAgent(AgentSettings):
                     kwargs.update(self._plan(session, kwargs))
                 actions = self.decide(session, kwargs)
         except (ParseError, ContentFiltered) as e:
-            return run.fault(e)
+            return run.record_reply_error(e)
         return self.act(session, actions)
 
-    def _resume_step(self, session: AgentSession, cut: InterruptedSession) -> Any:
+    def _resume_step(self, session: AgentSession, interrupted: InterruptedSession) -> Any:
         """Complete a step that was interrupted after the model had replied."""
         run = run_of(session)
-        run.calls.answer_from(cut)
+        functions, reply = run.functions, interrupted.reply
+        functions.start_replay(interrupted)
         try:
-            again = run.same_world() and cut.is_replayable(run.calls.on_resume, run.workdir)
-            if again and cut.reply is not None:
-                return self._decide_and_act(session, session.state, cut.reply)
-            run.calls.finish_interrupted(cut)
-            return cut.told()
+            if (
+                reply is not None
+                and run.has_same_environment()
+                and interrupted.is_replayable(functions.on_resume, run.workdir)
+            ):
+                return self._decide_and_act(session, session.state, reply)
+            functions.complete_pending_calls(interrupted)
+            return interrupted.describe_for_model()
         finally:
-            run.calls.forget()
+            functions.stop_replay()
 
     def _forms(self) -> list[Form]:
         """Return the forms beside the functions: the same in all prompts of a run except the
@@ -476,17 +470,14 @@ class MultiStepAgent(AgentSettings):
         try:
             record_plan(run, self.language.read_form(reply, PLAN_FORM))
         except ParseError as e:
-            run.unreadable("plan", e)
+            run.record_unreadable("plan", e)
             run.plan_notices.append(f"Your last plan was unreadable; the previous plan stays: {e}")
         return state_values(session.state)
 
     # --- start and end of a run ------------------------------------------------------------
 
-    def _start(
-        self, session: AgentSession, stream: bool, max_steps: int | None, **settings: Any
-    ) -> Any:
-        """Create the run of a session. Run its loop, or return the loop as an iterator."""
-        session.run = Run(self, session, **settings)
+    def _drive(self, session: AgentSession, stream: bool, max_steps: int | None) -> Any:
+        """Run the loop to its end, or return it as an iterator."""
         steps = self.yield_session_run(session, max_steps)
         if stream:
             return steps

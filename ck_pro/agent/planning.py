@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
@@ -47,9 +45,3 @@ def record_plan(run: Run, written: Any) -> str:
         state["information"] = [*state["information"], learned]
         run.record(EventKind.PLAN, PlanData(state=state), phase="plan")
     return "The plan is updated."
-
-
-def state_values(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the template values of a progress state."""
-    text = json.dumps(state, ensure_ascii=False, indent=1, default=str)
-    return {"state": dict(state), "state_str": text}

@@ -1,16 +1,20 @@
-"""The prompts of a plain `MultiStepAgent`, and the parts that other agents' prompts share.
+"""Prompts: their values, the parts that all agents share, and the defaults of `MultiStepAgent`.
 
-The order is from stable to volatile (see `compose_prompt`): role, rules, functions and an example
-are the same in every phase and step of an agent.
+The parts are ordered from stable to volatile (see `compose_prompt`): role, rules, functions and
+example are equal in all phases and steps of an agent.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ck_pro.agent_settings import AgentSettings
 from ck_pro.language import FunctionCallingLanguage, Prompt, compose_prompt, fenced, shown_name
+from ck_pro.run.history import files_in
+from ck_pro.run.run import Run
 from ck_pro.template import register_template
 
 MATERIAL_RULE = """\
@@ -57,40 +61,79 @@ and 'log' (how you found it, or why you could not)."""
 _CALL_END = "The work has ended. Call report_result."
 
 
+def prompt_values(agent: AgentSettings, run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that the templates of all phases get; the run's notices are consumed.
+
+    Args:
+        agent: the agent.
+        run: its run.
+        state: the progress state.
+    """
+    notices, run.notices = [*run.notices, *run.history.notices()], []
+    short, long = run.definitions
+    session = run.session
+    return {
+        "agent_name": agent.name,
+        "task": session.task,
+        "goals": sorted(agent.goals, key=lambda g: g.priority),
+        "step_idx": max(0, len(session.steps) - 1),
+        "max_steps": agent.max_steps,
+        "functions_short": short,
+        "functions_long": long,
+        "subagent_tool_str_short": short,
+        "subagent_tool_str_long": long,
+        "recent_steps": run.history.steps(),
+        "current_step": session.current_step() or {},
+        **state_values(state),
+        "plans": bool(agent.templates.get("plan")),
+        "language": agent.language,
+        "history": run.history.messages(),
+        "recent_steps_str": run.history.text(),
+        "notices": notices,
+        "files": files_in(run.workdir),
+    }
+
+
+def state_values(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the template values of a progress state."""
+    text = json.dumps(state, ensure_ascii=False, indent=1, default=str)
+    return {"state": dict(state), "state_str": text}
+
+
 def calls_functions(values: Mapping[str, Any]) -> bool:
-    """Whether the model of a prompt acts by function calls; else by code."""
+    """Whether the prompt's model acts by function calls, and not by code."""
     return isinstance(values["language"], FunctionCallingLanguage)
 
 
 def plan_instruction(values: Mapping[str, Any]) -> str:
-    """What the plan phase asks for."""
+    """Return the instruction of the plan phase."""
     return _CALL_PLAN if calls_functions(values) else _PLAN
 
 
 def action_instruction(values: Mapping[str, Any]) -> str:
-    """What the action phase asks for."""
+    """Return the instruction of the action phase."""
     return _CALL_ACT if calls_functions(values) else _ACT
 
 
 def end_instruction(values: Mapping[str, Any]) -> str:
-    """What the end phase asks for."""
+    """Return the instruction of the end phase."""
     return _CALL_END if calls_functions(values) else _END
 
 
 def ended_text(found: Mapping[str, Any]) -> str:
-    """How a run ended, as a part of the prompt of its end phase."""
+    """Return the result of a run, for the prompt of its end phase."""
     said = f"Answer: {found['output'] or 'none'}\nSummary: {found['log']}"
     return f"# Result\n{fenced(said)}"
 
 
 @dataclass(frozen=True)
 class PromptParts:
-    """What an agent's prompts are made of, beside what the run gives: they never change.
+    """The constant parts of an agent's prompts.
 
     Attributes:
-        role: who the model is.
-        rules: a list of rules, as text.
-        example: one worked example of a reply.
+        role: the role of the model.
+        rules: list of rules, as text.
+        example: example of a reply.
     """
 
     role: str
@@ -103,12 +146,12 @@ class PromptParts:
         instruction: str,
         world: Sequence[Mapping[str, Any]] = (),
     ) -> Prompt:
-        """The prompt of one phase.
+        """Return the prompt of one phase.
 
         Args:
-            values: the common template values (`MultiStepAgent.step_prepare`).
-            instruction: what this phase wants.
-            world: message parts that show the environment now.
+            values: the template values (`MultiStepAgent.step_prepare`).
+            instruction: the instruction of the phase.
+            world: message parts with the current observation.
         """
         calling = calls_functions(values)
         parts = [self.role, f"# Rules\n{self.rules}"]
@@ -121,15 +164,14 @@ class PromptParts:
             form = _CALL_PLAN_FORM if calling else _PLAN_FORM
             parts.append(f"# Planning and acting\n{form}")
         parts.append(f"# Example of a reply\n{self.example}")
-        # the world first: it is long, and the same in the plan and the action of one step, while
-        # the plan changes the progress
+        # the observation comes first: it is long, and equal in the plan and the action of a step
         current = [*world, {"type": "text", "text": _progress(values)}]
         system = "\n\n".join(parts)
         return compose_prompt(system, values["task"], values["history"], current, instruction)
 
 
 def _progress(values: Mapping[str, Any]) -> str:
-    """What has changed since the last prompt: progress, files, notices, steps left."""
+    """Return the volatile part: progress, files, notices, remaining steps."""
     parts = [f"# Progress so far\n{values['state_str']}"] if values["state"] else []
     if values["files"]:
         names = fenced("\n".join(map(shown_name, values["files"])))
@@ -162,12 +204,12 @@ _CALLING_PARTS = PromptParts(
 
 
 def agent_plan(**values: Any) -> Prompt:
-    """The plan phase of a plain agent."""
+    """Return the prompt of the plan phase."""
     return _parts(values).prompt(values, plan_instruction(values))
 
 
 def agent_action(**values: Any) -> Prompt:
-    """The action phase of a plain agent, in the form of its language."""
+    """Return the prompt of the action phase."""
     return _parts(values).prompt(values, action_instruction(values))
 
 
@@ -176,7 +218,7 @@ def _parts(values: Mapping[str, Any]) -> PromptParts:
 
 
 def agent_end(**values: Any) -> Prompt:
-    """The end phase of a plain agent."""
+    """Return the prompt of the end phase."""
     return _parts(values).prompt(values, end_instruction(values))
 
 

@@ -63,7 +63,7 @@ class Stepper:
     def __enter__(self) -> Stepper:
         self.agent.check()
         run = self.state.run = Run(self.agent, self.state, **self._settings)
-        run.begin()
+        run.start()
         try:
             self.agent.init_run(self.state)
         except BaseException as e:
@@ -148,7 +148,7 @@ class Stepper:
     def _ends(self, action: Action) -> bool:
         """Whether an action ends the task; the agent executes such actions itself."""
         if isinstance(action, ToolCall):
-            return action.name in run_of(self.state).calls.terminal
+            return action.name in run_of(self.state).functions.terminal
         return isinstance(action, FinishAction | RejectAction)
 
     def _decide(self) -> list[Action]:
@@ -156,11 +156,11 @@ class Stepper:
         run = run_of(self.state)
         if len(self.state.steps) >= self.agent.max_steps:
             raise LimitReached("steps", f"{self.agent.name}: {self.agent.max_steps} steps are done")
-        run.begin_step()
+        run.start_step()
         try:
             return self.agent.decide(self.state)
         except (ParseError, ContentFiltered) as e:
-            self._add_observation(run.fault(e))
+            self._add_observation(run.record_reply_error(e))
             return []
 
     def _add_observation(self, observed: Any) -> None:

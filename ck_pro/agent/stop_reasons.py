@@ -136,7 +136,7 @@ def record_ending(
         run.record(EventKind.STATUS, data)
         run.emit("run_ended", text=message, status=status, stop_reason=stop_reason)
     finally:
-        run.ended()
+        run.mark_ended()
         session.run = None
 
 

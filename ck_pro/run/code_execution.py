@@ -1,4 +1,4 @@
-"""The worker of a run: where the model's code is run, and calls that belong there."""
+"""Execution of model-written code in the worker of a run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class CodeRunner:
-    """What `Run.run_code` is. The worker is started when it is first needed.
+    """The callable `Run.run_code`; it starts the worker on first use.
 
     Args:
-        run: the `ck_pro.run.run.Run`.
+        run: the run.
     """
 
     def __init__(self, run: Run):
@@ -24,16 +24,15 @@ class CodeRunner:
         self._executor: CodeExecutor | None = None
 
     def __call__(self, code: str) -> CodeResult:
-        """Run code in the worker, within the time that the run has left, and record its error.
+        """Run code in the worker within the run's remaining time, and record its error.
 
-        A run that is told to stop lets it finish for a while (`cancel_code`), whoever wrote it: a
-        model, or the call of a function that belongs to the worker. If it has to be killed, its
-        step stays under way, to be resumed.
+        After a cancel, the code may finish until `Run.cancel_code` is set. If it is killed then,
+        its step stays in progress and can be resumed.
 
         Raises:
-            Cancelled, LimitReached: the code was killed since the run must stop.
+            Cancelled, LimitReached: the code was killed because the run must stop.
         """
-        run, executor = self._run, self._started()
+        run, executor = self._run, self._start()
         remaining = run.budget.remaining_seconds()
         executor.wall_timeout = WALL_SECONDS if remaining is None else remaining
         try:
@@ -46,16 +45,16 @@ class CodeRunner:
             run.record(EventKind.ERROR, ErrorData(error=result.error.type))
         return result
 
-    def locally(self, call: LocalCall) -> str:
-        """Have the worker do a call that belongs there: for an agent that writes no code.
+    def run_local_call(self, call: LocalCall) -> str:
+        """Run a function that belongs into the worker, for an agent that writes no code.
 
         Args:
-            call: what the function gave back; it has been approved and logged.
+            call: the return value of the exposed function, approved and logged.
 
         Returns:
-            What the model reads of it.
+            The result as text for the model.
         """
-        executor = self._started()
+        executor = self._start()
         functions = executor.functions
         executor.functions = {call.name: lambda: call}
         try:
@@ -70,18 +69,18 @@ class CodeRunner:
         return "\n".join(line for line in lines if line)
 
     def close(self) -> None:
-        """End the worker, if there is one; harmless when repeated."""
+        """End the worker, if it runs."""
         executor, self._executor = self._executor, None
         if executor is not None:
             executor.close()
 
-    def _started(self) -> CodeExecutor:
+    def _start(self) -> CodeExecutor:
         if self._executor is None:
             run = self._run
             settings = run.agent.executor
             self._executor = CodeExecutor(
-                functions=run.calls.functions,
-                terminal=run.calls.terminal,
+                functions=run.functions.by_name,
+                terminal=run.functions.terminal,
                 workdir=run.workdir,
                 **{n: getattr(settings, n) for n in settings.setting_names()},
             )

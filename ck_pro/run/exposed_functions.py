@@ -1,4 +1,4 @@
-"""The functions that a run's code calls: guarded, logged, and answered again where it goes on."""
+"""Functions exposed to model-written code: approval, logging, and replay on resume."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import builtins
 import contextvars
 import functools
 import inspect
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,147 +29,137 @@ from ck_pro.events.journal_events import (
     StartedData,
     SubSessionData,
 )
-from ck_pro.exceptions import (
-    AwaitingHuman,
-    RunEnding,
-    ToolError,
-    ends_run,
-    error_text,
-)
-from ck_pro.run.results import AgentResult
-from ck_pro.run.resume import InterruptedSession, RecordedCall, call_key
+from ck_pro.exceptions import AwaitingHuman, RunEnding, ToolError, ends_run, error_text
+from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
+from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
 from ck_pro.session import AgentSession, Status
 
 if TYPE_CHECKING:
     from ck_pro.run.run import Run
 
-_SHOWN = 2000
-_RESULT_BYTES = 1 << 20
-_SHORT = _RESULT_BYTES // 16
-"""Characters of a text that as JSON is within the bytes of a result, whatever they are."""
-_NOT_BEGUN = -1
+_ERROR_CHARS = 2000
+_NOT_RECORDED = -1
 """Number of a call that is not recorded yet."""
-_PLAIN = (int, bool, type(None))
 _call: contextvars.ContextVar[RecordedCall | None] = contextvars.ContextVar("call", default=None)
-"""The call that the current thread is doing for an agent's code."""
+"""The current call of the current thread."""
 
 
-class Calls:
+class ExposedFunctions:
     """The functions of one run, and the calls of its code.
 
     Args:
-        run: the `ck_pro.run.run.Run`.
-        first: number of its first call.
+        run: the run.
+        next_call: number of the next call.
     """
 
-    def __init__(self, run: Run, first: int = 0):
-        self._run, self._next = run, first
+    def __init__(self, run: Run, next_call: int = 0):
+        self._run, self._next_call = run, next_call
         self._lock = threading.Lock()
-        self._cut: InterruptedSession | None = None
+        self._interrupted: InterruptedSession | None = None
         self._recorded: dict[str, list[RecordedCall]] = {}
 
     @functools.cached_property
-    def functions(self) -> dict[str, Callable[..., Any]]:
-        """What the code may call, by name."""
-        return {f.name: self._logged(f, f.bind(self._run)) for f in self._run.agent.functions()}
+    def by_name(self) -> dict[str, Callable[..., Any]]:
+        """The functions that the code may call."""
+        return {f.name: self._wrap(f, f.bind(self._run)) for f in self._run.agent.functions()}
 
     @functools.cached_property
     def terminal(self) -> set[str]:
         """Names of the functions that end the run."""
         return {f.name for f in self._run.agent.functions() if getattr(f, "terminal", False)}
 
-    # --- sub-agents --------------------------------------------------------------------------
+    # --- sub-agents ------------------------------------------------------------------------
 
-    def tell_sub_session(self, session: AgentSession) -> None:
-        """Record that the call being done has begun a sub-agent's session."""
+    def record_child_session(self, session: AgentSession) -> None:
+        """Record that the current call started the session of a sub-agent."""
         data = SubSessionData(session=session.id, name=session.agent)
-        self.tell(EventKind.SUB_SESSION, data)
+        self.record_for_call(EventKind.SUB_SESSION, data)
 
-    def tell(self, kind: EventKind, data: SubSessionData | SelectedData) -> None:
-        """Record an event of the call in progress."""
+    def record_for_call(self, kind: EventKind, data: SubSessionData | SelectedData) -> None:
+        """Record an event of the current call."""
         call = _call.get()
         if call is not None:
             data["call"] = call.number
         self._run.record(kind, data)
 
     def resume_child_session(self) -> InterruptedSession | None:
-        """The session, begun by the call being done before the run was cut off, that goes on: of
-        several the first that nobody took."""
+        """Return the next session that the current call started before the interruption."""
         call = _call.get()
-        if call is None or not call.sessions or self._cut is None:
+        if call is None or not call.sessions or self._interrupted is None:
             return None
-        return self._cut.others.get(call.sessions.pop(0))
+        return self._interrupted.sessions.get(call.sessions.pop(0))
 
-    def ended_session(self) -> AgentSession | None:
-        """Like `resume_child_session`, but only a session that ended without interruption."""
+    def pop_ended_session(self) -> AgentSession | None:
+        """Return the next session of the current call if it ended without interruption."""
         call = _call.get()
-        if call is None or not call.sessions or self._cut is None:
+        if call is None or not call.sessions or self._interrupted is None:
             return None
-        known = self._cut.others.get(call.sessions[0])  # none: it was announced, but not begun
-        if known is None or known.interrupted or known.session.status is Status.IN_PROGRESS:
+        # None: the caller recorded the session, but the session recorded nothing
+        child = self._interrupted.sessions.get(call.sessions[0])
+        if child is None or child.interrupted or child.session.status is Status.IN_PROGRESS:
             return None
         del call.sessions[0]
-        return known.session
+        return child.session
 
-    def left_behind(self) -> bool:
-        """Whether the call being done is one of code that has ended."""
+    def is_orphaned(self) -> bool:
+        """Whether the code that made the current call has ended."""
         call = _call.get()
-        return call is not None and call.code != self._run.codes_ended
+        return call is not None and call.execution != self._run.executions
 
-    # --- a step that is run again ----------------------------------------------------------------
+    # --- replay of a step ------------------------------------------------------------------
 
     def on_resume(self, name: str) -> str | None:
-        """`Tool.on_resume` of a function; "adopt" for a sub-agent, None if there is none."""
+        """Return `Tool.on_resume` of a function; "adopt" for a sub-agent, None if unknown."""
         for function in self._run.agent.functions():
             if function.name == name:
                 return getattr(function, "on_resume", "adopt")
         return None
 
-    def answer_from(self, cut: InterruptedSession) -> None:
-        """Answer the calls of a step from their records, until `forget`."""
+    def start_replay(self, interrupted: InterruptedSession) -> None:
+        """Answer the calls of the current step from their records until `stop_replay`."""
         with self._lock:
-            self._cut = cut
-            for call in cut.calls:
+            self._interrupted = interrupted
+            for call in interrupted.calls:
                 self._recorded.setdefault(call.key, []).append(call)
 
-    def forget(self) -> None:
-        """The step is over: calls are new ones again."""
+    def stop_replay(self) -> None:
+        """Execute all further calls."""
         with self._lock:
-            self._cut, self._recorded = None, {}
+            self._interrupted, self._recorded = None, {}
 
-    def _take(self, name: str, arguments: Mapping[str, Any]) -> RecordedCall | None:
+    def _pop_record(self, name: str, arguments: Mapping[str, Any]) -> RecordedCall | None:
         if not self._recorded:
             return None
         with self._lock:
-            found = self._recorded.get(call_key(name, arguments))
-            return found.pop(0) if found else None
+            calls = self._recorded.get(call_key(name, arguments))
+            return calls.pop(0) if calls else None
 
-    def finish_interrupted(self, cut: InterruptedSession) -> None:
-        """Finish the calls that stopped for a person, and the sub-agents that were at work, of a
-        step whose code does not run again.
+    def complete_pending_calls(self, interrupted: InterruptedSession) -> None:
+        """Complete the pending sub-agents and questions of a step whose code does not run again.
 
         Raises:
             RunEnding: a call was interrupted again.
         """
-        for call in cut.calls:
+        for call in interrupted.calls:
             rule = self.on_resume(call.name)
             if call.ended or not (call.sessions if rule == "adopt" else rule == "again"):
                 continue
             if rule == "again" and not call.error:
                 continue
             try:
-                call.shown, call.error = str(self.functions[call.name](**call.arguments)), ""
+                call.result_text, call.error = str(self.by_name[call.name](**call.arguments)), ""
             except BaseException as e:
                 if ends_run(e):
                     raise
                 call.error = error_text(e)
-            call.ended = call.finished = True
+            call.ended = call.ended_on_resume = True
 
-    # --- one call ---------------------------------------------------------------------------
+    # --- one call --------------------------------------------------------------------------
 
-    def _logged(self, callee: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-        signature, terminal = inspect.signature(function), getattr(callee, "terminal", False)
+    def _wrap(self, exposed: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a tool's or sub-agent's function with approval, logging and replay."""
+        signature, terminal = inspect.signature(function), getattr(exposed, "terminal", False)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -178,89 +167,89 @@ class Calls:
             arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
             self._run.check()
             try:
-                result = answered(arguments, args, kwargs)
+                result = replay_or_execute(arguments, args, kwargs)
             except AwaitingHuman:
-                self._run.stops_for_person = True
+                self._run.stopped_for_user = True
                 raise
             if terminal and self._run.session.finish is None:
-                self._run.record(EventKind.FINISH, _final(result))
+                self._run.record(EventKind.FINISH, _finish_data(result))
             return result
 
-        def answered(arguments: dict[str, Any], args: Any, kwargs: Any) -> Any:
-            recorded = self._take(callee.name, arguments)
+        def replay_or_execute(arguments: dict[str, Any], args: Any, kwargs: Any) -> Any:
+            recorded = self._pop_record(exposed.name, arguments)
             if recorded is not None and recorded.ended:
-                return _as_recorded(recorded, self._cut)
-            begun = recorded or self._approved(callee, arguments)
-            if recorded is not None and self.on_resume(callee.name) == "answer":
-                raise ToolError(_UNSURE.format(callee.name))
-            return self._do(begun, lambda: function(*args, **kwargs))
+                return _recorded_result(recorded, self._interrupted)
+            started = recorded or self._approve(exposed, arguments)
+            if recorded is not None and self.on_resume(exposed.name) == "answer":
+                raise ToolError(_UNCERTAIN.format(exposed.name))
+            return self._execute(started, lambda: function(*args, **kwargs))
 
         return call
 
-    def _approved(self, callee: Any, arguments: dict[str, Any]) -> RecordedCall:
-        """A call that may begin; that of a tool which acts is reviewed by `act`."""
-        call = RecordedCall(_NOT_BEGUN, callee.name, arguments)
-        if not getattr(callee, "acts_by_run", False):
-            review = ToolCall(name=callee.name, arguments=arguments)
+    def _approve(self, exposed: Any, arguments: dict[str, Any]) -> RecordedCall:
+        """Return a new call after its approval; `Run.act` reviews the calls that act by it."""
+        call = RecordedCall(_NOT_RECORDED, exposed.name, arguments)
+        if not getattr(exposed, "acts_by_run", False):
+            review = ToolCall(name=exposed.name, arguments=arguments)
             require_approval(self._run.approver, review)
-            self._announce(call)
+            self._record_start(call)
         return call
 
-    def _announce(self, call: RecordedCall) -> None:
-        """Record that a call begins."""
-        with self._lock:
-            call.number, self._next = self._next, self._next + 1
-        data = StartedData(call=call.number, name=call.name, arguments=call.arguments)
-        self._run.record(EventKind.STARTED, data)
+    def execute_journaled(
+        self, name: str, arguments: dict[str, Any], function: Callable[[], Any]
+    ) -> Any:
+        """Execute a function and journal it: as the current call, or else as a new call."""
+        self._run.check()  # the approval may have taken long
+        current = _call.get()
+        if current is not None and current.number == _NOT_RECORDED:
+            self._record_start(current)
+            return function()
+        call = RecordedCall(_NOT_RECORDED, name, arguments)
+        self._record_start(call)
+        return self._execute(call, function)
 
-    def announced(self, name: str, arguments: dict[str, Any], do: Callable[[], Any]) -> Any:
-        """Do something, and record it: as the tool call in progress, or as a call of its own."""
-        self._run.check()  # an approver may have taken its time
-        around = _call.get()
-        if around is not None and around.number == _NOT_BEGUN:
-            self._announce(around)
-            return do()
-        call = RecordedCall(_NOT_BEGUN, name, arguments)
-        self._announce(call)
-        return self._do(call, do)
-
-    def _do(self, call: RecordedCall, function: Callable[[], Any]) -> Any:
-        """Do a call whose beginning is recorded, and record its end."""
+    def _execute(self, call: RecordedCall, function: Callable[[], Any]) -> Any:
+        """Execute a call and record its end."""
         run = self._run
         run.emit("call_started", text=call.name)
-        call.code = run.codes_ended
+        call.execution = run.executions
         start, token = time.monotonic(), _call.set(call)
         try:
             result = function()
-            ended: CallOutcome = {"value": str(result)[:_SHOWN], **_whole(result)}
+            outcome = call_outcome(result)
         except KeyboardInterrupt:
             raise
         except BaseException as e:
-            if call.number != _NOT_BEGUN or not isinstance(e, ActionRejected | RunEnding):
-                error = CallOutcome(error=error_text(e)[:_SHOWN])
+            if call.number != _NOT_RECORDED or not isinstance(e, ActionRejected | RunEnding):
+                failure = CallOutcome(error=error_text(e)[:_ERROR_CHARS])
                 if ends_run(e):
-                    error["interrupted"] = True
-                self._ended(call, error, start)
+                    failure["interrupted"] = True
+                self._record_end(call, failure, start)
             raise
         finally:
             _call.reset(token)
             run.emit("call_ended", text=call.name)
-        self._ended(call, ended, start)
+        self._record_end(call, outcome, start)
         return result
 
-    def _ended(self, call: RecordedCall, outcome: CallOutcome, start: float) -> None:
-        """Record the end of a call; before it the beginning of one that never acted."""
-        if call.number == _NOT_BEGUN:
-            self._announce(call)
+    def _record_start(self, call: RecordedCall) -> None:
+        with self._lock:
+            call.number, self._next_call = self._next_call, self._next_call + 1
+        data = StartedData(call=call.number, name=call.name, arguments=call.arguments)
+        self._run.record(EventKind.STARTED, data)
+
+    def _record_end(self, call: RecordedCall, outcome: CallOutcome, start: float) -> None:
+        if call.number == _NOT_RECORDED:  # it never acted
+            self._record_start(call)
         data: CallData = {"call": call.number, "name": call.name, **outcome}
         self._run.record(EventKind.CALL, data, duration=time.monotonic() - start)
 
 
 class JournaledEnvironment(Environment):
-    """An environment whose actions are announced in the journal before they act."""
+    """An environment whose actions are journaled before and after they run."""
 
-    def __init__(self, inner: Environment, calls: Calls):
-        self._inner, self._calls = inner, calls
+    def __init__(self, inner: Environment, functions: ExposedFunctions):
+        self._inner, self._functions = inner, functions
 
     def observe(self) -> Observation:
         return self._inner.observe()
@@ -270,64 +259,45 @@ class JournaledEnvironment(Environment):
 
     def execute(self, action: Action) -> Observation:
         if isinstance(action, ComputerAction):
-            facts = action.arguments()
+            arguments = action.arguments()
         elif isinstance(action, BrowserAction):
-            facts = action.given()
+            arguments = action.given()
         else:
-            facts = {k: v for k, v in action.to_dict().items() if k != "kind" and v}
-        do = functools.partial(self._inner.execute, action)
-        seen: Observation = self._calls.announced(action.kind, facts, do)
-        return seen
+            arguments = {k: v for k, v in action.to_dict().items() if k != "kind" and v}
+        function = functools.partial(self._inner.execute, action)
+        observation: Observation = self._functions.execute_journaled(
+            action.kind, arguments, function
+        )
+        return observation
 
     def close(self) -> None:
         self._inner.close()
 
 
-_UNSURE = (
-    "{}: the run was interrupted during this call; it may or may not have had its effect: "
-    "look before you do it again"
+_UNCERTAIN = (
+    "{}: the run was interrupted during this call, which may have had an effect. Check the current "
+    "state before you repeat it."
 )
 
 
-def _final(result: Any) -> FinishData:
-    """What a terminal function returned, as output and log."""
+def _finish_data(result: Any) -> FinishData:
+    """Return the result of a terminal function as output and log."""
     if isinstance(result, dict) and "output" in result:
         return FinishData(output=str(result["output"]), log=str(result.get("log", "")))
     return FinishData(output="" if result is None else str(result), log="")
 
 
-def _whole(result: Any) -> CallOutcome:
-    """A result for the journal, if it reads back as it is and is not too large."""
-    if isinstance(result, AgentResult):
-        return {}  # its session says it
-    if result.__class__ in _PLAIN or (isinstance(result, str) and len(result) <= _SHORT):
-        return {"result": result}
-    try:
-        text = json.dumps(result)
-        same = len(text) <= _RESULT_BYTES and json.loads(text) == result
-    except (TypeError, ValueError, RecursionError):
-        return {}
-    return {"result": result} if same else {}
-
-
-def _as_recorded(call: RecordedCall, cut: InterruptedSession | None) -> Any:
-    """What a call that had ended gave, or raised, then."""
+def _recorded_result(call: RecordedCall, interrupted: InterruptedSession | None) -> Any:
+    """Return the recorded result of a call, or raise its recorded error."""
     if call.error:
-        kind, _, said = call.error.partition(": ")
+        kind, _, message = call.error.partition(": ")
         error = getattr(builtins, kind, None)
         if isinstance(error, type) and issubclass(error, Exception):
-            raise error(said)
-        raise ToolError(said or kind)
-    if call.sessions and cut is not None:
-        sessions = {sid: one.session for sid, one in cut.others.items()}
+            raise error(message)
+        raise ToolError(message or kind)
+    if call.sessions and interrupted is not None:
+        sessions = {sid: one.session for sid, one in interrupted.sessions.items()}
         if call.selected is not None:
-            return SelectedResult.of_record(call.selected, sessions)
+            return SelectedResult.from_record(call.selected, sessions)
         return AgentResult.of(sessions[call.sessions[-1]])
     return call.result
-
-
-def jsonable(value: Any) -> Any:
-    """`value` if it is JSON data, else what reading it back from JSON text gives; a copy."""
-    if value.__class__ in _PLAIN or value.__class__ is str:  # as most arguments are
-        return value
-    return json.loads(json.dumps(value, default=str))

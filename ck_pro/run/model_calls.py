@@ -1,4 +1,4 @@
-"""The model calls of a run: within its limits, and logged whole."""
+"""Model calls of a run: budgeted and logged."""
 
 from __future__ import annotations
 
@@ -12,37 +12,36 @@ from ck_pro.language import Prompt
 from ck_pro.model import LLM, CallContext, Reply, Usage
 from ck_pro.model.backends.backend import FilteredReply
 from ck_pro.model.llm import ensure_reply
-from ck_pro.run.exposed_functions import jsonable
 from ck_pro.run.prefix_cache import Prefixes
+from ck_pro.run.results import jsonable
 from ck_pro.session import PHASES
 
 if TYPE_CHECKING:
     from ck_pro.run.run import Run
 
 
-class ModelCalls:
-    """What `Run.call_model` is.
+class ModelCaller:
+    """The callable `Run.call_model`.
 
     Args:
-        run: the `ck_pro.run.run.Run`.
-        prefixes: the prompts of the whole tree of agents.
-        edited: what the model shall be taken to have replied to the next call of the action phase,
-            in a run that was forked; "" if nothing.
+        run: the run.
+        prefixes: the recent prompts of the whole tree of agents.
+        edited_reply: replaces the reply of the next action call, in a forked run; "" for none.
     """
 
-    def __init__(self, run: Run, prefixes: Prefixes, edited: str = ""):
-        self._run, self.prefixes, self._edited = run, prefixes, edited
+    def __init__(self, run: Run, prefixes: Prefixes, edited_reply: str = ""):
+        self._run, self.prefixes, self._edited_reply = run, prefixes, edited_reply
 
     def __call__(
         self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str, **call_kwargs: Any
     ) -> Reply:
-        """Call a model within the limits of the run, and log the call whole.
+        """Call a model within the limits of the run, and log the call.
 
         Args:
             llm: the model.
-            messages: chat messages; a `Prompt` also tells its stable instructions.
-            phase: "plan", "action", "end", or "tool:NAME" for a tool's own call.
-            call_kwargs: passed on to the model.
+            messages: chat messages; a `Prompt` also has the stable instructions.
+            phase: "plan", "action", "end", or "tool:NAME" for the call of a tool.
+            call_kwargs: further parameters of the model.
 
         Raises:
             ModelError, LimitReached, Cancelled: see `LLM`.
@@ -51,9 +50,9 @@ class ModelCalls:
         run.check()
         prompt = messages if isinstance(messages, Prompt) else Prompt(messages)
         run.emit("model_started", phase=phase)
-        if phase == "action" and self._edited:
-            reply = Reply(self._edited, messages=list(prompt), model="edited", attempts=0)
-            self._edited = ""
+        if phase == "action" and self._edited_reply:
+            reply = Reply(self._edited_reply, messages=list(prompt), model="edited", attempts=0)
+            self._edited_reply = ""
         else:
             try:
                 said = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)

@@ -1,23 +1,30 @@
-"""What actions come back with: `ActionResult`, `AgentResult`, and the form observations have."""
+"""Results of actions and sub-agents, and their form in observations and in the journal."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ck_pro.events.journal_events import FinalResults
+from ck_pro.events.journal_events import CallOutcome, FinalResults
 from ck_pro.exceptions import ParseError
 from ck_pro.executor import CodeResult
 from ck_pro.session import AgentSession, Status
 from ck_pro.session.observed import append_piece
 
+_TEXT_CHARS = 2000
+_RESULT_BYTES = 1 << 20
+_SHORT_CHARS = _RESULT_BYTES // 16
+"""Characters of a text whose JSON form is always within `_RESULT_BYTES`."""
+_SCALARS = (int, bool, type(None))
+
 NO_OUTPUT = "(The code ran and printed nothing. Print what you want to see.)"
 
 
 class ActionResult(Mapping[str, Any]):
-    """A result as a mapping of `output` (what is wanted) and `log` (how it came about).
+    """A result as a mapping with `output` and `log` (how the output was found).
 
-    `str(result)` is what a model reads of it.
+    A model sees `str(result)`.
     """
 
     _keys: tuple[str, ...] = ("output", "log")
@@ -43,12 +50,12 @@ class ActionResult(Mapping[str, Any]):
         return str(self)
 
     def to_worker(self) -> dict[str, Any]:
-        """What the model's code gets of it."""
+        """Return the part of the result that model-written code gets."""
         return {k: self[k] for k in self._keys if k != "session"}
 
 
 class AgentResult(ActionResult):
-    """What a sub-agent returns: also its `task` and its whole `session`."""
+    """The result of a sub-agent, with its `task` and its `session`."""
 
     _keys = ("output", "log", "task", "session")
 
@@ -64,7 +71,7 @@ class AgentResult(ActionResult):
 
     @classmethod
     def of(cls, session: AgentSession) -> AgentResult:
-        """The result of a run that ended."""
+        """Return the result of a session that has ended."""
         results = session.final_results or {"output": "", "log": ""}
         log = results["log"]
         if session.status is not Status.DONE:
@@ -72,7 +79,7 @@ class AgentResult(ActionResult):
         return cls(results["output"], log, session.task, session)
 
     def reference(self) -> dict[str, Any]:
-        """The result as an observation keeps it: the session by its id."""
+        """Return the result for an observation, with the id of the session."""
         sid = self.session.id if self.session is not None else None
         shown = {"output": self.output, "log": self.log, "task": self.task, "repr": str(self)}
         return {**shown, "session": sid}
@@ -90,17 +97,16 @@ def final_result(value: Any) -> FinalResults:
 
 
 def result_value(result: Any) -> Any:
-    """One returned value as an observation: a sub-agent's result by reference, else text."""
+    """Return a value for an observation: a sub-agent's result by reference, else text."""
     return result.reference() if isinstance(result, AgentResult) else str(result)
 
 
 def observed_value(result: CodeResult) -> Any:
-    """What a code action showed, as the row's `observation`.
+    """Return the observation of a code action.
 
     Returns:
-        Text; or the reference of ONE sub-agent's result, if that alone was printed; or a list of
-        texts and such references, whose texts together are all that was printed (see
-        `ck_pro.session.observed`).
+        Text; or the reference to a sub-agent's result, if the code printed only that; or a list of
+        texts and references (see `ck_pro.session.observed`).
     """
     entries: list[Any] = []
     for piece in result.pieces:
@@ -117,9 +123,9 @@ def observed_value(result: CodeResult) -> Any:
 
 
 def _tail(result: CodeResult) -> str:
-    """What follows the printed output: the last value, the error, what is lost."""
+    """Return the text below the printed output: last value, error, lost commands."""
     lines = []
-    if result.output_cut:  # a prompt may cut the notice inside of the output with its middle
+    if result.output_cut:  # a prompt may cut the notice inside the output
         lines.append(f"({result.output_cut} bytes in the middle of the output are not kept.)")
     if result.value is not None and not result.ended_by:
         lines.append(f"Last value: {result.value}")
@@ -127,9 +133,37 @@ def _tail(result: CodeResult) -> str:
         lines.append(result.error.traceback or f"{result.error.type}: {result.error.message}")
     if result.ended_by is not None and not result.output:
         lines.append(f"({result.ended_by} was called: the work on this task has ended.)")
-    if result.commands_lost:  # the error says itself that the variables are
+    if result.commands_lost:  # the error itself reports the lost variables
         lines.append("All commands in the background have ended.")
     return "\n".join(lines)
+
+
+def call_outcome(result: Any) -> CallOutcome:
+    """Return the outcome of a call for the journal.
+
+    The result itself is included if it is JSON data of limited size. That of a sub-agent is in its
+    session.
+    """
+    outcome = CallOutcome(value=str(result)[:_TEXT_CHARS])
+    if isinstance(result, AgentResult):
+        return outcome
+    if result.__class__ in _SCALARS or (isinstance(result, str) and len(result) <= _SHORT_CHARS):
+        outcome["result"] = result
+        return outcome
+    try:
+        text = json.dumps(result)
+        if len(text) <= _RESULT_BYTES and json.loads(text) == result:
+            outcome["result"] = result
+    except (TypeError, ValueError, RecursionError):
+        pass
+    return outcome
+
+
+def jsonable(value: Any) -> Any:
+    """Return a copy of a value as JSON data; parts without a JSON form become text."""
+    if value.__class__ in _SCALARS or value.__class__ is str:
+        return value
+    return json.loads(json.dumps(value, default=str))
 
 
 def with_note(note: str, observed: Any) -> Any:

@@ -1,17 +1,15 @@
-"""`Run`: everything of one live run that is not history; the agent object holds none of it."""
+"""`Run`: the resources and state of one live run; its history is in the session."""
 
 from __future__ import annotations
 
-import difflib
 import functools
-import inspect
 import logging
 import os
 import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,59 +20,43 @@ from ck_pro.environment import Environment
 from ck_pro.events import Action, ComputerAction, ComputerObservation, EventKind, Observation
 from ck_pro.events.journal_events import (
     AnsweredData,
-    AskedQuestion,
     ErrorData,
     EventData,
-    GivenAnswer,
     ResumedData,
     ScreenData,
     SessionData,
     StepData,
     UnreadableData,
 )
-from ck_pro.exceptions import Cancelled, EnvironmentFailure, InputError, LimitReached, ParseError
+from ck_pro.exceptions import (
+    Cancelled,
+    ContentFiltered,
+    EnvironmentFailure,
+    InputError,
+    LimitReached,
+    ParseError,
+)
 from ck_pro.executor import current_call, remove_folder
 from ck_pro.journal import Journal
 from ck_pro.journal.snapshots import FileSnapshots
 from ck_pro.model import LLM, Budget
 from ck_pro.run.cancellation import Cancellation, DelayedEvent
 from ck_pro.run.code_execution import CodeRunner
-from ck_pro.run.exposed_functions import Calls, JournaledEnvironment
+from ck_pro.run.exposed_functions import ExposedFunctions, JournaledEnvironment
 from ck_pro.run.fingerprint import fingerprint_of
 from ck_pro.run.history import History
-from ck_pro.run.model_calls import ModelCalls
+from ck_pro.run.interrupted import InterruptedSession
+from ck_pro.run.model_calls import ModelCaller
 from ck_pro.run.prefix_cache import Prefixes
-from ck_pro.run.resume import NOTICE, InterruptedSession
+from ck_pro.run.resume import NOTICE, prepare_answers
 from ck_pro.session import AgentSession
 from ck_pro.terminal import asking_for
-from ck_pro.tools.human import Answer, Answers, Person
+from ck_pro.tools.human import Answers, Person
 
 _log = logging.getLogger(__name__)
 EventSink = Callable[[dict[str, Any]], None]
 _CHILD_SECONDS = 30.0
 _GRACE_SECONDS = 5.0
-
-
-def check_given(journal: Any, budget: Any) -> None:
-    """Raise InputError where a run is given something else than a journal and a budget."""
-    if not isinstance(journal, Journal | None):
-        raise InputError(
-            f"journal: {journal!r} is none; open one: `with Journal(FOLDER) as journal`"
-        )
-    if not isinstance(budget, Budget | None):
-        raise InputError(f"budget: {budget!r} is none; give Budget(max_steps=..., max_money=...)")
-
-
-def check_extra_info(extra: Mapping[str, Any], function: Callable[..., Any]) -> None:
-    """Raise InputError where a fact for `session.info` looks like a misspelled argument."""
-    known = inspect.signature(function).parameters
-    for name in extra:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-        if near:
-            raise InputError(
-                f"run(): unknown argument '{name}'; did you mean '{near[0]}'? "
-                f"A fact of that name goes into info={{{name!r}: ...}}"
-            )
 
 
 def run_of(session: AgentSession) -> Run:
@@ -92,16 +74,17 @@ def run_of(session: AgentSession) -> Run:
 
 
 class Run:
-    """One live run of one agent: what it may use, and what it records.
+    """One live run of one agent; implements `RunContext`.
 
     Args:
-        agent: the agent's configuration.
+        agent: the configuration of the agent.
         session: the history that this run writes.
-        parent: the run that called this one, for a sub-agent.
-        workdir: where code and tools work; a temporary folder when None.
-        journal, budget, cancel, on_event: of the whole tree; taken from `parent` where it is set.
-        cut_off: where a run goes on that was cut off.
-        answer: of a person, to the question for which that run ended.
+        parent: the calling run, for a sub-agent.
+        workdir: directory for code and tools; a temporary one when None.
+        journal, budget, cancel, on_event: shared by the whole tree of runs; a sub-agent uses those
+            of `parent`.
+        interrupted: the session to resume, for a resumed run.
+        answer: the user's answer to the question for which that run ended.
     """
 
     def __init__(
@@ -115,17 +98,21 @@ class Run:
         budget: Budget | None = None,
         cancel: threading.Event | None = None,
         on_event: EventSink | None = None,
-        cut_off: InterruptedSession | None = None,
+        interrupted: InterruptedSession | None = None,
         answer: str = "",
     ):
         self.agent, self.session, self.parent = agent, session, parent
         self.model = agent.model
-        self.cut_off = cut_off
-        """Where to go on, for a run that is resumed."""
-        self.answers: Answers = parent.answers if parent else _answers(answer, cut_off)
-        """What a person answered before the tree of runs was resumed."""
-        self.lease: Any = cut_off.lease if cut_off is not None else None
-        """What the environment of a suspended run left, to be taken up again."""
+        self.interrupted = interrupted
+        """The session to resume; None for a new run, and after the first resumed step."""
+        self.lease: Any = interrupted.lease if interrupted is not None else None
+        """The lease of a suspended environment, to reconnect to it."""
+        self.answers = Answers()
+        """The user's answers that no session of the tree used yet."""
+        if parent is not None:
+            self.answers = parent.answers
+        elif interrupted is not None:
+            self.answers = prepare_answers(answer, interrupted)
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
         self.journal: Journal = parent.journal if parent else journal or Journal()
         self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
@@ -135,7 +122,7 @@ class Run:
             Cancellation(parent.cancel, current_call()) if parent else Cancellation(cancel)
         )
         self.cancel_code = DelayedEvent(self.cancel, _GRACE_SECONDS)
-        """Set when code must go too: a step in flight may finish after `cancel`, for a while."""
+        """Set some seconds after `cancel`, so that the code of a step can finish."""
         self.on_event: EventSink | None = parent.on_event if parent else on_event
         self._lock: threading.RLock = parent._lock if parent else threading.RLock()
         given = workdir or (parent.workdir if parent else None)
@@ -144,31 +131,31 @@ class Run:
         self._snapshots: FileSnapshots | None = None
         self.environment: Environment | None = None
         self.notices: list[str] = []
-        """Lines that the model reads in the next prompt."""
+        """Lines for the next prompt."""
         self.plan_notices: list[str] = []
-        """Lines that the model reads in the next prompt of the plan phase."""
+        """Lines for the next prompt of the plan phase."""
         inherited = parent.approver if parent else AutoApprover()
         own = agent.approver
         self.approver: Approver = MaskingApprover(own, self.journal.masked) if own else inherited
         self.person: Person | None = agent.person or (parent.person if parent else None)
-        self.calls = Calls(self, cut_off.next_call if cut_off is not None else 0)
+        self.functions = ExposedFunctions(self, interrupted.next_call if interrupted else 0)
         self.run_code = CodeRunner(self)
-        self.stops_for_person = False
-        """A call of this run has stopped it for a person: its other sub-agents stop with it."""
+        self.stopped_for_user = False
+        """Whether a call stopped this run for the user; its other sub-agents stop, too."""
         self._ended = threading.Event()
         self._without_steps = False
         self._children: list[Run] = []
-        self.codes_ended = 0
-        """How often code of this run has ended: calls of it that still run were left behind."""
+        self.executions = 0
+        """Number of finished code executions; calls of an earlier execution are orphaned."""
         if parent is not None:
             with self._lock:
                 parent._children.append(self)
-                if parent.calls.left_behind():
+                if parent.functions.is_orphaned():
                     self.cancel.set()
-        self.call_model: ModelCalls = ModelCalls(
+        self.call_model: ModelCaller = ModelCaller(
             self,
             parent.call_model.prefixes if parent is not None else Prefixes(),
-            cut_off.edited if cut_off is not None else "",
+            interrupted.edited_reply if interrupted is not None else "",
         )
         if parent is None:
             models = [llm for _, llm in iter_nested(agent, LLM)]
@@ -176,23 +163,23 @@ class Run:
 
     @property
     def workdir(self) -> Path:
-        """The folder of code and files; a temporary one is made when first asked for."""
+        """The directory of code and files; a temporary one is created on first use."""
         if self._workdir is None:
-            made = self._workdir = Path(tempfile.mkdtemp(prefix="ck-pro-")).resolve()
-            # at the latest when nobody holds the run any more: a step by hand has no end
-            self._remove_temporary = weakref.finalize(self, _remove, made, os.getpid())
-        if not self._workdir.is_dir():  # code may remove it
+            created = self._workdir = Path(tempfile.mkdtemp(prefix="ck-pro-")).resolve()
+            # a single step without `run` calls no `close`
+            self._remove_temporary = weakref.finalize(self, _remove, created, os.getpid())
+        if not self._workdir.is_dir():  # the code may have removed it
             self._workdir.mkdir(parents=True, exist_ok=True)
         return self._workdir
 
     @functools.cached_property
     def history(self) -> History:
-        """What the prompts show of the steps that are done."""
+        """The finished steps as prompts show them."""
         return History(self.agent, self.session)
 
     @functools.cached_property
     def definitions(self) -> tuple[str, str]:
-        """The functions of this run as its prompts tell them: in short, and in full."""
+        """The definitions of the functions for prompts: short and long."""
         functions = self.agent.functions()
         short = "\n".join(f.get_function_definition(True) for f in functions)
         return short, "\n\n".join(f.get_function_definition(False) for f in functions)
@@ -207,7 +194,7 @@ class Run:
         phase: str | None = None,
         duration: float | None = None,
     ) -> None:
-        """Journal one event of this run and apply it to the session, in one order for the tree.
+        """Journal an event and apply it to the session; the tree of runs shares one order.
 
         Raises:
             JournalError: see `Journal.append`.
@@ -228,11 +215,11 @@ class Run:
                 self.parent.session.children.setdefault(session.id, session)
             session.apply(event)
 
-    def begin(self) -> None:
-        """Record the start of the session, with its agent and task, unless the run resumes."""
-        if self.cut_off is None:
+    def start(self) -> None:
+        """Record the start of the session, unless the run resumes."""
+        if self.interrupted is None:
             if self.parent is not None:
-                self.parent.calls.tell_sub_session(self.session)
+                self.parent.functions.record_child_session(self.session)
             self._record_session()
         self.emit("run_started", text=self.session.task)
 
@@ -250,8 +237,8 @@ class Run:
             data = {**data, **fingerprint_of(agent)}
         self.record(EventKind.SESSION, data)
 
-    def begin_step(self) -> None:
-        """Begin a step, if the limits allow one.
+    def start_step(self) -> None:
+        """Record the start of a step, if the limits allow one.
 
         Raises:
             Cancelled, LimitReached: see `check`.
@@ -262,24 +249,25 @@ class Run:
         self.record(EventKind.STEP, StepData())
 
     def _record_files(self) -> None:
-        """Record the files of the working directory, for a fork that begins with this step."""
+        """Record the files of the working directory, for a fork from this step."""
         limit = self.agent.snapshot_mb
         if self.parent is not None or self.journal.folder is None or not limit:
             return
         if self._snapshots is None:
-            begun = bool(self.session.steps)
-            put = self.journal.put_blob
+            put, begun = self.journal.put_blob, bool(self.session.steps)
             self._snapshots = FileSnapshots(self.workdir, put, limit << 20, begun=begun)
         changed = self._snapshots.take()
         if changed is not None:
             self.record(EventKind.FILES, changed)
 
-    def allow_sub_agent(self) -> None:
-        """Return if a sub-agent may begin. Where only the steps are used up the first one may: it
-        takes none and its result says so, and the code that called it can still give an answer.
+    def check_sub_agent(self) -> None:
+        """Return if a sub-agent may start.
+
+        If only the steps are used up, one sub-agent may start: its result reports the limit, and
+        the calling code can still answer.
 
         Raises:
-            Cancelled, LimitReached: see `check`; also where a second one would begin without steps.
+            Cancelled, LimitReached: see `check`; or another sub-agent would start without steps.
         """
         try:
             self.budget.check()
@@ -288,20 +276,20 @@ class Run:
                 raise
             self._without_steps = True
 
-    def unreadable(self, phase: str, problem: object) -> None:
-        """Record that a model's reply could not be read, or only in part, and why."""
+    def record_unreadable(self, phase: str, problem: object) -> None:
+        """Record why a model's reply could not be parsed, or only in part."""
         self.record(EventKind.UNREADABLE, UnreadableData(error=str(problem)), phase=phase)
         self.emit("unreadable", phase=phase, text=str(problem))
 
-    def fault(self, error: Exception) -> str:
-        """Record a fault of the model's own; returns what it reads of it."""
+    def record_reply_error(self, error: ParseError | ContentFiltered) -> str:
+        """Record that a reply has no usable action; return the error as text for the model."""
         if isinstance(error, ParseError):
-            self.unreadable("action", error)
+            self.record_unreadable("action", error)
         self.record(EventKind.ERROR, ErrorData(error=type(error).__name__))
         return f"{type(error).__name__}: {error}"
 
     def emit(self, kind: str, **facts: Any) -> None:
-        """Tell whoever watches (a display): never part of the log."""
+        """Send an event to `on_event`, for a display; it is not journaled."""
         if self.on_event is None:
             return
         root = self
@@ -312,8 +300,8 @@ class Run:
         event.update(step=len(self.session.steps) - 1, tokens=used["tokens"], money=used["money"])
         try:
             self.on_event({**event, **facts})
-        except Exception:  # noqa: BLE001 - a display's fault must not end a run
-            _log.exception("the display of this run failed and is not told any more")
+        except Exception:  # noqa: BLE001 - an error of the display must not end the run
+            _log.exception("on_event failed; it gets no further events of this run")
             self.on_event = None
 
     # --- the environment -------------------------------------------------------------------
@@ -328,7 +316,7 @@ class Run:
         if self.environment is None:
             raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
         self.check()
-        journaled = JournaledEnvironment(self.environment, self.calls)
+        journaled = JournaledEnvironment(self.environment, self.functions)
         observation = Guard(journaled, self.approver).execute(action)
         if isinstance(observation, ComputerObservation):
             self.record_screen(action, observation)
@@ -349,35 +337,34 @@ class Run:
         environment, self.environment = self.environment, None
         return environment.suspend() if environment is not None else None
 
-    # --- going on with a run that was cut off -------------------------------------------------
+    # --- resume ----------------------------------------------------------------------------
 
-    def continued(self) -> None:
-        """Record that the run goes on, and in which form its step under way does."""
-        cut = self.cut_off
-        assert cut is not None
-        if cut.under_way and not cut.calls and not self.same_world():
-            cut.reply = None  # it was decided before a world that is not there any more
-        redo = cut.under_way and not cut.acted
-        known = self.answers.of(self.session.id) if redo or not cut.under_way else []
-        learned = " ".join(one.line() for one in known)
+    def record_resumed(self, interrupted: InterruptedSession) -> None:
+        """Record that the run resumes, and whether its step in progress starts again."""
+        in_progress = interrupted.in_progress
+        if in_progress and not interrupted.calls and not self.has_same_environment():
+            interrupted.reply = None  # the model chose its action in another environment
+        redo = in_progress and not interrupted.has_acted
+        answers = self.answers.of(self.session.id) if redo or not in_progress else []
+        learned = " ".join(answer.line() for answer in answers)
         data = ResumedData(redo=redo, learned=learned)
-        if cut.answer is not None:
-            data["answer"] = cut.answer
+        if interrupted.new_answer is not None:
+            data["answer"] = interrupted.new_answer
         self.record(EventKind.RESUMED, data)
-        for one in known:
-            one.shown = True
-            self.record(EventKind.ANSWERED, AnsweredData(question=one.question))
-        if cut.session.steps[0 if redo else -1 :]:
+        for answer in answers:
+            answer.shown = True
+            self.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
+        if self.session.steps[0 if redo else -1 :]:
             self.notices.append(NOTICE)
         if learned and not self.agent.templates.get("plan"):
-            self.notices.append(learned)  # its prompts show no progress state
+            self.notices.append(learned)  # without a plan, prompts show no progress state
 
-    def same_world(self) -> bool:
-        """Whether a resumed run has no environment, or the one that it had when it stopped."""
+    def has_same_environment(self) -> bool:
+        """Whether a resumed run has no environment, or has reconnected to its own."""
         return self.environment is None or self.environment.taken_up
 
     def ask(self, question: str) -> str | None:
-        """Ask the person behind the run; None if there is none, or no answer."""
+        """Return the user's answer to a question; None if there is no user or no answer."""
         self.check()
         answer = self.answers.take(self.session.id, question)
         if answer is not None:
@@ -388,58 +375,57 @@ class Run:
         with asking_for(self.cancel, "/".join(self.path)):
             return self.person.answer(question)
 
-    def drop_answers(self) -> None:
-        """Show the model the answers that nothing took in the step that had asked."""
-        for one in self.answers.drop(self.session.id):
-            if not one.shown:
-                self.record(EventKind.ANSWERED, AnsweredData(question=one.question))
-                self.notices.append(one.line())
+    def show_unused_answers(self) -> None:
+        """Put the answers that no call of the resumed step used into the next prompt."""
+        for answer in self.answers.drop(self.session.id):
+            if not answer.shown:
+                self.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
+                self.notices.append(answer.line())
 
     # --- limits ----------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Return if the run may go on.
+        """Return if the run may continue.
 
         Raises:
-            Cancelled: it was told to stop.
-            LimitReached: time, tokens or money of the tree are used up.
+            Cancelled: the run was cancelled.
+            LimitReached: the tree has used up its time, tokens or money.
         """
-        self.budget.check(steps=False)  # first: a limit may be why it was told to stop
+        self.budget.check(steps=False)  # first, because a limit may have set `cancel`
         if self.cancel.is_set():
-            raise Cancelled("the run was told to stop")
+            raise Cancelled("the run was cancelled")
 
     # --- the end ---------------------------------------------------------------------------
 
     def end_children(self) -> None:
-        """Stop the sub-agents that are still at work, and wait for their last records.
+        """Cancel the sub-agents that still run, and wait for their last records.
 
-        No sub-agent outlives the step that called it: the step's code may have been killed, or
-        have left a call behind in a thread.
+        They run on if the step's code was killed, or called them in a thread.
         """
         with self._lock:
-            self.codes_ended += 1
-            living = [c for c in self._children if not c._ended.is_set()]
+            self.executions += 1
+            running = [child for child in self._children if not child._ended.is_set()]
             self._children = []
-        for child in living:
+        for child in running:
             child.cancel.set()
         end = time.monotonic() + _CHILD_SECONDS
-        for child in living:
+        for child in running:
             if not child._ended.wait(max(0.0, end - time.monotonic())):
                 _log.warning("%s did not stop within %g s", "/".join(child.path), _CHILD_SECONDS)
 
-    def ended(self) -> None:
-        """Tell the calling run that the last record is written."""
+    def mark_ended(self) -> None:
+        """Mark the last record as written, for a caller that waits in `end_children`."""
         self._ended.set()
 
     def stopped_with_caller(self) -> bool:
-        """Whether a run that called this one, at any depth, has stopped for a person."""
-        above = self.parent
-        return above is not None and (above.stops_for_person or above.stopped_with_caller())
+        """Whether a caller of this run, at any depth, has stopped for the user."""
+        caller = self.parent
+        return caller is not None and (caller.stopped_for_user or caller.stopped_with_caller())
 
     def close(self) -> None:
-        """Release the worker, the environment and a temporary folder; harmless when repeated.
+        """Release the worker, the environment and a temporary directory.
 
-        What cannot be released is logged: it must not cost the run its result.
+        Errors are logged, so that they do not cost the run its result. Further calls do nothing.
         """
         self.end_children()
         environment, self.environment = self.environment, None
@@ -447,24 +433,12 @@ class Run:
             if part is not None:
                 try:
                     part.close()
-                except Exception:  # noqa: BLE001 - see above
+                except Exception:  # noqa: BLE001 - logged, see above
                     _log.exception("%s: %s did not close", "/".join(self.path), type(part).__name__)
         if self._remove_temporary is not None:
             self._remove_temporary()
 
 
-def _answers(text: str, cut: InterruptedSession | None) -> Answers:
-    """The answers that a run has not used yet; `text` belongs to what it asked last."""
-    if cut is None:
-        return Answers()
-    if text:
-        asked = cut.asked or AskedQuestion(session="", question=cut.session.message)
-        session = asked["session"] if asked["session"] in cut.others else cut.session.id
-        cut.answer = GivenAnswer(session=session, question=asked["question"], answer=text)
-        cut.answers.append(cut.answer)
-    return Answers([Answer(a["session"], a["question"], a["answer"]) for a in cut.answers])
-
-
-def _remove(folder: Path, made_by: int) -> None:
-    if os.getpid() == made_by:  # a fork of that process has no right to it
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # not in a forked process
         remove_folder(folder)

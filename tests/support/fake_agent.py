@@ -13,7 +13,8 @@ from ck_pro.config import KwargsInitializable
 from ck_pro.events import EventKind
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget, Usage
-from ck_pro.run.resume import InterruptedSession, PriorUsage
+from ck_pro.run.interrupted import InterruptedSession
+from ck_pro.run.resume import PriorUsage
 from ck_pro.session import AgentSession, StopReason
 
 Behaviour = Callable[["Call"], Any]

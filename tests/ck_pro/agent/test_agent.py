@@ -467,7 +467,7 @@ def test_what_cannot_be_closed_or_shown_does_not_cost_the_result(
     a = InFragile(model=ScriptedLLM([code("stop('kept')")]), tools=[StopTool()])
     session = a.run("t", on_event=display)
     assert (session.status, session.final_results["output"]) == (Status.DONE, "kept")
-    assert "cannot close" in caplog.text and caplog.text.count("any more") == 1
+    assert "cannot close" in caplog.text and caplog.text.count("on_event failed") == 1
 
 
 def test_a_session_is_run_once_and_may_be_driven_by_hand() -> None:
@@ -691,9 +691,9 @@ def test_files_are_told_by_name_and_a_large_tree_is_not_walked(tmp_path: Path) -
 
 def test_a_folder_in_place_of_a_journal_is_told(tmp_path: Path) -> None:
     for wrong in ({"journal": str(tmp_path)}, {"journal": tmp_path}, {"budget": 5}):
-        with pytest.raises(InputError, match="is none"):
+        with pytest.raises(InputError, match=r"is not a (Journal|Budget)"):
             agent().run("t", **wrong)
-        with pytest.raises(InputError, match="is none"):
+        with pytest.raises(InputError, match=r"is not a (Journal|Budget)"):
             agent().resume(**wrong)
 
 

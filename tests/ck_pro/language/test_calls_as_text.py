@@ -158,7 +158,7 @@ def test_calls_after_stop_do_not_run() -> None:
     session = agent(made, tools=[order, StopTool()]).run("t")
     assert (ran, session.final_results["output"]) == ([], "42")
     assert seen(session)[0][-1] == (
-        "Not called, since the work has ended: order(what='lamp'), stop(output='9')"
+        "Not called, because the work has ended: order(what='lamp'), stop(output='9')"
     )
 
 

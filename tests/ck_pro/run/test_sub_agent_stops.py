@@ -104,7 +104,7 @@ def test_an_answer_that_no_call_takes_is_shown_and_answers_nothing_else(tmp_path
     session = team.run(tmp_path / "run")
     assert session.message == "sign in for me"
     session = team.resume(tmp_path / "run", answer="done")
-    assert "may or may not have had its effect" in session.steps[0]["action"]["observation"]
+    assert "may have had an effect" in session.steps[0]["action"]["observation"]
     assert session.message == "a person must help: May I book?"
 
 
@@ -180,7 +180,7 @@ def test_the_model_reads_which_action_the_approver_stopped(tmp_path: Path) -> No
     assert session.status is Status.DONE and not team.worked, "code that wrote is not run again"
     (leaf,) = session.children.values()
     said = leaf.steps[0]["action"]["observation"]
-    assert "was not done. It was stopped for the user's decision: work is gated" in said
+    assert "did not run. It was stopped for the user's decision: work is gated" in said
     assert "not done" not in str(session.steps[0]["action"]["observation"])
 
 
