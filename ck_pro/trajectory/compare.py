@@ -15,7 +15,6 @@ from typing import Any
 
 from ck_pro.model.recordings.normalise import normalise
 from ck_pro.session.observed import join_entries
-from ck_pro.trajectory.formats.chat import hash_of
 from ck_pro.trajectory.reading.attempts import (
     agent_of,
     final_results,
@@ -24,6 +23,7 @@ from ck_pro.trajectory.reading.attempts import (
     value_at,
 )
 from ck_pro.trajectory.reading.big_json import is_list, plain
+from ck_pro.trajectory.reading.messages import hash_of
 
 _MISSING = "(nothing)"
 

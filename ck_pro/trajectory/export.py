@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,34 +14,32 @@ from rich.table import Table
 
 from ck_pro.trajectory.command_line import AnyPath, ExitCode, run_command
 from ck_pro.trajectory.exporting.filters import Condition, FilterSettings, Labels
-from ck_pro.trajectory.exporting.job import (
-    FORMATS,
-    RUN_FORMATS,
-    ExportSettings,
-    Report,
-    check_settings,
-)
+from ck_pro.trajectory.exporting.job import ExportSettings, Report, check_settings
 from ck_pro.trajectory.exporting.pipeline import export
+from ck_pro.trajectory.formats import export_formats
 from ck_pro.trajectory.reading.sources import Problem
 
 _SHOWN_PROBLEMS = 20
 _PATH = AnyPath()
 _KEEP_DROP = click.Choice(["keep", "drop"])
-EPILOG = """
+FORMATS = export_formats()
+
+
+def _formats_help() -> str:
+    """Describe the formats, for `--help`."""
+    width = max(map(len, FORMATS)) + 4
+    lines = ["Formats (one row per model call, from agents at every depth, unless stated):"]
+    for f in FORMATS.values():
+        first = f"  {f.name}".ljust(width)
+        lines += textwrap.wrap(f.help, 79, initial_indent=first, subsequent_indent=" " * width)
+    either = [f.name for f in FORMATS.values() if f.json_images and f.parquet_columns]
+    names = f"{', '.join(either[:-1])} and {either[-1]}"
+    return "\n".join([*lines, f"{names} write Parquet if OUTPUT ends in .parquet."])
+
+
+EPILOG = f"""
 \b
-Formats (one row per model call, from agents at every depth, unless stated):
-  sft       TRL: prompt + completion (--columns messages: one list)
-  dpo       TRL: prompt, chosen, rejected: replies to one prompt in several tries
-  kto       TRL: prompt, completion, label (good or not: --good-score)
-  sharegpt  LLaMA-Factory: conversations, system, tools; and dataset_info.json
-  axolotl   messages; set `message_field_training: training` to train on the
-            reply only
-  verl      Parquet: messages, images[{bytes}]
-  parquet   the rows of sft as Parquet with typed columns
-  atif      Harbor's ATIF v1.8, a trajectory per run: OUTPUT is a folder, or
-            JSON lines if it ends in .jsonl
-  ckpro     cleaned output rows, one row per run
-sft, dpo and kto write Parquet if OUTPUT ends in .parquet.
+{_formats_help()}
 
 \b
 Inputs: files of output rows, and run directories (<run>/<task>/events.jsonl,
@@ -72,7 +71,7 @@ Exit codes:
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "-f", "--format", "format_", type=click.Choice(FORMATS), required=True, help="See below."
+    "-f", "--format", "format_", type=click.Choice(list(FORMATS)), required=True, help="See below."
 )
 @click.option("-i", "--input", "inputs", type=_PATH, multiple=True, help="Rows or run directory.")
 @click.argument("more", type=_PATH, nargs=-1, metavar="[MORE_INPUTS]...")
@@ -213,7 +212,7 @@ def cli(
     if not (*inputs, *more):
         raise click.UsageError("give at least one --input")
     settings = ExportSettings(
-        format_,
+        FORMATS[format_],
         (*inputs, *more),
         output,
         FilterSettings(
@@ -256,8 +255,9 @@ class _Sayer:
 
 def report_table(report: Report, settings: ExportSettings) -> Table:
     """Build the table of counts: input, dropped by each filter, output."""
-    unit = "runs" if settings.format in RUN_FORMATS else "model calls"
-    table = Table(title=f"export: {settings.format}", show_header=False)
+    form = settings.format
+    unit = "runs" if form.whole_runs else "model calls"
+    table = Table(title=f"export: {form.name}", show_header=False)
     table.add_column("what")
     table.add_column("count", justify="right")
     table.add_row("rows and journals", f"{report.runs:,}")
@@ -270,9 +270,9 @@ def report_table(report: Report, settings: ExportSettings) -> Table:
     table.add_row(f"{unit} in", f"{report.calls_in:,}", style="bold")
     for name, count in report.dropped.most_common():
         table.add_row(f"  dropped: {name}", f"{count:,}")
-    if settings.format == "dpo":
+    if form.per_prompt:
         table.add_row("  with a pair for their prompt", f"{report.calls_used:,}")
-    pairs = " (pairs)" if settings.format == "dpo" else ""
+    pairs = " (pairs)" if form.per_prompt else ""
     table.add_row(f"rows out{pairs}", f"{report.rows_out:,}", style="bold")
     table.add_row("prompt tokens, estimated", f"{report.prompt_tokens:,}")
     table.add_row("reply tokens, estimated", f"{report.reply_tokens:,}")
@@ -288,8 +288,8 @@ def report_lines(report: Report, settings: ExportSettings) -> list[str]:
     lines = [f"written: {files[0]}{more}"]
     if not report.rows_out:
         lines.append("no rows: the table shows what the filters dropped")
-    if settings.format == "dpo" and not report.rows_out:
-        lines.append("dpo needs tries of one task with equal prompts and different scores")
+        if settings.format.advice:
+            lines.append(settings.format.advice)
     return lines
 
 

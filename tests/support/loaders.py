@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from ck_pro.trajectory.export import main
-from ck_pro.trajectory.exporting.job import FORMATS
+from ck_pro.trajectory.export import FORMATS, main
 
 LIGHT_AND_LONG = [
     format_

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from ck_pro.exceptions import InputError
 from ck_pro.model import estimate_tokens
-from ck_pro.trajectory.formats.chat import text_of
 from ck_pro.trajectory.reading.attempts import Try, session_key, value_at
 from ck_pro.trajectory.reading.big_json import plain
+from ck_pro.trajectory.reading.messages import text_of
 from ck_pro.trajectory.reading.model_calls import Call
 
 _CONDITION = re.compile(

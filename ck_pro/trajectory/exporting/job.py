@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ck_pro.exceptions import InputError
 from ck_pro.trajectory.exporting.filters import FilterSettings
-from ck_pro.trajectory.formats.rows import Columns, ImageMode, Reasoning
+from ck_pro.trajectory.formats.export_format import ExportFormat
+from ck_pro.trajectory.formats.layout import Columns, ImageMode, Reasoning
 from ck_pro.trajectory.reading.sources import check_inputs
-
-CALL_FORMATS = ("sft", "dpo", "kto", "sharegpt", "axolotl", "verl", "parquet")
-"""Formats with one row per model call."""
-RUN_FORMATS = ("atif", "ckpro")
-"""Formats with one row per try."""
-FORMATS = (*CALL_FORMATS, *RUN_FORMATS)
-PREFERENCES = ("dpo", "kto")
-PARQUET_ONLY = ("verl", "parquet")
 
 
 @dataclass(frozen=True)
@@ -26,18 +19,18 @@ class ExportSettings:
     """Input, output and format of an export.
 
     Args:
-        format: one of `FORMATS`.
+        format: one of `export_formats()`.
         inputs: files of rows, run directories.
-        output: the file (or folder, for `atif`).
+        output: the file, or a folder for formats with one file per row.
         filters: what to keep.
-        images: where to store images; None selects what suits the format.
+        images: where to store images; None means the default of the format.
         columns, reasoning, max_pairs: see `Layout`.
         good_score: lowest score of a good reply (`dpo`, `kto`).
         shard_rows: rows per file.
         force: replace an existing output.
     """
 
-    format: str
+    format: ExportFormat
     inputs: Sequence[Path]
     output: Path
     filters: FilterSettings = field(default_factory=FilterSettings)
@@ -56,15 +49,15 @@ class ExportSettings:
 
     @property
     def image_mode(self) -> ImageMode:
-        """Where images go."""
-        return self.images or ("embed" if self.parquet or self.format == "ckpro" else "folder")
+        """Where images are stored."""
+        return self.images or self.format.image_modes(parquet=self.parquet)[0]
 
     @property
     def filters_in_use(self) -> FilterSettings:
         """The filters; preference formats also keep failed sub-sessions, as bad examples."""
-        if self.format not in PREFERENCES or self.filters.failed_subs == "keep":
-            return self.filters
-        return replace(self.filters, failed_subs="keep")
+        if self.format.preferences:
+            return replace(self.filters, failed_subs="keep")
+        return self.filters
 
 
 @dataclass
@@ -78,7 +71,7 @@ class Report:
         aside: further journals, of restarted attempts.
         calls_in: model calls found; for formats of whole runs, tries.
         dropped: of these, dropped calls by filter or reason.
-        calls_used: of these, calls with a row; for `dpo`, calls whose prompt has a pair.
+        calls_used: of these, calls with a row; for pairs, calls whose prompt has a pair.
         rows_out: training rows written.
         images: image files written.
         files: paths of the output files.
@@ -105,48 +98,35 @@ def check_settings(settings: ExportSettings) -> None:
     Raises:
         InputError: they do not; the message names the command-line option.
     """
-    s, f = settings, settings.filters
-    whole = s.format in RUN_FORMATS
-    scores = (f.min_score, f.max_score, s.good_score)
-    allowed: dict[str, bool] = {
-        "--min-score, --max-score, --good-score: nan is not a score": (
-            all(x is None or x == x for x in scores)
-        ),
-        f"--output {s.output}: --format {s.format} writes Parquet, name a file ....parquet": (
-            s.parquet or s.format not in PARQUET_ONLY
-        ),
-        f"--output {s.output}: --format {s.format} cannot write Parquet, name a file ....jsonl": (
-            not s.parquet or s.format in (*PARQUET_ONLY, "sft", *PREFERENCES)
-        ),
-        "--images folder: Parquet and ckpro rows contain their images": (
-            s.images != "folder" or not (s.parquet or s.format == "ckpro")
-        ),
-        f"--images embed: --format {s.format} in JSON cannot; name an output ....parquet": (
-            s.images != "embed" or s.parquet or s.format not in ("sft", *PREFERENCES)
-        ),
-        f"--images embed: --format {s.format} refers to images by path": (
-            s.images != "embed" or s.format not in ("sharegpt", "atif")
-        ),
-        "--images drop: ckpro rows always contain their images": (
-            s.images != "drop" or s.format != "ckpro"
-        ),
-        f"--columns messages: --format {s.format} has its own columns": (
-            s.columns == "prompt" or s.format in ("sft", "parquet")
-        ),
-        f"--reasoning: --format {s.format} always stores it in its own field": (
-            s.reasoning == "drop" or not whole
-        ),
-        f"--reasoning field: --format {s.format} has no such field; use --reasoning inline": (
-            s.reasoning != "field" or s.format not in ("sharegpt", "verl")
-        ),
-        f"--format {s.format} exports whole runs: filters of single calls do not apply": (
-            not whole or not f.of_calls
-        ),
-    }
-    for message, holds in allowed.items():
-        if not holds:
-            raise InputError(message)
-    check_inputs(s.inputs)
-    for path in s.inputs:
-        if s.output.exists() and s.output.samefile(path):
-            raise InputError(f"--output {s.output} is also an input; name another file")
+    for message in _conflicts(settings):
+        raise InputError(message)
+    check_inputs(settings.inputs)
+    output = settings.output
+    for path in settings.inputs:
+        if output.exists() and output.samefile(path):
+            raise InputError(f"--output {output} is also an input; name another file")
+
+
+def _conflicts(s: ExportSettings) -> Iterator[str]:
+    """Yield a message for each setting that conflicts with the format."""
+    f, option = s.format, f"--format {s.format.name}"
+    if any(x is not None and x != x for x in (s.filters.min_score, s.filters.max_score)):
+        yield "--min-score, --max-score: nan is not a score"
+    if s.good_score != s.good_score:
+        yield "--good-score: nan is not a score"
+    if not s.parquet and not f.json_images:
+        yield f"--output {s.output}: {option} writes Parquet, name a file ....parquet"
+    if s.parquet and f.parquet_columns is None:
+        yield f"--output {s.output}: {option} cannot write Parquet, name a file ....jsonl"
+    modes = f.image_modes(parquet=s.parquet)
+    if s.images not in (None, *modes):
+        output = "Parquet" if s.parquet else option
+        can_embed = s.images == "embed" and f.parquet_columns is not None
+        advice = "; to embed images, name an output ....parquet" if can_embed else ""
+        yield f"--images {s.images}: {output} supports only {' and '.join(modes)}{advice}"
+    if s.columns not in f.columns:
+        yield f"--columns {s.columns}: {option} has its own columns"
+    if s.reasoning not in f.reasoning:
+        yield f"--reasoning {s.reasoning}: {option} supports only {' and '.join(f.reasoning)}"
+    if f.whole_runs and s.filters.of_calls:
+        yield f"{option} exports whole runs: filters of single calls do not apply"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,43 +12,21 @@ from typing import Any
 from ck_pro.exceptions import CKError, InputError, OutputError
 from ck_pro.model import estimate_tokens
 from ck_pro.trajectory.exporting.filters import Filters, FilterSettings, tokens_of
-from ck_pro.trajectory.exporting.images import ImageFolder
-from ck_pro.trajectory.exporting.job import PREFERENCES, RUN_FORMATS, ExportSettings, Report
+from ck_pro.trajectory.exporting.job import ExportSettings, Report
 from ck_pro.trajectory.exporting.writers import (
     JsonFolderWriter,
     JsonLinesWriter,
     ParquetWriter,
     Writer,
 )
-from ck_pro.trajectory.formats import rows as formats
-from ck_pro.trajectory.formats import schema
-from ck_pro.trajectory.formats.atif import trajectory_of
-from ck_pro.trajectory.formats.chat import MessageError
-from ck_pro.trajectory.formats.ckpro import ckpro_row
-from ck_pro.trajectory.formats.rows import Builder, Layout
-from ck_pro.trajectory.formats.sharegpt import sharegpt_rows, write_info
+from ck_pro.trajectory.formats.arrow_schema import arrow_schemas
+from ck_pro.trajectory.formats.images import ImageFolder
+from ck_pro.trajectory.formats.layout import Layout
 from ck_pro.trajectory.reading.attempts import Try, tries_of
+from ck_pro.trajectory.reading.messages import MessageError
 from ck_pro.trajectory.reading.model_calls import Call, Unusable, calls_of, each_call
 from ck_pro.trajectory.reading.sources import Problem, journals_aside, read_records, unreadable
-from ck_pro.trajectory.reading.survey import (
-    BestTries,
-    Kinds,
-    Replies,
-    kinds_of,
-    kinds_of_pairs,
-    pairs,
-)
-
-BUILDERS: dict[str, Builder] = {
-    "sft": formats.sft_rows,
-    "dpo": formats.dpo_rows,
-    "kto": formats.kto_rows,
-    "sharegpt": sharegpt_rows,
-    "axolotl": formats.axolotl_rows,
-    "verl": formats.verl_rows,
-    "parquet": formats.sft_rows,
-}
-
+from ck_pro.trajectory.reading.survey import BestTries, Kinds, Replies
 
 _UNREADABLE = (CKError, AttributeError, TypeError, KeyError)
 """Errors while going through a row that is unreadable or does not match the schema."""
@@ -70,31 +48,30 @@ def export(settings: ExportSettings, say: Callable[[Problem], None] = lambda p: 
 
 class _Export:
     def __init__(self, settings: ExportSettings, say: Callable[[Problem], None]):
-        self.settings, self.say = settings, say
+        self.settings, self.format, self.say = settings, settings.format, say
         self.report = Report()
         self.filters = Filters(settings.filters_in_use)
         self.kinds = Kinds()
         self.replies: Replies | None = None
-        inside = settings.format == "atif" and settings.output.suffix != ".jsonl"
-        self.folder = ImageFolder(settings.output, inside=inside)
-        self._paired: set[bytes] = set()
+        self.is_folder = self.format.one_file_per_row and settings.output.suffix != ".jsonl"
+        self.folder = ImageFolder(settings.output, inside=self.is_folder)
+        self._written_prompts: set[bytes] = set()
         paths = [settings.filters.score_from, *(w.path for w in settings.filters.where)]
         of_sessions = any(p.startswith("session") for p in paths)
-        self._light = settings.format not in RUN_FORMATS and not of_sessions
+        self._light = not (self.format.whole_runs or of_sessions)
 
     def run(self) -> Report:
         writer: Writer | None = None
         try:
-            if self.settings.format in RUN_FORMATS:
-                self._choose()
-                writer = self._writer(None)
-                self._write_runs(writer)
-            else:
-                self._prepare_output()
-                self._choose()
+            self._check_output()
+            self._choose()
+            if not self.format.whole_runs:
                 self._survey()
-                layout = self._layout()
-                writer = self._writer(layout)
+            layout = self._layout()
+            writer = self._writer(layout)
+            if self.format.whole_runs:
+                self._write_runs(writer, layout)
+            else:
                 self._write_calls(writer, layout)
             writer.commit()
         except sqlite3.Error as e:
@@ -110,9 +87,8 @@ class _Export:
     def _finish(self, writer: Writer) -> None:
         self.report.aside = sum(map(journals_aside, self.settings.inputs))
         self.report.files, self.report.images = writer.files, self.folder.written
-        if self.settings.format == "sharegpt":
-            has_images = "images" in self.kinds and self.settings.image_mode != "drop"
-            write_info(writer.files, has_images=has_images)
+        if self.format.finish is not None:
+            self.format.finish(writer.files, self._has_images)
 
     # --- passes over the input ---------------------------------------------------------------
 
@@ -181,8 +157,7 @@ class _Export:
     def _survey(self) -> None:
         """Find the columns, and the replies for preferences."""
         settings = self.filters.settings
-        preferences = self.settings.format in PREFERENCES
-        if preferences or settings.pools_rewards:
+        if self.format.preferences or settings.pools_rewards:
             settings = replace(settings, duplicates="keep")  # each counts for its reply's reward
             name = f".{self.settings.output.name}.replies"
             self.replies = Replies(
@@ -194,30 +169,29 @@ class _Export:
                 self.replies.add(call)
             elif self.kinds.complete:
                 return
-        if preferences and self.kinds.first:
+        if self.format.preferences and self.kinds.first:
             self._survey_rows()
 
     def _survey_rows(self) -> None:
         """Find the kinds of the rows: skip prompts without a pair and replies without a label."""
+        kinds_of_rows = self.format.kinds_of_rows
+        assert kinds_of_rows is not None and self.replies is not None
         seen, self.kinds = self.kinds, Kinds()
         for ordinal, call in self._calls(self.filters.settings):
-            self.kinds.add(call, ordinal, self._kinds_of_rows(call))
+            kinds = kinds_of_rows(call, self.replies, self.settings.max_pairs)
+            self.kinds.add(call, ordinal, kinds)
             if self.kinds.first.keys() == seen.first.keys():
                 return
 
-    def _kinds_of_rows(self, call: Call) -> Iterable[str]:
-        assert self.replies is not None
-        if self.settings.format == "dpo":
-            found = pairs(self.replies.to(call), self.settings.max_pairs)
-            return kinds_of_pairs(call, found)
-        judged = self.replies.of(call)
-        return () if judged is None or judged.good == judged.bad else kinds_of(call)
-
     # --- writing -----------------------------------------------------------------------------
 
-    def _prepare_output(self) -> None:
-        """Fail before the survey if the output cannot be written."""
+    def _check_output(self) -> None:
+        """Raise before the passes over the input if the output cannot be written."""
         self._writer(Layout(images=self.settings.image_mode)).abandon()
+
+    @property
+    def _has_images(self) -> bool:
+        return "images" in self.kinds and self.settings.image_mode != "drop"
 
     def _layout(self) -> Layout:
         s = self.settings
@@ -225,38 +199,25 @@ class _Export:
             images=s.image_mode,
             columns=s.columns,
             reasoning=s.reasoning,
-            has_images="images" in self.kinds and s.image_mode != "drop",
+            has_images=self._has_images,
             has_tools="tools" in self.kinds,
+            has_tool_calls="tool_calls" in self.kinds,
+            has_reasoning="reasoning" in self.kinds,
             text_arguments=s.parquet,
+            keep_unreadable=s.filters.unreadable == "keep",
             folder=self.folder,
             replies=self.replies,
             max_pairs=s.max_pairs,
         )
 
-    def _writer(self, layout: Layout | None) -> Writer:
-        s = self.settings
+    def _writer(self, layout: Layout) -> Writer:
+        s, columns = self.settings, self.format.parquet_columns
         common: dict[str, Any] = {"shard_rows": s.shard_rows, "force": s.force}
-        if s.parquet and layout is not None:
-            return ParquetWriter(s.output, lambda: self._schemas(layout), **common)
-        if s.format == "atif" and s.output.suffix != ".jsonl":
+        if s.parquet and columns is not None:
+            return ParquetWriter(s.output, lambda: arrow_schemas(columns(layout)), **common)
+        if self.is_folder:
             return JsonFolderWriter(s.output, **common)
         return JsonLinesWriter(s.output, **common)
-
-    def _schemas(self, layout: Layout) -> tuple[Any, Any]:
-        s = self.settings
-        if s.format == "verl":
-            return schema.arrow_schemas(schema.verl_features(layout))
-        completion = ("chosen", "rejected") if s.format == "dpo" else ("completion",)
-        parts = ("messages",) if s.columns == "messages" else ("prompt", *completion)
-        features = schema.trl_features(
-            layout,
-            parts,
-            calls="tool_calls" in self.kinds,
-            reasoning="reasoning" in self.kinds and s.reasoning == "field",
-        )
-        if s.format == "kto":
-            features["label"] = {"dtype": "bool", "_type": "Value"}
-        return schema.arrow_schemas(features)
 
     def _write_calls(self, writer: Writer, layout: Layout) -> None:
         """Write the calls, starting with one of each special kind.
@@ -271,27 +232,29 @@ class _Export:
                 self._write_call(writer, layout, call)
 
     def _write_call(self, writer: Writer, layout: Layout, call: Call) -> None:
-        is_pair = self.settings.format == "dpo"
-        if is_pair and call.prompt_key in self._paired:
+        per_prompt, call_rows = self.format.per_prompt, self.format.call_rows
+        assert call_rows is not None
+        if per_prompt and call.prompt_key in self._written_prompts:
             self.report.calls_used += 1
             return
         if self.settings.filters.pools_rewards and self.replies is not None:
             call.pooled = self._pooled(call)
         try:
-            rows = BUILDERS[self.settings.format](call, layout)
+            rows = call_rows(call, layout)
         except MessageError as e:
             self.report.dropped[e.reason] += 1
             return
-        if is_pair and rows:
-            self._paired.add(call.prompt_key)
+        if per_prompt and rows:
+            self._written_prompts.add(call.prompt_key)
         elif not rows:
             self.report.dropped["no better or worse reply"] += 1
         self.report.calls_used += bool(rows)
         for row in rows:
             writer.write(row)
             prompt, reply = tokens_of(call)
-            if is_pair:
-                reply = estimate_tokens([*row["chosen"], *row["rejected"]])
+            if self.format.reply_columns:
+                replies = [m for name in self.format.reply_columns for m in row[name]]
+                reply = estimate_tokens(replies)
             self.report.rows_out += 1
             self.report.prompt_tokens += prompt
             self.report.reply_tokens += reply
@@ -304,11 +267,12 @@ class _Export:
         by_name = {"max": judged.highest, "min": judged.lowest, "mean": judged.value}
         return by_name[self.settings.filters.duplicate_reward]
 
-    def _write_runs(self, writer: Writer) -> None:
+    def _write_runs(self, writer: Writer, layout: Layout) -> None:
         for ordinal, attempt in self._tries(counting=True):
             self.report.calls_in += 1
             try:
-                refusal = self._run_refusal(attempt, ordinal) or self._write_run(writer, attempt)
+                refusal = self._run_refusal(attempt, ordinal)
+                refusal = refusal or self._write_run(writer, layout, attempt)
             except MessageError as e:
                 refusal = e.reason
             except OutputError:
@@ -325,14 +289,10 @@ class _Export:
             return "duplicate"
         return refusal
 
-    def _write_run(self, writer: Writer, attempt: Try) -> str | None:
+    def _write_run(self, writer: Writer, layout: Layout, attempt: Try) -> str | None:
         """Write a try as a whole; return the reason if it cannot be written."""
-        if self.settings.format == "ckpro":
-            keep = self.settings.filters.unreadable == "keep"
-            row: Any = ckpro_row(attempt, keep)
-        else:
-            embedded = self.settings.image_mode != "drop"
-            row = trajectory_of(attempt, self.folder if embedded else None)
+        assert self.format.run_row is not None
+        row = self.format.run_row(attempt, layout)
         if row is None:
             return "no complete step"
         calls = [tokens_of(c) for c in each_call(attempt) if isinstance(c, Call)]

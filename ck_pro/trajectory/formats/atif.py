@@ -1,9 +1,9 @@
 """Whole runs as ATIF v1.8 trajectories (the Agent Trajectory Interchange Format of Harbor).
 
-A try becomes one trajectory: the system prompt, the task, then one `agent` step per model call,
-with the code as a tool call and what it printed as the observation. Sub-agents' sessions are
-embedded in `subagent_trajectories` and referred to where they ran. New screenshots of a prompt
-stand in a `user` step before the reply to it.
+A try becomes one trajectory: the system prompt, the task, then one `agent` step per model call. The
+code is a tool call, and its output is the observation. The sessions of sub-agents are embedded in
+`subagent_trajectories`; steps refer to them. New screenshots of a prompt are in a `user` step
+before the reply.
 """
 
 from __future__ import annotations
@@ -14,14 +14,9 @@ from typing import Any
 
 from ck_pro.exceptions import InputError
 from ck_pro.session.observed import join_entries
-from ck_pro.trajectory.exporting.images import ImageFolder
-from ck_pro.trajectory.formats.chat import (
-    Image,
-    hash_of,
-    normal_messages,
-    normal_tool_calls,
-    text_of,
-)
+from ck_pro.trajectory.formats.export_format import ExportFormat
+from ck_pro.trajectory.formats.images import ImageFolder
+from ck_pro.trajectory.formats.layout import Layout
 from ck_pro.trajectory.reading.attempts import (
     Try,
     agent_of,
@@ -30,6 +25,13 @@ from ck_pro.trajectory.reading.attempts import (
     status_of,
 )
 from ck_pro.trajectory.reading.big_json import Pairs, is_list, plain
+from ck_pro.trajectory.reading.messages import (
+    Image,
+    hash_of,
+    normal_messages,
+    normal_tool_calls,
+    text_of,
+)
 from ck_pro.version import __version__
 
 SCHEMA = "ATIF-v1.8"
@@ -37,19 +39,18 @@ _USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 def trajectory_of(attempt: Try, folder: ImageFolder | None) -> Pairs:
-    """A try as a trajectory, made while it is written: `json_pieces` takes it.
+    """Return a try as a trajectory for `json_pieces`, which generates it while it is written.
 
-    What it goes through it reads step by step, so that a long run need not fit in memory; a
-    sub-agent's trajectory comes after the steps of its caller. So does every trajectory that a
-    step refers to: the format's own models check the ids' uniqueness only.
+    Steps are read one by one, so a long run need not fit in memory. The trajectories of sub-agents
+    come after the steps of their caller.
 
     Args:
         attempt: the try.
-        folder: where its images go; None leaves them out.
+        folder: stores the images; None drops them.
 
-    Raises:
-        MessageError: a prompt in it cannot be read; while it is written, like the next.
-        InputError: it is not of the schema.
+    Raises (while the trajectory is written):
+        MessageError: a prompt cannot be read.
+        InputError: the try does not match the schema.
     """
     score = {"reward": attempt.score} if attempt.score is not None else {}
     extra = {"task_id": attempt.task_id, "try": attempt.number, **score}
@@ -57,27 +58,27 @@ def trajectory_of(attempt: Try, folder: ImageFolder | None) -> Pairs:
 
 
 class _Trajectory:
-    """The trajectory of one session while it is made."""
+    """Generates the trajectory of one session."""
 
     def __init__(
         self, folder: ImageFolder | None, session: Mapping[str, Any], above: tuple[str, ...]
     ):
         self.folder, self.session = folder, session
         self.path = (*above, agent_of(session, len(above)))
-        self.begun = False
+        self.has_task = False
         self.steps: list[dict[str, Any]] = []
-        """Steps that are complete but for what comes of the action."""
+        """Finished steps; the last may still lack its observation."""
         self.nested: dict[bytes, int] = {}
-        """Sub-agents' sessions, each with the first step that it stands in."""
-        self.shown: set[bytes] = set()
+        """Sub-agents' sessions by key, with the index of the first step that contains them."""
+        self.known_images: set[bytes] = set()
         self.model = ""
         self.totals = {"total_steps": 0, **{f"total_{k}": 0 for k in _USAGE}, "total_cost_usd": 0.0}
 
     def pairs(self, extra: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """The document.
+        """Yield the keys and values of the document.
 
         Args:
-            extra: of a try's own trajectory, empty for a sub-agent's.
+            extra: facts about the try; empty for a sub-agent.
         """
         yield "schema_version", SCHEMA
         yield "trajectory_id", session_key(self.session).hex()
@@ -90,28 +91,28 @@ class _Trajectory:
         facts = {"status": status_of(self.session), "agent_path": "/".join(self.path)}
         yield "extra", {**facts, **extra}
         if self.nested:
-            yield "subagent_trajectories", self.all_nested()
+            yield "subagent_trajectories", self.sub_trajectories()
 
-    def all_nested(self) -> Iterator[Pairs]:
-        """The sub-agents' trajectories, each made when the one before was written."""
+    def sub_trajectories(self) -> Iterator[Pairs]:
+        """Yield the sub-agents' trajectories; each is generated after the previous is written."""
         for key, n in self.nested.items():
-            action = self.session["steps"][n].get("action") or {}  # read again, not kept
+            action = self.session["steps"][n].get("action") or {}  # read again, to save memory
             session = next(s for s in nested_sessions(action) if session_key(s) == key)
             yield Pairs(_Trajectory(self.folder, session, self.path).pairs({}))
 
     def all_steps(self) -> Iterator[dict[str, Any]]:
-        """The steps, counted."""
+        """Yield all steps with their numbers."""
         for n, step in enumerate(self.session["steps"]):
             if not isinstance(step, Mapping):
-                raise InputError(f"steps[{n}] of {'/'.join(self.path)} is no object")
-            self.ck_step(n, step)
-            yield from self.counted()
-        if not self.begun:
-            self.task_step()
-            yield from self.counted()
+                raise InputError(f"steps[{n}] of {'/'.join(self.path)} is not an object")
+            self.add_step(n, step)
+            yield from self.numbered()
+        if not self.has_task:
+            self.add_task()
+            yield from self.numbered()
 
-    def counted(self) -> Iterator[dict[str, Any]]:
-        """The steps that were made since, with their numbers; no more is put to them."""
+    def numbered(self) -> Iterator[dict[str, Any]]:
+        """Yield the steps since the last call with their numbers, and add up their metrics."""
         for step in self.steps:
             self.totals["total_steps"] += 1
             metrics = step.get("metrics", {})
@@ -121,22 +122,22 @@ class _Trajectory:
             yield {"step_id": self.totals["total_steps"], **step}
         self.steps = []
 
-    def ck_step(self, n: int, step: Mapping[str, Any]) -> None:
-        """One of our steps: its calls in order, the action's with what came of it."""
+    def add_step(self, n: int, step: Mapping[str, Any]) -> None:
+        """Add the model calls of a row's step in order, and the observation of its action."""
         action = step.get("action") or {}
         tool_calls = [(str(c.get("phase")), c) for c in action.get("model_calls") or ()]
         for phase, part in (("plan", step.get("plan") or {}), ("action", action)):
-            self.call(n, phase, part)
-        self.outcome(n, action)
+            self.add_call(n, phase, part)
+        self.add_observation(n, action)
         for phase, part in (*tool_calls, ("end", step.get("end") or {})):
-            self.call(n, phase, part)
+            self.add_call(n, phase, part)
 
-    def call(self, n: int, phase: str, part: Mapping[str, Any]) -> None:
-        """A model call as a step; none if the phase made none."""
+    def add_call(self, n: int, phase: str, part: Mapping[str, Any]) -> None:
+        """Add a step for the model call of a phase, if it made one."""
         text, info = part.get("llm_output") or "", plain(part.get("llm_info") or {})
         if not (text or info or (phase == "action" and part.get("code"))):
             return
-        self.prompt(part.get("llm_input") or [])
+        self.add_prompt(part.get("llm_input") or [])
         step: dict[str, Any] = {"source": "agent", "message": text or part.get("thought") or ""}
         if info.get("model"):
             self.model = self.model or str(info["model"])
@@ -153,37 +154,36 @@ class _Trajectory:
             step["metrics"] = metrics
         self.steps.append({**step, "extra": {"phase": phase, "step": n}})
 
-    def prompt(self, given: Any) -> None:
-        """What the agent saw before it replied: at first the system prompt and the task, later
-        the screenshots that are new."""
+    def add_prompt(self, given: Any) -> None:
+        """Add steps for the prompt: first the system prompt and the task, later new screenshots."""
         images: list[Image] = []
         messages = normal_messages(given, images)
-        if not self.begun:
+        if not self.has_task:
             system = [text_of(m) for m in messages if m["role"] == "system"]
             if system:
                 self.steps.append({"source": "system", "message": "\n\n".join(system)})
-            self.task_step()
-        new = [i for i in images if hash_of(i.url) not in self.shown]
-        self.shown.update(hash_of(i.url) for i in new)
+            self.add_task()
+        new = [i for i in images if hash_of(i.url) not in self.known_images]
+        self.known_images.update(hash_of(i.url) for i in new)
         if new and self.folder is not None:
             sources = [{"media_type": i.media_type, "path": self.folder.put(i)} for i in new]
             parts = [{"type": "image", "source": s} for s in sources]
             self.steps.append({"source": "user", "message": parts})
 
-    def task_step(self) -> None:
-        """The task, as its person said it."""
-        self.begun = True
+    def add_task(self) -> None:
+        """Add the user's task."""
+        self.has_task = True
         self.steps.append({"source": "user", "message": str(self.session.get("task") or "")})
 
-    def outcome(self, n: int, action: Mapping[str, Any]) -> None:
-        """What the action showed, and the sub-agents that ran in it, put to the last step."""
+    def add_observation(self, n: int, action: Mapping[str, Any]) -> None:
+        """Add the observation of an action and its sub-agents to the last step."""
         seen = action.get("observation")
         refs = [self.reference(n, nested) for nested in nested_sessions(action)]
         if not seen and not refs:
             return
         extra = {"phase": "action", "step": n}
-        if not self.begun:
-            self.task_step()
+        if not self.has_task:
+            self.add_task()
         if not self.steps or self.steps[-1].get("extra") != extra:
             self.steps.append({"source": "agent", "message": "", "extra": extra})
         step = self.steps[-1]
@@ -196,20 +196,20 @@ class _Trajectory:
         step["observation"] = {"results": results}
 
     def results(self, n: int, seen: Any, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """One result per tool call where there are as many, else one for all."""
+        """Return one result per tool call if their numbers match, else one result for all."""
         if not (is_list(seen) and len(seen) == len(ids) > 1):
             source = {"source_call_id": ids[0]} if ids else {}
-            return [{**source, "content": _shown(seen)}]
+            return [{**source, "content": _observation_text(seen)}]
         out: list[dict[str, Any]] = []
         for entry, call_id in zip(seen, ids, strict=True):
-            out.append({"source_call_id": call_id, "content": _shown(entry)})
+            out.append({"source_call_id": call_id, "content": _observation_text(entry)})
             refs = [self.reference(n, s) for s in nested_sessions({"observation": entry})]
             if refs:
                 out[-1]["subagent_trajectory_ref"] = refs
         return out
 
     def reference(self, n: int, session: Mapping[str, Any]) -> dict[str, Any]:
-        """A reference to a nested session, which is embedded after the steps, once."""
+        """Return a reference to a nested session, which is embedded once, after the steps."""
         key = session_key(session)
         self.nested.setdefault(key, n)
         ref = {"trajectory_id": key.hex()}
@@ -233,11 +233,29 @@ def _tool_calls(
     ]
 
 
-def _shown(seen: Any) -> str:
-    """An observation as text, sub-agents' results as the calling model saw them."""
+def _observation_text(seen: Any) -> str:
+    """Return an observation as the calling model saw it."""
     if is_list(seen):
-        return join_entries(seen, _shown)
+        return join_entries(seen, _observation_text)
     if isinstance(seen, Mapping):
         kept = {k: plain(seen[k]) for k in ("output", "log") if k in seen}
         return str(seen.get("repr") or json.dumps(kept, ensure_ascii=False, default=str))
     return "" if seen is None else str(seen)
+
+
+def atif_row(attempt: Try, layout: Layout) -> Pairs:
+    """Return a try as a trajectory; see `trajectory_of`."""
+    return trajectory_of(attempt, None if layout.images == "drop" else layout.folder)
+
+
+FORMAT = ExportFormat(
+    name="atif",
+    help="Harbor's ATIF v1.8, a trajectory per run: OUTPUT is a folder, or JSON lines if it ends "
+    "in .jsonl",
+    trainer="Harbor",
+    row="ATIF v1.8, a trajectory per run",
+    images="paths",
+    run_row=atif_row,
+    reasoning=("drop",),
+    one_file_per_row=True,
+)

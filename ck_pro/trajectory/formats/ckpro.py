@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ck_pro.trajectory.formats.chat import MessageError, calls_as_text, normal_tool_calls
+from ck_pro.trajectory.formats.export_format import ExportFormat
+from ck_pro.trajectory.formats.layout import Layout
 from ck_pro.trajectory.reading.attempts import UNKNOWN_ANSWER, Try, final_results
 from ck_pro.trajectory.reading.big_json import is_list, plain
+from ck_pro.trajectory.reading.messages import MessageError, calls_as_text, normal_tool_calls
 from ck_pro.trajectory.reading.model_calls import unreadable_reason
 
 PHASES = ("plan", "action", "end")
 
 
-def ckpro_row(attempt: Try, keep_unreadable: bool = False) -> Mapping[str, Any] | None:
+def ckpro_row(attempt: Try, layout: Layout) -> Mapping[str, Any] | None:
     """Return a try's row without incomplete steps, for `json_pieces`; None if no step is complete.
 
     A step is complete when its action has a prompt and a reply. The remaining steps are renumbered,
@@ -23,11 +25,11 @@ def ckpro_row(attempt: Try, keep_unreadable: bool = False) -> Mapping[str, Any] 
     "UNK", where the right answer is unknown. The export reads steps one by one while it writes.
 
     Args:
-        attempt: what to export.
-        keep_unreadable: keep the steps, plans and ends whose reply the agent could not read.
+        attempt: the try.
+        layout: says whether to keep steps, plans and ends whose reply the agent could not read.
             Without them a run may have no steps; its score remains.
     """
-    session = _clean(attempt.session, keep_unreadable)
+    session = _clean(attempt.session, layout.keep_unreadable)
     if session is None:
         return None
     row = {k: v for k, v in attempt.row.items() if k != "previous_failed_sessions"}
@@ -107,3 +109,15 @@ def _clean_shown(seen: Any, keep: bool) -> Any:
             out["sel_cands"] = _clean_shown(seen["sel_cands"], keep)
         return out
     return seen
+
+
+FORMAT = ExportFormat(
+    name="ckpro",
+    help="cleaned output rows, one row per run",
+    trainer="scripts for CK-Pro",
+    row="cleaned output rows, one row per run",
+    images="as in the input",
+    run_row=ckpro_row,
+    json_images=("embed",),
+    reasoning=("drop",),
+)

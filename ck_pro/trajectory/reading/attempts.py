@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ck_pro.exceptions import InputError
-from ck_pro.trajectory.formats.chat import hash_of
 from ck_pro.trajectory.reading.big_json import is_list
+from ck_pro.trajectory.reading.messages import hash_of
 
 DONE = "done"
 FAILED = "problem"

@@ -11,15 +11,6 @@ from functools import cached_property
 from typing import Any
 
 from ck_pro.exceptions import InputError
-from ck_pro.trajectory.formats.chat import (
-    Image,
-    Message,
-    MessageError,
-    hash_of,
-    normal_messages,
-    normal_tool_calls,
-    normal_tools,
-)
 from ck_pro.trajectory.reading.attempts import (
     DONE,
     Try,
@@ -31,6 +22,15 @@ from ck_pro.trajectory.reading.attempts import (
     value_at,
 )
 from ck_pro.trajectory.reading.big_json import is_list, plain
+from ck_pro.trajectory.reading.messages import (
+    Image,
+    Message,
+    MessageError,
+    hash_of,
+    normal_messages,
+    normal_tool_calls,
+    normal_tools,
+)
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Call:
 
     Args:
         attempt: the try that contains it.
-        prompt: messages in the normal form of `ck_pro.trajectory.formats.chat`.
+        prompt: messages in the normal form of `ck_pro.trajectory.reading.messages`.
         reply: the assistant's message, without `reasoning`.
         images: images of the prompt, in order.
         tools: function schemas sent with the prompt.

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ck_pro.trajectory.formats.chat import Message
 from ck_pro.trajectory.reading.attempts import Try
+from ck_pro.trajectory.reading.messages import Message
 from ck_pro.trajectory.reading.model_calls import Call
 
 

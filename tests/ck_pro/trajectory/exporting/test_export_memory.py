@@ -14,7 +14,7 @@ from loaders import ending
 from peaks import MEBIBYTE, peak_of_export
 from sample_runs import data_url
 
-from ck_pro.trajectory.exporting.job import FORMATS
+from ck_pro.trajectory.export import FORMATS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 SMALL, BIG = 40, 160

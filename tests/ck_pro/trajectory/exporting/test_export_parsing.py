@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 
 from ck_pro.exceptions import InputError
 from ck_pro.trajectory.exporting.filters import Condition
-from ck_pro.trajectory.formats.chat import Image, MessageError, normal_messages, normal_tool_calls
-from ck_pro.trajectory.formats.rows import Layout, tagged_text
+from ck_pro.trajectory.formats.layout import Layout, tagged_text
 from ck_pro.trajectory.reading.attempts import tries_of, value_at
+from ck_pro.trajectory.reading.messages import (
+    Image,
+    MessageError,
+    normal_messages,
+    normal_tool_calls,
+)
 from ck_pro.trajectory.reading.sources import Problem, Record, read_records
 
 KEYS = """role content type text image_url url tool_calls function name arguments id session steps

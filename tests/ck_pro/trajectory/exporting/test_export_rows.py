@@ -334,7 +334,7 @@ def test_calls_that_no_format_takes_are_counted(
     assert [r["completion"][0]["content"] for r in rows] == [[{"type": "text", "text": "fine"}]]
     table = capsys.readouterr().out
     for reason in ("empty reply", "unreadable tool call", "unknown role", "neither text nor image",
-                   "not in the row itself", "do not load", "unreadable image"):  # fmt: skip
+                   "not in the row", "do not load", "unreadable image"):  # fmt: skip
         assert reason in table
 
 
@@ -396,14 +396,20 @@ def test_unfinished_and_broken_journals(
         (["-f", "verl", "-i", "r.jsonl", "-o", "o.jsonl"], "name a file ....parquet"),
         (["-f", "axolotl", "-i", "r.jsonl", "-o", "o.parquet"], "name a file ....jsonl"),
         (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "embed"], "....parquet"),
-        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--images", "embed"], "images by path"),
+        (
+            ["-f", "atif", "-i", "r.jsonl", "-o", "o", "--images", "embed"],
+            "only folder and drop",
+        ),
         (
             ["-f", "parquet", "-i", "r.jsonl", "-o", "o.parquet", "--images", "folder"],
-            "contain their images",
+            "Parquet supports only embed and drop",
         ),
-        (["-f", "ckpro", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "drop"], "always contain"),
+        (
+            ["-f", "ckpro", "-i", "r.jsonl", "-o", "o.jsonl", "--images", "drop"],
+            "supports only embed",
+        ),
         (["-f", "dpo", "-i", "r.jsonl", "-o", "o.jsonl", "--columns", "messages"], "own columns"),
-        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--reasoning", "inline"], "its own field"),
+        (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--reasoning", "inline"], "supports only drop"),
         (["-f", "sharegpt", "-i", "r.jsonl", "-o", "o.jsonl", "--reasoning", "field"], "inline"),
         (["-f", "atif", "-i", "r.jsonl", "-o", "o", "--phase", "plan"], "do not apply"),
         (["-f", "sft", "-i", "r.jsonl", "-o", "o.jsonl", "--where", "x"], "not a condition"),

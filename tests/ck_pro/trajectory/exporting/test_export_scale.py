@@ -11,7 +11,7 @@ import pytest
 from loaders import ending
 from peaks import MEBIBYTE, peak_of_export
 
-from ck_pro.trajectory.exporting.job import FORMATS, RUN_FORMATS
+from ck_pro.trajectory.export import FORMATS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.integration]
 
@@ -64,6 +64,6 @@ def test_a_big_run(
 
         assert pyarrow.parquet.read_metadata(out).num_rows == calls
     elif format_ not in ("dpo", "kto", "sharegpt"):  # those take some of the calls
-        assert lines_of(out) == (TASKS if format_ in RUN_FORMATS else calls)
+        assert lines_of(out) == (TASKS if FORMATS[format_].whole_runs else calls)
     if format_ == "ckpro":
         assert out.stat().st_size == big_rows.stat().st_size

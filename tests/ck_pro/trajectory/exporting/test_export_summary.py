@@ -13,9 +13,9 @@ from sample_runs import data_url, read_lines
 
 from ck_main.runner import judging
 from ck_pro.run import sampling
-from ck_pro.trajectory.export import main
+from ck_pro.trajectory.export import FORMATS, main
 from ck_pro.trajectory.exporting.filters import JUDGES, FilterSettings
-from ck_pro.trajectory.exporting.job import FORMATS, ExportSettings, Report
+from ck_pro.trajectory.exporting.job import ExportSettings, Report
 from ck_pro.trajectory.exporting.pipeline import export
 
 TEXTS = st.sampled_from(["", "p", "q" * 400, "é\ud800\x00", "<image>", "<think>"])
@@ -93,7 +93,7 @@ def test_what_came_in_went_out_or_was_dropped(
     format_ = data.draw(st.sampled_from(sorted(set(FORMATS) - {"verl", "parquet"})))
     filters = data.draw(_filters(format_ in ("atif", "ckpro")))
     out = folder / "out.jsonl"
-    report = export(ExportSettings(format_, [source], out, filters, force=True))
+    report = export(ExportSettings(FORMATS[format_], [source], out, filters, force=True))
     assert report.runs == len(rows) + 1 and report.problems == 1
     assert report.calls_in == report.calls_used + report.dropped.total()
     written = read_lines(out)

@@ -1,9 +1,9 @@
-"""Chat messages of model calls in one normal form, whatever service they were written for.
+"""Convert chat messages of any service to one normal form.
 
-The normal form of a message is `{"role", "content"}` and, for an assistant, maybe `tool_calls`
+A message in normal form has `role` and `content`. An assistant's message may have `tool_calls`
 (with `arguments` as an object) and `reasoning_content`; a tool's message has `tool_call_id`.
-`content` is text or a list of the parts `{"type": "text", "text"}` and `{"type": "image"}`; the
-images themselves stand beside the messages, in order of their parts.
+`content` is text, or a list of the parts `{"type": "text", "text"}` and `{"type": "image"}`. The
+images are in a separate list, in order of their parts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MEDIA_TYPES = {"jpg": "image/jpeg", "png": "image/png", "gif": "image/gif", "web
 
 
 class MessageError(InputError):
-    """A model call cannot be brought into the normal form; `reason` is a short fixed phrase."""
+    """A model call has no normal form; `reason` is a short fixed phrase."""
 
     def __init__(self, reason: str, detail: str = ""):
         super().__init__(f"{reason}: {detail}" if detail else reason)
@@ -47,7 +47,7 @@ class MessageError(InputError):
 
 @dataclass(frozen=True)
 class Image:
-    """An image of a prompt, as it was sent: a data URL."""
+    """An image of a prompt: its data URL."""
 
     url: str
 
@@ -56,7 +56,7 @@ class Image:
         """The file's bytes.
 
         Raises:
-            MessageError: the URL does not hold them.
+            MessageError: the URL is not valid base64.
         """
         try:
             return base64.b64decode(self.base64, validate=True)
@@ -65,42 +65,42 @@ class Image:
 
     @property
     def base64(self) -> str:
-        """The file's bytes as the URL writes them."""
+        """The file's bytes in base64."""
         return self.url.partition(",")[2]
 
     @property
     def ext(self) -> str:
-        """The file's usual ending, without the dot."""
+        """The usual suffix of the file, without the dot."""
         found = _DATA_URL.match(self.url)
         kind = found[1].lower() if found else ""
         return _EXTENSIONS.get(kind, kind)
 
     @property
     def media_type(self) -> str:
-        """Such as "image/png"."""
+        """The media type, such as "image/png"."""
         return MEDIA_TYPES.get(self.ext, f"image/{self.ext}")
 
     @property
     def name(self) -> str:
-        """`<sha256 of the bytes>.<ending>`."""
+        """`<sha256 of the bytes>.<suffix>`."""
         return f"{hashlib.sha256(self.data).hexdigest()}.{self.ext}"
 
 
 def normal_messages(given: Any, images: list[Image]) -> list[Message]:
-    """A prompt in normal form.
+    """Convert a prompt to normal form.
 
     Args:
         given: messages of chat completions, or one text.
-        images: gets the images, in order.
+        images: list to which the images are appended, in order.
 
     Raises:
-        MessageError: it is no prompt, or holds parts that no target can take.
+        MessageError: it is not a prompt, or has parts that no format supports.
     """
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     given = list(given) if isinstance(given, Sequence) else None
     if given is None or not all(isinstance(m, Mapping) for m in given):
-        raise MessageError("prompt is no list of messages")
+        raise MessageError("prompt is not a list of messages")
     return [_normal_message(plain(m), images) for m in given]
 
 
@@ -147,7 +147,7 @@ def _image_url(part: Mapping[str, Any]) -> str:
         url = value.get("url") if isinstance(value, Mapping) else value
         if isinstance(url, str) and _DATA_URL.match(url):
             return url
-    raise MessageError("image that is not in the row itself")
+    raise MessageError("image that is not in the row")
 
 
 def calls_as_text(calls: Sequence[Mapping[str, Any]]) -> str:
@@ -157,10 +157,10 @@ def calls_as_text(calls: Sequence[Mapping[str, Any]]) -> str:
 
 
 def normal_tool_calls(given: Any) -> list[dict[str, Any]]:
-    """Tool calls of a reply as `{"id", "type", "function": {"name", "arguments": object}}`.
+    """Convert tool calls to `{"id", "type", "function": {"name", "arguments": object}}`.
 
     Raises:
-        MessageError: a call has no name, or arguments that are no object.
+        MessageError: a call has no name, or its arguments are not an object.
     """
     if not isinstance(given, Sequence) or isinstance(given, str):
         raise MessageError("unreadable tool call")
@@ -183,10 +183,10 @@ def normal_tool_calls(given: Any) -> list[dict[str, Any]]:
 
 
 def normal_tools(given: Any) -> list[dict[str, Any]]:
-    """What a model was offered, as function schemas of chat completions.
+    """Convert the tools of a request to function schemas of chat completions.
 
-    A built-in computer of the Responses API becomes the function that its calls are told as; what
-    else is no function (a service's own web search) is left out: no template can show it.
+    The built-in computer of the Responses API becomes the function `computer`. Other built-in tools
+    of a service, such as its web search, are dropped: chat templates cannot show them.
     """
     out = []
     for tool in given if isinstance(given, list) else ():
@@ -201,20 +201,15 @@ def normal_tools(given: Any) -> list[dict[str, Any]]:
 
 
 def text_of(message: Message) -> str:
-    """The text of a message in normal form."""
+    """Return the text of a message in normal form."""
     content = message["content"]
     if isinstance(content, str):
         return content
     return "\n".join(p["text"] for p in content if p["type"] == "text")
 
 
-def without_images(messages: Sequence[Message]) -> list[Message]:
-    """The messages with their images left out, so that every content is text."""
-    return [{**m, "content": text_of(m)} for m in messages]
-
-
 def hash_of(*parts: Any) -> bytes:
-    """16 bytes that tell JSON-able values from each other."""
+    """Return a hash of JSON-able values, 16 bytes."""
     compact: Any = {"ensure_ascii": False, "sort_keys": True, "separators": (",", ":")}
     text = json.dumps(parts, default=plain, **compact)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

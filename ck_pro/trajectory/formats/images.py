@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ck_pro.exceptions import OutputError
-from ck_pro.trajectory.formats.chat import MEDIA_TYPES, Image, MessageError
+from ck_pro.trajectory.reading.messages import MEDIA_TYPES, Image, MessageError
 
 
 class ImageFolder:
