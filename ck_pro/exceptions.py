@@ -26,7 +26,7 @@ CKError                       base of all errors that ck-pro raises on purpose
     Cancelled                 the run was cancelled (Ctrl-C, shutdown) and can be resumed
     AwaitingHuman             stops the whole tree of agents until the user decides or answers
       GuardStopped            an approver stopped an action for the user's decision
-      HumanNeeded             the user must help (login, captcha), and there is no answer
+      HumanNeeded             the user must help (login, captcha), but gave no answer
       AnswerNeeded            the planner needs an answer to understand the task
     PageRefused               the settings forbid the first page of a run
     JournalError              the journal cannot be written or read

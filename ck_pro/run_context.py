@@ -40,7 +40,7 @@ class RunContext(Protocol):
         ...
 
     def ask(self, question: str) -> str | None:
-        """Return the user's answer to a question; None if there is no user or no answer."""
+        """Return the user's answer to a question; None without a user or an answer."""
         ...
 
     def act(self, action: Action) -> Observation:

@@ -169,7 +169,7 @@ class MultiStepAgent(AgentSettings):
             As `run`.
 
         Raises:
-            InputError: there is no run to resume, or it is done.
+            InputError: no run to resume was found, or it is done.
             KeyboardInterrupt, JournalError: as `run`.
         """
         check_types(journal, budget)

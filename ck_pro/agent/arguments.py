@@ -53,7 +53,7 @@ def prepare_session(
         InputError: the task is None, or the session is not new.
     """
     if task is None:
-        raise InputError("there is no task: give an instruction as text")
+        raise InputError("the task is missing: give an instruction as text")
     session = session or AgentSession()
     if session.steps or session.run is not None:
         raise InputError("this session is not new: give a new one, or none")

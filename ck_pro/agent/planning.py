@@ -31,7 +31,7 @@ def record_plan(run: Run, written: Any) -> str:
 
     Raises:
         ParseError: `written` is not a plan.
-        AnswerNeeded: the plan has a question, and there is no answer.
+        AnswerNeeded: the plan has a question without an answer.
     """
     state = parse_progress(written)
     question = str(state.pop("question", None) or "")

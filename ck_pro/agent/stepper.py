@@ -98,7 +98,7 @@ class Stepper:
             raise InputError("step: not the state of this stepper, or outside its `with` block")
         if self._pending is not None or self._last is not None:
             reason = "the task has ended" if self._last else "call observe() for the last one first"
-            raise InputError(f"step: there is no next action: {reason}")
+            raise InputError(f"step: no next action: {reason}")
         action: Action | None = None
         while state.finish is None:
             if not self._queue:

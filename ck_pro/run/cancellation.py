@@ -1,4 +1,4 @@
-"""Flags by which a run is told to stop."""
+"""Flags that stop a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _POLL = 0.05
 
 
 class Flag(Protocol):
-    """A flag that can be read."""
+    """A readable flag."""
 
     def is_set(self) -> bool:
         """Return whether it is set."""
@@ -18,26 +18,26 @@ class Flag(Protocol):
 
 
 class Cancellation(threading.Event):
-    """A cancel flag that is also set when one that it depends on is.
+    """A cancel flag that is also set if one of its parents is.
 
     Args:
-        above: the flags of the calling run, or the user's, and of the call that it serves; None
-            for none.
+        parents: the flags of the calling run and of the current call, or of the user; None for
+            none.
     """
 
-    def __init__(self, *above: Flag | None):
+    def __init__(self, *parents: Flag | None):
         super().__init__()
-        self._above = [flag for flag in above if flag is not None]
+        self._parents = [flag for flag in parents if flag is not None]
 
     def is_set(self) -> bool:
-        """Whether this run, or one around it, was told to stop."""
-        return super().is_set() or any(flag.is_set() for flag in self._above)
+        """Whether this run or one of its callers was cancelled."""
+        return super().is_set() or any(flag.is_set() for flag in self._parents)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the flag is set, at most `timeout` seconds; returns whether it is."""
+        """Wait until the flag is set, at most `timeout` seconds; return whether it is set."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self.is_set():
-            # several flags cannot be waited for at once: those above are read now and then
+            # one thread cannot wait for several flags, so it polls the parents
             left = _POLL if end is None else min(_POLL, end - time.monotonic())
             if left <= 0:
                 break
@@ -46,20 +46,20 @@ class Cancellation(threading.Event):
 
 
 class DelayedEvent(threading.Event):
-    """A flag that is set some time after another one: what a step in flight may still take.
+    """A flag that is set some seconds after another one.
 
     Args:
-        flag: the other one.
-        seconds: how much later.
+        flag: the other flag.
+        seconds: the delay.
     """
 
     def __init__(self, flag: threading.Event, seconds: float):
         super().__init__()
-        self._flag, self._seconds, self._seen = flag, seconds, 0.0
+        self._flag, self._seconds, self._first_seen = flag, seconds, 0.0
 
     def is_set(self) -> bool:
-        """Whether the other flag has been set for so long."""
+        """Whether the other flag has been set for the delay."""
         if not self._flag.is_set():
             return False
-        self._seen = self._seen or time.monotonic()
-        return time.monotonic() - self._seen >= self._seconds
+        self._first_seen = self._first_seen or time.monotonic()
+        return time.monotonic() - self._first_seen >= self._seconds

@@ -1,6 +1,6 @@
-"""What made a run: the version of ck-pro, and hashes of an agent's settings and prompts.
+"""The fingerprint of a run: the version of ck-pro, and hashes of settings and prompts.
 
-Equal hashes mean equal settings or prompts. The order of keys does not count.
+Equal hashes mean equal settings or prompts, regardless of the order of keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN = (str, int, float, bool, bytes, type(None))
 
 
 class Fingerprint(TypedDict):
-    """What made a run; see the module."""
+    """Version and hashes of a run."""
 
     version: str
     settings_hash: str
@@ -32,7 +32,7 @@ class Fingerprint(TypedDict):
 
 
 def fingerprint_of(agent: AgentSettings) -> Fingerprint:
-    """The facts `version`, `settings_hash` and `prompts_hash` of a run.
+    """Return the fingerprint of the runs of an agent.
 
     Args:
         agent: the main agent, with its sub-agents.
@@ -45,13 +45,13 @@ def fingerprint_of(agent: AgentSettings) -> Fingerprint:
 
 
 def hash_of_json(value: Any) -> str:
-    """A hash of a JSON-able value, 16 hexadecimal digits."""
+    """Return the hash of a JSON-able value: 16 hexadecimal digits."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _prompt_texts(agent: AgentSettings, seen: set[int]) -> Iterator[list[str]]:
-    """What the prompts of an agent and of all below it are made of."""
+    """Yield the texts that determine the prompts of an agent and its sub-agents."""
     if id(agent) in seen:
         return
     seen.add(id(agent))
@@ -76,8 +76,7 @@ def _template_text(template: Any) -> str:
 
 @lru_cache(maxsize=256)
 def _function_text(function: FunctionType) -> str:
-    """The source of a function with all that it uses of its modules, so that a changed constant of
-    a prompt counts."""
+    """Return the source of a function with the functions and constants that it uses."""
     found: dict[str, str] = {}
     _collect(function, found)
     return json.dumps(found, sort_keys=True)
@@ -102,13 +101,13 @@ def _collect(function: Callable[..., Any], found: dict[str, str]) -> None:
 def _source(function: FunctionType) -> str:
     try:
         return inspect.getsource(function)
-    except (OSError, TypeError):  # typed into a console
+    except (OSError, TypeError):  # defined in an interactive session
         code = function.__code__
         return f"{code.co_code.hex()} {[c for c in code.co_consts if isinstance(c, _PLAIN)]}"
 
 
 def _globals(function: FunctionType, code: CodeType) -> Iterator[tuple[str, Any]]:
-    """The global values that a function uses, also in functions inside it."""
+    """Yield the global values that a function uses, also in nested functions."""
     for name in code.co_names:
         if name in function.__globals__ and not hasattr(builtins, name):
             yield name, function.__globals__[name]
@@ -120,12 +119,12 @@ def _globals(function: FunctionType, code: CodeType) -> Iterator[tuple[str, Any]
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not set yet
+    except ValueError:  # an empty cell
         return None
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value's `repr` says what it holds, the same in each process."""
+    """Whether a value's `repr` shows its contents and is equal in every process."""
     if isinstance(value, list | tuple):
         return all(isinstance(v, _PLAIN) or _is_plain(v) for v in value)
     if isinstance(value, Mapping):

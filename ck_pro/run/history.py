@@ -1,4 +1,4 @@
-"""The read-only projections of a session's log that prompts show."""
+"""Read-only views of a session's steps for prompts."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ck_pro.session.observed import observation_text
 from ck_pro.session.rows import Step
 
 _MAX_FILES = 50
-_MAX_LOOKED_AT = 2000
+_MAX_READ = 2000
 _MAX_PERIOD = 3
 _OMITTED = "(Earlier steps omitted.)"
 _OBJECT_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
 class History:
-    """What the prompts of one run show of its finished steps.
+    """The finished steps of one run, as prompts show them.
 
-    A finished step never changes, so each is rendered once: the cost of a step does not grow with
-    their number.
+    A finished step never changes, so it is rendered once. The cost of a step therefore does not
+    grow with their number.
 
     Args:
-        agent: gives `language`, `recent_steps`, `history_chars`, `observation_chars`.
-        session: the log.
+        agent: has the settings `language`, `recent_steps`, `history_chars`, `observation_chars`.
+        session: the session of the run.
     """
 
     def __init__(self, agent: AgentSettings, session: AgentSession):
@@ -41,31 +41,34 @@ class History:
         self._window = Window(agent.history_chars)
 
     def messages(self) -> list[dict[str, Any]]:
-        """The finished steps inside the window as chat messages, oldest first."""
+        """Return the finished steps inside the window as chat messages, oldest first."""
         first = self._first()
         window = [*itertools.chain.from_iterable(self._shown[first:])]
         return [{"role": "user", "content": _OMITTED}, *window] if first else window
 
     def steps(self) -> list[Step]:
-        """The finished steps inside the window, oldest first."""
+        """Return the finished steps inside the window, oldest first."""
         first = self._first()
         return self._session.steps[first : len(self._shown)]
 
     def text(self) -> str:
-        """The same as one text."""
+        """Return the finished steps inside the window as one text."""
         first = self._first()
         texts = self._texts[first:]
         return "\n\n".join([_OMITTED, *texts] if first else texts)
 
     def _first(self) -> int:
-        """Index of the first step that is shown."""
+        """Return the index of the first step inside the window."""
         self._catch_up()
         recent = self._agent.recent_steps
         return self._window.first if recent is None else max(0, len(self._shown) - recent)
 
     def repeats(self) -> int:
-        """How often the last steps repeat: the same code, world and observation, in a cycle of up
-        to three steps; 1 when they do not, 0 when there are none."""
+        """Return how often the last steps repeat, in a cycle of up to three steps.
+
+        Steps are equal if code, environment and observation are equal. 1 means no repetition; 0
+        means no steps.
+        """
         self._catch_up()
         done = self._signatures
         if not done:
@@ -88,7 +91,7 @@ class History:
         return []
 
     def _catch_up(self) -> None:
-        """Render the steps that have finished since the last time."""
+        """Render the steps that finished since the last call."""
         steps, agent = self._session.steps, self._agent
         finished = len(steps) - (bool(steps) and not steps[-1]["action"]["observation"])
         for step in steps[len(self._shown) : finished]:
@@ -101,15 +104,11 @@ class History:
             self._signatures.append(_signature(step["action"], text))
 
     def _same_code(self) -> int:
-        done = [(code,) for code, *_ in self._signatures[-1:]]
-        if not done or not done[0][0]:
+        """Return the number of last steps with the same code; 0 if the last one has no code."""
+        codes = [code for code, *_ in reversed(self._signatures)]
+        if not codes or not codes[0]:
             return 0
-        count = 0
-        for code, *_ in reversed(self._signatures):
-            if code != done[0][0]:
-                break
-            count += 1
-        return count
+        return sum(1 for _ in itertools.takewhile(lambda code: code == codes[0], codes))
 
     def _failed_in_a_row(self) -> int:
         count = 0
@@ -121,13 +120,13 @@ class History:
 
 
 class Window:
-    """Which steps are shown, unless their number is fixed.
+    """The range of steps that prompts show, unless their number is fixed.
 
-    It grows to `budget` characters and then drops its older half at once: prompts stay prefixes of
-    each other but for that rare jump.
+    It grows to `budget` characters and then drops its older half at once. Between these rare jumps
+    each prompt is a prefix of the next one.
 
     Attributes:
-        first: index of the first step that is shown.
+        first: index of the first step in the window.
     """
 
     def __init__(self, budget: int):
@@ -136,7 +135,7 @@ class Window:
         self._sizes: list[int] = []
 
     def add(self, size: int) -> None:
-        """Take one more step into account; the newest one is always shown."""
+        """Add a step of `size` characters; the newest step is always in the window."""
         self._sizes.append(size)
         self._size += size
         if self._size > self._budget:
@@ -146,7 +145,7 @@ class Window:
 
 
 def shortened(text: str, limit: int) -> str:
-    """`text` with its middle cut out, and said so, if it is longer than `limit` characters."""
+    """Return a text; replace its middle by a note if it has more than `limit` characters."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -154,7 +153,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def _in_cycle(done: Sequence[tuple[str, ...]], period: int) -> int:
-    """How many of the last entries equal the one `period` before them."""
+    """Return how many of the last entries equal the entry `period` places earlier."""
     count = 0
     while count + period < len(done) and done[-1 - count] == done[-1 - count - period]:
         count += 1
@@ -162,18 +161,18 @@ def _in_cycle(done: Sequence[tuple[str, ...]], period: int) -> int:
 
 
 def _signature(action: Mapping[str, Any], seen: str) -> tuple[str, ...]:
-    """What is the same in two steps that did the same: code, observation, world."""
-    world = [str(v) for k, v in sorted(action.items()) if k.endswith("state_before")]
-    return (" ".join(action["code"].split()), _OBJECT_ADDRESS.sub("0x", seen), *world)
+    """Return what equal steps have in common: code, observation, state of the environment."""
+    states = [str(v) for k, v in sorted(action.items()) if k.endswith("state_before")]
+    return (" ".join(action["code"].split()), _OBJECT_ADDRESS.sub("0x", seen), *states)
 
 
 def files_in(folder: Path) -> list[str]:
-    """Names of the files in a working directory, relative, sorted; at most 50 are told.
+    """Return the relative paths of the files in a working directory, sorted; at most 50.
 
-    Looks at no more than 2,000 of them, so that a large tree costs no more than a small one.
+    It reads at most 2,000 entries, to limit the cost of large trees.
     """
     files = _files(folder)
-    found = list(itertools.islice(files, _MAX_LOOKED_AT))
+    found = list(itertools.islice(files, _MAX_READ))
     whole = next(files, None) is None
     found.sort()
     extra = len(found) - _MAX_FILES
@@ -183,17 +182,17 @@ def files_in(folder: Path) -> list[str]:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Paths of the files below a folder, relative; links are not followed."""
-    waiting = [""]
-    while waiting:
-        inside = waiting.pop()
+    """Yield the relative paths of the files below a folder; links are not followed."""
+    folders = [""]
+    while folders:
+        inside = folders.pop()
         try:
             with os.scandir(folder / inside) as entries:
                 for entry in entries:
                     name = f"{inside}{entry.name}"
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.append(f"{name}/")
+                        folders.append(f"{name}/")
                     elif entry.is_file():
                         yield name
-        except OSError:  # gone meanwhile, or closed to us
+        except OSError:  # removed meanwhile, or no permission
             continue

@@ -1,4 +1,4 @@
-"""How much of a prompt a prefix cache can save: what it begins like an earlier prompt."""
+"""The share of a prompt that a prefix cache can reuse from an earlier prompt."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from typing import Any
 
 from ck_pro.language import text_of
 
-_REMEMBERED = 8
+_STORED_PROMPTS = 8
 _ROLE, _CONTENT = itemgetter("role"), itemgetter("content")
 
 
 class Prefixes:
-    """The last prompts of the agents of one tree, to compare the next ones with. Thread-safe."""
+    """The recent prompts of all agents in one tree of runs. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._earlier: dict[tuple[str, ...], list[_Texts]] = {}
 
     def share(self, path: tuple[str, ...], messages: Sequence[Mapping[str, Any]]) -> float:
-        """Share of a prompt's text that is a prefix of an earlier prompt of this agent, here or in
-        another run of it within the tree; 0 to 1.
+        """Return the share of a prompt that is a prefix of an earlier prompt of the agent; 0 to 1.
+
+        The earlier prompt may come from another run of this agent in the tree.
 
         Args:
-            path: the agent's names from the main agent down.
-            messages: the prompt, which is remembered for the next ones.
+            path: the names of the agents, from the main agent down.
+            messages: the prompt; it is stored for later calls.
         """
         prompt = _Texts(messages)
         with self._lock:
             earlier = self._earlier.get(path, [])
-            best = prompt.begins_like(earlier)
-            self._earlier[path] = [*earlier[1 - _REMEMBERED :], prompt]
+            best = prompt.longest_common_prefix(earlier)
+            self._earlier[path] = [*earlier[1 - _STORED_PROMPTS :], prompt]
         return best / max(1, prompt.length(len(prompt.texts)))
 
 
 class _Texts:
-    """A prompt as one text, "role:text" with one character between messages, in its parts.
+    """The text of a prompt: "role:text" for each message, with one character in between.
 
-    It is never put together: the texts are those of the messages, and to compare two prompts that
-    share most of them costs next to nothing.
+    The parts are never joined, so comparing two prompts with equal messages is cheap.
     """
 
     def __init__(self, messages: Sequence[Mapping[str, Any]]):
@@ -51,27 +51,30 @@ class _Texts:
         except KeyError:  # a message without text
             self.roles = [str(m.get("role")) for m in messages]
             self.texts = [m.get("content") for m in messages]
-        if {*map(type, self.texts)} != {str}:  # the usual prompt is not gone through one by one
+        if {*map(type, self.texts)} != {str}:  # most prompts contain only text
             self.texts = [c if c.__class__ is str else text_of(c) for c in self.texts]
         self._sums = [*accumulate(map(add, map(len, self.roles), map(len, self.texts)))]
 
     def length(self, count: int) -> int:
-        """Characters of the first messages."""
+        """Return the number of characters of the first `count` messages."""
         return self._sums[count - 1] + 2 * count - 1 if count else 0
 
-    def begins_like(self, others: Sequence[_Texts]) -> int:
-        """The most characters that it begins with as one of others does, of which the last are the
-        likeliest."""
+    def longest_common_prefix(self, others: Sequence[_Texts]) -> int:
+        """Return the number of characters of the longest prefix shared with one of `others`.
+
+        Args:
+            others: earlier prompts; later ones are more similar.
+        """
         best = whole = 0
         for other in reversed(others):
             if whole and self._part(whole - 1) != other._part(whole - 1):
-                continue  # it parts before the best so far: nearly all do
+                continue  # it differs before the end of the best prefix, as most do
             same = min(_common(self.texts, other.texts), _common(self.roles, other.roles))
-            alike = self.length(same)
+            shared = self.length(same)
             if same < min(len(self.texts), len(other.texts)):
-                alike += bool(same) + _common(self._part(same), other._part(same))
-            if alike > best:
-                best, whole = alike, same
+                shared += bool(same) + _common(self._part(same), other._part(same))
+            if shared > best:
+                best, whole = shared, same
         return best
 
     def _part(self, index: int) -> str:
@@ -79,7 +82,7 @@ class _Texts:
 
 
 def _common(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Length of the common beginning, by bisection (comparing slices is fast)."""
+    """Return the length of the common prefix, by bisection (comparing slices is fast)."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

@@ -45,7 +45,7 @@ def read_interrupted_run(
         events: all events of its journal, in order.
 
     Returns:
-        The main session, with those of all others; None if there is no session. And the usage.
+        The main session with all others, or None without a session; and the usage.
     """
     kept = list(events)
     sessions = sessions_from_events(kept)

@@ -364,7 +364,7 @@ class Run:
         return self.environment is None or self.environment.taken_up
 
     def ask(self, question: str) -> str | None:
-        """Return the user's answer to a question; None if there is no user or no answer."""
+        """Return the user's answer to a question; None without a user or an answer."""
         self.check()
         answer = self.answers.take(self.session.id, question)
         if answer is not None:
