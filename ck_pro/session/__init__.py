@@ -1,6 +1,6 @@
-"""The history of one agent on one task, built from journal events.
+"""`AgentSession`: the history of one agent on one task, built from journal events.
 
-May import: `config`, `events`, `journal` and the rooms above them.
+May import: `config`, `events`, `journal`, `run_context` and the rooms above them.
 Other rooms use `AgentSession`, `Status`, `StopReason`, the goals and the progress state.
 """
 

@@ -35,6 +35,7 @@ from ck_pro.events.journal_events import (
 )
 from ck_pro.exceptions import InputError, JournalError
 from ck_pro.run_context import RunContext
+from ck_pro.session.call_stats import ALL, COUNTERS, MAIN, build_call_stat
 from ck_pro.session.goals import Task
 from ck_pro.session.observed import observation_text
 from ck_pro.session.rows import (
@@ -51,34 +52,14 @@ from ck_pro.session.rows import (
 )
 from ck_pro.session.status import Status, StopReason
 
-__all__ = [
-    "ALL",
-    "COUNTERS",
-    "MAIN",
-    "PHASES",
-    "AgentSession",
-    "Status",
-    "StopReason",
-    "sessions_from_events",
-]
-
-MAIN = "__main__"
-ALL = "__ALL__"
-COUNTERS = ("llm_call", "completion_tokens", "prompt_tokens", "total_tokens")
 PHASES: tuple[Phase, ...] = get_args(Phase)
-_INFO_OF_SESSION = (
+_SESSION_INFO = (
     *("call_stat", "status", "agent", "final_results", "stop_reason", "message", "unreadable"),
 )
-_MADE_WITH = ("version", "settings_hash", "prompts_hash")
+"""Keys of a row's `info` that a session has as attributes."""
+_FINGERPRINT = ("version", "settings_hash", "prompts_hash")
 _CALL_FACTS = (
-    "model",
-    "params",
-    "usage",
-    "cost",
-    "finish_reason",
-    "reasoning",
-    "tool_calls",
-    "items",
+    *("model", "params", "usage", "cost", "finish_reason", "reasoning", "tool_calls", "items"),
 )
 """Facts about a model call that a row has under `llm_info`."""
 
@@ -96,13 +77,13 @@ class AgentSession:
         steps: one dict per step: `step_idx, plan, action` and, in the last, `end`.
         state: the latest progress state from the planner.
         status, stop_reason: current status; `stop_reason` is None while the session runs.
-        lease: data that the run's environment needs to resume after a pause.
+        lease: data with which a resumed run reconnects to its environment.
         finish: `{"output", "log"}` of the terminal action, or None.
         final_results: `{"output", "log"}` after the end, else None.
         children: sessions of sub-agents by id.
         asked: `{"session", "question"}` while the run waits for the user: the id of the session
             that stopped (this one or one below it), and the question; else None.
-        run: the runtime object of a live run; never serialized.
+        run: the live run; None before and after it. It is never serialized.
     """
 
     def __init__(
@@ -158,14 +139,14 @@ class AgentSession:
         try:
             for number, step in enumerate(steps):
                 session.add_step(_mapping(step, f"steps[{number}]"))
-            session._take_info(info)
+            session._apply_info(info)
         except RecursionError:
             raise InputError("not a session of an output row: it is nested too deeply") from None
         return session
 
-    def _take_info(self, info: Mapping[str, Any]) -> None:
+    def _apply_info(self, info: Mapping[str, Any]) -> None:
         """Apply a row's `info`, after the steps."""
-        self.info = {k: v for k, v in info.items() if k not in _INFO_OF_SESSION}
+        self.info = {k: v for k, v in info.items() if k not in _SESSION_INFO}
         self.agent = str(info.get("agent") or "")
         self.message = str(info.get("message") or "")
         end: End = self.steps[-1].get("end") or {} if self.steps else {}
@@ -208,8 +189,8 @@ class AgentSession:
         action = {"thought": "", "code": "", "observation": "", **kept.get("action", {})}
         nested: list[str] = []
         for sub in action.pop("sub_sessions", None) or ():
-            nested.append(self._adopt(sub))
-        action["observation"] = self._referring(action["observation"])
+            nested.append(self._add_child(sub))
+        action["observation"] = self._with_references(action["observation"])
         self._sub_sessions.append(nested)
         other = {k: v for k, v in step.items() if k not in PHASES}
         made = cast(Step, {**other, "step_idx": len(self.steps), **kept, "action": action})
@@ -217,19 +198,19 @@ class AgentSession:
         self.state = dict(kept.get("plan", {}).get("state") or self.state)
         return made
 
-    def _adopt(self, row: Mapping[str, Any]) -> str:
+    def _add_child(self, row: Mapping[str, Any]) -> str:
         child = AgentSession.from_dict(row)
         self.children[child.id] = child
         return child.id
 
-    def _referring(self, value: Any) -> Any:
+    def _with_references(self, value: Any) -> Any:
         """Replace each sub-agent's session in a row's observation by its id."""
         if isinstance(value, list):
-            return [self._referring(v) for v in value]
+            return [self._with_references(v) for v in value]
         if isinstance(value, Mapping) and "sel_cands" in value:
-            return {**value, "sel_cands": self._referring(value["sel_cands"])}
+            return {**value, "sel_cands": self._with_references(value["sel_cands"])}
         if isinstance(value, Mapping) and isinstance(value.get("session"), Mapping):
-            return {**value, "session": self._adopt(value["session"])}
+            return {**value, "session": self._add_child(value["session"])}
         return value
 
     # --- the fold --------------------------------------------------------------------------
@@ -247,7 +228,7 @@ class AgentSession:
             config = data.get("config", {})
             seed = config.get("model", {}).get("call_kwargs", {}).get("seed")
             self.info.update(config=config, seed=seed)
-            self.info.update({k: v for k, v in data.items() if k in _MADE_WITH})
+            self.info.update({k: v for k, v in data.items() if k in _FINGERPRINT})
 
     def _on_step(self, event: JournalEvent, data: StepData) -> None:
         self._add_empty_step()
@@ -424,16 +405,8 @@ class AgentSession:
 
     def call_stat(self) -> dict[str, Any]:
         """Count model calls and tokens of this session and all below it, by agent."""
-        out: dict[str, Any] = {MAIN: dict(self.calls.get(MAIN, no_calls()))}
-        for name, counted in self.calls.items():
-            if name != MAIN:
-                out[name] = {MAIN: dict(counted), ALL: dict(counted)}
-        for child in self.children.values():
-            name, stat = child.agent or "sub_agent", child.call_stat()
-            out[name] = _merged_stat(out[name], stat) if name in out else stat
-        parts = [out[MAIN], *(v[ALL] for k, v in out.items() if k != MAIN)]
-        out[ALL] = {c: sum(p[c] for p in parts) for c in COUNTERS}
-        return out
+        children = [(c.agent or "sub_agent", c.call_stat()) for c in self.children.values()]
+        return build_call_stat(self.calls, children)
 
     def unreadable(self) -> dict[str, int]:
         """Count replies that the agent could not fully parse, here and below, by phase."""
@@ -454,15 +427,15 @@ class AgentSession:
         return {"id": self.id, "info": info, "task": self.task, "steps": self.full_steps()}
 
     def full_steps(self) -> Sequence[Step]:
-        """Return the steps of an output row, with the sub-agents' sessions."""
+        """Return the steps of an output row, with the sessions of the sub-agents."""
         return [self.full_step(n, step) for n, step in enumerate(self.steps)]
 
     def full_step(self, index: int, step: Step) -> Step:
         """Return a step of an output row, with the sessions of the sub-agents that it called.
 
-        The row has a phase only if the phase did something, and `llm_input` and `llm_output` only
-        if the phase called a model. Scripts that convert every phase therefore make no empty
-        samples. (The result of an `end` without a call is in `info`.)
+        A row omits empty phases, and `llm_input` and `llm_output` of a phase without a model call.
+        Scripts that convert every phase therefore produce no empty samples. (The result of an
+        `end` without a call is in `info`.)
 
         Args:
             index: index of the step.
@@ -471,20 +444,20 @@ class AgentSession:
         subs = [self.children[s].to_dict() for s in self._sub_sessions[index] if s in self.children]
         action: Action = {
             **step["action"],
-            "observation": self._full(step["action"]["observation"]),
+            "observation": self._with_sessions(step["action"]["observation"]),
         }
         if subs:
             action["sub_sessions"] = subs
         phases: dict[str, Any] = {**step, "action": action}
-        kept = {p: phases[p] for p in PHASES if _happened(phases.get(p) or {})}
+        kept = {p: phases[p] for p in PHASES if _has_content(phases.get(p) or {})}
         return cast(Step, {**{k: v for k, v in step.items() if k not in PHASES}, **kept})
 
-    def _full(self, value: Any) -> Any:
-        """Replace each reference in an observation by the sub-agent's session."""
+    def _with_sessions(self, value: Any) -> Any:
+        """Replace each reference in an observation by the session of the sub-agent."""
         if isinstance(value, list):
-            return [self._full(v) for v in value]
+            return [self._with_sessions(v) for v in value]
         if isinstance(value, Mapping) and "sel_cands" in value:
-            return {**value, "sel_cands": self._full(value["sel_cands"])}
+            return {**value, "sel_cands": self._with_sessions(value["sel_cands"])}
         if isinstance(value, Mapping) and isinstance(value.get("session"), str):
             child = self.children.get(value["session"])
             return {**value, "session": child.to_dict() if child else None}
@@ -494,14 +467,14 @@ class AgentSession:
 def sessions_from_events(
     events: Iterable[JournalEvent], new: Callable[[str], AgentSession] | None = None
 ) -> dict[str, AgentSession]:
-    """Build all sessions of the events, by id, in order of their start.
+    """Build all sessions from events, by id, in order of their start.
 
-    The first session is the task's own. Sub-agents' sessions are also in their caller's
-    `children`.
+    The first session is the main agent's. The sessions of sub-agents are also in `children` of
+    their caller.
 
     Args:
         events: events of one journal, in order.
-        new: makes an empty session from an id; default `AgentSession`.
+        new: creates an empty session from an id; default `AgentSession`.
     """
     sessions: dict[str, AgentSession] = {}
     for event in events:
@@ -523,20 +496,6 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _happened(phase: Mapping[str, Any]) -> bool:
-    """Whether a phase of a step records more than the run's results, which `info` has, too."""
+def _has_content(phase: Mapping[str, Any]) -> bool:
+    """Whether a phase has more than the final results, which `info` has, too."""
     return any(v not in ("", None) for k, v in phase.items() if k != "final_results")
-
-
-def _merged_stat(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """Two call statistics of agents of one name, added up."""
-    out: dict[str, Any] = {}
-    for key in dict.fromkeys((*a, *b)):
-        x, y = a.get(key), b.get(key)
-        if x is None or y is None:
-            out[key] = x if y is None else y
-        elif key in COUNTERS:
-            out[key] = x + y
-        else:
-            out[key] = _merged_stat(x, y)
-    return out

@@ -1,4 +1,4 @@
-"""How a run stands (`Status`), and why it ended (`StopReason`)."""
+"""The state of a run (`Status`), and the reason for its end (`StopReason`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Status(str, Enum):
-    """How a run stands, for its caller."""
+    """The state of a run."""
 
     IN_PROGRESS = "in_progress"
     DONE = "done"
@@ -20,7 +20,7 @@ class Status(str, Enum):
 
 
 class StopReason(str, Enum):
-    """Why a run ended. `status` is the `Status` that it gives the session."""
+    """The reason for the end of a run."""
 
     FINISHED = "finished"
     REJECTED = "rejected"
