@@ -1,6 +1,6 @@
 """`python -m ck_web.main`: run tasks with the web agent alone. See `--help`.
 
-It is an entry point, and wires together what lies above it: the runner of `ck_main`.
+This entry point may import upward: it uses the runner of `ck_main`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # a Ctrl-C while all this is imported ends it without a traceback; `run_command` takes over
+    # Ctrl-C during the imports exits without a traceback; later `run_command` handles it
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import click
@@ -32,7 +32,7 @@ Examples:
   python -m ck_web.main --computer -t "..." -m gpt:NAME -u language=computer
 
 \b
-A line of the task file may have a "target_url" of its own, the page to begin with.
+A line of the task file may set its own start page as "target_url".
 
 """
 
@@ -43,13 +43,15 @@ A line of the task file may have a "target_url" of its own, the page to begin wi
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @task_options
-@click.option("--target-url", metavar="URL", help="The page to begin with.  [about:blank]")
+@click.option("--target-url", metavar="URL", help="Start page.  [about:blank]")
 @click.option(
-    "--computer", is_flag=True, help="By screenshots, mouse and keyboard: the computer agent."
+    "--computer", is_flag=True, help="Use the computer agent: screenshots, mouse and keyboard."
 )
 def cli(computer: bool, **options: Any) -> ExitCode:
-    """Run the tasks of a file, one --task, or (with neither) tasks that you type, in a browser
-    each."""
+    """Run tasks with the web agent: those of a file, one --task, or tasks that you type.
+
+    Each task has its own browser.
+    """
     kind = ComputerAgent if computer else WebAgent
     return run_agent(kind, default_output=DEFAULT_OUTPUT, **options)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import logging
-import mimetypes
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +20,7 @@ from ck_web.browser.client import LEAN, RequestRefused
 from ck_web.browser.config import Pictures, WebEnvConfig
 from ck_web.browser.cookie_banners import BannerPolicy
 from ck_web.browser.downloads import Downloads
-from ck_web.browser.files import check_writable, read_inside, write_inside
+from ck_web.browser.files import check_writable, upload_files, write_inside
 from ck_web.browser.lease import BrowserLease
 from ck_web.page.changes import page_change
 from ck_web.page.notices import mostly_visual
@@ -33,7 +31,6 @@ from web_server.contract import Observation, ObserveOptions, PerformAction
 _log = logging.getLogger(__name__)
 _MESSAGE_LENGTH = 300
 _WEB_URL = re.compile(r"https?://", re.IGNORECASE)
-_MAX_UPLOAD = 50_000_000  # bytes; the server accepts no more
 _MAX_UNCHANGED = 3
 _EXIT_SECONDS = 1.0  # how long to wait for the exit code of a server that does not reply
 _NO_TARGET = "nothing"
@@ -267,7 +264,8 @@ class Browser:
             RequestRefused: the action failed.
             ToolError: a value cannot be used, or a file cannot be read.
         """
-        files = self._files(action.arguments["paths"]) if "paths" in action.arguments else []
+        paths = action.arguments.get("paths")
+        files = upload_files(self.workdir, paths) if paths else []
         options = None if ACTIONS[action.name].reads_only else LEAN
         message, seen = self.lease.client.perform(self._request(action, files), options)
         if options is not None:
@@ -375,18 +373,6 @@ class Browser:
             first = e.errors(include_url=False, include_input=False)[0]
             field = ".".join(str(part) for part in first["loc"])
             raise ToolError(f"invalid {field}: {first['msg']}") from None
-
-    def _files(self, paths: list[str]) -> list[dict[str, str]]:
-        """Return files of the working directory for an upload, with name, type and content."""
-        files, left = [], _MAX_UPLOAD
-        for path in paths:
-            data = read_inside(self.workdir, path, left)
-            left -= len(data)
-            kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
-            name = path.rstrip("/").rsplit("/", 1)[-1]
-            content = base64.b64encode(data).decode()
-            files.append({"name": name, "mimeType": kind, "buffer": content})
-        return files
 
 
 def _message(message: str, pending: list[str]) -> str:

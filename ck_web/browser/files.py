@@ -6,17 +6,20 @@ folder by folder from an open directory, and links are never followed.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import mimetypes
 import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from ck_pro.exceptions import ToolError
 
 _MAX_NAME = 120
+_MAX_UPLOAD = 50_000_000  # bytes; the server accepts no more
 
 
 def safe_name(name: str, default: str = "download") -> str:
@@ -97,6 +100,23 @@ def read_inside(root: Path, relative: str, limit: int) -> bytes:
     if len(data) > limit:
         raise ToolError(f"{relative!r} has more than {limit:,} bytes")
     return data
+
+
+def upload_files(root: Path, paths: Iterable[str]) -> list[dict[str, str]]:
+    """Return files under `root` for an upload request: name, media type and content in base64.
+
+    Raises:
+        ToolError: a file cannot be read, or the files are too large.
+    """
+    files, left = [], _MAX_UPLOAD
+    for path in paths:
+        data = read_inside(root, path, left)
+        left -= len(data)
+        media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        name = path.rstrip("/").rsplit("/", 1)[-1]
+        content = base64.b64encode(data).decode()
+        files.append({"name": name, "mimeType": media_type, "buffer": content})
+    return files
 
 
 def _parts(root: Path, relative: str) -> tuple[str, ...]:

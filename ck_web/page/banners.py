@@ -1,8 +1,7 @@
-"""Cookie banners in the text of a page: found by roles and names, never by a site's own markup.
+"""Find cookie banners in the text of a page, by roles and names. Pure.
 
-A banner is a dialog, or a region or frame named after cookies, or a run of lines without a frame of
-its own, that speaks of cookies and consent and has buttons to answer. What asks for other input is
-none. Pure.
+A banner is a dialog, a region or frame named after cookies, or a run of lines among others. It
+mentions cookies and consent, and has buttons to answer. It asks for no other input.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ _NAMED = frozenset({"region", "complementary", "group", "banner", "contentinfo",
 _BUTTONS = frozenset({"button", "link"})
 _BOXES = frozenset({"checkbox", "switch"})
 _INPUTS = frozenset({"textbox", "searchbox", "combobox", "spinbutton", "listbox"})
-_MOST_LINES = 80
-_RUN_BEFORE = 8  # lines of text above the buttons of a banner without a frame
+_MAX_LINES = 80
+_LINES_ABOVE = 8  # lines of text above the buttons of a banner without a frame
 
 _COOKIES = re.compile(r"\bcookies?\b", re.IGNORECASE)
 _ABOUT = re.compile(r"\bcookies?\b|\bconsent\b|\bgdpr\b|\bprivacy\b|einwilligung", re.IGNORECASE)
@@ -76,8 +75,8 @@ class Banner:
     """A cookie banner.
 
     Attributes:
-        answer: the button that answers it with the least consent; None if there is none but to
-            accept while it offers choices.
+        answer: the button with the least consent; None if the banner offers choices, but no
+            button except accept is known.
         buttons: all its buttons.
     """
 
@@ -86,7 +85,7 @@ class Banner:
 
 
 def find_banner(tree: str) -> Banner | None:
-    """The cookie banner of a page, if it shows one.
+    """Return the cookie banner of a page, if there is one.
 
     Args:
         tree: the text of the page.
@@ -101,7 +100,7 @@ def find_banner(tree: str) -> Banner | None:
 
 
 def _framed(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
-    """Parts of the page that may be a banner by their role and name, the innermost first."""
+    """Yield parts of the page that may be a banner by role and name, the innermost first."""
     for i in range(len(lines) - 1, -1, -1):
         line = lines[i]
         if line.role in _OVERLAYS or (line.role in _NAMED and _ABOUT.search(line.name)):
@@ -112,13 +111,13 @@ def _framed(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
 
 
 def _banner(part: Sequence[Line]) -> Banner | None:
-    """The banner that a part of the page is."""
+    """Return a part of the page as a banner, if it is one."""
     text = " ".join(line.name for line in part)
-    # a dialog may want consent to much else; a region's name says what it is
+    # a dialog may ask for consent to other things; the name of a region was already checked
     named = part[0].role in _NAMED
-    speaks = named or (_COOKIES.search(text) and _CONSENT.search(text))
-    asks = any(line.role in _INPUTS for line in part)
-    if not speaks or asks or len(part) > _MOST_LINES:
+    mentions = named or (_COOKIES.search(text) and _CONSENT.search(text))
+    has_input = any(line.role in _INPUTS for line in part)
+    if not mentions or has_input or len(part) > _MAX_LINES:
         return None
     buttons = tuple(line for line in part if line.role in _BUTTONS and _usable(line))
     rejecting, accepting = (_matching(buttons, p) for p in (_REJECT, _ACCEPT))
@@ -126,18 +125,18 @@ def _banner(part: Sequence[Line]) -> Banner | None:
         return None
     if rejecting:
         return Banner(rejecting[0], buttons)
-    # what is chosen at first may be all: only where no box is ticked, saving it consents to nothing
+    # saving the choices gives no consent only if no box is ticked
     harmless = [] if _ticked(part) else _matching(buttons, _SAVE)
     harmless = harmless or _matching(buttons, _CLOSE)
     if not harmless and not any(_CHOICES.search(b.name) for b in buttons):
-        harmless = accepting  # a mere notice: there is nothing to choose
+        harmless = accepting  # a notice without a choice
     return Banner(harmless[0] if harmless else None, buttons)
 
 
 def _unframed(lines: Sequence[Line]) -> Banner | None:
-    """A banner that is a run of lines among others: both answers side by side, below its text.
+    """Return a banner that is a run of lines among others: its text, then both answers.
 
-    Not on a page that is about cookies as a whole: there they are its content.
+    On a page about cookies such lines are content, so this returns None.
     """
     titles = [line for line in lines if line.id == "1" or "level: 1" in line.states]
     if any(_ABOUT.search(line.name) for line in titles):
@@ -145,7 +144,7 @@ def _unframed(lines: Sequence[Line]) -> Banner | None:
     for i, line in enumerate(lines):
         if line.role not in _BUTTONS or not _REJECT.fullmatch(line.name.strip()):
             continue
-        start = max(0, i - _RUN_BEFORE)
+        start = max(0, i - _LINES_ABOVE)
         run = [x for x in lines[start : i + 4] if x.depth == line.depth]
         text = " ".join(x.name for x in run if x.role not in _BUTTONS)
         if not _COOKIES.search(text) or not _CONSENT.search(text):
@@ -161,7 +160,7 @@ def _matching(buttons: Sequence[Line], pattern: re.Pattern[str]) -> list[Line]:
 
 
 def _ticked(part: Sequence[Line]) -> bool:
-    """Whether there is a choice that is made already, and could be unmade."""
+    """Whether a box is ticked, or there are no boxes that can be changed."""
     boxes = [line for line in part if line.role in _BOXES and _usable(line)]
     return not boxes or any(" checked: true" in box.states for box in boxes)
 

@@ -1,4 +1,4 @@
-"""What a page is, beside its content: an error, a proof of being human, a login. Pure."""
+"""Obstacles on a page: error page, captcha, login; and whether it is mostly pictures. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ck_web.page.page_text import INTERACTIVE, Line, lines_of
 
-_HUMAN = re.compile(
+_HUMAN_TEST = re.compile(
     r"i.?(?:.?m| am) not a robot"
     r"|(?:verify|confirm|prove)(?:ing)?(?: that)? you(?:.re| are) (?:a )?human"
     r"|are you (?:a )?(?:human|robot)|checking your browser|unusual traffic|security challenge"
@@ -16,8 +16,8 @@ _HUMAN = re.compile(
     re.IGNORECASE,
 )
 _CAPTCHA = re.compile(r"captcha|characters (?:in|from) the (?:image|picture)", re.IGNORECASE)
-_PROOFS = frozenset({"checkbox", "textbox", "button", "image"})
-_SAYING = frozenset({"RootWebArea", "heading", "dialog", "alert", "alertdialog", "Iframe"})
+_TEST_ROLES = frozenset({"checkbox", "textbox", "button", "image"})
+_MESSAGE_ROLES = frozenset({"RootWebArea", "heading", "dialog", "alert", "alertdialog", "Iframe"})
 _LOGIN = re.compile(
     r"\b(?:log|sign)[ -]?in\b|\blogin\b|\banmelden\b|\bconnexion\b|iniciar sesi|\baccedi\b"
     r"|\binloggen\b|\bentrar\b",
@@ -43,64 +43,67 @@ _LITTLE_TEXT = 300
 
 
 def page_notices(tree: str) -> list[str]:
-    """One line for each thing that bars the way on a page.
+    """Return one line for each obstacle on a page.
 
     Args:
         tree: the text of the page.
     """
     lines = lines_of(tree)
-    said = []
-    if _is_human_check(lines):
-        said.append(
-            "the page wants proof of a human (a captcha or its like): do not try to solve it; go "
-            "another way, ask for help, or end and say so"
+    notices = []
+    if _is_captcha(lines):
+        notices.append(
+            "the page shows a captcha or a similar test: do not solve it; try another way, ask for "
+            "help, or stop and give the reason"
         )
     if _is_login(lines):
-        said.append(
-            "the page asks for a login: without credentials in the task, go another way, ask "
-            "for help, or end and say so"
+        notices.append(
+            "the page asks for a login: without credentials in the task, try another way, ask for "
+            "help, or stop and give the reason"
         )
     if title := _error_title(lines):
-        said.append(f"this looks like an error page ({title!r}): go back, or another way")
-    return said
+        notices.append(f"this looks like an error page ({title!r}): go back, or try another way")
+    return notices
 
 
-def _is_human_check(lines: Sequence[Line]) -> bool:
+def _is_captcha(lines: Sequence[Line]) -> bool:
     return any(
-        (line.role in _SAYING | _PROOFS and _HUMAN.search(line.name))
-        or (line.role in _PROOFS and _CAPTCHA.search(line.name))
+        (line.role in _MESSAGE_ROLES | _TEST_ROLES and _HUMAN_TEST.search(line.name))
+        or (line.role in _TEST_ROLES and _CAPTCHA.search(line.name))
         for line in lines
     )
 
 
 def _is_login(lines: Sequence[Line]) -> bool:
-    """A page whose title, main heading or dialog speaks of a login, with a field for it."""
-    asked = any(x.role == "textbox" and _PASSWORD.search(x.name) for x in lines)
+    """Whether title, main heading or dialog mention a login, and there is a password field.
+
+    On a short page, a sentence such as "please log in" suffices.
+    """
+    has_password = any(x.role == "textbox" and _PASSWORD.search(x.name) for x in lines)
     titled = any(
         _LOGIN.search(line.name)
         for line in lines
         if line.role in ("RootWebArea", "dialog") or re.search(r" level: [12]\b", line.states)
     )
-    told = len(lines) <= _SHORT_PAGE and any(
+    required = len(lines) <= _SHORT_PAGE and any(
         _MUST_LOGIN.search(line.name) for line in lines if len(line.name) < 120
     )
-    return (asked and titled) or told
+    return (has_password and titled) or required
 
 
 def _error_title(lines: Sequence[Line]) -> str:
-    """The title or main heading of a short page that speaks of an error."""
+    """Return the title or main heading of a short page if it mentions an error."""
     if len(lines) > _SHORT_PAGE or any(line.id == "0" for line in lines):
-        return ""  # the server itself says what is wrong
+        return ""  # the server's own line reports the error
     titles = (x for x in lines if x.role == "RootWebArea" or " level: 1" in x.states)
     return next((x.name for x in titles if _ERROR.match(x.name.strip())), "")
 
 
 def mostly_visual(tree: str, elements: dict[str, Any], viewport: dict[str, Any]) -> bool:
-    """Whether a page shows by pictures what its text cannot tell.
+    """Whether a page consists mostly of pictures, which its text cannot replace.
 
     Args:
         tree: the text of the page.
-        elements: id -> `{role, box: [x, y, width, height], ...}`, as an observation has them.
+        elements: id -> `{role, box: [x, y, width, height], ...}`, from an observation.
         viewport: `{width, height}` in CSS pixels.
     """
     size = float(viewport.get("width") or 1280) * float(viewport.get("height") or 720)
@@ -118,7 +121,7 @@ def mostly_visual(tree: str, elements: dict[str, Any], viewport: dict[str, Any])
 
 
 def _area(box: Any, viewport: dict[str, Any]) -> float:
-    """The part of a box inside the viewport, in square pixels."""
+    """Return the area of a box inside the viewport, in square pixels."""
     if isinstance(box, str):
         box = box.split(",")
     try:

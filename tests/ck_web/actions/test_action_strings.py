@@ -82,14 +82,14 @@ def test_type_at_the_focus_keeps_every_character(content: str, enter: bool) -> N
 
 
 @given(words)
-def test_texts_to_look_for_round_trip(text: str) -> None:
+def test_texts_to_find_round_trip(text: str) -> None:
     for name in ("find", "scroll_to", "select_text"):
         action = parse_action(WRITE[name](text))
         assert (action.name, action.value, action.target) == (name, text, "")
 
 
 @given(ids, st.one_of(st.just(""), words))
-def test_texts_to_mark_in_an_element_round_trip(id: int, text: str) -> None:
+def test_texts_to_select_in_an_element_round_trip(id: int, text: str) -> None:
     action = parse_action(WRITE["select_text"](text, id))
     assert (action.target, action.value, action.arguments) == (str(id), text, {})
 
@@ -102,7 +102,7 @@ def test_wait_for_round_trips(text: str, seconds: float) -> None:
 
 
 @given(st.booleans(), st.one_of(st.just(""), words))
-def test_answers_to_dialogs_round_trip(accept: bool, text: str) -> None:
+def test_dialog_answers_round_trip(accept: bool, text: str) -> None:
     action = parse_action(WRITE["answer_dialog"](accept, text))
     assert (action.value, action.arguments) == (text, {"accept": accept})
 
@@ -182,7 +182,7 @@ def test_any_text_is_an_action_or_a_parse_error(text: str) -> None:
 
 
 @given(st.sampled_from(sorted(WRITE)), st.text(max_size=60))
-def test_any_arguments_are_read_or_refused(name: str, rest: str) -> None:
+def test_any_arguments_are_parsed_or_refused(name: str, rest: str) -> None:
     try:
         parse_action(f"{name} {rest}")
     except ParseError as e:
@@ -257,7 +257,7 @@ def test_any_arguments_are_read_or_refused(name: str, rest: str) -> None:
         ("stop", "stop", "", None),
     ],
 )
-def test_tolerant_forms(text: str, name: str, target: str, value: str | None) -> None:
+def test_parsing_is_tolerant(text: str, name: str, target: str, value: str | None) -> None:
     action = parse_action(text)
     assert (action.name, action.target, action.value) == (name, target, value)
 
@@ -318,18 +318,18 @@ def test_tolerant_forms(text: str, name: str, target: str, value: str | None) ->
         "answer_dialog maybe",
     ],
 )
-def test_what_is_no_action_is_told_in_one_line(text: str) -> None:
+def test_a_parse_error_is_one_line(text: str) -> None:
     with pytest.raises(ParseError) as e:
         parse_action(text)
     assert str(e.value) and "\n" not in str(e.value)
 
 
-def test_stop_answers_that_are_not_json_are_kept_as_they_are() -> None:
+def test_a_stop_answer_without_json_is_kept_unchanged() -> None:
     assert parse_action("stop [42]").arguments == {"answer": "42", "summary": ""}
     assert parse_action("stop the answer").arguments["answer"] == "the answer"
 
 
-def test_points_that_are_none_are_refused_before_they_are_sent() -> None:
+def test_incomplete_points_are_refused_before_they_are_sent() -> None:
     with pytest.raises(ParseError, match="both x and y"):
         WRITE["drag"](3, x=1)
     with pytest.raises(ParseError, match="both numbers"):
@@ -338,7 +338,7 @@ def test_points_that_are_none_are_refused_before_they_are_sent() -> None:
         WRITE["move"]("left", 1)
 
 
-def test_what_is_known_names_every_action() -> None:
+def test_an_unknown_action_lists_every_known_one() -> None:
     with pytest.raises(ParseError) as e:
         parse_action("fly")
     seed = {"scroll_up", "scroll_down"}  # written as `scroll up`

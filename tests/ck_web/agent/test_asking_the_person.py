@@ -70,7 +70,7 @@ def main_over(kind: Any, language: str, wire: FakeWire, **settings: Any) -> Mult
 
 @pytest.mark.worker
 @pytest.mark.parametrize(("kind", "language"), KINDS)
-def test_the_answer_of_a_person_is_what_the_call_returns(
+def test_ask_human_returns_the_answer(
     kind: Any, language: str, wire: FakeWire, tmp_path: Path
 ) -> None:
     session = main_over(kind, language, wire, person=Somebody()).run("Do it.", workdir=tmp_path)
@@ -81,7 +81,7 @@ def test_the_answer_of_a_person_is_what_the_call_returns(
 
 @pytest.mark.worker
 @pytest.mark.parametrize(("kind", "language"), KINDS)
-def test_a_question_stops_the_whole_run_and_its_answer_comes_later(
+def test_a_question_stops_the_run_until_it_is_answered(
     kind: Any, language: str, wire: FakeWire, tmp_path: Path
 ) -> None:
     agent = main_over(kind, language, wire)

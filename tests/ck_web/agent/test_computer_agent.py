@@ -54,13 +54,15 @@ PAGE = {"role": "main", "name": "", "box": [0, 0, 1280, 720]}
         ({"action": "wait", "ms": 250}, "wait", "0.25", {}),
     ],
 )
-def test_what_the_browser_does(given: Any, name: str, value: Any, arguments: Any) -> None:
+def test_computer_actions_become_browser_actions(
+    given: Any, name: str, value: Any, arguments: Any
+) -> None:
     done = browser_action(computer_action(given))
     assert (done.name, done.value) == (name, value)
     assert done.arguments.items() >= arguments.items()
 
 
-def test_chords() -> None:
+def test_keys_become_a_chord() -> None:
     assert [chord(k) for k in (("A",), ("ALT", "F4"), (" ",))] == ["A", "ALT+F4", "Space"]
     assert (chord(("CMD", "SHIFT", "P")), chord(("SHIFT", "A"))) == ("CMD+SHIFT+P", "SHIFT+A")
 
@@ -87,7 +89,7 @@ def env(wire: FakeWire, tmp_path: Path) -> Any:
     made.close()
 
 
-def test_a_screen(env: ComputerEnv) -> None:
+def test_the_first_observation_has_screen_and_url(env: ComputerEnv) -> None:
     seen = env.observe()
     assert isinstance(seen, ComputerObservation)
     assert seen.text.splitlines() == ["URL: http://shop.test/", "Tab 0 (current): Shop"]
@@ -95,7 +97,7 @@ def test_a_screen(env: ComputerEnv) -> None:
     assert seen.image.startswith("data:image/png;base64,")
 
 
-def test_acts_of_mouse_and_keyboard_and_of_the_browser(env: ComputerEnv, wire: FakeWire) -> None:
+def test_computer_and_browser_actions_are_sent(env: ComputerEnv, wire: FakeWire) -> None:
     seen = env.execute(computer_action({"action": "click", "x": 5, "y": 6}))
     assert isinstance(seen, ComputerObservation) and seen.image
     sent = wire.acted
@@ -112,7 +114,7 @@ def test_acts_of_mouse_and_keyboard_and_of_the_browser(env: ComputerEnv, wire: F
         env.execute(computer_action({"action": "click", "x": 5, "y": 6}))
 
 
-def test_a_look_right_after_an_act_is_that_acts(
+def test_an_observation_right_after_an_action_reuses_its_screenshot(
     env: ComputerEnv, wire: FakeWire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def looks() -> int:
@@ -131,7 +133,7 @@ def test_a_look_right_after_an_act_is_that_acts(
     assert looks() == 1
 
 
-def test_what_an_act_would_act_on(env: ComputerEnv, wire: FakeWire) -> None:
+def test_named_actions_have_their_current_target(env: ComputerEnv, wire: FakeWire) -> None:
     wire.reached = {"target": "link 'Lamps'"}
     for given in (
         {"action": "click", "x": 50, "y": 30},
@@ -148,9 +150,7 @@ def test_what_an_act_would_act_on(env: ComputerEnv, wire: FakeWire) -> None:
     assert wire.count("describeAction") == 3
 
 
-def test_without_an_approver_an_act_costs_no_further_request(
-    env: ComputerEnv, wire: FakeWire
-) -> None:
+def test_without_an_approver_an_action_is_one_request(env: ComputerEnv, wire: FakeWire) -> None:
     wire.elements = {"4": LINK}
     env.observe()
     before = len(wire.requests)
@@ -194,7 +194,7 @@ SPEECHES = [
 
 
 @pytest.mark.parametrize(("language", "click", "answer"), SPEECHES)
-def test_a_run_in_every_language(
+def test_a_run_works_in_every_language(
     wire: FakeWire, tmp_path: Path, language: str, click: Any, answer: Any
 ) -> None:
     a = agent(wire, click, answer, language=language)
@@ -214,7 +214,7 @@ def test_a_run_in_every_language(
     assert ("```python" in prompt_text(model, 0)) == (language == "code")
 
 
-def test_a_sensitive_act_is_stopped_by_what_lies_there(
+def test_a_rule_about_the_target_stops_an_action(
     wire: FakeWire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_point = {"target": "button 'Buy'"}
@@ -225,7 +225,7 @@ def test_a_sensitive_act_is_stopped_by_what_lies_there(
     assert wire.count("performAction") == 0
 
 
-def test_settings() -> None:
+def test_settings_are_merged_and_checked() -> None:
     a = ComputerAgent(language="computer_use_preview", web_env={"viewport_width": 1024})
     assert isinstance(a.language, ComputerUseLanguage) and a.language.display_width == 1024
     assert isinstance(ComputerAgent(language="code").language, CodeLanguage)
@@ -236,7 +236,9 @@ def test_settings() -> None:
 
 
 @pytest.mark.integration
-def test_the_command(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_has_a_computer_option(
+    wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with FakeChatServer([TOUCH, call("stop", answer="42")]) as server:
         settings = [f"web_env.server_url={wire.url}", "web_env.target_url=http://shop.test/"]
         updates = [x for s in settings for x in ("-u", s)]

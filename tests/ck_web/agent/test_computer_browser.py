@@ -92,7 +92,7 @@ def greeter(call: ChatCall) -> Reply:
     return Reply(shown[-1] if shown else "nothing was said")
 
 
-def test_a_task_by_coordinates(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_a_task_is_solved_by_coordinates(settings: dict[str, Any], tmp_path: Path) -> None:
     from PIL import Image
 
     with FakeChatServer(greeter) as server:
@@ -114,7 +114,7 @@ def test_a_task_by_coordinates(settings: dict[str, Any], tmp_path: Path) -> None
     assert green > 100 and max(red, blue) < 60
 
 
-def test_every_act_reaches_the_page(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_every_computer_action_reaches_the_page(settings: dict[str, Any], tmp_path: Path) -> None:
     env = ComputerEnv(settings, workdir=tmp_path)
 
     def does(**given: Any) -> str:
@@ -152,7 +152,7 @@ def test_every_act_reaches_the_page(settings: dict[str, Any], tmp_path: Path) ->
     env.close()
 
 
-def test_a_file_is_given_to_what_a_click_opened(tmp_path: Path) -> None:
+def test_a_file_is_uploaded_after_a_click_opened_a_chooser(tmp_path: Path) -> None:
     (tmp_path / "a b.txt").write_text("hi")
     page = """<title>U</title><input type=file style="position:absolute;left:0;top:0;width:200px"
         onchange="document.title = this.files[0].name + ' ' + this.files[0].size">"""
@@ -169,7 +169,9 @@ def test_a_file_is_given_to_what_a_click_opened(tmp_path: Path) -> None:
     assert "upload(path" in upload.get_function_definition(True)
 
 
-def test_a_button_that_rules_name_is_not_pressed(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_a_button_that_a_rule_names_is_not_pressed(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
     with FakeChatServer(greeter) as server:
         agent = ComputerAgent(
             model=server.url,

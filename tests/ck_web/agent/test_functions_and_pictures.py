@@ -28,7 +28,7 @@ def _images(model: ScriptedLLM) -> list[bool]:
 # --- functions -----------------------------------------------------------------------------------
 
 
-def test_definitions_in_full_and_in_one_line() -> None:
+def test_definitions_are_full_or_one_line() -> None:
     tool = WebTool(name="press")
     assert tool.get_function_definition(short=True) == (
         '- press(keys, id=None): Press keys, such as "Escape" or "Control+a", at the focus or in '
@@ -45,7 +45,7 @@ def test_definitions_in_full_and_in_one_line() -> None:
 
 
 @pytest.mark.worker
-def test_active_functions_filter_the_prompt_and_the_code(wire: FakeWire, tmp_path: Path) -> None:
+def test_active_functions_filter_prompt_and_code(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("print('hover' in globals(), 'find' in globals())\nhover(3)", "stop('x')")
     agent = web_agent(wire, script, active_functions=["click", "find", "stop"])
     session = agent.run("t", workdir=tmp_path)
@@ -56,7 +56,7 @@ def test_active_functions_filter_the_prompt_and_the_code(wire: FakeWire, tmp_pat
 
 
 @pytest.mark.worker
-def test_the_code_loops_over_actions_and_reads_pages(wire: FakeWire, tmp_path: Path) -> None:
+def test_code_can_loop_over_actions_and_read_pages(wire: FakeWire, tmp_path: Path) -> None:
     wire.replies["read"].extend(["Part 1 of 1\n\n# Lamps\nfour lamps"] * 2)
     wire.replies["find"].append("found 'Lamps' in 1 lines:\n[3] link 'Lamps'")
     script = web_script(
@@ -85,7 +85,7 @@ def test_the_code_loops_over_actions_and_reads_pages(wire: FakeWire, tmp_path: P
 SEEING = ["screenshot(True)", "1", "stop('x')"]
 
 
-def test_the_modes_by_their_names() -> None:
+def test_screenshot_modes_have_aliases() -> None:
     assert [WebAgent(use_multimodal=m).use_multimodal for m in ("off", "auto", "on")] == [
         "off",
         "auto",
@@ -108,7 +108,7 @@ def test_the_modes_by_their_names() -> None:
     ("mode", "first", "second"),
     [("off", [0] * 6, []), ("auto", [0, 0], [1] * 4), ("on", [], [1] * 6)],
 )
-def test_prompts_with_a_picture_go_to_the_model_that_sees(
+def test_prompts_with_a_screenshot_go_to_the_multimodal_model(
     wire: FakeWire, tmp_path: Path, mode: str, first: list[int], second: list[int]
 ) -> None:
     def answer(messages: Any, context: CallContext) -> str:
@@ -122,9 +122,7 @@ def test_prompts_with_a_picture_go_to_the_model_that_sees(
 
 
 @pytest.mark.worker
-def test_without_a_second_model_pictures_are_sent_when_asked_for_alone(
-    wire: FakeWire, tmp_path: Path
-) -> None:
+def test_a_single_model_gets_only_requested_screenshots(wire: FakeWire, tmp_path: Path) -> None:
     wire.elements = {"3": {"role": "Canvas", "box": [0, 0, 1280, 720]}}
     script = web_script(*SEEING)
     web_agent(wire, script).run("t", workdir=tmp_path)
@@ -132,7 +130,7 @@ def test_without_a_second_model_pictures_are_sent_when_asked_for_alone(
 
 
 @pytest.mark.worker
-def test_a_page_of_pictures_is_shown_to_the_model_that_sees(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_page_of_pictures_goes_to_the_multimodal_model(wire: FakeWire, tmp_path: Path) -> None:
     wire.elements = {"3": {"role": "Canvas", "box": [0, 0, 1280, 720]}}
     wire.pages[SHOP] = ("Map", ["[1] RootWebArea 'Map'", "[3] Canvas 'Map'"])
     plain, seeing = web_script("stop('x')"), web_script("stop('x')")
@@ -142,7 +140,7 @@ def test_a_page_of_pictures_is_shown_to_the_model_that_sees(wire: FakeWire, tmp_
 
 @pytest.mark.integration
 @pytest.mark.worker
-def test_pictures_are_journaled_as_blobs_and_exported(wire: FakeWire, tmp_path: Path) -> None:
+def test_screenshots_are_journaled_as_blobs_and_exported(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("1", "stop('x')")
     with Journal(tmp_path / "runs" / "t") as journal:
         agent = web_agent(wire, script, use_multimodal="on")

@@ -91,7 +91,7 @@ def _env(site: str, workdir: Path, path: str, **settings: Any) -> WebEnv:
     return WebEnv(settings, workdir=workdir, pictures=pictures)
 
 
-def test_hands(site: str, tmp_path: Path) -> None:
+def test_keyboard_and_element_actions_reach_the_page(site: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,2")
     (tmp_path / "b c.csv").write_text("1,2,3")
     do = Hands(_env(site, tmp_path, "/hands"))
@@ -111,7 +111,7 @@ def test_hands(site: str, tmp_path: Path) -> None:
     assert "failed" not in do("scroll_in {group .List} right")
 
 
-def test_points_and_waiting(site: str, tmp_path: Path) -> None:
+def test_pointer_and_wait_actions_reach_the_page(site: str, tmp_path: Path) -> None:
     do = Hands(_env(site, tmp_path, "/hands"))
     box = re.search(r"Canvas '' .*box: (\d+),(\d+),", do.env.observe().text)
     assert box
@@ -132,7 +132,7 @@ def test_points_and_waiting(site: str, tmp_path: Path) -> None:
     assert do("read 1").startswith("Part 1 of 1")
 
 
-def test_points_within_elements_distances_and_marked_text(site: str, tmp_path: Path) -> None:
+def test_points_in_elements_distances_and_text_selection(site: str, tmp_path: Path) -> None:
     do = Hands(_env(site, tmp_path, "/fine"))
     assert re.search(r"value: [1-9]\d*", do("drag {slider .Volume} by 60,0"))
     assert "clicked 20,30" in do("click_at {Canvas .Pad} 20 30")
@@ -146,7 +146,7 @@ def test_points_within_elements_distances_and_marked_text(site: str, tmp_path: P
     assert " failed: " in do.attempt("drag {slider .Volume} by 5000,0")
 
 
-def test_tabs(site: str, tmp_path: Path) -> None:
+def test_tabs_are_opened_switched_and_closed(site: str, tmp_path: Path) -> None:
     do = Hands(_env(site, tmp_path, "/hands"))
     assert "now at" in do("click {link .More}")
     assert "Tab 1 (current): More" in do.env.observe().text
@@ -182,7 +182,7 @@ def test_a_page_of_pictures_is_shown_as_jpeg(site: str, tmp_path: Path) -> None:
     env.close()
 
 
-def test_what_a_page_shows_inline_is_saved_from_its_address(tmp_path: Path) -> None:
+def test_inline_content_is_saved_from_its_url(tmp_path: Path) -> None:
     data = Page('{"lamps": 3}', headers={"Content-Type": "application/json"})
     with serve({"/": MORE, "/data.json": data}) as url:
         env = WebEnv(browser_settings(), workdir=tmp_path, target_url=f"{url}/")

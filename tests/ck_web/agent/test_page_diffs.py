@@ -24,7 +24,7 @@ def _page(*lines: str) -> str:
     return "\n".join([HEAD, *lines, *MANY, "Note: one", "Downloaded files: a.csv"])
 
 
-def test_changes_of_a_page() -> None:
+def test_page_changes_have_removed_changed_and_new_lines() -> None:
     before = _page("\t[3] link 'A'", "\t[4] textbox 'B' value: ", "\t[0] alert 'old'")
     after = _page("\t[0] alert 'new'", "\t[4] textbox 'B' value: x", "\t\t[7] button 'C'")
     assert page_changes(before, after) == "\n".join(
@@ -44,7 +44,7 @@ def test_changes_of_a_page() -> None:
     assert "no other changes\nNote: one" in str(page_changes(after, after))
 
 
-def test_another_page_is_shown_whole() -> None:
+def test_another_page_is_shown_in_full() -> None:
     assert page_changes(_page(), HEAD + "\n\t[50] link 'x'") is None
     assert page_changes("", _page()) is None
 
@@ -53,7 +53,7 @@ numbers = st.lists(st.sampled_from(range(3, 60)), unique=True, max_size=30)
 
 
 @given(numbers, numbers, st.sets(st.sampled_from(range(3, 60))))
-def test_the_elements_are_those_of_the_page(
+def test_page_and_changes_name_the_elements_of_the_new_page(
     before: list[int], after: list[int], changed: set[int]
 ) -> None:
     """Whatever changed, page and changes together name the elements that the new page has."""
@@ -76,14 +76,14 @@ def test_the_elements_are_those_of_the_page(
     }
 
 
-def test_a_page_that_left_the_history_is_not_built_on() -> None:
+def test_changes_need_the_page_in_the_history() -> None:
     assert insert_page([{"role": "user", "content": "(Earlier steps omitted.)"}], 1, "p") is None
     assert insert_page([], 0, "p") is None
 
 
 @pytest.mark.worker
 @pytest.mark.parametrize("page_changes", [False, True])
-def test_prompts_share_their_beginning(wire: FakeWire, tmp_path: Path, page_changes: bool) -> None:
+def test_prompts_share_their_prefix(wire: FakeWire, tmp_path: Path, page_changes: bool) -> None:
     """The share that a prefix cache saves in a session of ten steps on two large pages."""
     for url in ("http://shop.test/", "http://shop.test/lamps"):
         title, lines = wire.pages[url]

@@ -52,7 +52,7 @@ def test_a_run_from_page_to_answer(wire: FakeWire, tmp_path: Path) -> None:
 
 
 @pytest.mark.worker
-def test_the_prompt(wire: FakeWire, tmp_path: Path) -> None:
+def test_the_prompt_has_functions_page_and_history(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("print('looked')")
     web_agent(wire, script).run("How many lamps?", workdir=tmp_path, max_steps=1)
     plan, action, end = (c.messages for c in script.calls)
@@ -68,7 +68,7 @@ def test_the_prompt(wire: FakeWire, tmp_path: Path) -> None:
 
 
 @pytest.mark.worker
-def test_a_failed_action_ends_the_block_and_is_told(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_failed_action_ends_the_block_and_is_reported(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("type(4, 'x', enter=False)\nclick(99)\nclick(3)", "stop('', 'gave up')")
     session = web_agent(wire, script).run("t", workdir=tmp_path)
     seen = session.steps[0]["action"]["observation"]
@@ -79,7 +79,7 @@ def test_a_failed_action_ends_the_block_and_is_told(wire: FakeWire, tmp_path: Pa
 
 
 @pytest.mark.worker
-def test_a_run_without_an_answer_is_summed_up(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_run_without_an_answer_is_summarized(wire: FakeWire, tmp_path: Path) -> None:
     session = web_agent(wire, web_script("scroll_down()")).run("t", workdir=tmp_path, max_steps=2)
     assert session.final_results == {"output": "partly", "log": "time ran out"}
     assert session.status is Status.PROBLEM
@@ -87,7 +87,7 @@ def test_a_run_without_an_answer_is_summed_up(wire: FakeWire, tmp_path: Path) ->
 
 
 @pytest.mark.worker
-def test_the_end_phase_on_demand(wire: FakeWire, tmp_path: Path) -> None:
+def test_end_always_runs_the_end_phase(wire: FakeWire, tmp_path: Path) -> None:
     script = web_script("stop('42', 'seen')")
     session = web_agent(wire, script, end_always=True).run("t", workdir=tmp_path)
     assert session.final_results == {"output": "partly", "log": "time ran out"}
@@ -95,7 +95,7 @@ def test_the_end_phase_on_demand(wire: FakeWire, tmp_path: Path) -> None:
 
 
 @pytest.mark.worker
-def test_a_dead_button_is_noticed(wire: FakeWire, tmp_path: Path) -> None:
+def test_steps_without_effect_end_the_run(wire: FakeWire, tmp_path: Path) -> None:
     session = web_agent(wire, web_script("scroll_down()"), stuck_limit=3).run("t", workdir=tmp_path)
     assert str(session.stop_reason) == "stuck" and len(session.steps) < 6
 
@@ -121,7 +121,7 @@ def test_a_lost_browser_ends_the_run_and_releases_all(
 
 @pytest.mark.worker
 @pytest.mark.parametrize("leased", [True, False])
-def test_a_suspended_run_goes_on_in_its_browser_or_where_it_was(
+def test_a_suspended_run_resumes_in_its_browser_or_at_its_last_page(
     wire: FakeWire, tmp_path: Path, leased: bool
 ) -> None:
     agent = web_agent(wire, web_script("click(3)", "type(13, 'x')", "stop('found')"))
@@ -141,7 +141,7 @@ def test_a_suspended_run_goes_on_in_its_browser_or_where_it_was(
     assert last["target_url"] == "http://shop.test/"
 
 
-def test_no_server_is_an_ending_too(tmp_path: Path) -> None:
+def test_a_missing_server_ends_the_run(tmp_path: Path) -> None:
     agent = WebAgent(model=web_script("1"), web_env={"server_url": "127.0.0.1:9"})
     session = agent.run("t", workdir=tmp_path)
     assert str(session.stop_reason) == "environment_failure"
@@ -149,7 +149,7 @@ def test_no_server_is_an_ending_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.worker
-def test_as_a_function_of_anotherweb_agent(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_web_agent_is_a_function_of_another_agent(wire: FakeWire, tmp_path: Path) -> None:
     web = web_agent(wire, web_script("stop('42', 'seen')"))
     call = "r = web_agent('count', target_url='http://shop.test/lamps')\nprint(r)\nr['output']"
     main = MultiStepAgent(model=ScriptedLLM([code(call)]), sub_agents=[web], max_steps=1)
@@ -161,7 +161,7 @@ def test_as_a_function_of_anotherweb_agent(wire: FakeWire, tmp_path: Path) -> No
 
 
 @pytest.mark.worker
-def test_one_agent_object_serves_several_runs_at_once(wire: FakeWire, tmp_path: Path) -> None:
+def test_one_agent_object_serves_concurrent_runs(wire: FakeWire, tmp_path: Path) -> None:
     def answer(messages: Any, context: CallContext) -> str:
         if context.phase == "plan":
             return code(NOTHING_YET)
@@ -181,7 +181,7 @@ def test_one_agent_object_serves_several_runs_at_once(wire: FakeWire, tmp_path: 
     assert [s.final_results["output"] for s in sessions] == [f"task number {n}" for n in range(4)]
 
 
-def test_the_same_agent_by_function_calls(wire: FakeWire, tmp_path: Path) -> None:
+def test_the_same_task_is_solved_by_function_calls(wire: FakeWire, tmp_path: Path) -> None:
     def reply(name: str, **arguments: Any) -> Reply:
         call = {"function": {"name": name, "arguments": json.dumps(arguments)}}
         return Reply("", tool_calls=[{"id": "1", "type": "function", **call}])
@@ -204,7 +204,7 @@ def test_the_same_agent_by_function_calls(wire: FakeWire, tmp_path: Path) -> Non
         assert "python" not in text.casefold() and "calling" in text
 
 
-def test_a_function_acts_at_once_or_raises(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_function_acts_immediately_or_raises(wire: FakeWire, tmp_path: Path) -> None:
     env = WebEnv({"server_url": wire.url}, workdir=tmp_path, target_url="http://shop.test/")
     run = SimpleNamespace(act=env.execute)
     click = WebTool(name="click").bind(run)  # type: ignore[arg-type]
@@ -217,7 +217,7 @@ def test_a_function_acts_at_once_or_raises(wire: FakeWire, tmp_path: Path) -> No
     env.close()
 
 
-def test_settings() -> None:
+def test_settings_are_merged_and_checked() -> None:
     agent = WebAgent(web_env="host:3000", active_functions=["click", "stop"])
     assert agent.web_env.given_server() == "host:3000"
     assert [f.name for f in agent.functions()] == ["click", "stop"]
@@ -253,7 +253,7 @@ def test_a_setting_without_effect_is_refused(settings: dict[str, Any], said: str
         WebAgent(web_env=settings)
 
 
-def test_rules_go_with_the_lease_of_a_given_server(wire: FakeWire, tmp_path: Path) -> None:
+def test_rules_are_sent_with_the_lease_request(wire: FakeWire, tmp_path: Path) -> None:
     rules = {"allow": ["shop.test"], "block": ["*"]}
     env = WebEnv({"server_url": wire.url, "target_url": SHOP, **rules}, workdir=tmp_path)
     (leased,) = [body for route, body in wire.requests if route == "getBrowser"]
@@ -269,7 +269,7 @@ def test_rules_go_with_the_lease_of_a_given_server(wire: FakeWire, tmp_path: Pat
     assert not wire.browsers
 
 
-def test_lines_of_actions_are_told_once() -> None:
+def test_reports_of_actions_are_added_once() -> None:
     lines = ["click [3] link 'A': now at x", "wait: done"]
     assert add_reports(NO_OUTPUT, lines) == "\n".join(lines)
     assert add_reports(f"{lines[0]}\n7", lines) == f"wait: done\n{lines[0]}\n7"

@@ -100,7 +100,7 @@ def test_every_action_on_a_real_page(settings: dict[str, Any], tmp_path: Path) -
 
 
 @pytest.mark.worker
-def test_a_task_from_start_to_answer(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_a_task_is_solved_in_a_real_browser(settings: dict[str, Any], tmp_path: Path) -> None:
     def answer(messages: list[dict[str, Any]], context: CallContext) -> str:
         page = text_of(messages[-1]["content"])
         if context.phase == "plan":
@@ -115,7 +115,7 @@ def test_a_task_from_start_to_answer(settings: dict[str, Any], tmp_path: Path) -
     assert session.final_results == {"output": "23", "log": "added up"}, session.to_dict()
 
 
-def test_runs_share_one_server_and_its_death_is_told(
+def test_runs_share_one_server_and_its_exit_is_reported(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     a, b = (WebEnv({**settings, "max_browsers": 2}, workdir=tmp_path) for _ in range(2))
@@ -133,7 +133,7 @@ def test_runs_share_one_server_and_its_death_is_told(
     c.close()
 
 
-def test_a_missing_chromium_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_missing_chromium_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(BrowserServerError, match=r"did not start: .*/no/chromium") as e:
         WebEnv({"chromium": "/no/chromium"}, workdir=tmp_path)
     assert "\n" not in str(e.value)

@@ -141,7 +141,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_to_buy_passes_a_rule(
+def test_no_action_bypasses_a_rule(
     way: str, site: Site, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     approver = Asked()
@@ -272,7 +272,7 @@ def test_a_rule_stops_a_purchase_in_every_language(
     assert "button 'Buy now'" in message
 
 
-def test_an_approved_action_is_asked_for_once(
+def test_an_approved_action_is_reviewed_once(
     site: Site, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     approver = Asked(lambda action: Decision())
@@ -295,7 +295,7 @@ FORM = """<!doctype html><title>Form</title><p>Nothing to see</p><form action="/
 <button>Send</button></form>"""
 
 
-def test_what_is_approved_is_done_as_without_an_approver(
+def test_approved_actions_act_as_without_an_approver(
     site: Site, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     site.page = FORM
@@ -331,7 +331,7 @@ def test_what_is_approved_is_done_as_without_an_approver(
         env.close()
 
 
-def test_two_threads_that_click_are_each_asked_for(
+def test_clicks_of_two_threads_are_reviewed_separately(
     site: Site, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     both = threading.Barrier(2)
@@ -363,7 +363,7 @@ def test_two_threads_that_click_are_each_asked_for(
     assert sum(isinstance(one, ErrorObservation) for one in seen) == 1
 
 
-def test_a_password_is_not_shown_to_an_approver(
+def test_approvers_do_not_see_a_password(
     site: Site, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     site.page = (

@@ -34,7 +34,9 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.worker
-def test_a_task_file(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_runs_a_task_file(
+    wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     tasks, output = tmp_path / "tasks.jsonl", tmp_path / "runs" / "web.jsonl"
     tasks.write_bytes(
         b'\xef\xbb\xbf{"task": "count", "id": "a/b", "target_url": "http://shop.test/lamps"}\r\n'
@@ -62,7 +64,9 @@ def test_a_task_file(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixtur
 
 
 @pytest.mark.worker
-def test_one_task(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_runs_one_task(
+    wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with FakeChatServer(_answer) as chat:
         args = ["-t", "count", "-m", chat.url, "-u", f"web_env={wire.url}"]
         assert main(*args, "-o", tmp_path / "o.jsonl") == 0
@@ -90,7 +94,7 @@ def test_one_task(wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[s
         (["-t", "x", "-u", "web_env=not a url"], 2, "browser server address 'not a url'"),
     ],
 )
-def test_bad_input_is_one_line(
+def test_invalid_input_is_one_line(
     args: list[str],
     code: int,
     said: str,
@@ -107,7 +111,7 @@ def test_bad_input_is_one_line(
 
 
 @pytest.mark.worker
-def test_a_server_lost_below_the_main_agent_uses_up_no_task(
+def test_tasks_stop_when_the_browser_server_is_lost(
     wire: FakeWire, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     tasks, output = tmp_path / "tasks.jsonl", tmp_path / "out.jsonl"

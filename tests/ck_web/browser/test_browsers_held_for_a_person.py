@@ -38,7 +38,7 @@ def agent(kind: str, wire: FakeWire, **settings: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["web", "computer"])
 @pytest.mark.parametrize("leased", [True, False])
-def test_a_question_keeps_the_browser_and_the_answer_finds_it(
+def test_a_question_keeps_the_browser_for_the_resumed_run(
     wire: FakeWire, tmp_path: Path, kind: str, leased: bool
 ) -> None:
     asking = agent(kind, wire)
@@ -59,7 +59,7 @@ def test_a_question_keeps_the_browser_and_the_answer_finds_it(
     assert not wire.browsers, "a browser is still leased after the end"
 
 
-def test_a_run_without_a_journal_finds_its_browser_in_the_same_process(
+def test_a_run_without_a_journal_reconnects_in_the_same_process(
     wire: FakeWire, tmp_path: Path
 ) -> None:
     asking = agent("web", wire)
@@ -78,7 +78,7 @@ def test_a_run_without_a_journal_finds_its_browser_in_the_same_process(
         (("ask_human('a')",), {"max_steps": 1, "sub_agent_stops": "message"}),
     ],
 )
-def test_every_other_ending_gives_the_browser_back(
+def test_every_other_ending_closes_the_browser(
     wire: FakeWire, tmp_path: Path, actions: tuple[str, ...], settings: dict[str, Any]
 ) -> None:
     sub = agent("web", wire, model=web_script(*actions))
@@ -91,7 +91,7 @@ def test_every_other_ending_gives_the_browser_back(
     assert wire.count("getBrowser") == 1 and not wire.browsers
 
 
-def test_a_lease_that_ends_during_a_run_says_so(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_lease_that_ends_during_a_run_is_the_stop_reason(wire: FakeWire, tmp_path: Path) -> None:
     def answer(messages: Any, context: CallContext) -> str:
         wire.browsers.clear()
         return code("print(read())")
@@ -119,9 +119,7 @@ def test_a_lease_is_renewed_when_half_of_it_is_over(
         env.close()
 
 
-def test_an_older_server_keeps_a_browser_without_being_asked(
-    wire: FakeWire, tmp_path: Path
-) -> None:
+def test_an_older_server_keeps_a_browser_without_a_request(wire: FakeWire, tmp_path: Path) -> None:
     wire.old = True
     left = web_env(wire, tmp_path).suspend()
     env = WebEnv({"server_url": wire.url}, workdir=tmp_path, suspended=left)
@@ -129,9 +127,7 @@ def test_an_older_server_keeps_a_browser_without_being_asked(
     env.close()
 
 
-def test_a_browser_that_is_gone_when_it_is_to_be_kept_is_not_kept(
-    wire: FakeWire, tmp_path: Path
-) -> None:
+def test_a_closed_browser_cannot_be_suspended(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     wire.browsers.clear()
     assert env.suspend() is None

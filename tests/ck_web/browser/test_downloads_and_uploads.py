@@ -20,7 +20,7 @@ from ck_web.env import WebEnv
 pytestmark = pytest.mark.integration
 
 
-def test_downloads_come_into_the_working_directory(wire: FakeWire, tmp_path: Path) -> None:
+def test_downloads_are_copied_to_the_working_directory(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     line = env.step_state("click [5]")
     assert line.endswith(
@@ -43,7 +43,7 @@ def test_downloads_come_into_the_working_directory(wire: FakeWire, tmp_path: Pat
     env.close()
 
 
-def test_a_download_that_cannot_be_had_is_told_and_the_run_goes_on(
+def test_a_failed_download_is_reported_and_the_run_continues(
     wire: FakeWire, tmp_path: Path
 ) -> None:
     env = web_env(wire, tmp_path)
@@ -53,7 +53,7 @@ def test_a_download_that_cannot_be_had_is_told_and_the_run_goes_on(
     env.close()
 
 
-def test_uploads_come_from_the_working_directory_alone(wire: FakeWire, tmp_path: Path) -> None:
+def test_uploads_come_only_from_the_working_directory(wire: FakeWire, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     (tmp_path / "secret").write_text("s")
@@ -86,7 +86,9 @@ def test_uploads_come_from_the_working_directory_alone(wire: FakeWire, tmp_path:
         ("x" * 300 + ".csv", "x" * 116 + ".csv"),
     ],
 )
-def test_hostile_names_of_downloads(wire: FakeWire, tmp_path: Path, name: str, copy: str) -> None:
+def test_hostile_file_names_are_sanitized(
+    wire: FakeWire, tmp_path: Path, name: str, copy: str
+) -> None:
     (tmp_path / "work").mkdir()
     env = web_env(wire, tmp_path / "work")
     wire.files["DownloadedFiles/b1/x-1"] = (name, b"data")
@@ -96,7 +98,7 @@ def test_hostile_names_of_downloads(wire: FakeWire, tmp_path: Path, name: str, c
     env.close()
 
 
-def test_a_link_in_the_place_of_the_downloads_leads_nowhere(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_link_named_downloads_is_not_followed(wire: FakeWire, tmp_path: Path) -> None:
     work, outside = tmp_path / "work", tmp_path / "outside"
     work.mkdir(), outside.mkdir()
     (work / "downloads").symlink_to(outside)
@@ -106,7 +108,7 @@ def test_a_link_in_the_place_of_the_downloads_leads_nowhere(wire: FakeWire, tmp_
     env.close()
 
 
-def test_downloads_too_large_are_not_copied(
+def test_large_downloads_are_not_copied(
     wire: FakeWire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(downloads, "MAX_FILE", 7)
@@ -121,9 +123,7 @@ def test_downloads_too_large_are_not_copied(
     env.close()
 
 
-def test_downloads_are_copied_once_for_a_browser_that_is_taken_up_again(
-    wire: FakeWire, tmp_path: Path
-) -> None:
+def test_downloads_are_not_copied_again_after_reconnecting(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     env.step_state("click [5]")
     left = json.loads(json.dumps(env.suspend()))
@@ -135,21 +135,21 @@ def test_downloads_are_copied_once_for_a_browser_that_is_taken_up_again(
 
 
 @given(st.text(max_size=300))
-def test_safe_names_are_names(name: str) -> None:
+def test_safe_names_are_plain_file_names(name: str) -> None:
     safe = safe_name(name)
     assert safe and "/" not in safe and "\\" not in safe and not safe.startswith(".")
     assert "\0" not in safe and len(safe.encode()) <= 120
     assert safe_name(safe) == safe
 
 
-def test_names_keep_what_matters() -> None:
+def test_safe_names_keep_letters_and_suffix() -> None:
     assert safe_name("../../etc/passwd") == "passwd"
     assert safe_name("Bericht für Mai.csv") == "Bericht für Mai.csv"
     assert safe_name("x" * 200 + ".csv").endswith("x.csv")
     assert safe_name("...") == "download"
 
 
-def test_equal_names_do_not_replace_each_other(tmp_path: Path) -> None:
+def test_files_of_equal_names_do_not_replace_each_other(tmp_path: Path) -> None:
     assert write_inside(tmp_path, "a.csv", b"1", unique=True) == "a.csv"
     assert write_inside(tmp_path, "a.csv", b"2", unique=True) == "a-2.csv"
     assert write_inside(tmp_path, "a.csv", b"3") == "a.csv"
@@ -159,7 +159,7 @@ def test_equal_names_do_not_replace_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "", ".", "link/x", "a\0b", "full"])
-def test_no_path_leads_outside(tmp_path: Path, path: str) -> None:
+def test_no_path_leads_out_of_the_working_directory(tmp_path: Path, path: str) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir(), outside.mkdir()
     (root / "link").symlink_to(outside)
@@ -171,7 +171,7 @@ def test_no_path_leads_outside(tmp_path: Path, path: str) -> None:
     assert sorted(os.listdir(root)) == ["full", "link"]
 
 
-def test_a_link_in_the_place_of_the_file_is_replaced(tmp_path: Path) -> None:
+def test_a_link_of_the_same_name_is_replaced(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("untouched")
     (tmp_path / "out.csv").symlink_to(victim)

@@ -111,7 +111,7 @@ def test_typed_text_survives_the_command(
     until(lambda: not kept_servers.token_of(server))  # the server ends with its last browser
 
 
-def test_a_kept_server_that_was_killed_means_a_new_browser(
+def test_a_run_whose_kept_server_was_killed_gets_a_new_browser(
     shop: str, paid: list[str], tmp_path: Path
 ) -> None:
     stopped = run("web", shop, tmp_path, {"stop": ["Buy"]}, *STEPS["web"])

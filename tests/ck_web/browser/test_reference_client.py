@@ -39,7 +39,7 @@ def client() -> Iterator[OldClient]:
     shared_servers.stop_servers()
 
 
-def test_thirty_steps_in_the_shop(client: OldClient) -> None:
+def test_the_reference_client_makes_thirty_steps_in_the_shop(client: OldClient) -> None:
     with DemoSite() as site:
         client.open(site.origin + "/")
         _catalogue(client)
@@ -132,7 +132,7 @@ def _downloads(client: OldClient, origin: str) -> None:
     assert rows[0].keys() == {"station", "region", "month", "rainfall_mm"}
 
 
-def test_menus_quotes_and_windows(client: OldClient) -> None:
+def test_the_reference_client_handles_menus_quotes_and_windows(client: OldClient) -> None:
     more = "<title>More</title><h1>More</h1>"
     with serve({"/": MENU, "/more": more}) as url:
         client.open(url)

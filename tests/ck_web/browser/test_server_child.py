@@ -98,7 +98,7 @@ def test_a_crashed_server_is_replaced() -> None:
     release_server(b)
 
 
-def test_how_a_server_ended_is_told() -> None:
+def test_the_exit_of_a_server_is_reported() -> None:
     server = acquire_server(FakeOptions())
     assert server.exit_report(0.0) == ""
     os.kill(server.pid, signal.SIGKILL)
@@ -118,14 +118,14 @@ def test_no_secret_reaches_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "starting up None True" in server._lines
 
 
-def test_a_server_that_does_not_come_up_is_explained() -> None:
+def test_a_server_that_does_not_start_reports_why() -> None:
     code = "import sys; print('a line'); sys.exit('Error: no Chromium was found: install one')"
     with pytest.raises(BrowserServerError) as e:
         BrowserServer(FakeOptions(code=code))
     assert str(e.value).endswith("did not start: no Chromium was found: install one")
 
 
-def test_the_command_line() -> None:
+def test_options_become_the_command_line() -> None:
     options = ServerOptions(("a:1", "b"), ("c",), 3, "/opt/chromium")
     assert " ".join(options.command()[2:]) == (
         "--host 127.0.0.1 --port 0 --max-browsers 3 --allow a:1 --allow b --block c "
@@ -134,7 +134,7 @@ def test_the_command_line() -> None:
 
 
 @pytest.mark.worker
-def test_the_server_leaves_when_its_parent_is_killed(tmp_path: Path) -> None:
+def test_the_server_exits_when_its_parent_is_killed(tmp_path: Path) -> None:
     package = tmp_path / "web_server"
     package.mkdir()
     (package / "__init__.py").touch()

@@ -21,7 +21,7 @@ def _opened(wire: FakeWire, url: str = "http://shop.test/") -> tuple[BrowserClie
     return client, lease.id
 
 
-def test_a_session_on_the_wire(wire: FakeWire) -> None:
+def test_a_session_sends_the_expected_requests(wire: FakeWire) -> None:
     client, browser = _opened(wire)
     assert wire.requests[0] == (
         "getBrowser",
@@ -46,7 +46,7 @@ def test_a_session_on_the_wire(wire: FakeWire) -> None:
 
 
 @pytest.mark.parametrize("fault", ["drop", 502, 503])
-def test_looking_is_tried_again(wire: FakeWire, fault: int | str) -> None:
+def test_observations_are_retried(wire: FakeWire, fault: int | str) -> None:
     client, browser = _opened(wire)
     wire.fail("getAccessibilityTree", fault)
     assert client.observe(browser, "0").url == "http://shop.test/"
@@ -55,7 +55,7 @@ def test_looking_is_tried_again(wire: FakeWire, fault: int | str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["drop", 500, 503])
-def test_acting_is_never_tried_again(wire: FakeWire, fault: int | str) -> None:
+def test_actions_are_never_retried(wire: FakeWire, fault: int | str) -> None:
     client, browser = _opened(wire)
     wire.fail("performAction", fault, fault, fault)
     with pytest.raises(BrowserServerError) as e:
@@ -73,7 +73,7 @@ def test_a_refusal_carries_status_and_reason(wire: FakeWire) -> None:
     client.close()
 
 
-def test_what_is_no_browser_server_is_told(wire: FakeWire) -> None:
+def test_another_kind_of_server_is_reported(wire: FakeWire) -> None:
     client = BrowserClient(wire.url)
     wire.fail("getBrowser", "text")
     with pytest.raises(BrowserServerError, match="is it a browser server"):
@@ -81,7 +81,7 @@ def test_what_is_no_browser_server_is_told(wire: FakeWire) -> None:
     client.close()
 
 
-def test_nothing_listens() -> None:
+def test_a_refused_connection_is_reported() -> None:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -111,11 +111,11 @@ def test_the_token_is_sent() -> None:
         ("[::1]:3000", "http://[::1]:3000"),
     ],
 )
-def test_addresses(text: str, url: str) -> None:
+def test_addresses_are_completed(text: str, url: str) -> None:
     assert server_address(text) == url
 
 
 @pytest.mark.parametrize("text", ["", "http://", "host:port", "ftp://host", "host:0", "host:99999"])
-def test_unusable_addresses(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="HOST:PORT"):
         server_address(text)

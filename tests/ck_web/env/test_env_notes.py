@@ -21,7 +21,7 @@ def _sees(env: WebEnv) -> bool:
     return bool(env.observe().image)
 
 
-def test_when_pictures_are_sent(wire: FakeWire, tmp_path: Path) -> None:
+def test_screenshots_follow_the_pictures_setting(wire: FakeWire, tmp_path: Path) -> None:
     def env(pictures: Pictures) -> WebEnv:
         settings = {"server_url": wire.url}
         return WebEnv(settings, workdir=tmp_path, target_url=SHOP, pictures=pictures)
@@ -43,7 +43,7 @@ def test_when_pictures_are_sent(wire: FakeWire, tmp_path: Path) -> None:
         e.close()
 
 
-def test_an_agent_without_progress_is_shown_a_picture_and_told(
+def test_actions_without_effect_cause_a_screenshot_and_a_note(
     wire: FakeWire, tmp_path: Path
 ) -> None:
     settings = {"server_url": wire.url}
@@ -74,7 +74,7 @@ BANNER = [
 ]
 
 
-def test_a_cookie_banner_is_answered_once_it_is_there(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_cookie_banner_is_answered_when_it_appears(wire: FakeWire, tmp_path: Path) -> None:
     wire.pages[SHOP] = ("Shop", BANNER)
     wire.goes["8"] = 2
     env = web_env(wire, tmp_path)
@@ -87,7 +87,7 @@ def test_a_cookie_banner_is_answered_once_it_is_there(wire: FakeWire, tmp_path: 
     env.close()
 
 
-def test_a_banner_that_comes_back_is_told_only(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_banner_that_returns_is_only_reported(wire: FakeWire, tmp_path: Path) -> None:
     wire.pages[SHOP] = ("Shop", BANNER)
     env = web_env(wire, tmp_path)
     for _ in range(3):
@@ -101,7 +101,7 @@ def test_a_banner_that_comes_back_is_told_only(wire: FakeWire, tmp_path: Path) -
     env.close()
 
 
-def test_choices_that_the_model_opened_are_left_to_it(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_banner_that_the_model_opened_is_left_to_it(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     wire.pages[SHOP] = ("Shop", BANNER)
     assert "[6] dialog 'Cookies'" in env.step_state("scroll down")
@@ -109,7 +109,7 @@ def test_choices_that_the_model_opened_are_left_to_it(wire: FakeWire, tmp_path: 
     env.close()
 
 
-def test_a_banner_that_comes_late_by_itself_is_answered(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_banner_that_appears_late_is_answered(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     wire.pages[SHOP] = ("Shop", BANNER)
     wire.goes["8"] = 2
@@ -119,7 +119,7 @@ def test_a_banner_that_comes_late_by_itself_is_answered(wire: FakeWire, tmp_path
 
 
 @pytest.mark.parametrize("setting", ["report", "off"])
-def test_banners_are_left_alone_on_demand(wire: FakeWire, tmp_path: Path, setting: str) -> None:
+def test_banners_can_be_reported_or_ignored(wire: FakeWire, tmp_path: Path, setting: str) -> None:
     wire.pages[SHOP] = ("Shop", BANNER)
     env = web_env(wire, tmp_path, cookie_banners=setting)
     assert ("shows a cookie banner" in env.observe().text) is (setting == "report")
@@ -127,7 +127,7 @@ def test_banners_are_left_alone_on_demand(wire: FakeWire, tmp_path: Path, settin
     env.close()
 
 
-def test_a_login_wall_is_told(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_login_page_is_noted(wire: FakeWire, tmp_path: Path) -> None:
     lines = ["[1] RootWebArea 'Sign in'", "\t[3] textbox 'Password'"]
     wire.pages[SHOP] = ("Sign in", lines)
     env = web_env(wire, tmp_path)
@@ -135,7 +135,7 @@ def test_a_login_wall_is_told(wire: FakeWire, tmp_path: Path) -> None:
     env.close()
 
 
-def test_a_browser_is_left_and_taken_up_again(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_suspended_browser_is_used_again(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     left = env.suspend()
     where = {"server": wire.url, "browserId": "b1", "pageId": "0", "downloads": {}}

@@ -24,12 +24,12 @@ from ck_web.agent import PREDEFINED_WEB_ACTIONS
         ("ck_web.main", ["cli"]),
     ],
 )
-def test_where_names_are(module: str, names: list[str]) -> None:
+def test_documented_names_can_be_imported(module: str, names: list[str]) -> None:
     found = importlib.import_module(module)
     assert [name for name in names if not hasattr(found, name)] == []
 
 
-def test_the_agent() -> None:
+def test_the_agent_has_its_documented_methods() -> None:
     agent = WebAgent(model="manual", max_steps=3, recent_steps=2, store_io=False)
     assert isinstance(agent, MultiStepAgent) and isinstance(agent, KwargsInitializable)
     assert (agent.name, agent.max_steps, agent.recent_steps, agent.store_io) == (
@@ -46,7 +46,7 @@ def test_the_agent() -> None:
     assert list(inspect.signature(agent.__call__).parameters)[:2] == ["task", "target_url"]
 
 
-def test_a_subclass_sets_attributes_around_super() -> None:
+def test_a_subclass_can_set_attributes_before_and_after_init() -> None:
     class Shopper(WebAgent):
         def __init__(self, **kwargs: object) -> None:
             self.name = "shopper"
@@ -56,7 +56,7 @@ def test_a_subclass_sets_attributes_around_super() -> None:
     assert (Shopper().name, Shopper().max_steps) == ("shopper", 7)
 
 
-def test_the_environment_and_its_state() -> None:
+def test_environment_and_state_have_their_documented_names() -> None:
     methods = "observe execute step_state get_state state stop close suspend"
     assert all(callable(getattr(WebEnv, name)) for name in methods.split())
     state = WebState()
@@ -88,7 +88,7 @@ def test_the_environment_and_its_state() -> None:
         (("nop",), "nop"),
     ],
 )
-def test_the_functions_and_their_strings(call: tuple[object, ...], text: str) -> None:
+def test_functions_write_their_action_strings(call: tuple[object, ...], text: str) -> None:
     name, *arguments = call
     assert PREDEFINED_WEB_ACTIONS[str(name)](*arguments) == text
     for shape in (text.replace("[3]", "3"), text.upper().replace("UP", "up"), f"  {text}\n"):
@@ -105,7 +105,7 @@ def test_the_functions_and_their_strings(call: tuple[object, ...], text: str) ->
         ("screenshot", "(flag, save_path='')"),
     ],
 )
-def test_parameters_by_name(name: str, parameters: str) -> None:
+def test_parameters_have_their_documented_names(name: str, parameters: str) -> None:
     signature = inspect.signature(PREDEFINED_WEB_ACTIONS[name])
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
     assert str(inspect.Signature(bare)) == parameters

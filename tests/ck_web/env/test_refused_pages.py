@@ -38,9 +38,7 @@ def acting(*replies: str) -> ScriptedLLM:
     return ScriptedLLM(answer)
 
 
-def test_a_first_page_that_is_refused_ends_the_run_before_any_model_call(
-    site: str, tmp_path: Path
-) -> None:
+def test_a_refused_first_page_ends_the_run_before_any_model_call(site: str, tmp_path: Path) -> None:
     model = acting("stop('x')")
     settings = browser_settings(allow=[], target_url=f"{site}/")
     session = WebAgent(model=model, web_env=settings).run("t", workdir=tmp_path)
@@ -66,13 +64,13 @@ def test_a_blocked_first_page_ends_the_run(site: str, tmp_path: Path) -> None:
     assert "example.com:80: web_env.block blocks it" in session.message
 
 
-def test_a_run_that_goes_to_a_refused_page_first_ends(site: str, tmp_path: Path) -> None:
+def test_a_run_whose_first_goto_is_refused_ends(site: str, tmp_path: Path) -> None:
     model = acting(f"goto('{site}/')", "stop('x')")
     session = WebAgent(model=model, web_env=browser_settings(allow=[])).run("t", workdir=tmp_path)
     assert session.stop_reason is StopReason.PAGE_REFUSED and len(session.steps) == 1
 
 
-def test_a_page_that_is_refused_later_is_reported_once(
+def test_a_page_refused_later_is_logged_once(
     site: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     goto = "print(goto('http://127.0.0.2:9/'))"

@@ -16,7 +16,7 @@ from ck_web.page.state import WebState
 pytestmark = pytest.mark.integration
 
 
-def test_observe_and_act(wire: FakeWire, tmp_path: Path) -> None:
+def test_actions_report_their_results(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     seen = env.observe()
     assert seen.text.startswith("URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea")
@@ -49,7 +49,7 @@ def test_observe_and_act(wire: FakeWire, tmp_path: Path) -> None:
         env.observe()
 
 
-def test_what_happened_is_told_once(wire: FakeWire, tmp_path: Path) -> None:
+def test_events_are_reported_once(wire: FakeWire, tmp_path: Path) -> None:
     alert = "alert 'Hi' was accepted"
     wire.pages[SHOP] = ("Shop", [*wire.pages[SHOP][1], f"\t[0] alert '{alert}'"])
     replies = [f"clicked; {alert}", "clicked; nothing changed", "not opened"]
@@ -71,7 +71,7 @@ def test_what_happened_is_told_once(wire: FakeWire, tmp_path: Path) -> None:
     env.close()
 
 
-def test_a_document_that_is_drawn_anew_is_no_other_page(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_redrawn_document_is_the_same_page(wire: FakeWire, tmp_path: Path) -> None:
     drawn = ("Shop", [*wire.pages[SHOP][1][:2], "\t[44] button 'Anew'"])
     for words, said in (
         ("pressed; the page changed", "new on the page: [44] button 'Anew'"),
@@ -85,16 +85,14 @@ def test_a_document_that_is_drawn_anew_is_no_other_page(wire: FakeWire, tmp_path
         env.close()
 
 
-def test_an_older_server_that_does_not_observe_with_the_action(
-    wire: FakeWire, tmp_path: Path
-) -> None:
+def test_a_server_without_nested_observations_is_supported(wire: FakeWire, tmp_path: Path) -> None:
     wire.alone = True
     env = web_env(wire, tmp_path)
     assert env.step_state("click 3").startswith("click [3] link 'Lamps': now at")
     env.close()
 
 
-def test_faults_of_the_model_are_observations(wire: FakeWire, tmp_path: Path) -> None:
+def test_errors_of_the_model_are_observations(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     assert env.step_state("click [99]") == "click [99] failed: no element 99 on this page"
     assert env.step_state("goback") == "goback failed: there is no page to go back to"
@@ -107,7 +105,7 @@ def test_faults_of_the_model_are_observations(wire: FakeWire, tmp_path: Path) ->
     env.close()
 
 
-def test_a_lost_browser_is_not_the_models_fault(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_lost_browser_raises(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     wire.browsers.clear()
     with pytest.raises(BrowserServerError, match="the lease of the browser b1 ended"):
@@ -117,14 +115,14 @@ def test_a_lost_browser_is_not_the_models_fault(wire: FakeWire, tmp_path: Path) 
     env.close()
 
 
-def test_a_browser_is_given_back_when_opening_fails(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_browser_is_closed_if_opening_its_page_fails(wire: FakeWire, tmp_path: Path) -> None:
     wire.fail("openPage", 500)
     with pytest.raises(BrowserServerError, match="injected fault"):
         web_env(wire, tmp_path)
     assert wire.count("closeBrowser") == 1 and not wire.browsers
 
 
-def test_screenshots_on_request(wire: FakeWire, tmp_path: Path) -> None:
+def test_the_model_can_request_screenshots(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     assert env.observe().image == ""
     assert "saved as 'shot.png'" in env.step_state("screenshot 1 shot.png")
@@ -136,14 +134,14 @@ def test_screenshots_on_request(wire: FakeWire, tmp_path: Path) -> None:
     env.close()
 
 
-def test_a_page_too_long_is_cut_and_said(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_long_page_is_truncated_with_a_remark(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path, max_page_chars=60)
     text = env.observe().text
     assert "(the page text is truncated here" in text and "[5]" not in text
     env.close()
 
 
-def test_a_loop_of_actions_tells_what_each_changed(wire: FakeWire, tmp_path: Path) -> None:
+def test_each_action_of_a_loop_reports_its_changes(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     said = [env.step_state(f"type [4] {word}") for word in ("a", "b", "b")]
     assert [s.rpartition(": ")[2] for s in said] == ["a", "b", "done"]
@@ -151,7 +149,7 @@ def test_a_loop_of_actions_tells_what_each_changed(wire: FakeWire, tmp_path: Pat
     env.close()
 
 
-def test_the_page_is_read_whole_or_in_parts(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_page_is_read_in_full_or_in_parts(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     parts = [f"Part {n} of 3\n\ntext {n}\n" for n in (1, 2, 3)]
     wire.replies["read"] = deque([*parts, parts[1], "unnumbered", "Part 1 of 99\n\nlong"])
@@ -196,7 +194,7 @@ def test_the_page_is_read_whole_or_in_parts(wire: FakeWire, tmp_path: Path) -> N
         ("answer_dialog accept Ann", {"actionValue": "accept", "text": "Ann"}),
     ],
 )
-def test_further_actions_on_the_wire(
+def test_further_actions_are_sent(
     wire: FakeWire, tmp_path: Path, action: str, fields: dict[str, object]
 ) -> None:
     env = web_env(wire, tmp_path)
@@ -206,13 +204,13 @@ def test_further_actions_on_the_wire(
     env.close()
 
 
-def test_what_the_wire_cannot_carry_is_told(wire: FakeWire, tmp_path: Path) -> None:
+def test_invalid_values_are_reported(wire: FakeWire, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(bytes(1_500_000))
     env = web_env(wire, tmp_path)
     asked = len(wire.requests)
     said = env.step_state(f"type [4] {'x' * 1_000_001}")
     assert " failed: invalid actionValue: " in said and len(said) < 300
-    assert " failed: not possible: x: " in env.step_state(f"move {'9' * 400} 1")
+    assert " failed: invalid x: " in env.step_state(f"move {'9' * 400} 1")
     assert len(wire.requests) == asked
     env.step_state("upload [4] large")
     assert len(wire.requests[-1][1]["files"][0]["buffer"]) == 2_000_000
@@ -222,7 +220,7 @@ def test_what_the_wire_cannot_carry_is_told(wire: FakeWire, tmp_path: Path) -> N
 # --- other names ---------------------------------------------------------------------------------
 
 
-def test_a_browser_is_reset_to_an_earlier_state(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_browser_returns_to_an_earlier_state(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     first = env.get_state()
     assert not env.reset_to_state(first)
@@ -245,7 +243,7 @@ def test_a_browser_is_reset_to_an_earlier_state(wire: FakeWire, tmp_path: Path) 
         env.sync_files()
 
 
-def test_a_reset_that_cannot_be_done_is_an_error(wire: FakeWire, tmp_path: Path) -> None:
+def test_a_failed_reset_is_an_error(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     wire.fail("performAction", 403)
     with pytest.raises(BrowserServerError, match=r"cannot return to http://no\.test/"):

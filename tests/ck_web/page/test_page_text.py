@@ -136,23 +136,21 @@ def test_a_dialog_is_answered_with_the_least_consent(name: str, answers: bool) -
         ("checkbox 'Needed' checked: true disabled: true", None),
     ],
 )
-def test_choices_are_saved_as_they_stand_where_they_consent_to_nothing(
-    box: str, answer: str | None
-) -> None:
+def test_choices_without_a_ticked_box_are_saved(box: str, answer: str | None) -> None:
     lines = (*DIALOG, f"\t[9] {box}", "\t[8] button 'Save choices'")
     banner = find_banner(_page(*lines))
     assert banner is not None
     assert (banner.answer.id if banner.answer else None) == answer
 
 
-def test_choices_are_not_accepted_for_the_user_but_a_mere_notice_is() -> None:
+def test_a_notice_is_accepted_but_a_banner_with_choices_is_not() -> None:
     banner = find_banner(_page(*DIALOG))
     assert banner and banner.answer is None and [b.id for b in banner.buttons] == ["6", "7"]
     banner = find_banner(_page(*DIALOG[:4]))
     assert banner and banner.answer and banner.answer.id == "6"
 
 
-def test_frames_and_named_regions() -> None:
+def test_frames_and_named_regions_are_banners() -> None:
     inside = ("\t[5] StaticText 'We value your privacy'", "\t[6] button 'Reject'")
     for head in ("Iframe 'SP Consent Message'", "region 'Cookies'", "complementary 'Cookie bar'"):
         banner = find_banner(_page(f"[4] {head}", *inside))
@@ -171,7 +169,7 @@ RUN = (
 )
 
 
-def test_a_banner_without_a_frame_of_its_own() -> None:
+def test_a_run_of_lines_is_a_banner() -> None:
     banner = find_banner(_page(*RUN))
     assert banner and banner.answer and banner.answer.id == "7"
 
@@ -198,7 +196,7 @@ def test_a_banner_without_a_frame_of_its_own() -> None:
         "",
     ],
 )
-def test_what_is_no_banner(page: str) -> None:
+def test_other_dialogs_are_not_banners(page: str) -> None:
     assert find_banner(page) is None
 
 
@@ -208,10 +206,18 @@ def test_what_is_no_banner(page: str) -> None:
 @pytest.mark.parametrize(
     ("lines", "title", "said"),
     [
-        (["[3] checkbox 'I'm not a robot'"], "Shop", "proof of a human"),
-        (["[3] textbox 'Enter the CAPTCHA'"], "Shop", "proof of a human"),
-        (["[3] heading 'Verify you are human' level: 1"], "Just a moment...", "proof of a human"),
-        (["[3] Iframe 'Widget with a Cloudflare security challenge'"], "x", "proof of a human"),
+        (["[3] checkbox 'I'm not a robot'"], "Shop", "a captcha or a similar test"),
+        (["[3] textbox 'Enter the CAPTCHA'"], "Shop", "a captcha or a similar test"),
+        (
+            ["[3] heading 'Verify you are human' level: 1"],
+            "Just a moment...",
+            "a captcha or a similar test",
+        ),
+        (
+            ["[3] Iframe 'Widget with a Cloudflare security challenge'"],
+            "x",
+            "a captcha or a similar test",
+        ),
         (["[3] textbox 'Mail'", "[4] textbox 'Password'"], "Sign in", "asks for a login"),
         (["[3] StaticText 'Please log in to continue'"], "Shop", "asks for a login"),
         (["[3] heading 'Not found' level: 1"], "404 Not Found", "an error page"),
@@ -225,7 +231,7 @@ def test_what_is_no_banner(page: str) -> None:
         ([f"[{n}] link 'x'" for n in range(3, 60)], "Not found: a novel", ""),
     ],
 )
-def test_walls_are_told_and_nothing_else(lines: list[str], title: str, said: str) -> None:
+def test_obstacles_and_only_obstacles_are_noted(lines: list[str], title: str, said: str) -> None:
     told = page_notices(_page(*lines, title=title))
     assert len(told) == (1 if said else 0) and said in "".join(told)
     assert "\n" not in "".join(told)
@@ -252,5 +258,5 @@ VIEW = {"width": 1000, "height": 500}
         ),
     ],
 )
-def test_pages_that_are_mostly_pictures(lines: list[str], boxes: dict, visual: bool) -> None:
+def test_pages_of_pictures_are_recognized(lines: list[str], boxes: dict, visual: bool) -> None:
     assert mostly_visual(_page(*lines), boxes, VIEW) is visual
