@@ -12,10 +12,10 @@ from ck_pro.events.computer_schema import (
     COMPUTER_PARAMETERS,
     computer_action,
 )
+from ck_pro.language.call_results import split_results
 from ck_pro.language.function_calling import FunctionCallingLanguage
 from ck_pro.language.prompt import Message, Prompt, text_of
 from ck_pro.model.backends.responses import tool_calls_of
-from ck_pro.session.observed import observation_text
 from ck_pro.template import TemplatedString
 from ck_pro.tool import function_schema
 
@@ -118,7 +118,8 @@ class ComputerUseLanguage(FunctionCallingLanguage):
         said: Message = {"role": "assistant", "content": action.get("llm_output", "")}
         said.update(tool_calls=calls, items=items)
         screens = {s.get("call_id"): s for s in action.get("screens", ())}
-        texts = _texts(action.get("observation"), observation, len(calls))
+        texts = split_results(action.get("observation"), observation, len(calls))
+        texts += [""] * (len(calls) - len(texts))
         outputs = [_output(c, screens.get(c["id"]), t) for c, t in zip(calls, texts, strict=True)]
         return [said, *outputs]
 
@@ -143,14 +144,6 @@ def _computer_action(call: Action, checks: Mapping[str, Any]) -> ComputerAction:
     assert isinstance(call, ToolCall)
     pending = checks.get(call.call_id.partition("#")[0], ())
     return computer_action(call.arguments, call_id=call.call_id, pending_safety_checks=pending)
-
-
-def _texts(observed: Any, joined: str, count: int) -> list[str]:
-    """What each of several calls is told; `joined` is the step's observation as one text."""
-    if isinstance(observed, list) and len(observed) == count > 1:
-        texts = [observation_text(one).strip("\n") for one in observed]
-        return [t if len(t) <= len(joined) else joined for t in texts]
-    return [joined, *[""] * (count - 1)]
 
 
 def _output(call: Mapping[str, Any], screen: Mapping[str, Any] | None, text: str) -> Message:

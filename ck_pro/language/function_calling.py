@@ -10,9 +10,10 @@ from ck_pro.events import Action, MessageAction, ToolCall
 from ck_pro.exceptions import ParseError
 from ck_pro.executor.extract import extract_code, has_python_block
 from ck_pro.language.base import OBSERVATION, AgentLanguage
+from ck_pro.language.call_results import labelled_results
 from ck_pro.language.forms import Form
 from ck_pro.language.parsing import INVENTED, TRUNCATED, parse_literal, was_truncated
-from ck_pro.language.prompt import Message, fenced
+from ck_pro.language.prompt import Message
 from ck_pro.language.text_calls import holds_call, text_calls
 from ck_pro.tool import function_schema
 
@@ -99,10 +100,8 @@ class FunctionCallingLanguage(AgentLanguage):
         )
 
     def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
-        """The step's calls as text; native tool turns would tie the log to one provider."""
-        head = f"{OBSERVATION} {step['step_idx']}:"
-        said = "\n".join(t for t in (step["action"]["thought"], step["action"]["code"]) if t)
-        return [
-            {"role": "assistant", "content": said},
-            {"role": "user", "content": f"{head}\n{fenced(observation)}"},
-        ]
+        """Return the calls as text; native tool messages would tie the log to one service."""
+        action = step["action"]
+        reply = "\n".join(t for t in (action["thought"], action["code"]) if t)
+        seen = f"{OBSERVATION} {step['step_idx']}:\n{labelled_results(action, observation)}"
+        return [{"role": "assistant", "content": reply}, {"role": "user", "content": seen}]

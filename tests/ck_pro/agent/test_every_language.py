@@ -198,9 +198,10 @@ def test_several_calls_in_one_reply(speech: Speech) -> None:
         ("computer", {"action": "type", "text": "x"}),
         ("add", {"a": 20, "b": 2}),
     ]
-    session = agent(speech, speech.calls(calls), speech.finish("ok")).run("t")
-    told = seen(session, 0)
-    assert 0 <= told.index("3") < told.index("done: computer") < told.index("22")
+    a = agent(speech, speech.calls(calls), speech.finish("ok"))
+    session = a.run("t")
+    text = seen(session, 0)
+    assert 0 <= text.index("3") < text.index("done: computer") < text.index("22")
 
 
 def test_a_sub_agent(speech: Speech) -> None:
