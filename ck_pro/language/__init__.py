@@ -1,7 +1,8 @@
-"""How an agent speaks with its model: rendering prompts and parsing replies.
+"""Agent languages: render prompts, and parse replies to actions.
 
-Parsing is pure: text in, typed actions or a `ParseError` out. The loop, the tools and the log are
-the same for every language; an agent speaks another one by changing its `language` alone.
+Parsing is pure: a reply becomes typed actions or a `ParseError`. Loop, tools and log are the same
+for every language; to switch, change only the agent's `language`.
+May import: the rooms above `language` in `ck_pro`. Others use the names below.
 """
 
 from __future__ import annotations

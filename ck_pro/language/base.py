@@ -1,4 +1,4 @@
-"""`AgentLanguage`: the interface."""
+"""`AgentLanguage`: the interface of all languages."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ck_pro.language.prompt import Message, Prompt
 from ck_pro.template import TemplatedString
 
 OBSERVATION = "Observation of step"
-"""What begins an observation in the history that prompts show."""
+"""Start of each observation in the history of a prompt."""
 
 
 class AgentLanguage(ABC):
-    """The form in which an agent's model is asked and answers."""
+    """The form of an agent's prompts and replies."""
 
     name: str = ""
-    """What settings call it; empty for one that they cannot name."""
+    """Name in settings; "" if settings cannot select it."""
     stop: tuple[str, ...] = (f"\n{OBSERVATION}",)
-    """Texts at which the service ends a reply, where it can: a model must not write what it is to
-    be shown."""
+    """Stop texts: the service ends the reply before them, so that the model does not invent
+    observations."""
 
     def render(self, template: TemplatedString, values: Mapping[str, Any]) -> Prompt:
-        """The prompt of one phase.
+        """Render the prompt of one phase.
 
         Raises:
-            TemplateError: the template wants a value that is not there.
+            TemplateError: a value that the template uses is missing.
         """
         made = template.format(**values)
         if isinstance(made, Prompt):
@@ -38,30 +38,36 @@ class AgentLanguage(ABC):
         return Prompt(messages)
 
     def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
-        """Parameters that the model call needs in this language.
+        """Return the request parameters of this language, such as `tools`.
 
         Args:
-            functions: tools, sub-agents and forms: `name`, `description`, `parameters` (JSON
-                schema).
+            functions: tools, sub-agents and forms, with `name`, `description` and `parameters`
+                (JSON schema).
         """
         return {}
 
     def read_form(self, reply: str, form: Form) -> Any:
-        """The data that a reply fills a form with: for plans and final results.
+        """Return the data of a form, such as a plan or a final result.
 
         Raises:
-            ParseError: there is none.
+            ParseError: the reply does not contain it.
         """
         return parse_literal(reply)
 
     @abstractmethod
     def parse(self, reply: str) -> list[Action]:
-        """The actions of a reply, at least one.
+        """Return the actions of a reply, at least one.
 
         Raises:
-            ParseError: the reply has not the agreed form; its text tells the model what to mend.
+            ParseError: the reply is malformed. The model reads the message, so it states what to
+                change.
         """
 
     @abstractmethod
     def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
-        """A finished step as chat messages."""
+        """Return a finished step as chat messages.
+
+        Args:
+            step: the step's row.
+            observation: its observation as text, shortened for prompts.
+        """

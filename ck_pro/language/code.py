@@ -1,4 +1,4 @@
-"""`CodeLanguage`: code blocks."""
+"""`CodeLanguage`: replies with a block of Python."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ck_pro.language.prompt import Message, fenced
 
 
 class CodeLanguage(AgentLanguage):
-    """Thoughts in prose, then one block of Python: the native language of ck-pro's agents."""
+    """A thought, then one block of Python. The default language."""
 
     name = "code"
 
     def parse(self, reply: str) -> list[Action]:
-        """One `CodeAction` with all the code that is the model's own.
+        """Return one `CodeAction` with the reply's code up to any invented observation.
 
         Raises:
             ParseError: see `code_of`.
@@ -26,10 +26,10 @@ class CodeLanguage(AgentLanguage):
         return [CodeAction(code=code, thought=parse_thought_code(reply)["thought"], note=note)]
 
     def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
-        """The step's thought and code as the model's turn, the observation as the user's."""
+        """Return an assistant message (thought, code) and a user message (observation)."""
         action = step["action"]
         reply = f"Thought: {action['thought']}\n```python\n{action['code']}\n```"
-        if not action["code"]:  # a reply without code is shown as it was
+        if not action["code"]:  # show a malformed reply unchanged
             reply = action["thought"]
         seen = f"{OBSERVATION} {step['step_idx']}:\n{fenced(observation)}"
         return [{"role": "assistant", "content": reply}, {"role": "user", "content": seen}]

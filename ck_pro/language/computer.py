@@ -1,4 +1,4 @@
-"""`ComputerUseLanguage`: acts of mouse and keyboard by coordinates, beside function calls."""
+"""`ComputerUseLanguage`: mouse and keyboard actions on a screenshot, and function calls."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ OMITTED = "[screenshot omitted]"
 
 
 class ComputerUseLanguage(FunctionCallingLanguage):
-    """Acts of mouse and keyboard by coordinates of a screenshot, beside function calls.
+    """Mouse and keyboard actions at coordinates of a screenshot, and function calls.
 
     Args:
-        tool: how the model is offered the computer. "function": as the function
-            `computer(action=..., ...)` of chat completions, for any model that sees images; past
-            steps are told as text. "computer" or "computer_use_preview": as the built-in tool of
-            that type of OpenAI's Responses API; past steps are sent back as the model's own items,
-            each call with its screenshot.
-        display_width, display_height: of the screenshots, in pixels ("computer_use_preview" asks).
-        environment: what is used: "browser", "linux", "mac", "windows" (it asks for that, too).
-        screenshots: at least so many of past steps stay in the prompt, and less than twice as
-            many; older steps are told as text.
+        tool: how the model calls the computer. "function": with the function
+            `computer(action=..., ...)` of chat completions, for any model that reads images; past
+            steps are sent as text. "computer" or "computer_use_preview": with that built-in tool of
+            OpenAI's Responses API; past steps are sent as output items, each call with its
+            screenshot.
+        display_width, display_height: size of the screenshots in pixels, for
+            "computer_use_preview".
+        environment: "browser", "linux", "mac" or "windows", for "computer_use_preview".
+        screenshots: minimum number of past screenshots in the prompt; the maximum is twice that.
+            Older steps are sent as text.
     """
 
     def __init__(
@@ -48,14 +49,14 @@ class ComputerUseLanguage(FunctionCallingLanguage):
     ):
         self.name = "computer_use" if tool == "function" else tool
         self.tool = tool
-        if tool != "function":  # its models end by a message, and its API knows no stop texts
+        if tool != "function":  # a message ends the run, and the API has no stop texts
             self.message_ends, self.stop = True, ()
         self.display_width, self.display_height = display_width, display_height
         self.environment = environment
         self.screenshots = max(1, screenshots)
 
     def with_display(self, width: int, height: int) -> ComputerUseLanguage:
-        """The same for another screen."""
+        """Return a copy for another screen size."""
         return ComputerUseLanguage(
             self.tool,
             display_width=width,
@@ -64,10 +65,10 @@ class ComputerUseLanguage(FunctionCallingLanguage):
             screenshots=self.screenshots,
         )
 
-    # --- asking ----------------------------------------------------------------------------
+    # --- prompts ---------------------------------------------------------------------------
 
     def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
-        """The computer and the functions as the `tools` parameter."""
+        """Return the computer and the functions as the `tools` parameter."""
         others = [f for f in functions if f.name != COMPUTER]
         return {"tools": [self._computer(), *super().call_kwargs(others).get("tools", [])]}
 
@@ -84,16 +85,16 @@ class ComputerUseLanguage(FunctionCallingLanguage):
         }
 
     def render(self, template: TemplatedString, values: Mapping[str, Any]) -> Prompt:
-        """See `AgentLanguage.render`; of the screenshots the older ones are left out."""
+        """Render the prompt of one phase, without older screenshots; see `AgentLanguage.render`."""
         prompt = super().render(template, values)
         if self.tool == "function":
             return prompt
-        return Prompt(_thinned(list(prompt), self.screenshots), prompt.instructions)
+        return Prompt(_omit_old_screenshots(list(prompt), self.screenshots), prompt.instructions)
 
-    # --- reading ---------------------------------------------------------------------------
+    # --- replies ---------------------------------------------------------------------------
 
     def parse(self, reply: str) -> list[Action]:
-        """A `ComputerAction` for each act and a `ToolCall` for each other call, in order."""
+        """Return a `ComputerAction` for each computer call and a `ToolCall` for each other call."""
         items = getattr(reply, "items", None) or []
         checks = {str(i.get("call_id")): i.get("pending_safety_checks") or () for i in items}
         actions = super().parse(_WithCalls(reply, items))
@@ -102,12 +103,12 @@ class ComputerUseLanguage(FunctionCallingLanguage):
             return made
         return [FinishAction(output=a.content) if isinstance(a, MessageAction) else a for a in made]
 
-    # --- the past --------------------------------------------------------------------------
+    # --- history --------------------------------------------------------------------------
 
     def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
-        """The step as text; with a built-in tool as the model's own items and their outputs.
+        """Return the step as text, or with a built-in tool as output items.
 
-        Of a run that keeps no model texts (`store_io=False`) there are no items.
+        Runs without stored model texts (`store_io=False`) have no items.
         """
         action = step["action"]
         info = action.get("llm_info", {})
@@ -115,17 +116,17 @@ class ComputerUseLanguage(FunctionCallingLanguage):
         calls = info.get("tool_calls") or [call for item in items for call in tool_calls_of(item)]
         if self.tool == "function" or not items or not calls:
             return super().history(step, observation)
-        said: Message = {"role": "assistant", "content": action.get("llm_output", "")}
-        said.update(tool_calls=calls, items=items)
+        reply: Message = {"role": "assistant", "content": action.get("llm_output", "")}
+        reply.update(tool_calls=calls, items=items)
         screens = {s.get("call_id"): s for s in action.get("screens", ())}
         texts = split_results(action.get("observation"), observation, len(calls))
         texts += [""] * (len(calls) - len(texts))
         outputs = [_output(c, screens.get(c["id"]), t) for c, t in zip(calls, texts, strict=True)]
-        return [said, *outputs]
+        return [reply, *outputs]
 
 
 class _WithCalls(str):
-    """A reply whose calls are there, also where only its items tell them."""
+    """A reply whose `tool_calls` are set, if necessary from its items."""
 
     tool_calls: list[dict[str, Any]]
 
@@ -147,7 +148,7 @@ def _computer_action(call: Action, checks: Mapping[str, Any]) -> ComputerAction:
 
 
 def _output(call: Mapping[str, Any], screen: Mapping[str, Any] | None, text: str) -> Message:
-    """The message that answers a call."""
+    """Return the message with the output of a call."""
     message: Message = {"role": "tool", "tool_call_id": call["id"], "content": text}
     if screen is None or not screen.get("image"):
         return message
@@ -157,10 +158,10 @@ def _output(call: Mapping[str, Any], screen: Mapping[str, Any] | None, text: str
     return {**message, **{k: screen[k] for k in facts if screen.get(k)}}
 
 
-def _thinned(messages: list[Message], keep: int) -> list[Message]:
-    """The messages without the older screenshots of outputs, and none twice.
+def _omit_old_screenshots(messages: list[Message], keep: int) -> list[Message]:
+    """Omit the older screenshots of outputs, and the current one if an output already has it.
 
-    They go in batches of `keep`, so that prompts stay prefixes of each other but for a rare jump.
+    Screenshots are omitted in batches of `keep`, so that the prefix of prompts changes rarely.
     """
     shown = [n for n, m in enumerate(messages) if m["role"] == "tool" and any(_images(m))]
     for n in shown[: max(0, len(shown) // keep - 1) * keep]:
@@ -173,7 +174,7 @@ def _thinned(messages: list[Message], keep: int) -> list[Message]:
 
 
 def _images(message: Message) -> Iterator[str]:
-    """Addresses of the images of a message."""
+    """Yield the URLs of the images of a message."""
     content = message["content"]
     for part in content if isinstance(content, list) else ():
         if part.get("type") == "image_url":

@@ -1,4 +1,4 @@
-"""What a model that calls functions fills in where it does not act: its plan, its final result."""
+"""Forms: function calls that carry only data, for the plan and the final result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Form:
-    """A function that only carries data: nothing is done when the model calls it."""
+    """A function that only carries data; calling it has no effect."""
 
     name: str
     description: str

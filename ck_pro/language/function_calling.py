@@ -1,4 +1,4 @@
-"""`FunctionCallingLanguage`: function calls."""
+"""`FunctionCallingLanguage`: replies with function calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ck_pro.language.call_results import labelled_results
 from ck_pro.language.forms import Form
 from ck_pro.language.parsing import INVENTED, TRUNCATED, parse_literal, was_truncated
 from ck_pro.language.prompt import Message
-from ck_pro.language.text_calls import holds_call, text_calls
+from ck_pro.language.text_calls import has_call_marks, text_calls
 from ck_pro.tool import function_schema
 
 NO_CODE = (
@@ -25,26 +25,26 @@ TRUNCATED_CALLS = TRUNCATED.format("none of its calls ran")
 
 
 class FunctionCallingLanguage(AgentLanguage):
-    """Tool calls of the chat-completions API.
+    """Function calls of the chat completions API.
 
-    Calls that a reply writes as text are read too. Text without a call is a message: it ends a run
-    only where the agent has no function that does, such as `stop`.
+    Calls written as text are parsed as well. Text without a call is a message. It ends the run only
+    if the agent has no terminal function such as `stop`.
     """
 
     name = "function_calls"
     message_ends = False
-    """A message without a call is the answer: the protocol of the service says so."""
+    """Whether a message without a call is the answer, by the protocol of the service."""
 
     def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
-        """The functions as the `tools` parameter."""
+        """Return the functions as the `tools` parameter."""
         tools = [function_schema(f.name, f.description, f.parameters) for f in functions]
         return {"tools": tools} if tools else {}
 
     def parse(self, reply: str) -> list[Action]:
-        """One `ToolCall` for each call of the reply, in order; a `MessageAction` if it has none.
+        """Return a `ToolCall` for each call of the reply; a `MessageAction` if it has none.
 
         Raises:
-            ParseError: the reply is empty, was cut off or holds code, or a call is unreadable.
+            ParseError: the reply is empty, truncated or Python code, or a call is malformed.
         """
         if was_truncated(reply):
             raise ParseError(TRUNCATED_CALLS)
@@ -60,14 +60,14 @@ class FunctionCallingLanguage(AgentLanguage):
             note = INVENTED.format("call", invented) if invented else ""
             made = [ToolCall(name=c.name, arguments=c.arguments) for c in written]
             return [*made[:-1], made[-1].model_copy(update={"note": note})]
-        if holds_call(reply):
+        if has_call_marks(reply):
             raise ParseError("A call in the reply is malformed. Call the function again.")
         if extract_code(reply):
             raise ParseError(NO_CODE)
         return [MessageAction(content=reply.strip())]
 
     def read_form(self, reply: str, form: Form) -> Any:
-        """The arguments of the call of the form, else the literal that the reply's text holds."""
+        """Return the arguments of the form's call, else the literal in the reply's text."""
         for call in getattr(reply, "tool_calls", None) or []:
             made = self._call(call)
             if made.name == form.name:

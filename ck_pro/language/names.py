@@ -1,4 +1,4 @@
-"""Languages by name, as settings give them."""
+"""Languages by their name in settings."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LANGUAGES: dict[str, Callable[[], AgentLanguage]] = {
     "computer": partial(ComputerUseLanguage, tool="computer"),
     "computer_use_preview": partial(ComputerUseLanguage, tool="computer_use_preview"),
 }
-"""Name -> what makes the language; the last two use the built-in tool of that type."""
+"""Name -> factory. The last two use the built-in tool of that name."""
 
 
 def language_named(name: str) -> AgentLanguage:
-    """The language that a setting names.
+    """Return the language with this name.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: the name is unknown.
     """
     if name not in LANGUAGES:
-        raise ConfigError(f"language {name!r} is not known; known are: {', '.join(LANGUAGES)}")
+        raise ConfigError(f"language {name!r} is unknown; known are: {', '.join(LANGUAGES)}")
     return LANGUAGES[name]()

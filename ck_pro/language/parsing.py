@@ -1,4 +1,4 @@
-"""Reading replies: thoughts and code, and literals. Pure."""
+"""Parse replies: thought and code, and literals. Pure."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def parse_thought_code(reply: str) -> ParsedReply:
 
 
 def was_truncated(reply: str) -> bool:
-    """Whether the service ended the reply at its greatest length (`max_reply_tokens`)."""
+    """Return whether the reply ended at its length limit (`max_reply_tokens`)."""
     return getattr(reply, "finish_reason", "") == "length"
 
 
 def code_of(reply: str) -> tuple[str, str]:
-    """The code of a reply, and a note for the model if the reply holds more than was read.
+    """Return the code of a reply, and a note for the model if a part of the reply is ignored.
 
     Raises:
-        ParseError: there is no code, or only its beginning: half a piece of code never runs.
+        ParseError: the reply has no code, or its code is truncated and therefore must not run.
     """
     found = find_code(reply)
     cut = was_truncated(reply)
@@ -64,7 +64,7 @@ def code_of(reply: str) -> tuple[str, str]:
 
 
 def _before_code(reply: str, code: str) -> str:
-    """The reply up to the fence, or the tag, that opens its code."""
+    """Return the reply up to the fence or tag that opens its code."""
     if not code.strip():
         return reply
     if _PYTHON_TAG in reply:
@@ -81,10 +81,10 @@ def _before_code(reply: str, code: str) -> str:
 
 
 def parse_literal(text: str) -> Any:
-    """The Python or JSON literal of a model's reply, which may stand in a fence or in prose.
+    """Return the Python or JSON literal in a reply, from a fence or from prose.
 
     Raises:
-        ParseError: there is none.
+        ParseError: the reply has no literal.
     """
     for candidate in _literal_candidates(text):
         for read in (ast.literal_eval, json.loads):
@@ -96,10 +96,10 @@ def parse_literal(text: str) -> Any:
 
 
 def _literal_candidates(text: str) -> list[str]:
-    """Places to look, the likeliest first: fenced blocks, the whole text, its outer braces."""
+    """Return possible literals, most likely first: fenced blocks, the whole text, outer braces."""
     fenced = re.findall(r"```[\w+.-]*[ \t]*\n(.*?)```", text, flags=re.DOTALL)
     start, end = text.find("{"), text.rfind("}")
     braces = [text[start : end + 1]] if 0 <= start < end else []
-    # a planner may write `state = {...}`
+    # the reply may be `state = {...}`
     assigned = [re.sub(r"\A\s*\w+\s*=\s*", "", f) for f in fenced]
     return [c.strip() for c in (*fenced, *assigned, text, *braces) if c.strip()]

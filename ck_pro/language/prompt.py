@@ -12,11 +12,11 @@ Message = dict[str, Any]
 
 
 class Prompt(list[Message]):
-    """Chat messages, with the part of them that does not depend on how the run went.
+    """Chat messages, and the part of them that is the same in every run.
 
     Attributes:
-        instructions: role, rules and functions, and the instruction of the phase. A replayed run
-            compares it with the recorded one.
+        instructions: role, rules, functions and the phase's instruction. A replay compares them
+            with the recorded ones.
     """
 
     def __init__(self, messages: Sequence[Message], instructions: str = ""):
@@ -33,14 +33,14 @@ def compose_prompt(
     current: str | Sequence[Mapping[str, Any]],
     instruction: str,
 ) -> Prompt:
-    """Lay a prompt out for prefix caches: what changes least comes first.
+    """Lay out a prompt for prefix caches, from the most stable to the most volatile part.
 
     Args:
-        system: role, rules, functions, one worked example; the same in every phase and step.
-        task: the task, the same in every step.
-        history: chat messages of the steps before.
-        current: progress state, observation, notices; text, or parts with images.
-        instruction: what this phase wants, last.
+        system: role, rules, functions and an example; the same in every phase and step.
+        task: the task.
+        history: chat messages of the previous steps.
+        current: progress state, observation and notices: a text, or parts with images.
+        instruction: the phase's instruction.
     """
     parts = [{"type": "text", "text": current}] if isinstance(current, str) else list(current)
     parts = [*parts, {"type": "text", "text": instruction}]
@@ -58,12 +58,14 @@ def compose_prompt(
 
 
 def _alternating(messages: Sequence[Message]) -> list[Message]:
-    """Join neighbours of one role, since many chat templates insist on turns; calls and their
-    outputs stay apart."""
+    """Merge adjacent messages of one role, since many chat templates require alternating roles.
+
+    Messages with other fields, such as calls and their outputs, stay separate.
+    """
     roles = [*map(_ROLE, messages)]
     out: list[Message] = []
     done = 0
-    for index in compress(count(1), map(eq, roles, roles[1:])):  # the second of two of one role
+    for index in compress(count(1), map(eq, roles, roles[1:])):  # same role as the message before
         out += messages[done:index]
         done, message = index + 1, messages[index]
         if _plain(out[-1]) and _plain(message):
@@ -95,10 +97,10 @@ _TOKEN = re.compile(
 
 
 def fenced(text: str) -> str:
-    """Material for a prompt between fences that it cannot close: longer than any of its own.
+    """Return a text between fences that are longer than any fence in the text.
 
-    The special tokens of chat templates are broken up in it (`<|im_start|>` becomes
-    `<\\|im_start|>`): some servers would read them as the end of the message.
+    Special tokens of chat templates are escaped (`<|im_start|>` becomes `<\\|im_start|>`), since
+    some servers would read them as the end of the message.
     """
     text = _TOKEN.sub(r"\g<0>\\", text)
     text = _RUN.sub(_short_run, text)
@@ -111,12 +113,12 @@ def _short_run(run: re.Match[str]) -> str:
 
 
 def shown_name(name: str) -> str:
-    """The name of a file on one line."""
+    """Return a file name on one printable line."""
     return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content, which may be parts with images; None is no text."""
+    """Return the text of a message's content, which may be a list of parts, or None."""
     if isinstance(content, str):
         return content
     return "\n".join(p.get("text", "") for p in content or () if p.get("type") == "text")

@@ -1,7 +1,7 @@
-"""Calls of functions that a model wrote as text instead of making them. Pure.
+"""Parse function calls that a model wrote as text. Pure.
 
-Models write what they were trained on, or what their history shows: `<tool_call>` tags, JSON with a
-name and arguments, `Action:` lines, or a call as in Python with named arguments.
+Models write the forms of their training data or of their history: `<tool_call>` tags, JSON with
+name and arguments, `Action:` lines, or Python calls with named arguments.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _HEAD = re.compile(
 )
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "kwargs")
-_SPACES = re.compile(r"(?:functions|tools|default_api)\.")
+_NAMESPACE = re.compile(r"(?:functions|tools|default_api)\.")
 _DECODER = json.JSONDecoder()
 _CALL_CHARS = 20_000
 _CALLS = 100
 _LINES = 20
 _ATTEMPTS = 200
-"""So many lines that look like the beginning of a call are looked at."""
+"""Limit of examined lines that look like the start of a call."""
 _ENDS = re.compile(r"[)\]][ \t;.`]*$", re.MULTILINE)
-_MADE = re.compile(
+_CALL_MARKS = re.compile(
     r"<tool_calls?\b|<function[=_ ]|<invoke\b|\[TOOL_CALLS?\]|<\|tool_call|<\uff5ctool"
     r"|\bto=functions\.|<\|python_tag\|>"
 )
 
 
 class TextCall(NamedTuple):
-    """A call as it stands in a reply."""
+    """A call in a reply."""
 
     name: str
     arguments: dict[str, Any]
@@ -56,11 +56,10 @@ class TextCall(NamedTuple):
 
 
 def text_calls(reply: str) -> tuple[list[TextCall], str]:
-    """The calls that a reply writes as text, up to where it stops being the model's own.
+    """Return the calls that a reply contains as text, up to any invented observation.
 
     Returns:
-        The calls in order, and the line that follows them where the reply invents what they
-        returned; "" if it does not.
+        The calls in order, and the first line of the invented observation; "" if there is none.
     """
     text = _TAGS.sub(lambda tag: " " * len(tag.group()), without_thinking(reply))
     calls: list[TextCall] = []
@@ -78,13 +77,13 @@ def text_calls(reply: str) -> tuple[list[TextCall], str]:
     return calls, ""
 
 
-def holds_call(reply: str) -> bool:
-    """Whether a reply has the marks of a call, in whatever form."""
-    return _MADE.search(without_thinking(reply)) is not None
+def has_call_marks(reply: str) -> bool:
+    """Return whether a reply has the syntax marks of a call in any form."""
+    return _CALL_MARKS.search(without_thinking(reply)) is not None
 
 
 def _next_call(text: str, at: int, starts: Iterator[int]) -> tuple[int, list[TextCall]]:
-    """Where the next call, or list of calls, begins, and what it is."""
+    """Return the start of the next call or list of calls, and the calls."""
     for begin in starts:
         found = _calls_at(text, begin) if begin >= at else []
         if found:
@@ -93,7 +92,7 @@ def _next_call(text: str, at: int, starts: Iterator[int]) -> tuple[int, list[Tex
 
 
 def _call_starts(text: str) -> Iterator[int]:
-    """The places where lines begin that look like calls."""
+    """Yield the positions of lines that look like calls."""
     lines = re.compile(r"^[ \t]*(?=[{\[<]|`{0,2}[A-Za-z_][\w.]*[(:])", re.MULTILINE)
     return (line.end() for line in itertools.islice(lines.finditer(text), _ATTEMPTS))
 
@@ -132,7 +131,7 @@ def _json_calls(text: str, begin: int) -> list[TextCall]:
 
 
 def _json_call(entry: Any) -> tuple[str, dict[str, Any]] | None:
-    """Name and arguments of an object that is a call: one of a name alone may be an answer."""
+    """Return name and arguments of a JSON call; None for other objects, such as an answer."""
     if not isinstance(entry, Mapping):
         return None
     if isinstance(entry.get("function"), Mapping):
@@ -159,28 +158,28 @@ def _tagged(text: str, tag: re.Match[str]) -> list[TextCall]:
 
 
 def _literal(text: str) -> Any:
-    """A number, list or object as what it is; other text as text."""
+    """Return a JSON value; other text unchanged."""
     value, end = _decoded(text, 0)
     return value if end == len(text) and end else text
 
 
 def _python_call(text: str, begin: int) -> list[TextCall]:
-    """Calls with named arguments that are literals, on lines of their own: one, or a list."""
+    """Return a Python call, or a list of calls, with named literal arguments on separate lines."""
     for end in itertools.islice(_ENDS.finditer(text, begin, begin + _CALL_CHARS), _LINES):
         source = text[begin : end.end()].strip(" \t;.`")
-        made = _parsed(source)
-        if made:
-            return [TextCall(name, arguments, end.end()) for name, arguments in made]
+        calls = _parsed(source)
+        if calls:
+            return [TextCall(name, arguments, end.end()) for name, arguments in calls]
     return []
 
 
 def _parsed(source: str) -> list[tuple[str, dict[str, Any]]]:
     try:
         tree = ast.parse(source, mode="eval").body
-        made = [_python_parts(e) for e in (tree.elts if isinstance(tree, ast.List) else [tree])]
+        calls = [_python_parts(e) for e in (tree.elts if isinstance(tree, ast.List) else [tree])]
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return []
-    return [m for m in made if m is not None] if None not in made else []
+    return [c for c in calls if c is not None] if None not in calls else []
 
 
 def _python_parts(tree: ast.expr) -> tuple[str, dict[str, Any]] | None:
@@ -192,4 +191,4 @@ def _python_parts(tree: ast.expr) -> tuple[str, dict[str, Any]] | None:
 
 
 def _bare(name: str) -> str:
-    return _SPACES.sub("", name, count=1)
+    return _NAMESPACE.sub("", name, count=1)

@@ -34,7 +34,7 @@ class Fault:
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
-    message: str = "made to fail"
+    message: str = "scripted fault"
     code: str = ""
     drop: str = ""
     delay: float = 0.0
@@ -176,12 +176,12 @@ class _ChatHandler(BaseHTTPRequestHandler):
         if not route.endswith(("/chat/completions", "/responses")):
             self._send(404, '{"error": {"message": "no such route"}}')
             return
-        said = self.chat.answer(ChatCall(body, self.headers, self.path))
-        if isinstance(said, Fault):
-            self._fail(said)
+        reply = self.chat.answer(ChatCall(body, self.headers, self.path))
+        if isinstance(reply, Fault):
+            self._fail(reply)
         else:
             whole = self.chat.response if route.endswith("/responses") else self.chat.completion
-            self._send(200, json.dumps(said if isinstance(said, dict) else whole(said)))
+            self._send(200, json.dumps(reply if isinstance(reply, dict) else whole(reply)))
 
     def _fail(self, fault: Fault) -> None:
         if fault.delay and self.chat.closing.wait(fault.delay):

@@ -78,26 +78,26 @@ class ScriptedBackend(Backend):
             return list(self._calls)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        said = self._answer(request.messages, request.context)
+        reply = self._next_reply(request.messages, request.context)
         with self._lock:
             self._calls.append(
-                ScriptedCall(request.messages, request.context, request.params, said)
+                ScriptedCall(request.messages, request.context, request.params, reply)
             )
-        if isinstance(said, Exception):
-            raise said
-        if not isinstance(said, Reply):
-            return RawReply(text=said, model="scripted")
+        if isinstance(reply, Exception):
+            raise reply
+        if not isinstance(reply, Reply):
+            return RawReply(text=reply, model="scripted")
         return RawReply(
-            text=str(said),
-            reasoning=said.reasoning,
-            tool_calls=said.tool_calls,
-            items=said.items,
-            usage=said.usage if said.usage.total_tokens else None,
-            finish_reason=said.finish_reason,
-            model=said.model or "scripted",
+            text=str(reply),
+            reasoning=reply.reasoning,
+            tool_calls=reply.tool_calls,
+            items=reply.items,
+            usage=reply.usage if reply.usage.total_tokens else None,
+            finish_reason=reply.finish_reason,
+            model=reply.model or "scripted",
         )
 
-    def _answer(self, messages: list[Message], context: CallContext) -> Scripted:
+    def _next_reply(self, messages: list[Message], context: CallContext) -> Scripted:
         if callable(self._script):  # runs in the callers' threads, without the lock
             return self._script(messages, context)
         if isinstance(self._script, Mapping):
@@ -108,7 +108,7 @@ class ScriptedBackend(Backend):
         if at >= len(self._script):
             used = len(self._script)
             raise ModelRefused(
-                f"ScriptedLLM: its {used} replies are used up, and {context.where()} asks"
+                f"ScriptedLLM: all {used} replies are used up; call of {context.where()}"
             )
         return self._script[at]
 
@@ -118,9 +118,7 @@ def _by_phase(script: Mapping[str, Sequence[Scripted]], context: CallContext) ->
     names = (f"{context.agent}:{context.phase}", f"{last}:{context.phase}", context.phase)
     replies = next((script[n] for n in names if n in script), None)
     if replies is None:
-        raise ModelRefused(f"ScriptedLLM: nothing for '{names[0]}'; it has: {', '.join(script)}")
+        raise ModelRefused(f"ScriptedLLM: no replies for '{names[0]}'; it has {', '.join(script)}")
     if context.step >= len(replies):
-        raise ModelRefused(
-            f"ScriptedLLM: {context.where()} asks, but there are {len(replies)} replies for it"
-        )
+        raise ModelRefused(f"ScriptedLLM: only {len(replies)} replies; call of {context.where()}")
     return replies[context.step]

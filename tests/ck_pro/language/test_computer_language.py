@@ -196,7 +196,7 @@ def test_languages_by_name() -> None:
     for name in LANGUAGES:
         logged = MultiStepAgent(language=name).to_dict()
         assert logged["language"] == name and MultiStepAgent(**logged).language.name == name
-    with pytest.raises(ConfigError, match=r"'french' is not known; known are: code, function_call"):
+    with pytest.raises(ConfigError, match=r"'french' is unknown; known are: code, function_call"):
         MultiStepAgent(language="french")
     assert language_named("computer").call_kwargs([]) == {"tools": [{"type": "computer"}]}
 

@@ -412,7 +412,7 @@ def test_scripts_in_order_by_phase_and_by_function():
     assert [c.context.phase for c in by_phase.calls] == [p for p, _ in asked]
     with pytest.raises(ModelRefused, match="step 5 asks, but there are 2"):
         by_phase([], context=context(step=5))
-    with pytest.raises(ModelRefused, match="nothing for 'ck_agent/web_agent:other'"):
+    with pytest.raises(ModelRefused, match="no replies for 'ck_agent/web_agent:other'"):
         by_phase([], context=context(phase="other"))
     changed = by_phase.updated({"max_prompt_tokens": 500})
     assert str(changed([], context=context())) == "a0" and len(by_phase.calls) == len(changed.calls)
