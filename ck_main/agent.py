@@ -1,10 +1,10 @@
-"""`CKAgent`, the main agent: plans, writes short pieces of code, and delegates."""
+"""`CKAgent`: the main agent. It plans, writes short code steps and delegates."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import ck_main.prompts  # noqa: F401  (registers the templates)
+import ck_main.prompts  # noqa: F401 - registers the templates
 from ck_pro.agent import MultiStepAgent
 from ck_pro.tool import StopTool
 from ck_pro.tools import AskLLMTool, SimpleSearchTool
@@ -13,14 +13,14 @@ from ck_web.agent import WebAgent
 
 
 class CKAgent(MultiStepAgent):
-    """The main agent, with a web agent and tools: ask a model, ask a human, search, stop.
+    """The main agent, with a web agent and the tools `ask_llm`, `search`, `ask_human` and `stop`.
 
-    To add a sub-agent or a tool, subclass it: declare an annotated attribute and list its name in
+    To add a sub-agent or a tool, declare an annotated attribute in a subclass and list its name in
     `sub_agents` or `tools`.
     """
 
     former_names = {
-        "file_agent": "! there is no file agent; the tools of docs/workspace.md read files: "
+        "file_agent": "! ck-pro has no file agent; the tools in docs/workspace.md read files: "
         "remove this setting"
     }
 

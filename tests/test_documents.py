@@ -47,8 +47,8 @@ def test_python_in_documents_can_be_read(path: Path) -> None:
 
 
 @pytest.mark.worker
-def test_the_example_of_an_own_agent(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(sys, "argv", ["own_agent.py", "-u", "currency=francs"])
-    runpy.run_path(str(ROOT / "examples/own_agent.py"), run_name="__main__")
+def test_the_example_of_a_custom_agent(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["custom_agent.py", "-u", "currency=francs"])
+    runpy.run_path(str(ROOT / "examples/custom_agent.py"), run_name="__main__")
     shown = capsys.readouterr().out
     assert "francs" in shown and shown.endswith("done: 90.5 francs \n")

@@ -91,7 +91,7 @@ def test_a_command_for_a_server_is_reported_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_agent_that_does_not_exist_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"'file_agent': there is no file agent"):
+    with pytest.raises(ConfigError, match=r"'file_agent': ck-pro has no file agent"):
         build_agent(CKAgent, None, ["{'file_agent': {'max_steps': 3}}"])
     with pytest.raises(ConfigError, match="unknown setting 'web_envs'"):
         build_agent(CKAgent, None, ["{'web_agent': {'web_envs': {}}}"])

@@ -1,8 +1,8 @@
-"""An agent of one's own: a setting, a tool, a prompt, a hook and a sub-agent.
+"""A custom agent with a setting, a tool, a prompt, a hook and a sub-agent.
 
-python examples/own_agent.py                                # a script in the model's place
-python examples/own_agent.py -u model=gpt:gpt-4.1 -u checker.model=gpt:gpt-4.1
-python examples/own_agent.py -u model=manual -u checker.model=manual -u currency=francs
+python examples/custom_agent.py                             # scripted replies, no model
+python examples/custom_agent.py -u model=gpt:gpt-4.1 -u checker.model=gpt:gpt-4.1
+python examples/custom_agent.py -u model=manual -u checker.model=manual -u currency=francs
 """
 
 from __future__ import annotations
@@ -20,39 +20,37 @@ TASK = "What do three lamps and a kettle cost together?"
 
 
 class PriceTool(Tool):
-    """The price list of a shop. Arguments and docstring of `execute` are what the model reads."""
+    """The price list of a shop. The model reads the signature and docstring of `execute`."""
 
     name = "price_of"
     prices: dict[str, float] = {"lamp": 19.5, "kettle": 32.0}
 
     def execute(self, item: str) -> float:
-        """The price of one item.
+        """Return the price of one item.
 
         Args:
             item: its name in the singular, such as "lamp".
         """
-        if (
-            item not in self.prices
-        ):  # the code that called it gets this error, and the model sees it
-            raise ToolError(f"no item {item!r}; there are: {', '.join(self.prices)}")
+        if item not in self.prices:  # raised in the model's code, and shown to the model
+            raise ToolError(f"no item {item!r}; known are: {', '.join(self.prices)}")
         return self.prices[item]
 
 
 class Checker(MultiStepAgent):
-    """A sub-agent: the code of another agent calls it as a function of its name."""
+    """A sub-agent: the code of another agent calls it as the function `checker`."""
 
     name = "checker"
-    description = "Checks a calculation. The task must hold the whole of it."
+    description = "Checks a calculation. The task must contain the complete calculation."
     tools = [StopTool()]
     max_steps = 3
 
 
 class ShopAgent(MultiStepAgent):
-    """Names of attributes in `tools` and `sub_agents` mean these, so that settings reach them."""
+    """`tools` and `sub_agents` name attributes, so that settings can change them."""
 
     name = "shop_agent"
     currency: str = "euros"
-    """A setting of its own."""
+    """A setting of this agent."""
     prices: PriceTool = PriceTool()
     checker: Checker = Checker()
     tools = ["prices", StopTool()]
@@ -60,17 +58,17 @@ class ShopAgent(MultiStepAgent):
     templates = {"action": "shop_action"}
 
     def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What the templates of this agent get beside the usual values."""
+        """Return the values for the templates, with `currency` added."""
         return {**super().step_prepare(session, state), "currency": self.currency}
 
 
 register_template(
     "shop_action",
     """\
-You sell lamps and kettles, and answer by writing Python. Prices are in {currency}.
-Reply with a short thought, then one block of Python between ```python and ```.
+You sell lamps and kettles. You answer by writing Python. Prices are in {currency}.
+Reply with a short thought, then one Python block between ```python and ```.
 
-You can call:
+Available functions:
 {functions_long}
 
 Task: {task}
@@ -78,7 +76,7 @@ Task: {task}
 Steps so far:
 {recent_steps_str}
 
-Now the next step.""",
+Now act.""",
 )
 
 SCRIPT = {
