@@ -15,7 +15,7 @@ from ck_pro.model import LLM
 from ck_pro.session import PHASES
 from ck_pro.session.goals import Goal
 from ck_pro.template import TemplatedString, TemplateName, get_template, template_names
-from ck_pro.tool import Tool, tool_from_function
+from ck_pro.tool import Tool, ToolRegistry, tool_from_function
 from ck_pro.tools.workspace import workspace_tools
 
 _Positive = Annotated[float, Field(gt=0)]
@@ -154,11 +154,11 @@ class AgentSettings(KwargsInitializable):
         """
         self._check_templates()
         self._check_cycles()
-        functions = self._all_functions()
-        known = [f.name for f in functions]
-        twice = {n for n in known if known.count(n) > 1}
-        if twice:
-            raise ConfigError(f"{self.name}: two functions are named {sorted(twice)[0]!r}")
+        try:
+            functions = ToolRegistry(self._all_functions())
+        except ConfigError as e:
+            raise ConfigError(f"{self.name}: {e}") from None
+        known = functions.names
         for name in self.active_functions or ():
             if name not in known:
                 raise ConfigError(
@@ -195,10 +195,10 @@ class AgentSettings(KwargsInitializable):
             if isinstance(function, AgentSettings):
                 function._check_cycles(below)
 
-    def functions(self) -> list[Any]:
+    def functions(self) -> ToolRegistry:
         """Return the active sub-agents and tools, in order."""
         active = self.active_functions
-        return [f for f in self._all_functions() if active is None or f.name in active]
+        return ToolRegistry(f for f in self._all_functions() if active is None or f.name in active)
 
     def register_template(self, phase: str, template: Any) -> None:
         """Set the template of a phase: a name, a text or a function."""

@@ -7,8 +7,8 @@ import inspect
 import keyword
 import textwrap
 import typing
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, Protocol, cast, overload
 
 from pydantic import PydanticUserError, TypeAdapter
 
@@ -147,49 +147,83 @@ def tool_from_function(function: Callable[..., Any], **settings: Any) -> Tool:
     return FunctionTool(function, **settings)
 
 
-class ToolRegistry:
-    """Tools by name, in order of registration.
+class AgentFunction(Protocol):
+    """A function that an agent's code can call: a `Tool`, or an agent as a function."""
+
+    name: str
+    description: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """JSON schema of the arguments."""
+        ...
+
+    def bind(self, run: Any) -> Callable[..., Any]:
+        """Return the function for the code of one run; see `Tool.bind`."""
+        ...
+
+    def get_function_definition(self, short: bool) -> str:
+        """Return the definition for prompts."""
+        ...
+
+
+class ToolRegistry(Sequence[AgentFunction]):
+    """The functions of an agent by name, in order; `MultiStepAgent.functions()` returns it.
+
+    Args:
+        tools: tools, agents and plain functions.
 
     Raises:
-        ConfigError: two tools have the same name.
+        ConfigError: two of them have the same name.
     """
 
-    def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()):
-        self._tools: dict[str, Tool] = {}
+    def __init__(self, tools: Iterable[AgentFunction | Callable[..., Any]] = ()):
+        self._by_name: dict[str, AgentFunction] = {}
         for tool in tools:
             self.register(tool)
 
-    def register(self, tool: Tool | Callable[..., Any], **settings: Any) -> Tool:
-        """Add a tool or a function; return the tool."""
-        made = tool if isinstance(tool, Tool) else tool_from_function(tool, **settings)
-        if made.name in self._tools:
-            raise ConfigError(f"two tools are named '{made.name}'")
-        self._tools[made.name] = made
-        return made
+    def register(self, tool: AgentFunction | Callable[..., Any], **settings: Any) -> AgentFunction:
+        """Add a tool, an agent, or a function with settings of its tool; return what was added."""
+        known = hasattr(tool, "get_function_definition")
+        made: Any = tool if known else tool_from_function(tool, **settings)  # type: ignore[arg-type]
+        if made.name in self._by_name:
+            raise ConfigError(f"two functions are named {made.name!r}")
+        self._by_name[made.name] = made
+        return cast(AgentFunction, made)
 
-    def get(self, name: str) -> Tool:
-        """Return the tool with this name; raise `KeyError` with the known names otherwise."""
-        if name not in self._tools:
-            raise KeyError(f"no tool '{name}'; known are: {', '.join(self._tools)}")
-        return self._tools[name]
+    def get(self, name: str) -> AgentFunction | None:
+        """Return the function with this name, or None."""
+        return self._by_name.get(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names in order."""
+        return list(self._by_name)
+
+    @property
+    def terminal(self) -> list[str]:
+        """Names of the functions that end a run."""
+        return [f.name for f in self if getattr(f, "terminal", False)]
 
     def definitions(self, short: bool = False) -> str:
         """Return all definitions for a prompt."""
-        sep = "\n" if short else "\n\n"
-        return sep.join(t.get_function_definition(short) for t in self)
+        separator = "\n" if short else "\n\n"
+        return separator.join(f.get_function_definition(short) for f in self)
 
-    def schemas(self) -> list[dict[str, Any]]:
-        """Return the tools in the form of the chat-completions `tools` parameter."""
-        return [function_schema(t.name, t.description, t.parameters) for t in self]
+    @overload
+    def __getitem__(self, index: int) -> AgentFunction: ...
 
-    def __iter__(self) -> Iterator[Tool]:
-        return iter(self._tools.values())
+    @overload
+    def __getitem__(self, index: slice) -> list[AgentFunction]: ...
+
+    def __getitem__(self, index: int | slice) -> AgentFunction | list[AgentFunction]:
+        return list(self._by_name.values())[index]
+
+    def __iter__(self) -> Iterator[AgentFunction]:
+        return iter(self._by_name.values())
 
     def __len__(self) -> int:
-        return len(self._tools)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._tools
+        return len(self._by_name)
 
 
 def function_schema(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:

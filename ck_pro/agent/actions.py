@@ -60,7 +60,7 @@ def _as_answer(agent: AgentSettings, action: Action) -> Action:
     """Turn a message without a call into the answer; return other actions unchanged."""
     if not isinstance(action, MessageAction):
         return action
-    terminal = [f.name for f in agent.functions() if getattr(f, "terminal", False)]
+    terminal = agent.functions().terminal
     if terminal:
         raise ParseError(
             "The reply calls no function, so nothing ran. Call the next function. If the task is "

@@ -67,7 +67,7 @@ class ExposedFunctions:
     @functools.cached_property
     def terminal(self) -> set[str]:
         """Names of the functions that end the run."""
-        return {f.name for f in self._run.agent.functions() if getattr(f, "terminal", False)}
+        return set(self._run.agent.functions().terminal)
 
     # --- sub-agents ------------------------------------------------------------------------
 
@@ -111,10 +111,8 @@ class ExposedFunctions:
 
     def on_resume(self, name: str) -> str | None:
         """Return `Tool.on_resume` of a function; "adopt" for a sub-agent, None if unknown."""
-        for function in self._run.agent.functions():
-            if function.name == name:
-                return getattr(function, "on_resume", "adopt")
-        return None
+        function = self._run.agent.functions().get(name)
+        return None if function is None else getattr(function, "on_resume", "adopt")
 
     def start_replay(self, interrupted: InterruptedSession) -> None:
         """Answer the calls of the current step from their records until `stop_replay`."""

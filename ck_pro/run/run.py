@@ -181,8 +181,7 @@ class Run:
     def definitions(self) -> tuple[str, str]:
         """The definitions of the functions for prompts: short and long."""
         functions = self.agent.functions()
-        short = "\n".join(f.get_function_definition(True) for f in functions)
-        return short, "\n\n".join(f.get_function_definition(False) for f in functions)
+        return functions.definitions(short=True), functions.definitions()
 
     # --- the log ---------------------------------------------------------------------------
 

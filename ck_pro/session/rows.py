@@ -3,7 +3,7 @@
 Rows of other programs, and of other versions, may lack keys or have more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from typing_extensions import NotRequired, TypedDict
@@ -108,7 +108,3 @@ class Row(TaskData):
 
     session: SessionRow
     eval: EvalData
-
-
-CallStat = Mapping[str, Any]
-"""Agent name -> `CallCounts` or, for a sub-agent, its own `CallStat`."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ck_pro import MultiStepAgent, StopTool, ToolRegistry
 from ck_pro.exceptions import ConfigError
+from ck_pro.testing import ScriptedLLM
 from ck_pro.tool import Tool, tool_from_function
 
 if TYPE_CHECKING:
@@ -107,3 +109,30 @@ def test_a_docstring_of_tool_itself_is_no_description() -> None:
     assert given == ["", "Doubles a number.", "", "Halves a number.", "Halves a number."]
     assert Plain().get_function_definition(short=True) == "- plain(a: int) -> int"
     assert Plain().get_function_definition(short=False) == "def plain(a: int) -> int: ..."
+
+
+def test_an_agents_functions_are_a_registry() -> None:
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    helper = MultiStepAgent(name="helper", model=ScriptedLLM([]), tools=[StopTool()])
+    agent = MultiStepAgent(model=ScriptedLLM([]), tools=[add, StopTool()], sub_agents=[helper])
+    functions = agent.functions()
+    assert isinstance(functions, ToolRegistry)
+    assert functions.names == ["helper", "add", "stop"] and functions.terminal == ["stop"]
+    assert functions.get("helper") is functions[0] is helper and functions.get("x") is None
+    assert functions.definitions(short=True).splitlines()[1] == (
+        "- add(a: int, b: int) -> int: Add two numbers."
+    )
+    agent.active_functions = ["stop"]
+    assert [f.name for f in agent.functions()] == ["stop"]
+
+
+def test_two_functions_of_one_name_are_refused() -> None:
+    registry = ToolRegistry([StopTool()])
+    with pytest.raises(ConfigError, match="two functions are named 'stop'"):
+        registry.register(lambda: None, name="stop")
+    agent = MultiStepAgent(model=ScriptedLLM([]), tools=[StopTool(), StopTool()])
+    with pytest.raises(ConfigError, match="agent: two functions are named 'stop'"):
+        agent.check()
