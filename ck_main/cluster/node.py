@@ -24,6 +24,7 @@ from ck_main.tasks.dataset import Task
 from ck_main.ui.logs import LOG_NAME, logging_to
 from ck_pro.config import KwargsInitializable, iter_nested
 from ck_pro.exceptions import BrowserServerError, CKError, OutputError
+from ck_pro.session.rows import Row
 from ck_web.browser.config import WebEnvConfig
 from ck_web.browser.server_process import BrowserServer, ServerOptions
 from ck_web.browser.shared_servers import acquire_server
@@ -82,11 +83,11 @@ class Desk:
         """Whether a task has a row."""
         return self._rows.has(task_id)
 
-    def commit(self, row: dict[str, Any]) -> None:
+    def commit(self, row: Row) -> None:
         """Append the row of a task, unless it has one; Ray may run a task twice."""
         _append_once(self._rows, row)
 
-    def write_try(self, row: dict[str, Any]) -> None:
+    def write_try(self, row: Row) -> None:
         """Append the row of a try that was not chosen, unless it exists."""
         if self._tries is None:
             self._tries = RowFile(tries_path(self._rows.path))
@@ -146,7 +147,7 @@ class NodeRunner(TaskRunner):
         self._desk = desk
         super().__init__(*args, **kwargs)
 
-    def write_try(self, row: dict[str, Any]) -> None:
+    def write_try(self, row: Row) -> None:
         """See `TaskRunner.write_try`."""
         result_of(self._desk.write_try.remote(row))
 
@@ -277,6 +278,6 @@ class NodeBrowsers:
             raise BrowserServerError(f"this node has no browser server now: {reason}") from None
 
 
-def _append_once(rows: RowFile, row: dict[str, Any]) -> None:
+def _append_once(rows: RowFile, row: Row) -> None:
     if not rows.has(row["id"]):
         rows.append(row)

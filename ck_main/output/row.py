@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ck_main.output.run_settings import Setup, setup_of
 from ck_main.tasks.dataset import Task
@@ -20,6 +20,7 @@ from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.journal_events import TaskData
 from ck_pro.exceptions import JournalError
 from ck_pro.session import AgentSession, sessions_from_events
+from ck_pro.session.rows import Row
 
 
 def task_facts(task: Task) -> TaskData:
@@ -36,7 +37,7 @@ def task_facts(task: Task) -> TaskData:
 
 def build_row(
     facts: Mapping[str, Any], session: AgentSession, judged: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+) -> Row:
     """Build the row of a task that ended.
 
     Args:
@@ -46,10 +47,10 @@ def build_row(
     """
     results = session.final_results or {"output": ""}
     scored = {**evaluate(results["output"], facts["answer"]), **(judged or {})}
-    return {**facts, "session": session.to_dict(), "eval": scored}
+    return cast(Row, {**facts, "session": session.to_dict(), "eval": scored})
 
 
-def row_from_events(events: Iterable[JournalEvent]) -> dict[str, Any]:
+def row_from_events(events: Iterable[JournalEvent]) -> Row:
     """Build the row of a journal.
 
     Args:
@@ -61,7 +62,7 @@ def row_from_events(events: Iterable[JournalEvent]) -> dict[str, Any]:
     return _row_of_events(list(events))
 
 
-def row_of(events: Iterable[JournalEvent], *, written: bool = False) -> dict[str, Any] | None:
+def row_of(events: Iterable[JournalEvent], *, written: bool = False) -> Row | None:
     """Build the row of a journal if it is complete and not yet in the output.
 
     Args:
@@ -74,7 +75,7 @@ def row_of(events: Iterable[JournalEvent], *, written: bool = False) -> dict[str
     return _row_of_events(events) if EventKind.EVAL in kinds and missing else None
 
 
-def _row_of_events(events: Sequence[JournalEvent]) -> dict[str, Any]:
+def _row_of_events(events: Sequence[JournalEvent]) -> Row:
     known = {e["kind"]: e["data"] for e in events if e["kind"] in (EventKind.TASK, EventKind.EVAL)}
     if EventKind.TASK not in known:
         raise JournalError("the journal does not name a task; it was not written by ck_main")

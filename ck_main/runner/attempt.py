@@ -32,6 +32,7 @@ from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import PriorUsage
 from ck_pro.run.run import Run
 from ck_pro.session import AgentSession, Status, StopReason
+from ck_pro.session.rows import Row
 
 _log = logging.getLogger(__name__)
 
@@ -266,7 +267,7 @@ class Attempt:
         finally:
             run.close()
 
-    def finish(self, judged: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def finish(self, judged: Mapping[str, Any] | None = None) -> Row:
         """Build the row of the ended session and log its score.
 
         If the process is killed after this, the row can be rebuilt from the journal.

@@ -11,6 +11,7 @@ from ck_main.tasks.scoring import em
 from ck_pro.exceptions import ConfigError
 from ck_pro.model import LLM
 from ck_pro.session import Status
+from ck_pro.session.rows import Row
 
 Until = Literal["em", "llm_judge", "stop_with_answer"]
 Choose = Literal["first", "vote", "judge"]
@@ -118,19 +119,19 @@ def chosen(rows: Sequence[Mapping[str, Any]], options: TryOptions) -> tuple[str,
     return how if how == "vote" or len(groups) == 1 else "vote", best
 
 
-def assemble(
-    rows: Sequence[dict[str, Any]], options: TryOptions
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def assemble(rows: Sequence[Row], options: TryOptions) -> tuple[Row, list[Row]]:
     """Build a task's row from those of its tries; also return the rows to store beside it."""
     how, index = chosen(rows, options)
-    final = dict(rows[index])
+    final = rows[index].copy()
     others = [row for n, row in enumerate(rows) if n != index]
     if options.until is not None and others:
         final["previous_failed_sessions"] = [
             {"session": row["session"], "eval": row["eval"]} for row in others
         ]
         others = []
-    final.update(sel_aggr=how, sel_cands=[_summary(row) for row in rows], sel_idx=index)
+    final["sel_aggr"] = how
+    final["sel_cands"] = [_summary(row) for row in rows]
+    final["sel_idx"] = index
     return final, [{**row, "id": _try_id(row)} for row in others]
 
 

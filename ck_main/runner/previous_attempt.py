@@ -20,6 +20,7 @@ from ck_pro.journal import Journal, is_journal, read_events
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import PriorUsage, read_interrupted_run
 from ck_pro.session import AgentSession
+from ck_pro.session.rows import Row
 
 _log = logging.getLogger(__name__)
 # a journal of another version, or one that was edited
@@ -81,7 +82,7 @@ class PreviousAttempt:
         """Whether the attempt has a complete row, written or not."""
         return any(e["kind"] in (EventKind.EVAL, EventKind.ROW) for e in self._events)
 
-    def row(self, task: Task, *, written: bool = False) -> dict[str, Any] | None:
+    def row(self, task: Task, *, written: bool = False) -> Row | None:
         """Rebuild the row that is missing from the output; None if the task must run.
 
         Args:

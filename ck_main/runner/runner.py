@@ -33,6 +33,7 @@ from ck_main.tasks.dataset import Task
 from ck_pro.exceptions import CKError, JournalError, OutputError
 from ck_pro.model import Budget
 from ck_pro.session import Status
+from ck_pro.session.rows import Row
 
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 2.0
@@ -308,7 +309,7 @@ class TaskRunner:
         self.limit = self.limit or self.budget.used_up()
         self.say(task, "stopped before it ended" + self.retry_hint("resume it"))
 
-    def write_try(self, row: dict[str, Any]) -> None:
+    def write_try(self, row: Row) -> None:
         """Write the row of a try that was not chosen, unless it exists."""
         with self._tries_lock:
             if self._tries is None:
@@ -316,7 +317,7 @@ class TaskRunner:
             if not self._tries.has(row["id"]):
                 self._tries.append(row)
 
-    def write(self, row: dict[str, Any], spent: Budget | None = None) -> None:
+    def write(self, row: Row, spent: Budget | None = None) -> None:
         """Append a row to the output; `spent` is the budget of the task, if known."""
         self.rows.append(row)
         money = spent.snapshot()["money"] if spent is not None else None

@@ -33,6 +33,7 @@ from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
 from ck_pro.run.sampling import CHOOSE, Messages, choice_messages, parse_choice
 from ck_pro.session import AgentSession
+from ck_pro.session.rows import Row
 
 _T = TypeVar("_T")
 
@@ -66,10 +67,10 @@ class Runner(Protocol):
     def report_event(self, task: Task, event: dict[str, Any]) -> None:
         """Report an event of a task."""
 
-    def write_try(self, row: dict[str, Any]) -> None:
+    def write_try(self, row: Row) -> None:
         """Write the row of a try that was not chosen, unless it exists."""
 
-    def write(self, row: dict[str, Any], spent: Budget | None = None) -> None:
+    def write(self, row: Row, spent: Budget | None = None) -> None:
         """Write the row of the task."""
 
 
@@ -117,9 +118,9 @@ class TaskTries:
         with Journal(self._folder(1)) as journal:
             journal.append(EventKind.ROW, sid=rows[0]["session"]["id"])
 
-    def rebuilt(self) -> dict[str, Any] | None:
+    def rebuilt(self) -> Row | None:
         """Rebuild the row of the task if all of its tries ended, else return None."""
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
         while not self._over(rows):
             row = PreviousAttempt(self._folder(len(rows) + 1)).row(self.task, written=True)
             if row is None or not self._fits(row["session"], rows):
@@ -148,12 +149,12 @@ class TaskTries:
     def _folder(self, number: int) -> Path:
         return self.folder / f"try-{number}"
 
-    def _recorded(self) -> list[dict[str, Any]]:
+    def _recorded(self) -> list[Row]:
         """Return the rows of tries that earlier runs ended.
 
         Tries that do not belong to this command, such as those with other seeds, are moved aside.
         """
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
         while not self._over(rows):
             self._next = PreviousAttempt(self._folder(len(rows) + 1))
             row = self._next.row(self.task, written=self._written)
@@ -191,7 +192,7 @@ class TaskTries:
         failed = [(r["eval"]["pred"], r["eval"].get("feedback", "")) for r in before]
         return judging.with_advice(self.task.question, failed)
 
-    def _try(self, before: Sequence[dict[str, Any]], spent: Budget) -> dict[str, Any] | None:
+    def _try(self, before: Sequence[Row], spent: Budget) -> Row | None:
         number = len(before) + 1
         folder = self._folder(number)
         earlier, self._next = self._next or PreviousAttempt(folder), None
@@ -208,7 +209,7 @@ class TaskTries:
         agent = with_seed(self.runner.agent, self.options.seed(number))
         return self.runner.attempt(agent, assignment, spent, lambda a: self._closed(a, before))
 
-    def _closed(self, attempt: Attempt, before: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    def _closed(self, attempt: Attempt, before: Sequence[Row]) -> Row | None:
         """Return the row of a try that ended; None if the run was stopped during judging."""
         judged: dict[str, Any] = {}
         try:
@@ -222,9 +223,7 @@ class TaskTries:
             judged.setdefault("judge_reason", f"not judged: {type(e).__name__}: {e}")
         return attempt.finish(judged)
 
-    def _judge(
-        self, attempt: Attempt, before: Sequence[dict[str, Any]], judged: dict[str, Any]
-    ) -> None:
+    def _judge(self, attempt: Attempt, before: Sequence[Row], judged: dict[str, Any]) -> None:
         """Fill in the fields of the row's `eval` beside the score."""
         options, task, session = self.options, self.task, attempt.session
         results = session.final_results or {"output": "", "log": ""}

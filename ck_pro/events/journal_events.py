@@ -355,11 +355,16 @@ class TaskData(TypedDict):
 
 
 class EvalData(TypedDict):
-    """The field `eval` of a row. A judge may add fields."""
+    """The field `eval` of a row: prediction, right answer, score, and what a judge decided."""
 
     pred: str
     gold: str | None
     corr: int | None
+    judge: NotRequired[int]
+    judge_reason: NotRequired[str]
+    feedback: NotRequired[str]
+    choice: NotRequired[int]
+    choice_reason: NotRequired[str]
 
 
 class RowData(TypedDict):

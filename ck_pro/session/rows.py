@@ -103,8 +103,26 @@ class SessionRow(TypedDict):
     steps: Sequence[Step]
 
 
-class Row(TaskData):
-    """One output row."""
+class PreviousTry(TypedDict):
+    """A failed try of a task, in the row of a later try."""
 
     session: SessionRow
     eval: EvalData
+
+
+class Row(TaskData):
+    """One output row.
+
+    Keys:
+        feedback: advice from earlier tries.
+        previous_failed_sessions: the failed tries before this one.
+        sel_aggr, sel_cands, sel_idx: how this try was chosen, facts about all tries, and its index.
+    """
+
+    session: SessionRow
+    eval: EvalData
+    feedback: NotRequired[str]
+    previous_failed_sessions: NotRequired[list[PreviousTry]]
+    sel_aggr: NotRequired[str]
+    sel_cands: NotRequired[list[dict[str, Any]]]
+    sel_idx: NotRequired[int]
