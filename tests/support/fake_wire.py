@@ -1,4 +1,4 @@
-"""A small browser server for tests: pages are texts, faults are injected, requests are kept."""
+"""A small browser server for tests, with pages as texts, injected faults and recorded requests."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ class FakeWire:
     """The server; `with FakeWire() as wire: wire.url`.
 
     Attributes:
-        requests: (route, body) of everything that came in.
-        faults: what the next requests of a route meet: a status to answer, or "drop".
-        old: know no codes of errors and no /renewBrowser, as older servers.
-        alone: answer like older servers, without an observation in the reply of an action.
-        pages: URL -> title and lines; a test may put its own there.
-        replies: actionName -> the message of the next replies to it, one by one.
-        elements: what observations carry when elements are asked for.
-        features: what the server says that it can do.
-        reached: what describeAction tells of an action; else of its element's line.
-        goes: id of a button -> how many lines before it go with it when it is clicked.
+        requests: (route, body) of every request.
+        faults: route -> faults of the next requests: a status, "text" or "drop".
+        old: like older servers, without error codes and /renewBrowser.
+        without_observation: like older servers, without an observation in replies to actions.
+        pages: URL -> title and lines.
+        replies: actionName -> messages of the next replies to it.
+        elements: `elements` of observations with that option.
+        features: features that the server reports.
+        target_facts: overrides fields of replies of describeAction.
+        removes: id of a button -> how many lines before it a click removes with it.
     """
 
     def __init__(self, token: str = "") -> None:
         self.token = token
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.faults: dict[str, deque[int | str]] = {}
-        self.alone = self.old = False
+        self.without_observation = self.old = False
         self.browsers: dict[str, dict[str, Any]] = {}
         self.files = {"DownloadedFiles/b1/x-1": ("../data set.csv", b"a,b\n1,2\n")}
         self.pages = dict(PAGES)
         self.replies: defaultdict[str, deque[str]] = defaultdict(deque)
         self.elements: dict[str, Any] = {}
         self.features = list(FEATURES)
-        self.reached: dict[str, Any] = {}
-        self.goes: dict[str, int] = {}
+        self.target_facts: dict[str, Any] = {}
+        self.removes: dict[str, int] = {}
         self._made = 0
         handler = type("Handler", (_Handler,), {"wire": self})
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -82,16 +82,16 @@ class FakeWire:
         self._http.server_close()
 
     def fail(self, route: str, *faults: int | str) -> None:
-        """Let the next requests of a route fail."""
+        """Make the next requests of a route fail."""
         self.faults[route] = deque(faults)
 
     def count(self, route: str) -> int:
-        """How many requests of a route came in."""
+        """Return the number of requests of a route."""
         return sum(r == route for r, _ in self.requests)
 
     @property
     def acted(self) -> list[dict[str, Any]]:
-        """The bodies of the actions that came in."""
+        """The bodies of all actions."""
         return [body for route, body in self.requests if route == "performAction"]
 
     # --- the routes ------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class FakeWire:
         url, mark = browser["history"][-1], f"[{body.get('targetId')}] "
         lines = [line.strip() for line in self.pages.get(url, ("", []))[1]]
         found = next((line.removeprefix(mark) for line in lines if line.startswith(mark)), "")
-        return {"target": found or "nothing", "url": url, "secret": False, **self.reached}
+        return {"target": found or "nothing", "url": url, "secret": False, **self.target_facts}
 
     def _act(self, browser: dict[str, Any], body: dict[str, Any]) -> tuple[int, Any]:
         action, target = body["actionName"], body.get("targetId")
@@ -143,7 +143,7 @@ class FakeWire:
             return 409, {"error": "not done: it would reach something else"}
         page = self.pages.get(browser["history"][-1], ("", []))[1]
         if target and not any(line.strip().startswith(f"[{target}] ") for line in page):
-            view = {} if self.alone else {"observation": self._view(browser, {})}
+            view = {} if self.without_observation else {"observation": self._view(browser, {})}
             return 404, {"error": f"no element {target} on this page", **view}
         if action == "click" and target == "3":
             browser["history"].append("http://shop.test/lamps")
@@ -158,9 +158,9 @@ class FakeWire:
             browser["history"].pop()
         elif action == "goto":
             browser["history"].append(body["actionValue"])
-        elif action == "click" and target in self.goes:
+        elif action == "click" and target in self.removes:
             at = next(i for i, line in enumerate(page) if f"[{target}] " in line)
-            kept = page[: at - self.goes[target]] + page[at + 1 :]
+            kept = page[: at - self.removes[target]] + page[at + 1 :]
             url = browser["history"][-1]
             self.pages[url] = (self.pages[url][0], kept)
         said = self.replies.get(action)
@@ -168,7 +168,9 @@ class FakeWire:
         return 200, self._with_view({"message": message}, browser)
 
     def _with_view(self, reply: dict[str, Any], browser: dict[str, Any]) -> dict[str, Any]:
-        return reply if self.alone else {**reply, "observation": self._view(browser, {})}
+        return (
+            reply if self.without_observation else {**reply, "observation": self._view(browser, {})}
+        )
 
     def _view(self, browser: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         url = browser["history"][-1]

@@ -1,8 +1,8 @@
-"""A client as they were written for the server that ours replaces, by the rules of its wire.
+"""A client for the old wire, that of the server which this project's server replaces.
 
-It knows the page by its text alone: lines `[id] role 'name' ...` that it takes apart with regular
-expressions, menus that follow the line of their button, `[1]` and `[2]` as head of the page. It
-sends every field, null where it has nothing to say, and never asks for anything that is new.
+It knows a page only by its text: it parses lines `[id] role 'name' ...` with regular expressions,
+expects menu items below the line of their button, and `[1]` and `[2]` at the head of the page. It
+sends every field, null where it has no value, and uses no newer feature.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Element:
 
 
 class OldClient:
-    """A browser that is driven by text.
+    """A browser controlled by the text of its pages.
 
     Args:
         server: address of the browser server.
-        token: what a gate in front of it would add; the old wire knows none.
+        token: bearer token, which a proxy would add; the old wire has none.
 
     Attributes:
         seen: the last reply of `/getAccessibilityTree`.
-        tabs, elements: what its `yaml` says.
-        round: number of the look; images and HTML are kept under it.
+        tabs, elements: parsed from its `yaml`.
+        round: number of the observation; the server stores images and HTML under it.
     """
 
     def __init__(self, server: str, token: str) -> None:
@@ -66,12 +66,12 @@ class OldClient:
         self.page = ""
 
     def open(self, url: str) -> None:
-        """The one page of this client, which it stays on for ever."""
+        """Open the only page of this client."""
         self.page = self._ask("openPage", browserId=self.browser, url=url)["pageId"]
-        self.look()
+        self.observe()
 
-    def look(self) -> None:
-        """Take the tree apart, and complain of every line that has not the form."""
+    def observe(self) -> None:
+        """Observe the page; fail on any line in another form."""
         self.round += 1
         self.seen = self._ask("getAccessibilityTree", **self._here(), currentRound=self.round)
         assert {key: type(self.seen.get(key)) for key in _KEYS} == _KEYS
@@ -90,7 +90,7 @@ class OldClient:
         self._nest()
 
     def _nest(self) -> None:
-        """Sort the lines below each other; a menu that is open lists its items at once."""
+        """Nest the elements; an open menu must list its items below its button."""
         for i, element in enumerate(self.elements):
             for other in self.elements[i + 1 :]:
                 if other.depth <= element.depth:
@@ -100,17 +100,17 @@ class OldClient:
                 assert any(x.role.startswith("menuitem") for x in element.below), element
 
     def find(self, role: str, name: str) -> Element:
-        """The element of the present page with that role and name."""
+        """Return the element of the current page with this role and name."""
         found = [e for e in self.elements if e.role == role and e.name == name]
         assert found, f"no {role} {name!r} in:\n{self.seen['yaml']}"
         return found[0]
 
-    def says(self, text: str) -> bool:
-        """Whether the visible part of the page says a text."""
+    def shows(self, text: str) -> bool:
+        """Whether the visible part of the page contains a text."""
         return any(text in e.name or text in e.more for e in self.elements)
 
     def act(self, action: str, element: Element | None = None, value: str | None = None) -> None:
-        """One action as the old agents sent it, then a look."""
+        """Send one action in the old form, then observe the page."""
         self._ask(
             "performAction",
             **self._here(),
@@ -121,39 +121,39 @@ class OldClient:
             actionValue=value,
             needEnter=None,
         )
-        self.look()
+        self.observe()
 
     def type(self, element: Element, text: str, enter: bool) -> None:
         """Fill in a field."""
         hints = {"targetElementType": element.role, "targetElementName": element.name}
         body = {**self._here(), "actionName": "type", "targetId": int(element.id), **hints}
         self._ask("performAction", **body, actionValue=text, needEnter=enter)
-        self.look()
+        self.observe()
 
     def goto(self, url: str) -> None:
-        """By its own route."""
+        """Navigate by the route /gotoUrl."""
         self._ask("gotoUrl", **self._here(), targetUrl=url)
-        self.look()
+        self.observe()
 
     def image(self, number: int) -> bytes:
-        """The screenshot of an earlier look."""
+        """Return the screenshot of an earlier observation."""
         return self._send("loadScreenshot", **self._here(), currentRound=number).content
 
-    def whole(self) -> bytes:
-        """A picture of the whole page."""
+    def full_screenshot(self) -> bytes:
+        """Return an image of the whole page."""
         return self._send("takeScreenshot", **self._here()).content
 
     def html(self, number: int) -> tuple[str, str]:
-        """Address and HTML of an earlier look."""
+        """Return URL and HTML of an earlier observation."""
         kept = self._ask("gethtmlcontent", **self._here(), currentRound=number)
         return kept["url"], kept["html"]
 
     def file(self, path: str) -> bytes:
-        """A download."""
+        """Return the content of a download."""
         return base64.b64decode(self._ask("getFile", filename=path)["file"])
 
     def close(self) -> None:
-        """Give the browser back."""
+        """Close the browser."""
         self._ask("closeBrowser", browserId=self.browser)
         self._http.close()
 

@@ -1,4 +1,4 @@
-"""For the browser tests: a web site made of page texts, and hands that find elements by name."""
+"""For the browser tests: a web site made of page texts, and actions on elements by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ck_web import WebEnv
 
 @dataclass(frozen=True)
 class Page:
-    """What the site answers, where a text is not enough."""
+    """A response of the site with status and headers."""
 
     body: str
     status: int = 200
@@ -23,12 +23,12 @@ class Page:
 
 
 Pages = Mapping[str, str | Page | Callable[[str], str | Page]]
-"""Path without its query -> HTML, a `Page`, or what makes one of the whole path; "*": any other."""
+"""Path without query -> HTML, a `Page`, or a function of the full path; "*": any other path."""
 
 
 @contextmanager
 def serve(pages: Pages) -> Iterator[str]:
-    """A web site on loopback; gives its address without a slash at the end."""
+    """Serve a web site on loopback; yield its address without a trailing slash."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -59,28 +59,29 @@ def serve(pages: Pages) -> Iterator[str]:
 
 
 def browser_settings(**settings: Any) -> dict[str, Any]:
-    """Settings of a browser that may see such a site, whose server stays for the next test."""
+    """Return settings of a browser that may open the site; its server is kept for later tests."""
     return {"allow": ["127.0.0.1"], "keep_server_seconds": 600, **settings}
 
 
-class Hands:
-    """Does actions on elements by role and name: `do("click {button .Go}")`."""
+class ElementActions:
+    """Does actions on elements found by role and name: `do("click {button .Go}")`."""
 
     def __init__(self, env: WebEnv) -> None:
         self.env = env
 
     def id(self, element: str) -> str:
-        """The id of the first element whose line matches a pattern."""
+        """Return the id of the first element whose line matches a pattern."""
         found = re.search(rf"\[(\d+)\] {element}", self.env.get_state().current_accessibility_tree)
         assert found, f"no {element} on the page:\n{self.env.observe().text}"
         return found[1]
 
     def attempt(self, action: str) -> str:
-        """Do an action, and tell what came of it, also where it failed."""
+        """Do an action; return its result or the reason of its failure."""
         named = re.sub(r"\{(.*?)\}", lambda m: f"[{self.id(m[1])}]", action)
         return self.env.step_state(named)
 
     def __call__(self, action: str) -> str:
+        """Do an action that must succeed; return its result."""
         done = self.attempt(action)
         assert " failed: " not in done and "not done: " not in done, done
         return done

@@ -1,4 +1,4 @@
-"""The grammar of action strings: what is written is read back, whatever the texts hold."""
+"""Action strings: parsing returns what was written, for any text."""
 
 from __future__ import annotations
 

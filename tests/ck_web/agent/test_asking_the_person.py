@@ -1,4 +1,4 @@
-"""Questions of agents with a browser to the person behind the run, in every language."""
+"""Questions of agents with a browser to the user, in every language."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def code(text: str) -> str:
 
 
 def call(language: str, name: str, **arguments: Any) -> str:
-    """A call of a function, as a model writes it in one language."""
+    """Return a function call as a model writes it in one language."""
     if language == "code":
         given = ", ".join(f"{k}={v!r}" for k, v in arguments.items())
         return code(f"print({name}({given}))")
@@ -43,15 +43,15 @@ def call(language: str, name: str, **arguments: Any) -> str:
     return Reply("so", tool_calls=[{"id": "c0", "type": "function", "function": function}])
 
 
-class Somebody:
-    """Answers everything in one way."""
+class FixedAnswer:
+    """Gives the same answer to every question."""
 
     def answer(self, question: str) -> str:
         return f"{question} 1234"
 
 
 def main_over(kind: Any, language: str, wire: FakeWire, **settings: Any) -> MultiStepAgent:
-    """A main agent over one with a browser, which asks and then stops."""
+    """Return a main agent with a sub-agent that asks and then stops."""
     script = {
         "below:action": [
             call(language, "ask_human", question="The code?"),
@@ -73,7 +73,7 @@ def main_over(kind: Any, language: str, wire: FakeWire, **settings: Any) -> Mult
 def test_ask_human_returns_the_answer(
     kind: Any, language: str, wire: FakeWire, tmp_path: Path
 ) -> None:
-    session = main_over(kind, language, wire, person=Somebody()).run("Do it.", workdir=tmp_path)
+    session = main_over(kind, language, wire, person=FixedAnswer()).run("Do it.", workdir=tmp_path)
     assert session.status is Status.DONE and session.final_results["output"] == "in"
     (below,) = session.children.values()
     assert "The code? 1234" in below.steps[0]["action"]["observation"]

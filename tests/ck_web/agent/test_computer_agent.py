@@ -1,4 +1,4 @@
-"""The computer agent over a fake wire: what acts become, what is seen, in every language."""
+"""The computer agent on a fake server: its actions and observations, in every language."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_element_at_a_point_is_the_smallest_around_it() -> None:
 
 @pytest.fixture
 def env(wire: FakeWire, tmp_path: Path) -> Any:
-    """A computer on a fake wire."""
+    """A computer on a fake server."""
     made = ComputerEnv({"server_url": wire.url}, workdir=tmp_path, target_url="http://shop.test/")
     yield made
     made.close()
@@ -134,7 +134,7 @@ def test_an_observation_right_after_an_action_reuses_its_screenshot(
 
 
 def test_named_actions_have_their_current_target(env: ComputerEnv, wire: FakeWire) -> None:
-    wire.reached = {"target": "link 'Lamps'"}
+    wire.target_facts = {"target": "link 'Lamps'"}
     for given in (
         {"action": "click", "x": 50, "y": 30},
         {"action": "type", "text": "x"},

@@ -1,4 +1,4 @@
-"""The computer agent in a real Chromium, by coordinates, with a scripted model behind real HTTP."""
+"""The computer agent in a real Chromium, with a scripted model behind real HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ck_web.tools import ComputerWebTool
 
 pytestmark = pytest.mark.browser
 
-# Everything has its place, so that a script knows where to click.
+# The layout is fixed, so that a script can click by coordinates.
 PAGE = """<!doctype html><title>Greeter</title>
 <style>
   body { margin: 0; height: 3000px; }
@@ -40,7 +40,7 @@ PAGE = """<!doctype html><title>Greeter</title>
 </style>
 <input id="name" aria-label="Name">
 <button id="go">Greet</button>
-<p id="said">nobody yet</p>
+<p id="said">nothing yet</p>
 <canvas id="pad" width="400" height="300" aria-label="Pad"></canvas>
 <div id="box"><p style="height: 1000px">long</p></div>
 <script>
@@ -65,7 +65,7 @@ PAGE = """<!doctype html><title>Greeter</title>
 
 @pytest.fixture(scope="module")
 def settings() -> Iterator[dict[str, Any]]:
-    """Settings of a browser whose server this module keeps, on a page of known layout."""
+    """Settings of a browser on a page of known layout; the module keeps its server."""
     with serve({"*": PAGE}) as url:
         yield browser_settings(target_url=f"{url}/")
         shared_servers.stop_servers()
@@ -84,7 +84,7 @@ ACTS = [
 
 
 def greeter(call: ChatCall) -> Reply:
-    """A model that knows the layout, and answers with what it is shown at the end."""
+    """A model that knows the layout, and answers with the last text that it reads."""
     done = sum(i.get("type") == "computer_call" for i in call.messages)
     if done < len(ACTS):
         return Reply("", items=ACTS[done])

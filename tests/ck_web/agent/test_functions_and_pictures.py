@@ -1,4 +1,4 @@
-"""What the agent is shown and may call: its functions, texts for its code, pictures for a model."""
+"""The agent's functions in prompt and code, and screenshots for its models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fake_wire import PNG, SHOP, FakeWire
-from web_scripts import NOTHING_YET, code, prompt_text, web_agent, web_script
+from web_scripts import EMPTY_PLAN, code, prompt_text, web_agent, web_script
 
 from ck_pro.exceptions import ConfigError
 from ck_pro.journal import Journal, read_events
@@ -93,7 +93,7 @@ def test_screenshot_modes_have_aliases() -> None:
     ]
     assert WebAgent(use_multimodal=True).use_multimodal == "on"
     assert WebAgent(use_multimodal="no").use_multimodal == "off"
-    # and those of banners have an off of that kind, too
+    # YAML also reads an unquoted off of cookie_banners as False
     assert WebAgent(web_env={"cookie_banners": False}).web_env.cookie_banners == "off"
     assert WebAgent().use_multimodal == "auto" and WebAgent().model_multimodal is None
     with pytest.raises(ConfigError, match="use_multimodal"):
@@ -112,7 +112,7 @@ def test_prompts_with_a_screenshot_go_to_the_multimodal_model(
     wire: FakeWire, tmp_path: Path, mode: str, first: list[int], second: list[int]
 ) -> None:
     def answer(messages: Any, context: CallContext) -> str:
-        return code(NOTHING_YET if context.phase == "plan" else SEEING[context.step])
+        return code(EMPTY_PLAN if context.phase == "plan" else SEEING[context.step])
 
     plain, seeing = ScriptedLLM(answer), ScriptedLLM(answer)
     agent = web_agent(wire, plain, use_multimodal=mode, model_multimodal=seeing)

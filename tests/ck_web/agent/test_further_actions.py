@@ -1,4 +1,4 @@
-"""The further actions, cookie banners and pictures in a real Chromium, on pages of our own."""
+"""The less frequent actions, cookie banners and screenshots in a real Chromium."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages_site import Hands, Page, browser_settings, serve
+from pages_site import ElementActions, Page, browser_settings, serve
 
 from ck_web import WebEnv
 from ck_web.browser import shared_servers
 
 pytestmark = pytest.mark.browser
 
-HANDS = """<title>Hands</title><h1>Hands</h1><p id=said>nothing yet</p>
+HANDS = """<title>ElementActions</title><h1>ElementActions</h1><p id=said>nothing yet</p>
 <script>const say = (text) => { document.getElementById('said').textContent = text; };</script>
 <button onmouseenter="say('hovered')">Menu</button>
 <label><input type=checkbox> Oil</label> <label>Name <input id=name value=old></label>
@@ -79,7 +79,7 @@ PAGES = {"/banner": BANNER, "/picture": PICTURE, "/more": MORE, "/hands": HANDS,
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    """Address of a small web site."""
+    """The address of a small web site."""
     with serve(PAGES) as url:
         yield url
         shared_servers.stop_servers()
@@ -94,7 +94,7 @@ def _env(site: str, workdir: Path, path: str, **settings: Any) -> WebEnv:
 def test_keyboard_and_element_actions_reach_the_page(site: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,2")
     (tmp_path / "b c.csv").write_text("1,2,3")
-    do = Hands(_env(site, tmp_path, "/hands"))
+    do = ElementActions(_env(site, tmp_path, "/hands"))
     assert "hovered" in do("hover {button .Menu}")
     assert "checked: true" in do("check {checkbox .Oil}")
     assert "already" in do("check {checkbox .Oil}")
@@ -112,7 +112,7 @@ def test_keyboard_and_element_actions_reach_the_page(site: str, tmp_path: Path) 
 
 
 def test_pointer_and_wait_actions_reach_the_page(site: str, tmp_path: Path) -> None:
-    do = Hands(_env(site, tmp_path, "/hands"))
+    do = ElementActions(_env(site, tmp_path, "/hands"))
     box = re.search(r"Canvas '' .*box: (\d+),(\d+),", do.env.observe().text)
     assert box
     x, y = int(box[1]), int(box[2])
@@ -128,12 +128,12 @@ def test_pointer_and_wait_actions_reach_the_page(site: str, tmp_path: Path) -> N
     assert "late news" in do("wait_for 10s late news") + do.env.observe().text
     assert "'The end'" in do("find the END")
     assert "px above" in do("scroll_to The end")
-    assert do("read").startswith("# Hands") and "The **end**" in do("read")
+    assert do("read").startswith("# ElementActions") and "The **end**" in do("read")
     assert do("read 1").startswith("Part 1 of 1")
 
 
 def test_points_in_elements_distances_and_text_selection(site: str, tmp_path: Path) -> None:
-    do = Hands(_env(site, tmp_path, "/fine"))
+    do = ElementActions(_env(site, tmp_path, "/fine"))
     assert re.search(r"value: [1-9]\d*", do("drag {slider .Volume} by 60,0"))
     assert "clicked 20,30" in do("click_at {Canvas .Pad} 20 30")
     assert "twice 25,35" in do("click_at {Canvas .Pad} 25 35 double")
@@ -147,16 +147,16 @@ def test_points_in_elements_distances_and_text_selection(site: str, tmp_path: Pa
 
 
 def test_tabs_are_opened_switched_and_closed(site: str, tmp_path: Path) -> None:
-    do = Hands(_env(site, tmp_path, "/hands"))
+    do = ElementActions(_env(site, tmp_path, "/hands"))
     assert "now at" in do("click {link .More}")
     assert "Tab 1 (current): More" in do.env.observe().text
-    assert "Hands" in do("switch_tab 0")
+    assert "ElementActions" in do("switch_tab 0")
     do("new_tab " + site + "/more")
     assert "Tab 2 (current): More" in do.env.observe().text
     assert "now at" in do("close_tab")
     do("close_tab 1")
     text = do.env.observe().text
-    assert "Tab 0 (current): Hands" in text and "Tab 1" not in text
+    assert "Tab 0 (current): ElementActions" in text and "Tab 1" not in text
     do("goto " + site + "/more")
     do("goback")
     assert "('More')" in do("goforward")

@@ -1,4 +1,4 @@
-"""A page told by what changed since the prompt showed it whole."""
+"""A page in a prompt as its changes since the prompt showed it in full."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ numbers = st.lists(st.sampled_from(range(3, 60)), unique=True, max_size=30)
 def test_page_and_changes_name_the_elements_of_the_new_page(
     before: list[int], after: list[int], changed: set[int]
 ) -> None:
-    """Whatever changed, page and changes together name the elements that the new page has."""
+    """Page and changes together name the elements of the new page."""
     old = _page(*(f"\t[{n}] link '{n}'" for n in before if n not in range(20, 40)))
     new = _page(
         *(f"\t[{n}] link '{n}{'!' * (n in changed)}'" for n in after if n not in range(20, 40))
     )
-    told = page_changes(old, new)
-    if told is None:
+    changes = page_changes(old, new)
+    if changes is None:
         return
     history = [
         {"role": "assistant", "content": "Thought"},
@@ -70,7 +70,7 @@ def test_page_and_changes_name_the_elements_of_the_new_page(
     ]
     messages = insert_page(history, 0, section("Page at step 0", old))
     assert messages is not None
-    found = observed_elements([*messages, {"role": "user", "content": told}])
+    found = observed_elements([*messages, {"role": "user", "content": changes}])
     assert {str(e) for e in found} == {
         str(e) for e in observed_elements([{"role": "user", "content": new}])
     }
@@ -84,7 +84,7 @@ def test_changes_need_the_page_in_the_history() -> None:
 @pytest.mark.worker
 @pytest.mark.parametrize("page_changes", [False, True])
 def test_prompts_share_their_prefix(wire: FakeWire, tmp_path: Path, page_changes: bool) -> None:
-    """The share that a prefix cache saves in a session of ten steps on two large pages."""
+    """Measure the share that a prefix cache saves, in ten steps on two large pages."""
     for url in ("http://shop.test/", "http://shop.test/lamps"):
         title, lines = wire.pages[url]
         wire.pages[url] = (title, [*lines, *(f"\t[{n}] link '{url} {n}'" for n in range(50, 250))])

@@ -1,4 +1,4 @@
-"""`WebAgent` over a fake wire: the loop, its prompts, its results; real worker processes."""
+"""`WebAgent` on a fake server, with real worker processes: loop, prompts, results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fake_wire import SHOP, FakeWire
-from web_scripts import NOTHING_YET, code, prompt_text, web_agent, web_script
+from web_scripts import EMPTY_PLAN, code, prompt_text, web_agent, web_script
 
 from ck_pro import MultiStepAgent, Status
 from ck_pro.agent import AgentResult
@@ -110,7 +110,7 @@ def test_a_lost_browser_ends_the_run_and_releases_all(
     def answer(messages: Any, context: CallContext) -> str:
         if context.phase == "action":
             wire.browsers.clear()
-        return code("click(3)" if context.phase == "action" else NOTHING_YET)
+        return code("click(3)" if context.phase == "action" else EMPTY_PLAN)
 
     script = ScriptedLLM(answer)
     session = web_agent(wire, script).run("t", workdir=tmp_path)
@@ -164,7 +164,7 @@ def test_a_web_agent_is_a_function_of_another_agent(wire: FakeWire, tmp_path: Pa
 def test_one_agent_object_serves_concurrent_runs(wire: FakeWire, tmp_path: Path) -> None:
     def answer(messages: Any, context: CallContext) -> str:
         if context.phase == "plan":
-            return code(NOTHING_YET)
+            return code(EMPTY_PLAN)
         live.append(agent.web_envs[context.sid].get_state().browser_id)
         return code("click(3)" if context.step == 0 else f"stop({context.task!r})")
 
@@ -188,7 +188,7 @@ def test_the_same_task_is_solved_by_function_calls(wire: FakeWire, tmp_path: Pat
 
     actions = [reply("click", id=99), reply("click", id=3), reply("stop", answer="42", summary="s")]
     plan = reply("update_plan", completed_list=[], todo_list=["a"], experience=[], information=[])
-    model = ScriptedLLM({"plan": [plan, code(NOTHING_YET), "no plan"], "action": actions})
+    model = ScriptedLLM({"plan": [plan, code(EMPTY_PLAN), "no plan"], "action": actions})
     session = web_agent(wire, model, language=FunctionCallingLanguage()).run("t", workdir=tmp_path)
     seen = [s["action"]["observation"] for s in session.steps]
     assert seen[0] == "ToolError: click [99] failed: no element 99 on this page"

@@ -1,4 +1,4 @@
-"""The web agent with the real browser server and a real Chromium, on pages of our own."""
+"""The web agent with the real browser server and a real Chromium."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pages_site import Page, browser_settings, serve
-from web_scripts import NOTHING_YET, code
+from web_scripts import EMPTY_PLAN, code
 
 from ck_pro.exceptions import BrowserServerError
 from ck_pro.language import text_of
@@ -53,7 +53,7 @@ PAGES = {
 
 @pytest.fixture(scope="module")
 def settings() -> Iterator[dict[str, Any]]:
-    """Settings of a browser on a small web site, whose server this module keeps."""
+    """Settings of a browser on a small web site; the module keeps its server."""
     with serve(PAGES) as url:
         yield browser_settings(target_url=f"{url}/")
         shared_servers.stop_servers()
@@ -104,7 +104,7 @@ def test_a_task_is_solved_in_a_real_browser(settings: dict[str, Any], tmp_path: 
     def answer(messages: list[dict[str, Any]], context: CallContext) -> str:
         page = text_of(messages[-1]["content"])
         if context.phase == "plan":
-            return code(NOTHING_YET)
+            return code(EMPTY_PLAN)
         if context.step == 0:
             return code(f"click(id={_id(page, 'link .Price list')})")
         read = "import csv\nrows = list(csv.DictReader(open('downloads/price list.csv')))"

@@ -1,4 +1,4 @@
-"""Approval of browser actions in a real Chromium: every way to press "Buy" is seen and stopped."""
+"""Approval of browser actions in a real Chromium: rules stop every way to press "Buy"."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHOP = """<!doctype html><title>Shop</title>
 </form>
 <form action="/paid"><button style="top: 240px">Buy o'clock</button></form>
 <form action="/paid"><input type="submit" id="more" value="Buy more" style="top: 280px"></form>
-<label for="more" style="top: 320px">Go on</label>
+<label for="more" style="top: 320px">Proceed</label>
 <div style="top: 360px; width: 100px; height: 40px" onclick="location = '/paid'"><b>B</b>uy</div>
 <form action="/paid"><button accesskey="b" style="top: 410px">Buy by key</button></form>
 <div id="card" draggable="true" role="button" style="top: 460px; width: 100px; height: 40px"
@@ -57,7 +57,7 @@ SHOP = """<!doctype html><title>Shop</title>
 
 
 class Site:
-    """The shop, and how often something was paid."""
+    """The shop, with a count of payments."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -89,7 +89,7 @@ def settings(site: Site) -> dict[str, Any]:
 
 
 class Asked:
-    """An approver that keeps what it is shown, and follows rules."""
+    """An approver that records the actions it reviews, and follows rules."""
 
     def __init__(self, decide: Callable[[Action], Decision] | None = None) -> None:
         self.actions: list[Action] = []
@@ -105,7 +105,7 @@ class Asked:
 
 
 def filled(env: WebEnv, action: str) -> str:
-    """An action string with the ids of the elements that stand in braces in it."""
+    """Return an action string, with ids in place of elements in braces."""
 
     def number(found: re.Match[str]) -> str:
         tree = env.observe().text
@@ -129,7 +129,7 @@ WAYS = {
     "a name that hides the words": "click {button 'Continue'}",
     "a quote in the name": "click {button 'Buy o}",
     "a label of the button": "click_at 30 328",
-    "a label that renames the button": "click {button 'Go on'}",
+    "a label that renames the button": "click {button 'Proceed'}",
     "a listener on a box": "click_at 22 370",
     "an access key": "press Alt+b",
     "a drop": "drag {button 'Card'} to {button 'Buy bin'}",
@@ -203,7 +203,7 @@ def test_a_page_cannot_swap_a_name_after_it_was_approved(
         named = env.named(action)
         assert "button 'Continue'" in describe(named)
         if not SWAPS[when]:
-            env._browser.lease.client.perform(  # the page does it by itself, while a person thinks
+            env._browser.lease.client.perform(  # the page changes before the answer of the approver
                 env._browser._request(parse_action(f"goto {site.url}/?swapped"))
             )
         done = env.execute(named)
@@ -219,7 +219,7 @@ def called(name: str, **arguments: Any) -> Reply:
 
 
 def acting(*replies: str) -> ScriptedLLM:
-    """A model with one reply for each step; it makes no plans."""
+    """Return a model with one reply per step and no plans."""
     plan = code("{'completed_list': [], 'todo_list': [], 'experience': [], 'information': []}")
 
     def answer(messages: list[dict[str, Any]], context: CallContext) -> str:
@@ -234,7 +234,7 @@ POINT = {"action": "click", "x": 100, "y": 120}
 
 
 def buying(settings: dict[str, Any], kind: str, approver: Any) -> Any:
-    """An agent whose model buys at once, in one of the languages, or by a sub-agent."""
+    """Return an agent whose model buys immediately, in one language, or by a sub-agent."""
     given: dict[str, Any] = {"web_env": settings, "approver": approver}
     match kind:
         case "code":
@@ -358,7 +358,7 @@ def test_clicks_of_two_threads_are_reviewed_separately(
             thread.join(60)
     finally:
         env.close()
-    # the second found another page, or the same one loaded anew: it must not act on that
+    # the second thread found another page, or the same page loaded again: it must not act
     assert len(seen) == len(approver.actions) == 2
     assert sum(isinstance(one, ErrorObservation) for one in seen) == 1
 

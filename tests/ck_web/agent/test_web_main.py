@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fake_wire import FakeWire
-from web_scripts import NOTHING_YET, code
+from web_scripts import EMPTY_PLAN, code
 
 from ck_main.cli.command import run_command
 from ck_main.main import cli as main_cli
@@ -25,8 +25,8 @@ def main(*args: object) -> int:
 
 
 def _answer(call: ChatCall) -> str:
-    """A plan, then an action that stops at once."""
-    return code(NOTHING_YET) if "Now plan" in str(call.messages[-1]) else STOP
+    """Reply with a plan, then with a call of stop."""
+    return code(EMPTY_PLAN) if "Now plan" in str(call.messages[-1]) else STOP
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ def test_the_command_runs_one_task(
             ["-t", "x", "-u", "web_env=127.0.0.1:9"],
             5,
             "connection refused; start a server with",
-            marks=pytest.mark.integration,  # it tries three times
+            marks=pytest.mark.integration,  # it makes three attempts
         ),
         (["-t", "x", "-u", "web_env=not a url"], 2, "browser server address 'not a url'"),
     ],
@@ -120,7 +120,7 @@ def test_tasks_stop_when_the_browser_server_is_lost(
 
     def answer(call: ChatCall) -> str:
         if "Now plan" in str(call.messages[-1]):
-            return code(NOTHING_YET)
+            return code(EMPTY_PLAN)
         if "ask_llm" not in str(call.messages):
             return STOP
         delegated.append(1)

@@ -1,4 +1,4 @@
-"""A run that waits for a person keeps its browser: on a fake wire, for both kinds of agents."""
+"""A run that waits for a person keeps its browser, with both agents on a fake server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASKING = ("ask_human('Which?')", "stop('found')")
 
 
 def agent(kind: str, wire: FakeWire, **settings: Any) -> Any:
-    """An agent that asks a person in its second step."""
+    """Return an agent that asks the user in its second step."""
     web = kind == "web"
     first = "click(3)" if web else "goto('http://shop.test/lamps')"
     given = {"web_env": {"server_url": wire.url, "target_url": SHOP}, **settings}
@@ -140,7 +140,7 @@ def test_a_closed_browser_cannot_be_suspended(wire: FakeWire, tmp_path: Path) ->
 def test_a_stop_of_the_guard_keeps_the_browser_of_a_sub_agent(
     wire: FakeWire, tmp_path: Path
 ) -> None:
-    wire.reached = {"target": "button 'Buy'"}
+    wire.target_facts = {"target": "button 'Buy'"}
     sub = agent("web", wire, model=web_script("click(5)", "stop('bought')"))
 
     def main(approver: Any, *replies: str) -> MultiStepAgent:

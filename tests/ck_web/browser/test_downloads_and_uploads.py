@@ -1,4 +1,4 @@
-"""Downloads and uploads of a `WebEnv`: no name and no link leads out of the working directory."""
+"""Downloads and uploads of a `WebEnv` stay in the working directory."""
 
 from __future__ import annotations
 

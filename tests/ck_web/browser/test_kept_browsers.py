@@ -1,4 +1,4 @@
-"""A browser whose command ended is kept for a person, and for the command that resumes."""
+"""A browser outlives its command while its run waits for a person."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ if kind == "computer":
 else:
     agent = WebAgent(**settings)
 with Journal(Path(folder) / "j") as journal:
-    begun = (Path(folder) / "w").is_dir()
-    do = agent.resume if begun else lambda **given: agent.run("Order", **given)
+    started = (Path(folder) / "w").is_dir()
+    do = agent.resume if started else lambda **given: agent.run("Order", **given)
     session = do(journal=journal, workdir=Path(folder) / "w")
 states = [s["action"]["web_state_before"] for s in session.steps]
 print(json.dumps({
@@ -70,7 +70,7 @@ def shop(paid: list[str]) -> Iterator[str]:
 
 
 def run(kind: str, shop: str, folder: Path, approver: Any, *actions: str) -> dict[str, Any]:
-    """One command, from its start to its end."""
+    """Run one command to its end."""
     command = [sys.executable, "-c", AGENT, kind, shop, str(folder), json.dumps(approver), *actions]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -79,7 +79,7 @@ def run(kind: str, shop: str, folder: Path, approver: Any, *actions: str) -> dic
 
 
 def until(done: Callable[[], bool]) -> None:
-    """Return when it is so."""
+    """Wait for a condition."""
     end = time.monotonic() + 60
     while not done():
         assert time.monotonic() < end
@@ -106,9 +106,9 @@ def test_typed_text_survives_the_command(
     assert token and token not in (tmp_path / "j" / "events.jsonl").read_text()
     resumed = run(kind, shop, tmp_path, None, "stop('done')")
     assert resumed["status"] == "done", resumed["message"]
-    assert "Ada" in resumed["trees"][1] and paid, "the click that was stopped was not done"
+    assert "Ada" in resumed["trees"][1] and paid, "the stopped click was not executed"
     assert len(set(resumed["browsers"])) == 1
-    until(lambda: not kept_servers.token_of(server))  # the server ends with its last browser
+    until(lambda: not kept_servers.token_of(server))  # the server exits after its last browser
 
 
 def test_a_run_whose_kept_server_was_killed_gets_a_new_browser(

@@ -1,4 +1,4 @@
-"""A client of the old wire browses the demo's shop, thirty steps of every kind it knows."""
+"""A client of the old wire browses the demo's shop in thirty steps of every kind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ lines</p><a href="/more" target=_blank>New window</a><button onclick="alert('Hi'
 
 @pytest.fixture
 def client() -> Iterator[OldClient]:
-    """An old client on a server of its own."""
+    """An old client on its own server."""
     server = shared_servers.acquire_server(shared_servers.ServerOptions(allow=("127.0.0.1",)))
     client = OldClient(server.url, server.token)
     yield client
@@ -58,16 +58,16 @@ def _catalogue(client: OldClient) -> None:
     url, image, html = client.seen["url"], client.seen["nonboxed_screenshot"], client.seen["html"]
     client.act("select", client.find("combobox", "Category"), "Rain gauges")
     client.act("click", client.find("checkbox", "In stock only"))
-    assert client.says("8 instruments found")
+    assert client.shows("8 instruments found")
     client.act("click", client.find("button", "Next page"))
     client.act("click", client.find("link", "Rill Tipping"))
     assert client.elements[0].name.startswith("Rill Tipping")
     client.act("goback")
     client.type(client.find("searchbox", "Search words"), "tipping", True)
-    assert client.find("link", "Rill Tipping") and not client.says("Beck Plain")
+    assert client.find("link", "Rill Tipping") and not client.shows("Beck Plain")
     assert base64.b64encode(client.image(first)).decode() == image
     assert client.html(first) == (url, html)
-    assert client.whole().startswith(PNG)
+    assert client.full_screenshot().startswith(PNG)
 
 
 def _stations_and_workshop(client: OldClient, origin: str) -> None:
@@ -80,15 +80,15 @@ def _stations_and_workshop(client: OldClient, origin: str) -> None:
     client.act("click", client.find("link", "Ashby Mill"))
     client.act("goback")
     client.act("click", client.find("link", "Ashby Moor"))
-    assert client.says("Tobias Renn")
+    assert client.shows("Tobias Renn")
     client.act("goto", value=f"{origin}/service/workshop")
     for _ in range(20):
-        if client.says("W-2041"):
+        if client.shows("W-2041"):
             break
         client.act("wait")
     client.act("click", client.find("link", "calibration laboratory"))
     client.type(client.find("textbox", "Ticket number"), "W-2041", True)
-    assert client.says("C-7725"), "what is in a frame is in the tree"
+    assert client.shows("C-7725"), "the tree contains frames"
 
 
 def _order(client: OldClient, origin: str) -> None:
@@ -104,21 +104,21 @@ def _order(client: OldClient, origin: str) -> None:
     client.act("click", client.find("radio", "Home delivery"))
     client.act("click", client.find("checkbox", "I accept the terms of sale"))
     client.act("click", client.find("button", "Place order"))
-    assert client.says("FH-965646")
+    assert client.shows("FH-965646")
 
 
 def _dialogs_and_errors(client: OldClient, origin: str) -> None:
     client.goto(f"{origin}/trade")
     client.act("click", client.find("button", "Show trade code"))
-    # a question of the page is dismissed; a client that knows no answer_dialog reads so in the tree
-    assert client.says("dismissed") and not client.says("MARREN-7-TRADE")
+    # a dialog with a question is dismissed; the tree reports it to a client without answer_dialog
+    assert client.shows("dismissed") and not client.shows("MARREN-7-TRADE")
     client.goto(f"{origin}/archive")
     client.act("click", client.find("link", "Readings of 2019"))
-    assert client.says("500")
+    assert client.shows("500")
     client.goto(f"{origin}/no/such/page")
-    assert client.says("404")
+    assert client.shows("404")
     client.goto("http://10.0.0.1/")
-    assert client.says("not a public address")
+    assert client.shows("not a public address")
     client.goto(f"{origin}/old-shop")
     assert "/catalogue" in client.seen["url"]
 
@@ -142,9 +142,9 @@ def test_the_reference_client_handles_menus_quotes_and_windows(client: OldClient
         names = [(e.role, e.name) for e in button.below if e.role == "menuitem"]
         assert names == [("menuitem", "Archive"), ("menuitem", "Delete it")]
         client.act("select", button, "Archive")
-        assert client.says("archived")
+        assert client.shows("archived")
         client.act("click", client.find("button", "Say"))
-        assert client.says("Hi")
+        assert client.shows("Hi")
         client.act("click", client.find("link", "New window"))
         assert client.tabs == [("0", True, "More")], "a new window opens in place"
         client.act("goback")

@@ -1,4 +1,4 @@
-"""Servers as children: shared, counted, stopped, explained, and never left behind."""
+"""Server child processes: shared, counted, stopped, and never orphaned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ck_web.browser.shared_servers import acquire_server, release_server
 
 pytestmark = pytest.mark.integration
 
-# Listens, says so, accepts one connection that tells by its end that the process ended.
+# Listens, prints the address and accepts one connection, which breaks when the process exits.
 CHILD = """
 import os, socket, sys, threading
 s = socket.create_server(("127.0.0.1", 0))
@@ -38,7 +38,7 @@ os.read(0, 1)
 
 @dataclass(frozen=True)
 class FakeOptions(ServerOptions):
-    """Starts a child of a few lines instead of a browser server."""
+    """Options that start a child of a few lines instead of a browser server."""
 
     code: str = CHILD
 
@@ -53,13 +53,13 @@ def nothing_left() -> Iterator[None]:
 
 
 def _watch(url: str) -> socket.socket:
-    """A connection to the child; it ends when the child does."""
+    """Connect to the child; the connection breaks when the child exits."""
     host, port = url.removeprefix("http://").split(":")
     return socket.create_connection((host, int(port)), timeout=60)
 
 
 def _wait_for_end(connection: socket.socket) -> None:
-    """Return when the process at the other end is gone."""
+    """Wait until the process at the other end has exited."""
     with contextlib.suppress(ConnectionResetError):
         assert connection.recv(1) == b""
 
@@ -152,7 +152,7 @@ def test_the_server_exits_when_its_parent_is_killed(tmp_path: Path) -> None:
         _wait_for_end(end)
 
 
-# Starts the real child program, for which the package of the test comes first.
+# Starts the real child program; the package of the test is first on its path.
 PARENT = """
 import sys, threading
 from pathlib import Path

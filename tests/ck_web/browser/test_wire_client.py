@@ -1,4 +1,4 @@
-"""The wire: what is sent again and what is not, and one clear line for every fault."""
+"""`BrowserClient`: which requests are retried, and one line for every error."""
 
 from __future__ import annotations
 

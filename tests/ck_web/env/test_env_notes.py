@@ -1,4 +1,4 @@
-"""What a `WebEnv` shows and does by itself: pictures, cookie banners, walls; and pausing."""
+"""Screenshots, cookie banners, obstacles and suspension of a `WebEnv`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_screenshots_follow_the_pictures_setting(wire: FakeWire, tmp_path: Path)
     assert [_sees(e) for e in (off, asked, auto)] == [False, True, True]
     asked.step_state("click [5]")
     acted = wire.acted
-    assert acted[-1]["screenshot"] == "none", "a picture for each step is enough"
+    assert acted[-1]["screenshot"] == "none", "one screenshot per step is enough"
     for e in (off, on, asked, auto):
         e.close()
 
@@ -76,7 +76,7 @@ BANNER = [
 
 def test_a_cookie_banner_is_answered_when_it_appears(wire: FakeWire, tmp_path: Path) -> None:
     wire.pages[SHOP] = ("Shop", BANNER)
-    wire.goes["8"] = 2
+    wire.removes["8"] = 2
     env = web_env(wire, tmp_path)
     text = env.observe().text
     assert "[8]" not in text and "Note: a cookie banner was answered with button 'Reject" in text
@@ -112,7 +112,7 @@ def test_a_banner_that_the_model_opened_is_left_to_it(wire: FakeWire, tmp_path: 
 def test_a_banner_that_appears_late_is_answered(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     wire.pages[SHOP] = ("Shop", BANNER)
-    wire.goes["8"] = 2
+    wire.removes["8"] = 2
     text = env.observe().text
     assert "[8]" not in text and "Note: a cookie banner was answered with button 'Reject" in text
     env.close()

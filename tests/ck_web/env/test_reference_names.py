@@ -1,4 +1,4 @@
-"""The names that programs written for web agents of this family use, one by one."""
+"""The names that programs written for CK-Pro's web agent use."""
 
 from __future__ import annotations
 

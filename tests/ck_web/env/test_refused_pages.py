@@ -1,4 +1,4 @@
-"""A page that the policy refuses: the run ends at once, and a person reads which setting to use."""
+"""Pages that the policy refuses: the run ends and names the setting to change."""
 
 from __future__ import annotations
 
@@ -81,5 +81,5 @@ def test_a_page_refused_later_is_logged_once(
     assert session.status is Status.DONE
     seen = session.steps[0]["action"]["observation"]
     assert "127.0.0.2 is not a public address" in seen and "--allow" not in seen
-    told = [r.getMessage() for r in caplog.records if "127.0.0.2" in r.getMessage()]
-    assert len(told) == 1 and "web_env.allow=['127.0.0.2:9']" in told[0]
+    logged = [r.getMessage() for r in caplog.records if "127.0.0.2" in r.getMessage()]
+    assert len(logged) == 1 and "web_env.allow=['127.0.0.2:9']" in logged[0]

@@ -1,4 +1,4 @@
-"""`WebEnv` against a fake server: observing, acting, and every way it can go wrong."""
+"""`WebEnv` on a fake server: observations, actions and errors."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ def test_events_are_reported_once(wire: FakeWire, tmp_path: Path) -> None:
     replies = [f"clicked; {alert}", "clicked; nothing changed", "not opened"]
     wire.replies["click"] = deque(replies)
     env = web_env(wire, tmp_path)
-    for event, told in zip(
+    for event, expected in zip(
         [alert, alert, "blocked: not opened"],
         [f"clicked; {alert}", f"clicked; {alert}", "blocked: not opened"],
         strict=True,
     ):
         wire.browsers["b1"]["events"].append(event)
-        assert env.step_state("click [4]").partition('": ')[2] == told
+        assert env.step_state("click [4]").partition('": ')[2] == expected
     wire.browsers["b1"]["events"].append(alert)
     assert env.observe().text.count(alert) == 1
     wire.pages[SHOP] = ("Shop", [*wire.pages[SHOP][1][:2], f"\t[4] StaticText '{alert}'"])
     wire.browsers["b1"]["events"].append(alert)
-    assert f"Note: {alert}" in env.observe().text, "a page cannot keep a note from being told"
+    assert f"Note: {alert}" in env.observe().text, "a page cannot suppress a note"
     assert ": now there ('Lamps')" in env.step_state("goto http://shop.test/lamps")
     env.close()
 
@@ -86,7 +86,7 @@ def test_a_redrawn_document_is_the_same_page(wire: FakeWire, tmp_path: Path) -> 
 
 
 def test_a_server_without_nested_observations_is_supported(wire: FakeWire, tmp_path: Path) -> None:
-    wire.alone = True
+    wire.without_observation = True
     env = web_env(wire, tmp_path)
     assert env.step_state("click 3").startswith("click [3] link 'Lamps': now at")
     env.close()

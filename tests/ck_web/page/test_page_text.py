@@ -232,9 +232,9 @@ def test_other_dialogs_are_not_banners(page: str) -> None:
     ],
 )
 def test_obstacles_and_only_obstacles_are_noted(lines: list[str], title: str, said: str) -> None:
-    told = page_notices(_page(*lines, title=title))
-    assert len(told) == (1 if said else 0) and said in "".join(told)
-    assert "\n" not in "".join(told)
+    notices = page_notices(_page(*lines, title=title))
+    assert len(notices) == (1 if said else 0) and said in "".join(notices)
+    assert "\n" not in "".join(notices)
 
 
 # --- pictures ------------------------------------------------------------------------------------
