@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ck_pro.agent.actions import act_on_environment, call_function, read_actions
+from ck_pro.agent.actions import (
+    act_on_environment,
+    call_function,
+    is_plan_due,
+    read_actions,
+    record_plan,
+)
 from ck_pro.agent.arguments import check_extra_info, check_types, prepare_session
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
-from ck_pro.agent.planning import is_plan_due, record_plan
 from ck_pro.agent.prompts import prompt_values, state_values
 from ck_pro.agent.stop_reasons import (
     classify_failure,
@@ -221,18 +226,20 @@ class MultiStepAgent(AgentSettings):
             self.init_run(session)
             if run.interrupted is not None:
                 run.record_resumed(run.interrupted)
-            while not self._has_ended(session) and (run.interrupted or len(session.steps) < limit):
+            while run.interrupted or len(session.steps) < limit:
+                if session.steps and self.step_check_end(session):
+                    break
                 if run.history.repeats() >= self.stuck_limit:
                     raise LimitReached("stuck", f"{self.stuck_limit} equal steps in a row")
-                yield self._next_step(session)
+                yield self._next_step(run)
                 if session.run is not run:
                     return  # suspended by the consumer of the steps
             reason, message = normal_stop_reason(session, self.name, limit)
             if session.steps:
-                self._record_finalized(session)
+                self._record_finalized(run)
         except LimitReached as e:
             reason, message = StopReason(e.reason), str(e)
-            self._finalize_after_limit(session)
+            self._finalize_after_limit(run)
         except BaseException as e:
             error, (reason, message) = e, classify_failure(e, run)
             if isinstance(e, KeyboardInterrupt | GeneratorExit):
@@ -243,7 +250,7 @@ class MultiStepAgent(AgentSettings):
                 raise
         finally:
             if session.run is not None:  # else it was suspended
-                self._release(session, reason, message, error)
+                self._release(run, reason, message, error)
 
     def step(self, session: AgentSession, state: Mapping[str, Any]) -> Step:
         """Observe, plan, decide and act once; return the step."""
@@ -254,9 +261,9 @@ class MultiStepAgent(AgentSettings):
             run.start_step()
         run.emit("step_started")
         if interrupted is not None and interrupted.in_progress and interrupted.has_acted:
-            observation = self._resume_step(session, interrupted)
+            observation = self._resume_step(run, interrupted)
         else:
-            observation = self._decide_and_act(session, state)
+            observation = self._decide_and_act(run, state)
         run.record(EventKind.OBSERVATION, ObservationData(observation=observation))
         if interrupted is not None:
             run.show_unused_answers()
@@ -271,7 +278,7 @@ class MultiStepAgent(AgentSettings):
         kwargs = self.step_prepare(session, session.state) if kwargs is None else kwargs
         extra = self.language.call_kwargs([*self.functions(), *self._forms()])
         reply = self._call_model(session, "action", kwargs, **extra)
-        return read_actions(self, run, reply, self._parse_output(reply))
+        return self._read_actions(run, reply)
 
     def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
         """Execute actions: the second half of a step. Return the step's observation."""
@@ -406,12 +413,10 @@ class MultiStepAgent(AgentSettings):
 
     # --- parts of a step -------------------------------------------------------------------
 
-    def _has_ended(self, session: AgentSession) -> bool:
-        return bool(session.steps) and self.step_check_end(session)
-
-    def _next_step(self, session: AgentSession) -> Step:
+    def _next_step(self, run: Run) -> Step:
         """Call `step`; an override that does no step would loop forever."""
-        before, resumes = len(session.steps), run_of(session).interrupted is not None
+        session, resumes = run.session, run.interrupted is not None
+        before = len(session.steps)
         step = self.step(session, session.state)
         if len(session.steps) == before and not resumes:
             raise ConfigError(
@@ -421,25 +426,24 @@ class MultiStepAgent(AgentSettings):
         return step
 
     def _decide_and_act(
-        self, session: AgentSession, state: Mapping[str, Any], recorded: Reply | None = None
+        self, run: Run, state: Mapping[str, Any], recorded: Reply | None = None
     ) -> Any:
         """Return the observation of a step, whose reply may be recorded already."""
-        run = run_of(session)
+        session = run.session
         try:
             if recorded is not None:
-                actions = read_actions(self, run, recorded, self._parse_output(recorded))
+                actions = self._read_actions(run, recorded)
             else:
                 kwargs = self.step_prepare(session, dict(state))
-                if is_plan_due(self, run):
-                    kwargs.update(self._plan(session, kwargs))
+                if self.templates.get("plan") and is_plan_due(self, run):
+                    kwargs.update(self._plan(run, kwargs))
                 actions = self.decide(session, kwargs)
         except (ParseError, ContentFiltered) as e:
             return run.record_reply_error(e)
         return self.act(session, actions)
 
-    def _resume_step(self, session: AgentSession, interrupted: InterruptedSession) -> Any:
+    def _resume_step(self, run: Run, interrupted: InterruptedSession) -> Any:
         """Complete a step that was interrupted after the model had replied."""
-        run = run_of(session)
         functions, reply = run.functions, interrupted.reply
         functions.start_replay(interrupted)
         try:
@@ -448,31 +452,34 @@ class MultiStepAgent(AgentSettings):
                 and run.has_same_environment()
                 and interrupted.is_replayable(functions.on_resume, run.workdir)
             ):
-                return self._decide_and_act(session, session.state, reply)
+                return self._decide_and_act(run, run.session.state, reply)
             functions.complete_pending_calls(interrupted)
             return interrupted.describe_for_model()
         finally:
             functions.stop_replay()
 
+    def _read_actions(self, run: Run, reply: Reply) -> list[Action]:
+        custom = type(self)._parse_output is not MultiStepAgent._parse_output
+        return read_actions(self, run, reply, self._parse_output(reply), custom=custom)
+
     def _forms(self) -> list[Form]:
-        """Return the forms beside the functions: the same in all prompts of a run except the
-        last, because services put the functions first."""
+        """Return the forms beside the functions: equal in all prompts of a run except the last,
+        because services put the functions first."""
         return [PLAN_FORM] if self.templates.get("plan") else []
 
-    def _plan(self, session: AgentSession, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _plan(self, run: Run, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Run the plan phase; return the template values that it changed."""
-        run = run_of(session)
         notices, run.plan_notices = run.plan_notices, []
         kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
         extra = self.language.call_kwargs([*self.functions(), *self._forms()])
-        reply = self._call_model(session, "plan", kwargs, **extra)
+        reply = self._call_model(run.session, "plan", kwargs, **extra)
         run.record(EventKind.PLAN, self._parse_output(reply), phase="plan")
         try:
             record_plan(run, self.language.read_form(reply, PLAN_FORM))
         except ParseError as e:
             run.record_unreadable("plan", e)
             run.plan_notices.append(f"Your last plan was unreadable; the previous plan stays: {e}")
-        return state_values(session.state)
+        return state_values(run.session.state)
 
     # --- start and end of a run ------------------------------------------------------------
 
@@ -487,39 +494,38 @@ class MultiStepAgent(AgentSettings):
 
     def _live(self, session: AgentSession) -> Run:
         """Return the session's run; a new one for a session without a run."""
-        if session.run is None:
-            session.agent = session.agent or self.name
-            session.run = Run(self, session)
-        return run_of(session)
+        if isinstance(session.run, Run):
+            return session.run
+        session.agent = session.agent or self.name
+        run = session.run = Run(self, session)
+        return run
 
-    def _record_finalized(self, session: AgentSession) -> None:
+    def _record_finalized(self, run: Run) -> None:
         """Call `finalize`; the return value of an override replaces the recorded result."""
-        given = self.finalize(session)
+        given = self.finalize(run.session)
         if isinstance(given, Mapping) and given.get("output") is not None:
             results = final_result(given)
-            if results != session.final_results:
-                data = EndData(final_results=results)
-                run_of(session).record(EventKind.END, data, phase="end")
+            if results != run.session.final_results:
+                run.record(EventKind.END, EndData(final_results=results), phase="end")
 
-    def _finalize_after_limit(self, session: AgentSession) -> None:
+    def _finalize_after_limit(self, run: Run) -> None:
         """Run the end phase, if there is one and the limit that was reached allows its call."""
-        if not session.steps or not self.templates.get("end"):
+        if not run.session.steps or not self.templates.get("end"):
             return
         try:
-            self._record_finalized(session)
+            self._record_finalized(run)
         except (LimitReached, ModelError, EnvironmentFailure) as e:
             _log.info("%s: no end phase: %s", self.name, e)
 
     def _release(
-        self, session: AgentSession, reason: StopReason, message: str, error: BaseException | None
+        self, run: Run, reason: StopReason, message: str, error: BaseException | None
     ) -> None:
-        """End a run, whatever ended it: call the hook, release resources, record the ending."""
-        run = run_of(session)
+        """Call the hook, release the resources of a run, and record its end."""
         lease: Any = None
         try:
             if waits_for_person(error, run):
                 lease = run.suspend_environment()
-            self.end_run(session)
+            self.end_run(run.session)
         finally:
             run.close()
-            record_ending(session, reason, message, error, lease)
+            record_ending(run, reason, message, error, lease)

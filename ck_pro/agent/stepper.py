@@ -186,7 +186,7 @@ class Stepper:
             self.agent.end_run(state)
         finally:
             run.close()
-            record_ending(state, reason, message, error)
+            record_ending(run, reason, message, error)
 
 
 def _last_action(action: Action | None, finish: Mapping[str, Any]) -> Action:

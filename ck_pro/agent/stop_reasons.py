@@ -30,7 +30,7 @@ from ck_pro.exceptions import (
     ReplayError,
     RunEnding,
 )
-from ck_pro.run.run import Run, run_of
+from ck_pro.run.run import Run
 from ck_pro.session import AgentSession, StopReason
 
 _log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ def normal_stop_reason(session: AgentSession, name: str, limit: int) -> tuple[St
 
 
 def record_ending(
-    session: AgentSession,
+    run: Run,
     reason: StopReason,
     message: str,
     error: BaseException | None = None,
@@ -114,12 +114,12 @@ def record_ending(
     """Record the end of a session: its status, and a step and a result if they are missing.
 
     Args:
-        session: the session, with its run.
+        run: the run of the session.
         reason, message: the reason for its end.
         error: the error that ended it, if any.
         lease: the lease of its environment, for the run that resumes.
     """
-    run = run_of(session)
+    session = run.session
     try:
         if not session.steps:
             run.record(EventKind.STEP, StepData(taken=False))

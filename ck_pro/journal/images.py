@@ -22,6 +22,8 @@ BLOBS_FOLDER = "blobs"
 BLOB, ESCAPED = "blob:", "blob::"
 """Prefix of a reference to an image, and of an escaped text."""
 
+MAY_HAVE_IMAGES = re.compile(f'"(?:data:image/|{BLOB})')
+"""Matches JSON text with values that `ImageWriter.taken_out` may change."""
 _DATA_URL = re.compile(r"data:image/([a-z0-9.+-]+);base64,(.+)", re.DOTALL)
 _BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
 _BLOB_NAME = re.compile(r"[0-9a-f]{64}\.[a-z0-9]+")

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.journal_events import EventData, check_event
 from ck_pro.exceptions import JournalError
-from ck_pro.journal.images import ImageWriter
+from ck_pro.journal.images import MAY_HAVE_IMAGES, ImageWriter
 from ck_pro.journal.masking import Secrets, secrets_of_environment
 from ck_pro.journal.packed import (
     EVENTS_FILE,
@@ -37,6 +37,8 @@ from ck_pro.journal.reading import ended_after, writer_state
 _log = logging.getLogger(__name__)
 Fsync = Literal["never", "step", "always"]
 
+_TURNS = (EventKind.STATUS, EventKind.RESUMED)
+"""Kinds of events that end or resume a run."""
 _SYNCED_KINDS = frozenset({EventKind.STARTED, EventKind.OBSERVATION, EventKind.STATUS})
 
 
@@ -222,9 +224,12 @@ class Journal:
     def _append_event(self, event: JournalEvent) -> None:
         with self._lock:
             if self._fd is not None:
-                stored = {**event, "data": self._images.taken_out(event["data"])}
-                self._write([_dumps(stored)], sync=self._syncs(event["kind"]))
-                self._ended = ended_after(event, self._ended)
+                line = _dumps(event)
+                if MAY_HAVE_IMAGES.search(line):
+                    line = _dumps({**event, "data": self._images.taken_out(event["data"])})
+                self._write([line], sync=self._syncs(event["kind"]))
+                if event["kind"] in _TURNS:
+                    self._ended = ended_after(event, self._ended)
             if event["kind"] == EventKind.STATUS:
                 self._prompts.forget(event["sid"])
 
@@ -255,12 +260,16 @@ class Journal:
         for message in prompt:
             if message.name in self._messages:
                 continue
-            text = _dumps(self._images.taken_out(message.stored))
+            text = _dumps(message.stored)
+            if MAY_HAVE_IMAGES.search(text):
+                text = _dumps(self._images.taken_out(message.stored))
             message.name = name = hashlib.sha256(text.encode()).hexdigest()[:32]
             if name not in self._messages and name not in new:
                 new.add(name)
                 body = f'{{"hash":"{name}","message":{text}}}'
-                lines.append(f'{{"kind":"{EventKind.MESSAGE}","sid":{_dumps(sid)},"data":{body}}}')
+                lines.append(
+                    f'{{"kind":"{EventKind.MESSAGE.value}","sid":{_dumps(sid)},"data":{body}}}'
+                )
         return lines, new
 
     def _write(self, lines: Sequence[str], *, sync: bool) -> None:

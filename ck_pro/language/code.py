@@ -7,7 +7,7 @@ from typing import Any
 
 from ck_pro.events import Action, CodeAction
 from ck_pro.language.base import OBSERVATION, AgentLanguage
-from ck_pro.language.parsing import code_of, parse_thought_code
+from ck_pro.language.parsing import code_of, thought_before
 from ck_pro.language.prompt import Message, fenced
 
 
@@ -23,7 +23,7 @@ class CodeLanguage(AgentLanguage):
             ParseError: see `code_of`.
         """
         code, note = code_of(reply)
-        return [CodeAction(code=code, thought=parse_thought_code(reply)["thought"], note=note)]
+        return [CodeAction(code=code, thought=thought_before(reply, code), note=note)]
 
     def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
         """Return an assistant message (thought, code) and a user message (observation)."""

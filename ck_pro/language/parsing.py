@@ -31,11 +31,16 @@ _PYTHON_TAG = "<|python_tag|>"
 def parse_thought_code(reply: str) -> ParsedReply:
     """Split a reply into `thought` (the prose before the code) and `code` (see `extract_code`)."""
     code = extract_code(reply)
+    return {"thought": thought_before(reply, code), "code": code}
+
+
+def thought_before(reply: str, code: str) -> str:
+    """Return the prose of a reply before its code."""
     prose = _before_code(reply, code).rstrip()
     before, _, last = prose.rpartition("\n")
     if code and _CODE_LABEL.fullmatch(last.strip()):
         prose = before
-    return {"thought": _THOUGHT.sub("", prose).strip(), "code": code}
+    return _THOUGHT.sub("", prose).strip()
 
 
 def was_truncated(reply: str) -> bool:

@@ -40,6 +40,14 @@ class History:
         self._signatures: list[tuple[str, ...]] = []
         self._window = Window(agent.history_chars)
 
+    def prompt_values(self) -> dict[str, Any]:
+        """Return the template values: the steps, and the steps as messages and as text."""
+        return {
+            "recent_steps": self.steps(),
+            "history": self.messages(),
+            "recent_steps_str": self.text(),
+        }
+
     def messages(self) -> list[dict[str, Any]]:
         """Return the finished steps inside the window as chat messages, oldest first."""
         first = self._first()

@@ -245,10 +245,10 @@ class AgentSession:
         phase = event["phase"] or ""
         usage = data.get("usage", {})
         # `tool:ask_llm` counts under the tool's name
-        counted = self.calls.setdefault(
-            MAIN if phase in PHASES else phase.partition(":")[2] or phase,
-            no_calls(),
-        )
+        name = MAIN if phase in PHASES else phase.partition(":")[2] or phase
+        if name not in self.calls:
+            self.calls[name] = no_calls()
+        counted = self.calls[name]
         counted["llm_call"] += 1
         counted["completion_tokens"] += usage.get("completion_tokens", 0)
         counted["prompt_tokens"] += usage.get("prompt_tokens", 0)

@@ -212,7 +212,7 @@ def test_calls_of_tools_are_in_the_row_and_counted() -> None:
 
 def test_a_task_is_text() -> None:
     assert agent(code("stop('x')")).run(42).task == "42"  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="no task"):
+    with pytest.raises(InputError, match="task is missing"):
         agent().run(None)  # type: ignore[arg-type]
 
 
