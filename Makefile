@@ -1,13 +1,14 @@
-# make demo     the demo: no key, no network; MODEL=gpt:NAME or MODEL=http://... for a real model
-# make test     all tests; ARGS="-m 'not browser'" chooses
-# make unit     the unit tests: no browser, worker process or HTTP; in a few seconds
-# make setup    .venv with the package in it; PYTHON=python3.12 chooses the Python
-# make lint     ruff and mypy
+# make demo     run the demo without a key; MODEL=gpt:NAME or MODEL=http://... uses a real model
+# make test     run all tests; ARGS="-m 'not browser'" selects, CK_LONG=1 adds the long ones
+# make unit     run the unit tests (no browser, worker process or HTTP) in a few seconds
+# make setup    create .venv with the package; PYTHON=python3.12 selects the Python
+# make lint     run ruff and mypy
+# make clean    remove .venv and caches
 VENV ?= .venv
 PY := $(VENV)/bin/python
 SOURCES := pyproject.toml setup.py scripts/setup.sh
 EXTRAS := all
-# a fast start: the unit tests use none of these plugins; their files are in memory where they can be
+# For a fast start: no plugins that the unit tests do not use, and temporary files in memory.
 MEMORY := $(shell test -w /dev/shm && echo TMPDIR=/dev/shm)
 UNIT := $(addprefix -p no:,xdist logging junitxml doctest pastebin cacheprovider faulthandler)
 DEMO_ARGS := $(if $(MODEL),--model '$(MODEL)') $(ARGS)
@@ -22,7 +23,7 @@ help:
 setup: $(VENV)/.stamp-run
 	@echo "setup: $(VENV) is ready"
 
-# a Python that is named is used, whatever the environment was made with before
+# With PYTHON=..., rebuild an environment that another Python created.
 ifneq ($(PYTHON),)
 ifneq ($(shell $(PYTHON) -V 2>&1),$(shell $(PY) -V 2>&1))
 $(VENV)/.stamp-run $(VENV)/.stamp-test: FORCE

@@ -1,4 +1,4 @@
-"""Kept for tools that still call it; everything is in pyproject.toml."""
+"""For tools that call `setup.py`; the configuration is in pyproject.toml."""
 
 from setuptools import setup
 

@@ -1,9 +1,9 @@
-"""Write `search_index.json` anew: `python scripts/build_demo_search_index.py`.
+"""Build `search_index.json`: `python scripts/build_demo_search_index.py`.
 
-The index of the demo's web site is what the tool `simple_web_search` reads in the demo: a list of
-{title, url, text}, where `{site}` in an address stands for the site's origin. The site is visited
-over HTTP as a search engine would: links are followed, scripts are not run, pages that answer with
-an error or not in HTML are left out, and so are addresses with a query.
+The tool `simple_web_search` reads this index in the demo: a list of {title, url, text}, where
+`{site}` in a URL stands for the site's origin. The script crawls the site over HTTP like a search
+engine: it follows links without running scripts, and skips errors, files other than HTML, and URLs
+with a query.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SILENT = frozenset({"script", "style", "option", "noscript"})
 
 
 class PageReader(HTMLParser):
-    """Takes the title, the text of `<main>` and the links out of a page."""
+    """Extracts the title, the text of `<main>` and the links of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,11 +34,11 @@ class PageReader(HTMLParser):
 
     @property
     def text(self) -> str:
-        """The words of `<main>`, in one line."""
+        """The text of `<main>` on one line."""
         return " ".join(" ".join(self._pieces).split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note where we are, and a link."""
+        """Record an open element, and a link."""
         if tag in SILENT | {"title", "main"}:
             self._open.append(tag)
         href = dict(attrs).get("href")
@@ -46,12 +46,12 @@ class PageReader(HTMLParser):
             self.links.append(href)
 
     def handle_endtag(self, tag: str) -> None:
-        """Note that an element has ended."""
+        """Record the end of an element."""
         if tag in self._open:
             self._open.remove(tag)
 
     def handle_data(self, data: str) -> None:
-        """Keep text of the parts that count."""
+        """Collect text of the title and of `<main>`."""
         if "title" in self._open:
             self.title += data
         elif "main" in self._open and not SILENT & set(self._open):
@@ -59,7 +59,7 @@ class PageReader(HTMLParser):
 
 
 def build(site: DemoSite) -> list[dict[str, str]]:
-    """The index of a running site, ordered by address."""
+    """Build the index of a running site, sorted by URL."""
     origin = site.origin
     waiting = [f"{origin}/", *(f"{origin}/products/{slug}" for slug in site.data.products)]
     seen: set[str] = set()
@@ -84,13 +84,13 @@ def build(site: DemoSite) -> list[dict[str, str]]:
 
 
 def as_text(index: list[dict[str, str]]) -> str:
-    """The index as the file holds it: one page a line."""
+    """Format the index as in the file: one page per line."""
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in index)
     return f"[\n{lines}\n]\n"
 
 
 def main() -> int:
-    """Write the file and say how many pages it has."""
+    """Write the file and print the number of pages."""
     with DemoSite() as site:
         index = build(site)
     INDEX.write_text(as_text(index), encoding="utf-8")

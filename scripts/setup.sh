@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes .venv with the package in it (editable). Usage: scripts/setup.sh EXTRA,EXTRA
-# Works with Python 3.10 or later, with or without ensurepip, as root or not. PYTHON=... chooses.
+# Create .venv with an editable install of the package. Usage: scripts/setup.sh EXTRA,EXTRA
+# Works with Python 3.10 or later, with or without ensurepip, as root or not. PYTHON=... selects.
 set -eu
 cd "$(dirname "$0")/.."
 extras=${1:-all}
@@ -26,7 +26,7 @@ find_python() {
             return
         fi
     done
-    fail "no Python 3.10 or later was found: install one, or name it with PYTHON=/path/to/python3"
+    fail "no Python 3.10 or later found: install one, or name it with PYTHON=/path/to/python3"
 }
 
 as_root() {
@@ -36,7 +36,7 @@ as_root() {
     fi
 }
 
-# Debian and Ubuntu split ensurepip off into a package of its own
+# Debian and Ubuntu have ensurepip in a separate package.
 install_venv_package() {
     command -v apt-get >/dev/null 2>&1 || return 1
     version=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -51,28 +51,28 @@ install_venv_package() {
 has_pip() { [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1; }
 
 make_venv() {
-    say "making $venv with $("$python" --version 2>&1) ($python)"
+    say "creating $venv with $("$python" --version 2>&1) ($python)"
     "$python" -m venv --clear "$venv" >/dev/null 2>&1 && has_pip && return
     "$python" -m virtualenv --clear "$venv" >/dev/null 2>&1 && has_pip && return
     if command -v uv >/dev/null 2>&1; then
         uv venv --clear --seed --python "$python" "$venv" >/dev/null 2>&1 && has_pip && return
     fi
-    # a pip outside can put one inside
+    # a pip outside of the environment can install pip into it
     "$python" -m venv --clear --without-pip "$venv" >/dev/null 2>&1 &&
         "$python" -m pip --python "$venv/bin/python" install --quiet pip >/dev/null 2>&1 &&
         has_pip && return
     install_venv_package "$python" && "$python" -m venv --clear "$venv" >/dev/null 2>&1 &&
         has_pip && return
-    fail "$python can make no virtual environment: install the package python3-venv, or virtualenv"
+    fail "$python cannot create a virtual environment: install python3-venv or virtualenv"
 }
 
-# Whether the environment is of the Python that was asked for, if one was.
-as_asked() {
+# Whether the environment has the Python that PYTHON names, if set.
+has_requested_python() {
     [ -z "${PYTHON:-}" ] || [ "$("$PYTHON" -V 2>&1)" = "$("$venv/bin/python" -V 2>&1)" ]
 }
 
-if has_pip && new_enough "$venv/bin/python" && as_asked; then
-    say "using $venv as it is ($("$venv/bin/python" --version 2>&1))"
+if has_pip && new_enough "$venv/bin/python" && has_requested_python; then
+    say "using the existing $venv ($("$venv/bin/python" --version 2>&1))"
 else
     python=$(find_python)
     make_venv "$python"
@@ -81,15 +81,15 @@ say "installing ck-pro[$extras] into $venv"
 if ! "$venv/bin/python" -m pip install --disable-pip-version-check --editable ".[$extras]" \
     >"$log" 2>&1; then
     tail -n 5 "$log" >&2
-    fail "pip could not install the packages (the whole log: $log); is there a network?"
+    fail "pip could not install the packages; the full log is in $log; is there a network?"
 fi
 case ",$extras," in
 *,test,*)
-    # loaders that the export is tested with; without their dependencies, which would bring torch
+    # loaders for tests of the exports; without their dependencies, which include torch
     for loader in trl llamafactory "axolotl colorama addict" verl; do
-        # shellcheck disable=SC2086 # one loader may need a small package beside it
+        # shellcheck disable=SC2086 # one loader may need other small packages
         "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps $loader \
-            >>"$log" 2>&1 || say "${loader%% *} is not to be had; its tests are left out"
+            >>"$log" 2>&1 || say "${loader%% *} cannot be installed; its tests are skipped"
     done
     ;;
 esac

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs pytest in .venv. Its exit code is kept in .venv/pytest.exit, because make gives 2 for any.
+# Run pytest in .venv. Store its exit code in .venv/pytest.exit, because make always exits with 2.
 set -u
 cd "$(dirname "$0")/.."
 venv=${VENV:-.venv}

@@ -85,7 +85,7 @@ def test_a_person_completes_a_task_through_a_pipe(tmp_path: Path) -> None:
     def reply(*lines: str) -> str:
         return "\n".join(["```python", *lines, "```", "/send", ""])
 
-    plan = reply("{'todo_list': ['go on']}")
+    plan = reply("{'todo_list': ['continue']}")
     typed = [
         plan,
         reply("r = web_agent('Who leads the calibration laboratory?', '{{origin}}/')", "print(r)"),

@@ -83,8 +83,8 @@ def test_search_needs_the_filter_and_the_second_page(tasks, visitor):
 
 def test_form(tasks, visitor):
     question = tasks["form"]["question"]
-    for told in ("2 of the instrument Ling Digital", "Nora Ellwood", "home delivery", "40131"):
-        assert told in question
+    for fact in ("2 of the instrument Ling Digital", "Nora Ellwood", "home delivery", "40131"):
+        assert fact in question
     order = {
         "product": "ling-digital",
         "quantity": "2",

@@ -97,7 +97,7 @@ class FakeAgent(KwargsInitializable):
 
 
 class Watching:
-    """Keeps what the runner tells."""
+    """A watcher that stores what the runner reports."""
 
     def __init__(self) -> None:
         self.started_ids: list[str] = []

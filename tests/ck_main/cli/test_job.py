@@ -228,7 +228,7 @@ def test_ctrl_c_stops_cleanly(
 
     agent.behaviour = behaviour
     assert desk.run(agent) is ExitCode.STOPPED
-    assert desk.ids() == ["task0000", "task0001"]  # the one under way chose to end
+    assert desk.ids() == ["task0000", "task0001"]  # the task in progress completed
     assert "Stopping" in capfd.readouterr().err and signal.getsignal(signal.SIGINT) is before
 
 
@@ -259,7 +259,7 @@ def test_the_first_signal_stops_and_the_second_interrupts() -> None:
             threading.Event().wait(60)
     hung_up = StopSignals(threading.Event(), say=said.append)
     with hung_up:
-        for _ in range(2):  # the shell and the kernel tell of a terminal that closes
+        for _ in range(2):  # the shell and the kernel both send it
             os.kill(os.getpid(), signal.SIGHUP)
         assert hung_up.stop.wait(60)
     ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
@@ -291,13 +291,13 @@ def test_one_model_for_the_whole_tree() -> None:
 
 def test_services_that_cannot_be_reached(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text("")
-    nobody = _closed_port()
-    for target in (f"http://127.0.0.1:{nobody}/v1", f"record:x:http://127.0.0.1:{nobody}"):
-        with pytest.raises(ModelUnavailable, match=f"127.0.0.1:{nobody} cannot be reached"):
+    closed = _closed_port()
+    for target in (f"http://127.0.0.1:{closed}/v1", f"record:x:http://127.0.0.1:{closed}"):
+        with pytest.raises(ModelUnavailable, match=f"127.0.0.1:{closed} cannot be reached"):
             check_services(FakeAgent(model=target))
 
     class Browsing(FakeAgent):
-        web_env: WebEnvConfig = WebEnvConfig(server_url=f"127.0.0.1:{nobody}")
+        web_env: WebEnvConfig = WebEnvConfig(server_url=f"127.0.0.1:{closed}")
 
     with pytest.raises(BrowserServerError, match="connection refused"):
         check_services(Browsing(model=f"replay:{tmp_path / 'r.jsonl'}"))

@@ -1,4 +1,4 @@
-"""`--resume FOLDER`, with `--answer`: going on with one run from the command line."""
+"""`--resume FOLDER`, with `--answer`: resume one run from the command line."""
 
 import io
 import json

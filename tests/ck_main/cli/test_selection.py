@@ -132,8 +132,8 @@ def test_a_rerun_leaves_tasks_in_progress_in_another_run(tmp_path: Path, agent: 
     agent.behaviour = lambda call: "wrong"
     Desk(tmp_path, FOUR).run(agent)
     desk = Desk(tmp_path, FOUR)
-    with claimed(tmp_path / "out" / "b") as ours:
-        assert ours
+    with claimed(tmp_path / "out" / "b") as locked:
+        assert locked
         desk.run(agent, rerun=frozenset({"wrong"}))
     assert desk.ids() == ["b", "a", "c", "d"]
 

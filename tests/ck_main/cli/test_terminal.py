@@ -43,7 +43,7 @@ CALL = "```python\nfound = helper('Look.')\nstop(found['output'])\n```\n/send\n"
 
 
 class Terminal:
-    """A command that runs at a terminal of its own."""
+    """A command in a new pseudo-terminal."""
 
     def __init__(self, folder: Path, *args: str):
         self.master, slave = pty.openpty()

@@ -81,7 +81,7 @@ def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
 
 @pytest.mark.worker
 def test_a_full_disk_leaves_no_partial_row(tmp_path: Path) -> None:
-    # a limit on the size of files stands in for a full disk; it needs a process of its own
+    # a limit on file sizes instead of a full disk; it needs a separate process
     code = """
 import resource, signal, sys
 from pathlib import Path
@@ -186,20 +186,20 @@ def content(path: Path) -> list[str]:
 
 
 def test_rows_are_taken_out_and_put_in_order(tmp_path: Path) -> None:
-    path, other = tmp_path / "out.jsonl", superseded_path(tmp_path / "out.jsonl")
-    with RowFile(path) as rows, RowFile(path) as theirs:
+    path, removed = tmp_path / "out.jsonl", superseded_path(tmp_path / "out.jsonl")
+    with RowFile(path) as rows, RowFile(path) as other:
         written = {n: make_row(n) for n in "dabc"}
         for row in written.values():
             rows.append(row)
-        assert rows.take_out({"a", "c", "none"}, other) == 2
-        assert (content(path), content(other)) == (["d", "b"], ["a", "c"])
-        assert other.read_bytes() == row_line(written["a"]) + row_line(written["c"])
-        assert not theirs.has("a") and theirs.has("b")  # it follows to the new file
-        theirs.append(make_row("a"))
+        assert rows.take_out({"a", "c", "none"}, removed) == 2
+        assert (content(path), content(removed)) == (["d", "b"], ["a", "c"])
+        assert removed.read_bytes() == row_line(written["a"]) + row_line(written["c"])
+        assert not other.has("a") and other.has("b")  # it follows to the new file
+        other.append(make_row("a"))
         rows.sort("abcd")
-        theirs.append(make_row("e"))
+        other.append(make_row("e"))
         assert content(path) == ["a", "b", "d", "e"] and rows.has("e")
-        assert rows.take_out((), other) == 0
+        assert rows.take_out((), removed) == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.jsonl", "out.superseded.jsonl"]
 
 

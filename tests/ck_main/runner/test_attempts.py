@@ -1,4 +1,4 @@
-"""Several tries of a task: until right, with advice, or a choice; stopped and gone on with."""
+"""Several tries of a task: until right, with advice, or a choice; stopped and resumed."""
 
 import contextlib
 import json
@@ -125,7 +125,7 @@ def test_advice_goes_into_the_next_try(tmp_path: Path) -> None:
     assert "Count again." in asked[2] and "Look closer." in asked[2]
     assert row["session"]["task"] == asked[2]
     assert [f["eval"]["feedback"] for f in row["previous_failed_sessions"]] == model
-    # the right answer is not told
+    # the advice does not contain the right answer
     assert not any("right" in str(c.messages) for c in bench.model.calls)
 
 
@@ -240,7 +240,7 @@ def test_tries_that_do_not_belong_to_the_run_are_moved_aside(tmp_path: Path, cha
 
 def test_an_unreachable_judge_ends_the_run_without_a_row(tmp_path: Path) -> None:
     def probe() -> None:
-        raise ModelUnavailable("the judge is gone")
+        raise ModelUnavailable("the judge is unreachable")
 
     bench = Bench(tmp_path, ["a", "b"], [ModelUnavailable("gone")], until="llm_judge")
     bench.runner.options = RunOptions(tries=bench.runner.options.tries, probe=probe)

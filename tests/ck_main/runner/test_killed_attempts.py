@@ -20,7 +20,7 @@ PATIENCE = 900.0  # seconds; only a hang takes so long
 
 
 class Model:
-    """Answers by the seed of the call; hangs where it is told to, until it is released."""
+    """A model whose reply depends on the seed; it hangs at chosen calls until it is released."""
 
     def __init__(self) -> None:
         self.hang_at: tuple[str, int | None] | None = None

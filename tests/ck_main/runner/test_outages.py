@@ -153,7 +153,7 @@ def test_a_probe_asks_what_a_recording_wraps_and_leaves_the_recording_alone(
     [
         (["-u", "web_agent.web_env.chromium=/nonexist"], 5, "names '/nonexist', which is no"),
         (["-u", "templates.plan=ck_paln"], 2, "no template 'ck_paln'; did you mean 'ck_plan'?"),
-        (["--max-money", "1", "-m", "gpt:nobody-knows"], 2, "the price of 'nobody-knows'"),
+        (["--max-money", "1", "-m", "gpt:unknown"], 2, "the price of 'unknown'"),
         (["--max-money", "1", "-m", "gpt:no"], 2, "model.price=... and web_agent.model.price=..."),
         (
             ["--max-money", "1", "-m", "gpt:gpt-5", "-u", "web_agent.model=gpt:unheard-of"],

@@ -106,8 +106,8 @@ def test_a_stopped_task_that_changed_starts_over(tmp_path: Path) -> None:
     _stopped(Bench(tmp_path))
     again = Bench(tmp_path)
     (row,) = again.run(make_task("a", "another question"))
-    (told,) = again.watching.notes
-    assert "changed since it was started (_orig, task)" in told and told.endswith("attempt-1")
+    (note,) = again.watching.notes
+    assert "changed since it was started (_orig, task)" in note and note.endswith("attempt-1")
     assert len(row["session"]["steps"]) == 1 and "resumed" not in row["session"]["info"]
     folder = tmp_path / "out" / "a"
     assert (folder / "attempt-1" / "work" / "left").exists()
@@ -143,9 +143,9 @@ def test_a_recorded_row_is_used_only_for_the_same_task(tmp_path: Path, change: s
     again = Bench(tmp_path)
     assert again.run(make_task("a", answer="new" if change == "task changed" else None))
     assert again.watching.started_ids == ["a"] and (tmp_path / "out" / "a" / "attempt-1").is_dir()
-    told = {"task changed": ["answer"], "journal broken": ["not usable"]}.get(change, [])
-    assert len(again.watching.notes) == len(told)
-    assert all(part in note for part, note in zip(told, again.watching.notes, strict=True))
+    expected = {"task changed": ["answer"], "journal broken": ["not usable"]}.get(change, [])
+    assert len(again.watching.notes) == len(expected)
+    assert all(part in note for part, note in zip(expected, again.watching.notes, strict=True))
 
 
 def test_an_interrupt_passes_through_and_leaves_no_row(tmp_path: Path) -> None:
@@ -201,13 +201,13 @@ def test_a_task_in_progress_in_another_run_is_skipped(tmp_path: Path) -> None:
 
     def behaviour(call: Call) -> str:
         if not inner:
-            inner.append(Bench(tmp_path, lambda call: "theirs"))
+            inner.append(Bench(tmp_path, lambda call: "other run"))
             inner[0].run(make_task("a"), make_task("b"))
-        return "ours"
+        return "this run"
 
     bench = Bench(tmp_path, behaviour)
     rows = bench.run(make_task("a"), make_task("b"))
-    assert [(r["id"], r["eval"]["pred"]) for r in rows] == [("b", "theirs"), ("a", "ours")]
+    assert [(r["id"], r["eval"]["pred"]) for r in rows] == [("b", "other run"), ("a", "this run")]
     assert inner[0].watching.notes == ["a: skipped: in progress in another run"]
     assert bench.watching.started_ids == ["a"]
 
@@ -216,7 +216,7 @@ def test_workers_run_in_parallel(tmp_path: Path) -> None:
     meeting = threading.Barrier(4)
 
     def behaviour(call: Call) -> str:
-        meeting.wait(60)  # passes only if four tasks are under way together
+        meeting.wait(60)  # passes only if four tasks run in parallel
         return call.task
 
     rows = Bench(tmp_path, behaviour, workers=4).run(*[make_task(f"t{n}") for n in range(8)])

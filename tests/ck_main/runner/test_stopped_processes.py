@@ -20,13 +20,13 @@ HANGS = "open('started', 'w').close()\nimport time\ntime.sleep(600)"
 
 
 def command(folder: Path, hangs: str) -> list[str]:
-    """The command that runs tasks a, b, c; the one named `hangs` never ends by itself."""
+    """The command that runs tasks a, b, c; the one named `hangs` never ends."""
     names = ("a", "b", "c")
     write_lines(folder / "tasks.jsonl", [{"id": n, "question": f"Task {n}"} for n in names])
     replies = []
     for name in names:
         code = HANGS if name == hangs else f"stop({name!r})"
-        # two steps of each: one that was cut off is told so, and the next one stops
+        # two steps each: the first of a resumed task reports the interruption, the next one stops
         for step in (0, 1):
             replies.append({**reply(f"Task {name}", "plan", PLAN), "step": step})
             replies.append({**code_reply(f"Task {name}", code), "step": step})

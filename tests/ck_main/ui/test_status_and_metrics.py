@@ -71,7 +71,7 @@ def test_the_status_counts(tmp_path: Path) -> None:
     end = observed.status.snapshot()
     assert (end["state"], end["failed"], end["unscored"], end["running"]) == ("problem", 1, 1, [])
     assert (end["steps"], end["tokens"], end["money"], end["llm_call"]) == (3, 21, 0.75, 3)
-    assert len(observed.inner.outcomes) == 3  # told further
+    assert len(observed.inner.outcomes) == 3  # forwarded
 
 
 def test_unreadable_replies_are_counted_by_phase(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_the_file_is_whole_at_any_moment_and_up_to_date_at_the_end(tmp_path: Pat
 
 def test_an_internal_error_is_in_the_status(tmp_path: Path) -> None:
     observed = Observed(tmp_path)
-    with pytest.raises(ValueError, match="ours"), StatusFile(observed.status, tmp_path):
-        raise ValueError("ours")
+    with pytest.raises(ValueError, match="internal"), StatusFile(observed.status, tmp_path):
+        raise ValueError("internal")
     assert json.loads((tmp_path / "status.json").read_text())["state"] == "internal"
 
 
