@@ -16,6 +16,7 @@ from ck_main.cluster.process import end_with_parent, only_on, result_of, sendabl
 from ck_main.output.output_files import folder_of, tries_path
 from ck_main.output.row import Outcome
 from ck_main.output.row_file import RowFile
+from ck_main.output.row_schema import OutputRow
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.runner import TaskRunner
@@ -24,7 +25,6 @@ from ck_main.tasks.dataset import Task
 from ck_main.ui.logs import LOG_NAME, logging_to
 from ck_pro.config import KwargsInitializable, iter_nested
 from ck_pro.exceptions import BrowserServerError, CKError, OutputError
-from ck_pro.session.rows import Row
 from ck_web.browser.config import WebEnvConfig
 from ck_web.browser.server_process import BrowserServer, ServerOptions
 from ck_web.browser.shared_servers import acquire_server
@@ -83,11 +83,11 @@ class Desk:
         """Whether a task has a row."""
         return self._rows.has(task_id)
 
-    def commit(self, row: Row) -> None:
+    def commit(self, row: OutputRow) -> None:
         """Append the row of a task, unless it has one; Ray may run a task twice."""
         _append_once(self._rows, row)
 
-    def write_try(self, row: Row) -> None:
+    def write_try(self, row: OutputRow) -> None:
         """Append the row of a try that was not chosen, unless it exists."""
         if self._tries is None:
             self._tries = RowFile(tries_path(self._rows.path))
@@ -135,7 +135,7 @@ class DeskRows:
         """See `RowFile.has`."""
         return bool(result_of(self._desk.has.remote(task_id)))
 
-    def append(self, row: dict[str, Any]) -> None:
+    def append(self, row: OutputRow) -> None:
         """See `RowFile.append`; return when the row is on the disk."""
         result_of(self._desk.commit.remote(row))
 
@@ -147,7 +147,7 @@ class NodeRunner(TaskRunner):
         self._desk = desk
         super().__init__(*args, **kwargs)
 
-    def write_try(self, row: Row) -> None:
+    def write_try(self, row: OutputRow) -> None:
         """See `TaskRunner.write_try`."""
         result_of(self._desk.write_try.remote(row))
 
@@ -278,6 +278,6 @@ class NodeBrowsers:
             raise BrowserServerError(f"this node has no browser server now: {reason}") from None
 
 
-def _append_once(rows: RowFile, row: Row) -> None:
+def _append_once(rows: RowFile, row: OutputRow) -> None:
     if not rows.has(row["id"]):
         rows.append(row)

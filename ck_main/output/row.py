@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ck_main.output.row_schema import Eval, Judgement, OutputRow, TaskFacts, TryUsage
 from ck_main.output.run_settings import Setup, setup_of
 from ck_main.tasks.dataset import Task
 from ck_main.tasks.scoring import evaluate
@@ -20,7 +21,7 @@ from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.journal_events import TaskData
 from ck_pro.exceptions import JournalError
 from ck_pro.session import AgentSession, sessions_from_events
-from ck_pro.session.rows import Row
+from ck_pro.session.rows import SessionRow
 
 
 def task_facts(task: Task) -> TaskData:
@@ -36,8 +37,8 @@ def task_facts(task: Task) -> TaskData:
 
 
 def build_row(
-    facts: Mapping[str, Any], session: AgentSession, judged: Mapping[str, Any] | None = None
-) -> Row:
+    facts: TaskFacts, session: AgentSession, judged: Judgement | None = None
+) -> OutputRow:
     """Build the row of a task that ended.
 
     Args:
@@ -46,11 +47,12 @@ def build_row(
         judged: fields for `eval` beside prediction, right answer and score.
     """
     results = session.final_results or {"output": ""}
-    scored = {**evaluate(results["output"], facts["answer"]), **(judged or {})}
-    return cast(Row, {**facts, "session": session.to_dict(), "eval": scored})
+    scored: Eval = {**evaluate(results["output"], facts["answer"]), **(judged or Judgement())}
+    row: dict[str, Any] = {**facts, "session": session.to_dict(), "eval": scored}
+    return cast(OutputRow, row)
 
 
-def row_from_events(events: Iterable[JournalEvent]) -> Row:
+def row_from_events(events: Iterable[JournalEvent]) -> OutputRow:
     """Build the row of a journal.
 
     Args:
@@ -62,7 +64,7 @@ def row_from_events(events: Iterable[JournalEvent]) -> Row:
     return _row_of_events(list(events))
 
 
-def row_of(events: Iterable[JournalEvent], *, written: bool = False) -> Row | None:
+def row_of(events: Iterable[JournalEvent], *, written: bool = False) -> OutputRow | None:
     """Build the row of a journal if it is complete and not yet in the output.
 
     Args:
@@ -75,7 +77,7 @@ def row_of(events: Iterable[JournalEvent], *, written: bool = False) -> Row | No
     return _row_of_events(events) if EventKind.EVAL in kinds and missing else None
 
 
-def _row_of_events(events: Sequence[JournalEvent]) -> Row:
+def _row_of_events(events: Sequence[JournalEvent]) -> OutputRow:
     known = {e["kind"]: e["data"] for e in events if e["kind"] in (EventKind.TASK, EventKind.EVAL)}
     if EventKind.TASK not in known:
         raise JournalError("the journal does not name a task; it was not written by ck_main")
@@ -83,7 +85,7 @@ def _row_of_events(events: Sequence[JournalEvent]) -> Row:
     return build_row(known[EventKind.TASK], session, known.get(EventKind.EVAL))
 
 
-def row_line(row: Mapping[str, Any]) -> bytes:
+def row_line(row: OutputRow) -> bytes:
     """Encode a row as a line of the output."""
     try:
         return (json.dumps(row, ensure_ascii=False) + "\n").encode()
@@ -126,18 +128,11 @@ class Outcome:
 
     @classmethod
     def of_row(
-        cls, row: Mapping[str, Any], *, money: float | None = None, earlier: bool = False
+        cls, row: OutputRow, *, money: float | None = None, earlier: bool = False
     ) -> Outcome:
         """Read a row; raise KeyError, TypeError or AttributeError if it is not one."""
         info, scored = row["session"]["info"], row["eval"]
-        tries = row.get("sel_cands") or [
-            {
-                "steps": count_steps(row["session"]),
-                "seconds": info.get("duration", 0.0),
-                "tokens": tokens_of(row["session"]),
-                "unreadable": info.get("unreadable"),
-            }
-        ]
+        tries: Sequence[TryUsage] = row.get("sel_cands") or [usage_of(row["session"])]
         unreadable: Counter[str] = Counter()
         for attempt in tries:
             unreadable.update(attempt.get("unreadable") or {})
@@ -166,7 +161,18 @@ class Outcome:
         return self.status == "done"
 
 
-def count_steps(session: Mapping[str, Any]) -> int:
+def usage_of(session: SessionRow) -> TryUsage:
+    """Return the usage of a row's session and its nested sessions."""
+    info = session["info"]
+    return TryUsage(
+        steps=count_steps(session),
+        tokens=tokens_of(session),
+        seconds=float(info.get("duration", 0.0)),
+        unreadable=dict(info.get("unreadable") or {}),
+    )
+
+
+def count_steps(session: SessionRow) -> int:
     """Count the steps of a row's session and of its nested sessions."""
     nested = (
         sub for s in session["steps"] for sub in (s.get("action") or {}).get("sub_sessions", ())
@@ -174,6 +180,6 @@ def count_steps(session: Mapping[str, Any]) -> int:
     return len(session["steps"]) + sum(count_steps(sub) for sub in nested)
 
 
-def tokens_of(session: Mapping[str, Any]) -> int:
+def tokens_of(session: SessionRow) -> int:
     """Return the prompt and completion tokens of a row's session and its nested sessions."""
     return int(session["info"]["call_stat"]["__ALL__"]["total_tokens"])

@@ -7,14 +7,14 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from ck_main.output.damaged_rows import NOT_A_ROW, examine, outcome_in, parse_row, torn_ids
 from ck_main.output.output_files import check_output, folder_of, write_advice
 from ck_main.output.row import Outcome, row_line
+from ck_main.output.row_schema import OutputRow
 from ck_pro.exceptions import OutputError
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -84,7 +84,7 @@ class RowFile:
         with self._locked():
             self._refresh()
 
-    def restore(self, row: Mapping[str, Any]) -> bool:
+    def restore(self, row: OutputRow) -> bool:
         """Append a row again if it is `lost`; return whether it was.
 
         Raises:
@@ -97,7 +97,7 @@ class RowFile:
             self._write(row_line(row))
         return True
 
-    def append(self, row: Mapping[str, Any]) -> None:
+    def append(self, row: OutputRow) -> None:
         """Append a row.
 
         Raises:
@@ -163,7 +163,7 @@ class RowFile:
             if rows != self._places:
                 self._rewrite(rows)
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _rows(self) -> Iterator[OutputRow]:
         """Yield all rows."""
         with self.path.open("rb") as file:
             for line in file:
@@ -423,6 +423,6 @@ class RowFile:
         )
 
 
-def session_of(row: Mapping[str, Any]) -> str:
+def session_of(row: OutputRow) -> str:
     """Return the id of a row's session."""
     return str(row["session"]["id"])

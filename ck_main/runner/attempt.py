@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from ck_main.output.row import build_row, task_facts
+from ck_main.output.row_schema import Eval, Judgement, OutputRow, TaskFacts
 from ck_main.runner.previous_attempt import PreviousAttempt
 from ck_main.runner.task_folder import WORK_FOLDER, own_files, set_aside
 from ck_main.tasks.dataset import Task
@@ -23,7 +24,6 @@ from ck_pro.events.journal_events import (
     SessionData,
     StatusData,
     StepData,
-    TaskData,
 )
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import Journal
@@ -32,7 +32,6 @@ from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import PriorUsage
 from ck_pro.run.run import Run
 from ck_pro.session import AgentSession, Status, StopReason
-from ck_pro.session.rows import Row
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +102,7 @@ class Assignment:
     task: Task
     folder: Path
     question: str | None = None
-    row_facts: Mapping[str, Any] = field(default_factory=dict)
+    row_facts: Mapping[str, str] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
     start_over: bool = False
     resume_completed: bool = False
@@ -150,7 +149,7 @@ class Attempt:
         self.moved = ""
         """One line that explains why a previous attempt was not resumed; "" if not needed."""
         self._found: tuple[InterruptedSession, PriorUsage] | None = None
-        self._facts: dict[str, Any] = {}
+        self._facts: TaskFacts
 
     def __enter__(self) -> Attempt:
         self._prepare()
@@ -186,9 +185,9 @@ class Attempt:
         event = self.journal.append(EventKind.TASK, sid=self.session.id, data=self._given_facts())
         self._facts = event["data"]
 
-    def _given_facts(self) -> TaskData:
+    def _given_facts(self) -> TaskFacts:
         facts = {**task_facts(self.assignment.task), **self.assignment.row_facts}
-        return cast(TaskData, facts)
+        return cast(TaskFacts, facts)
 
     def _resume_previous(self) -> bool:
         """Resume a previous attempt if it is unfinished and at the same task."""
@@ -199,7 +198,8 @@ class Attempt:
         self.moved = earlier.refused
         if self._found is None:
             return False
-        self._facts, self.session = earlier.facts or {}, self._found[0].session
+        assert earlier.facts is not None  # `unfinished` has checked it
+        self._facts, self.session = earlier.facts, self._found[0].session
         self.work.mkdir(parents=True, exist_ok=True)
         self.journal = TaskJournal(given.folder, **self._keep)
         return True
@@ -267,7 +267,11 @@ class Attempt:
         finally:
             run.close()
 
-    def finish(self, judged: Mapping[str, Any] | None = None) -> Row:
+    def row(self, judged: Judgement | None = None) -> OutputRow:
+        """Build the row of the ended session; see `build_row`."""
+        return build_row(self._facts, self.session, judged)
+
+    def finish(self, judged: Judgement | None = None) -> OutputRow:
         """Build the row of the ended session and log its score.
 
         If the process is killed after this, the row can be rebuilt from the journal.
@@ -275,9 +279,10 @@ class Attempt:
         Args:
             judged: fields for the row's `eval` beside the score.
         """
-        row = build_row(self._facts, self.session, judged)
+        row = self.row(judged)
         event = self.journal.append(EventKind.EVAL, sid=self.session.id, data=row["eval"])
-        return {**row, "eval": event["data"]}
+        row["eval"] = cast(Eval, event["data"])
+        return row
 
     def written(self) -> None:
         """Log that the row is in the output; if it is removed later, the task runs again."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from ck_main.output.row import count_steps, tokens_of
+from ck_main.output.row import usage_of
+from ck_main.output.row_schema import OutputRow, TrySummary
 from ck_main.tasks.scoring import em
 from ck_pro.exceptions import ConfigError
 from ck_pro.model import LLM
 from ck_pro.session import Status
-from ck_pro.session.rows import Row
 
 Until = Literal["em", "llm_judge", "stop_with_answer"]
 Choose = Literal["first", "vote", "judge"]
@@ -76,7 +76,7 @@ class TryOptions:
         return self.reflect or self.until == "llm_judge" or self.choose == "judge"
 
 
-def is_right(row: Mapping[str, Any], until: Until) -> bool:
+def is_right(row: OutputRow, until: Until) -> bool:
     """Whether a try's row meets the `until` condition."""
     scored = row["eval"]
     if until == "llm_judge":
@@ -100,7 +100,7 @@ def grouped(answers: Sequence[str], among: Sequence[int]) -> list[list[int]]:
     return groups
 
 
-def chosen(rows: Sequence[Mapping[str, Any]], options: TryOptions) -> tuple[str, int]:
+def chosen(rows: Sequence[OutputRow], options: TryOptions) -> tuple[str, int]:
     """Choose a try; return the method and the index.
 
     With `until` choose the last try: it is right, or it had the most advice. If the model that
@@ -119,7 +119,7 @@ def chosen(rows: Sequence[Mapping[str, Any]], options: TryOptions) -> tuple[str,
     return how if how == "vote" or len(groups) == 1 else "vote", best
 
 
-def assemble(rows: Sequence[Row], options: TryOptions) -> tuple[Row, list[Row]]:
+def assemble(rows: Sequence[OutputRow], options: TryOptions) -> tuple[OutputRow, list[OutputRow]]:
     """Build a task's row from those of its tries; also return the rows to store beside it."""
     how, index = chosen(rows, options)
     final = rows[index].copy()
@@ -132,25 +132,35 @@ def assemble(rows: Sequence[Row], options: TryOptions) -> tuple[Row, list[Row]]:
     final["sel_aggr"] = how
     final["sel_cands"] = [_summary(row) for row in rows]
     final["sel_idx"] = index
-    return final, [{**row, "id": _try_id(row)} for row in others]
+    return final, [_renamed(row) for row in others]
 
 
-def _try_id(row: Mapping[str, Any]) -> str:
+def _renamed(row: OutputRow) -> OutputRow:
+    copy = row.copy()
+    copy["id"] = _try_id(row)
+    return copy
+
+
+def _try_id(row: OutputRow) -> str:
     """Return an id for the row of a try, unique for each session of the try."""
     session = row["session"]
     return f"{row['id']}/try-{session['info']['try']['number']}-{session['id'][:8]}"
 
 
-def _summary(row: Mapping[str, Any]) -> dict[str, Any]:
+def _summary(row: OutputRow) -> TrySummary:
     session, scored = row["session"], row["eval"]
     info = session["info"]
-    out = {**info["try"], "session": session["id"], "output": scored["pred"]}
-    out.update(corr=scored["corr"], judge=scored.get("judge"), status=info["status"])
-    out.update(stop_reason=info.get("stop_reason"))
-    seconds = float(info.get("duration", 0.0))
-    out.update(steps=count_steps(session), tokens=tokens_of(session), seconds=seconds)
-    out.update(unreadable=dict(info.get("unreadable") or {}))
-    return out
+    return {
+        "number": info["try"]["number"],
+        "seed": info["try"]["seed"],
+        "session": session["id"],
+        "output": scored["pred"],
+        "corr": scored["corr"],
+        "judge": scored.get("judge"),
+        "status": info["status"],
+        "stop_reason": info.get("stop_reason"),
+        **usage_of(session),
+    }
 
 
 def answered(status: str | Status, answer: str) -> bool:
@@ -158,7 +168,7 @@ def answered(status: str | Status, answer: str) -> bool:
     return status == Status.DONE.value and bool(answer.strip())
 
 
-def answering(rows: Sequence[Mapping[str, Any]]) -> list[int]:
+def answering(rows: Sequence[OutputRow]) -> list[int]:
     """Return the indices of the tries that completed with an answer."""
     return [
         n

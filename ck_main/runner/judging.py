@@ -7,12 +7,12 @@ answer; it never reaches the advice for the next try.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ck_pro.exceptions import ParseError
 from ck_pro.run.sampling import Messages, fenced_prompt, shortened
 from ck_pro.session.observed import observation_text
+from ck_pro.session.rows import Step
 
 JUDGE, REFLECT = "tool:judge", "tool:reflect"
 """Phases of the model calls; sessions count them as `judge` and `reflect`."""
@@ -58,7 +58,7 @@ def parse_verdict(reply: str) -> tuple[bool, str]:
     return found[-1][1].casefold() == "right", reply[: found[-1].start()].strip(" *_`\n")
 
 
-def reflect_messages(question: str, steps: Sequence[Mapping[str, Any]], said: str) -> Messages:
+def reflect_messages(question: str, steps: Sequence[Step], said: str) -> Messages:
     """Build the prompt that asks for advice for the next try.
 
     Args:
@@ -93,7 +93,7 @@ def with_advice(question: str, failed: Sequence[tuple[str, str]]) -> str:
     return question + "\n".join(lines)
 
 
-def _story(steps: Sequence[Mapping[str, Any]]) -> str:
+def _story(steps: Sequence[Step]) -> str:
     """Format the last steps of a session: thought, code and observation, each truncated."""
     lines = [f"({len(steps) - _STEPS} steps before)"] if len(steps) > _STEPS else []
     for step in steps[-_STEPS:]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_main.output.row import row_of, task_facts
+from ck_main.output.row_schema import OutputRow, TaskFacts
 from ck_main.tasks.dataset import Task
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.exceptions import JournalError
@@ -20,7 +21,6 @@ from ck_pro.journal import Journal, is_journal, read_events
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import PriorUsage, read_interrupted_run
 from ck_pro.session import AgentSession
-from ck_pro.session.rows import Row
 
 _log = logging.getLogger(__name__)
 # a journal of another version, or one that was edited
@@ -66,7 +66,7 @@ class PreviousAttempt:
         _log.warning("%s: %s", self.folder, self.refused)
 
     @property
-    def facts(self) -> dict[str, Any] | None:
+    def facts(self) -> TaskFacts | None:
         """Facts about the task: the data of the event `task`."""
         found = (e["data"] for e in self._events if e["kind"] == EventKind.TASK)
         return next(found, None)
@@ -82,7 +82,7 @@ class PreviousAttempt:
         """Whether the attempt has a complete row, written or not."""
         return any(e["kind"] in (EventKind.EVAL, EventKind.ROW) for e in self._events)
 
-    def row(self, task: Task, *, written: bool = False) -> Row | None:
+    def row(self, task: Task, *, written: bool = False) -> OutputRow | None:
         """Rebuild the row that is missing from the output; None if the task must run.
 
         Args:
@@ -101,7 +101,7 @@ class PreviousAttempt:
         return row if all(row.get(k) == v for k, v in facts.items()) else None
 
     def unfinished(
-        self, facts: Mapping[str, Any], *, completed: bool = False
+        self, facts: TaskFacts, *, completed: bool = False
     ) -> tuple[InterruptedSession, PriorUsage] | None:
         """Return the session to resume, or None if there is none for this task.
 

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ck_main.output.row import row_of
+from ck_main.output.row_schema import OutputRow
 from ck_main.runner.previous_attempt import UNUSABLE
 from ck_pro.events import EventKind
 from ck_pro.journal import journal_folders, read_events
-from ck_pro.session.rows import Row
 
 
-def rows_from_journals(folder: Path, ids: Collection[str]) -> Iterator[Row]:
+def rows_from_journals(folder: Path, ids: Collection[str]) -> Iterator[OutputRow]:
     """Rebuild the rows of tasks that ended, written or not.
 
     `TaskTries` rebuilds the rows of tasks with several tries, which have several journals.

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from ck_main.output.output_files import check_writable, tries_path, write_advice, write_failure
 from ck_main.output.row import Outcome
 from ck_main.output.row_file import RowFile
+from ck_main.output.row_schema import OutputRow
 from ck_main.runner.attempt import Agent, Assignment, Attempt
 from ck_main.runner.failures import manual_abort, may_be_outage, transient_failure
 from ck_main.runner.limits import RunBudget, TaskBudget
@@ -33,7 +34,6 @@ from ck_main.tasks.dataset import Task
 from ck_pro.exceptions import CKError, JournalError, OutputError
 from ck_pro.model import Budget
 from ck_pro.session import Status
-from ck_pro.session.rows import Row
 
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 2.0
@@ -309,7 +309,7 @@ class TaskRunner:
         self.limit = self.limit or self.budget.used_up()
         self.say(task, "stopped before it ended" + self.retry_hint("resume it"))
 
-    def write_try(self, row: Row) -> None:
+    def write_try(self, row: OutputRow) -> None:
         """Write the row of a try that was not chosen, unless it exists."""
         with self._tries_lock:
             if self._tries is None:
@@ -317,7 +317,7 @@ class TaskRunner:
             if not self._tries.has(row["id"]):
                 self._tries.append(row)
 
-    def write(self, row: Row, spent: Budget | None = None) -> None:
+    def write(self, row: OutputRow, spent: Budget | None = None) -> None:
         """Append a row to the output; `spent` is the budget of the task, if known."""
         self.rows.append(row)
         money = spent.snapshot()["money"] if spent is not None else None

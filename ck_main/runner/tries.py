@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from ck_main.output.row_schema import Judgement, OutputRow
 from ck_main.runner import judging
 from ck_main.runner.attempt import Agent, Assignment, Attempt
 from ck_main.runner.choosing import TryOptions, answered, answering, assemble, grouped, is_right
@@ -25,7 +26,6 @@ from ck_main.runner.model_settings import settings_of_models
 from ck_main.runner.previous_attempt import PreviousAttempt, stored
 from ck_main.runner.task_folder import set_aside, tries_in
 from ck_main.tasks.dataset import Task
-from ck_main.tasks.scoring import evaluate
 from ck_pro.config import KwargsInitializable
 from ck_pro.events import EventKind
 from ck_pro.exceptions import Cancelled, LimitReached, ModelError, ParseError
@@ -33,7 +33,6 @@ from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
 from ck_pro.run.sampling import CHOOSE, Messages, choice_messages, parse_choice
 from ck_pro.session import AgentSession
-from ck_pro.session.rows import Row
 
 _T = TypeVar("_T")
 
@@ -67,10 +66,10 @@ class Runner(Protocol):
     def report_event(self, task: Task, event: dict[str, Any]) -> None:
         """Report an event of a task."""
 
-    def write_try(self, row: Row) -> None:
+    def write_try(self, row: OutputRow) -> None:
         """Write the row of a try that was not chosen, unless it exists."""
 
-    def write(self, row: Row, spent: Budget | None = None) -> None:
+    def write(self, row: OutputRow, spent: Budget | None = None) -> None:
         """Write the row of the task."""
 
 
@@ -118,9 +117,9 @@ class TaskTries:
         with Journal(self._folder(1)) as journal:
             journal.append(EventKind.ROW, sid=rows[0]["session"]["id"])
 
-    def rebuilt(self) -> Row | None:
+    def rebuilt(self) -> OutputRow | None:
         """Rebuild the row of the task if all of its tries ended, else return None."""
-        rows: list[Row] = []
+        rows: list[OutputRow] = []
         while not self._over(rows):
             row = PreviousAttempt(self._folder(len(rows) + 1)).row(self.task, written=True)
             if row is None or not self._fits(row["session"], rows):
@@ -128,12 +127,12 @@ class TaskTries:
             rows.append(row)
         return assemble(rows, self.options)[0]
 
-    def _over(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+    def _over(self, rows: Sequence[OutputRow]) -> bool:
         until = self.options.until
         right = bool(rows) and until is not None and is_right(rows[-1], until)
         return right or len(rows) >= self.options.tries
 
-    def _report_try(self, row: Mapping[str, Any], number: int, spent: Budget) -> None:
+    def _report_try(self, row: OutputRow, number: int, spent: Budget) -> None:
         used = spent.snapshot()
         event: dict[str, Any] = {
             "kind": "try_ended",
@@ -149,12 +148,12 @@ class TaskTries:
     def _folder(self, number: int) -> Path:
         return self.folder / f"try-{number}"
 
-    def _recorded(self) -> list[Row]:
+    def _recorded(self) -> list[OutputRow]:
         """Return the rows of tries that earlier runs ended.
 
         Tries that do not belong to this command, such as those with other seeds, are moved aside.
         """
-        rows: list[Row] = []
+        rows: list[OutputRow] = []
         while not self._over(rows):
             self._next = PreviousAttempt(self._folder(len(rows) + 1))
             row = self._next.row(self.task, written=self._written)
@@ -169,13 +168,13 @@ class TaskTries:
             self.runner.say(self.task, text)
         return rows
 
-    def _fits(self, session: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> bool:
+    def _fits(self, session: Mapping[str, Any], before: Sequence[OutputRow]) -> bool:
         """Whether a session is the try that follows these rows."""
         asked = stored({"q": self._question(before)})["q"]
         known = (session["task"], session["info"].get("try"))
         return known == (asked, self._mark(len(before) + 1))
 
-    def _is_resumable(self, earlier: PreviousAttempt, before: Sequence[Mapping[str, Any]]) -> bool:
+    def _is_resumable(self, earlier: PreviousAttempt, before: Sequence[OutputRow]) -> bool:
         """Whether a previous attempt is an unfinished try that follows these rows."""
         session = earlier.session
         if session is None or earlier.complete:
@@ -187,12 +186,12 @@ class TaskTries:
 
     # --- one try -----------------------------------------------------------------------------
 
-    def _question(self, before: Sequence[Mapping[str, Any]]) -> str:
+    def _question(self, before: Sequence[OutputRow]) -> str:
         """Build the question for the try that follows these rows."""
         failed = [(r["eval"]["pred"], r["eval"].get("feedback", "")) for r in before]
         return judging.with_advice(self.task.question, failed)
 
-    def _try(self, before: Sequence[Row], spent: Budget) -> Row | None:
+    def _try(self, before: Sequence[OutputRow], spent: Budget) -> OutputRow | None:
         number = len(before) + 1
         folder = self._folder(number)
         earlier, self._next = self._next or PreviousAttempt(folder), None
@@ -209,9 +208,9 @@ class TaskTries:
         agent = with_seed(self.runner.agent, self.options.seed(number))
         return self.runner.attempt(agent, assignment, spent, lambda a: self._closed(a, before))
 
-    def _closed(self, attempt: Attempt, before: Sequence[Row]) -> Row | None:
+    def _closed(self, attempt: Attempt, before: Sequence[OutputRow]) -> OutputRow | None:
         """Return the row of a try that ended; None if the run was stopped during judging."""
-        judged: dict[str, Any] = {}
+        judged: Judgement = {}
         try:
             self._judge(attempt, before, judged)
         except Cancelled:
@@ -223,7 +222,7 @@ class TaskTries:
             judged.setdefault("judge_reason", f"not judged: {type(e).__name__}: {e}")
         return attempt.finish(judged)
 
-    def _judge(self, attempt: Attempt, before: Sequence[Row], judged: dict[str, Any]) -> None:
+    def _judge(self, attempt: Attempt, before: Sequence[OutputRow], judged: Judgement) -> None:
         """Fill in the fields of the row's `eval` beside the score."""
         options, task, session = self.options, self.task, attempt.session
         results = session.final_results or {"output": "", "log": ""}
@@ -234,13 +233,10 @@ class TaskTries:
             reply = self._ask(attempt, llm, messages, judging.JUDGE)
             try:
                 right, reason = judging.parse_verdict(reply)
-                judged.update(judge=int(right), judge_reason=reason)
+                judged.update({"judge": int(right), "judge_reason": reason})
             except ParseError as e:  # continue: advice is still possible
                 judged["judge_reason"] = f"not judged: ParseError: {e}"
-        row = {
-            "session": {"info": {"status": session.status.value, "final_results": results}},
-            "eval": {**evaluate(answer, task.answer), **judged},
-        }
+        row = attempt.row(judged)
         last = len(before) + 1 == options.tries
         if options.reflect and not last and not is_right(row, options.until or "em"):
             ending = _ending(session, answer, judged if task.answer is None else {})
@@ -249,9 +245,7 @@ class TaskTries:
         if options.choose == "judge" and last:
             judged.update(self._chosen(attempt, llm, [*before, row]))
 
-    def _chosen(
-        self, attempt: Attempt, llm: LLM | None, rows: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
+    def _chosen(self, attempt: Attempt, llm: LLM | None, rows: Sequence[OutputRow]) -> Judgement:
         """Ask a model which try is best; return nothing if all answers agree."""
         groups = grouped([r["eval"]["pred"] for r in rows], answering(rows))
         if len(groups) < 2:
@@ -277,13 +271,13 @@ def with_seed(agent: Agent, seed: int | None) -> Agent:
     return agent.updated(settings_of_models(agent, {"call_kwargs": {"seed": seed}}))
 
 
-def _ending(session: AgentSession, answer: str, judged: Mapping[str, Any]) -> str:
+def _ending(session: AgentSession, answer: str, judged: Judgement) -> str:
     if not answered(session.status, answer):
         return f"It ended without an answer: {session.stop_reason}: {session.message}"
     reason = judged.get("judge_reason", "")
     return f"It answered {answer!r}, and that was judged wrong. {reason}".rstrip()
 
 
-def _log_of(row: Mapping[str, Any]) -> str:
+def _log_of(row: OutputRow) -> str:
     results = row["session"]["info"].get("final_results") or {}
     return str(results.get("log", ""))

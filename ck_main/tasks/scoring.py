@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from ck_pro.events.journal_events import EvalData
+
 _CURRENCIES = "$€£¥₹"
 # a unit or a part of one: km, km/h, m^2, %, €
 _UNIT = rf"(?:[%°µ]?[^\W\d_]+(?:[./·^-][^\W\d_]+)*\.?(?:\^?[23])?|[%‰°{_CURRENCIES}]\.?)"
@@ -47,7 +49,7 @@ class Quantity:
     percent: bool = False
 
 
-def evaluate(pred: Any, gold: str | None) -> dict[str, Any]:
+def evaluate(pred: Any, gold: str | None) -> EvalData:
     """Return the `eval` part of a row: `{pred, gold, corr}`; `corr` is 1, 0, or None without gold.
 
     Args:

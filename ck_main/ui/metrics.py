@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Protocol
 
+from ck_main.ui.status import Snapshot
 from ck_pro.exceptions import ConfigError
 
 _HOSTS = ("127.0.0.1", "localhost")
@@ -23,7 +24,7 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 class Status(Protocol):
     """The data source; `ck_main.ui.status.RunStatus` implements it."""
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """Return the status as JSON-serializable data."""
 
 
@@ -106,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: the screen shows the run."""
 
 
-def metrics_text(status: dict[str, Any]) -> str:
+def metrics_text(status: Snapshot) -> str:
     """Format a status in the Prometheus text format."""
     lines: list[str] = []
     for name, kind, text, values in _metrics(status):
@@ -115,7 +116,7 @@ def metrics_text(status: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _metrics(status: dict[str, Any]) -> Iterator[tuple[str, str, str, list[tuple[str, Any]]]]:
+def _metrics(status: Snapshot) -> Iterator[tuple[str, str, str, list[tuple[str, Any]]]]:
     running = status["running"]
     scores = [(f'{{score="{s}"}}', status[s]) for s in ("right", "wrong", "unscored")]
     yield "ck_tasks_ended_total", "counter", "Tasks that this run ended, by score.", scores

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from typing_extensions import NotRequired, TypedDict
+
 from ck_main.output.row import Outcome
 from ck_main.runner.run_options import ExitCode
 from ck_main.runner.watcher import Watcher
@@ -25,11 +27,55 @@ from ck_main.tasks.dataset import Task
 from ck_main.ui.logs import EVENTS_LOGGER
 from ck_pro.model import Budget
 from ck_pro.session import PHASES
+from ck_pro.session.rows import Phase
 
 STATUS_NAME = "status.json"
 _log = logging.getLogger(__name__)
 _events = logging.getLogger(EVENTS_LOGGER)
 _SECONDS = 2.0
+
+
+class TaskStatus(TypedDict):
+    """A task in progress: Unix time of its start, seconds since then, and its last event."""
+
+    task: str
+    started: float
+    steps: int
+    seconds: float
+    agent: NotRequired[str]
+    step: NotRequired[int]
+    tokens: NotRequired[int]
+    money: NotRequired[float]
+    doing: NotRequired[str]
+
+
+class Snapshot(TypedDict):
+    """The content of the status file; docs/running.md describes the fields."""
+
+    state: str
+    limit: str
+    pid: int
+    host: str
+    output: str
+    started: float
+    updated: float
+    total: int | None
+    earlier: int
+    elsewhere: int
+    done: int
+    right: int
+    wrong: int
+    unscored: int
+    failed: int
+    left: int | None
+    running: list[TaskStatus]
+    tasks_per_minute: float | None
+    eta_seconds: float | None
+    unreadable: dict[Phase, int]
+    steps: int
+    llm_call: int
+    tokens: int
+    money: float
 
 
 class RunStatus:
@@ -61,7 +107,8 @@ class RunStatus:
         self._with_row: Callable[[], int] = lambda: 0
         self._counts = dict.fromkeys(("done", "right", "wrong", "unscored", "failed"), 0)
         self._unreadable = dict.fromkeys(PHASES, 0)
-        self._running: dict[str, dict[str, Any]] = {}
+        self._running: dict[str, TaskStatus] = {}
+        self._started_at: dict[str, float] = {}
 
     def start(self, with_row: Callable[[], int], budget: Budget) -> None:
         """Start counting tasks.
@@ -84,8 +131,13 @@ class RunStatus:
     def started(self, task: Task) -> None:
         """Count and forward the start of a task."""
         with self._lock:
-            began = {"started": self._clock(), "timer": self._timer()}
-            self._running[task.id] = {"task": task.id, **began, "steps": 0}
+            self._started_at[task.id] = self._timer()
+            self._running[task.id] = {
+                "task": task.id,
+                "started": self._clock(),
+                "steps": 0,
+                "seconds": 0.0,
+            }
         _events.info("task started", extra={"facts": {"task": task.id}})
         self._inner.started(task)
 
@@ -95,8 +147,10 @@ class RunStatus:
             known = self._running.get(task_id)
             if known is not None:
                 known["steps"] += event["kind"] == "step_started"
-                known.update(agent="/".join(event["path"]), step=max(0, event["step"]))
-                known.update(tokens=event["tokens"], money=event["money"], doing=event["kind"])
+                known["agent"] = "/".join(event["path"])
+                known["step"] = max(0, event["step"])
+                known["tokens"], known["money"] = event["tokens"], event["money"]
+                known["doing"] = event["kind"]
             if event["kind"] == "unreadable":
                 self._unreadable[event["phase"]] += 1
         if event["kind"] == "try_ended":
@@ -109,6 +163,7 @@ class RunStatus:
         score = {1: "right", 0: "wrong", None: "unscored"}[outcome.corr]
         with self._lock:
             self._running.pop(outcome.id, None)
+            self._started_at.pop(outcome.id, None)
             self._counts["done"] += 1
             self._counts[score] += 1
             self._counts["failed"] += outcome.status != "done"
@@ -125,18 +180,16 @@ class RunStatus:
 
     # --- reading -----------------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """Return all counters as JSON-serializable data; docs/running.md lists the fields."""
         now = self._clock()
         used = self._budget.snapshot() if self._budget is not None else {}
         with self._lock:
             counts, state = dict(self._counts), self._state
             unreadable = dict(self._unreadable)
-            running = [
-                {k: v for k, v in task.items() if k != "timer"}
-                | {"seconds": round(self._timer() - task["timer"], 1)}
-                for task in self._running.values()
-            ]
+            running = [task.copy() for task in self._running.values()]
+            for task in running:
+                task["seconds"] = round(self._timer() - self._started_at[task["task"]], 1)
         counted = self._earlier + counts["done"]
         known = self._with_row()
         if state != ExitCode.OUTPUT.name.lower():  # in that state rows of this run may be lost
@@ -155,13 +208,20 @@ class RunStatus:
             "total": self._total,
             "earlier": self._earlier,
             "elsewhere": max(0, known - counted),
-            **counts,
+            "done": counts["done"],
+            "right": counts["right"],
+            "wrong": counts["wrong"],
+            "unscored": counts["unscored"],
+            "failed": counts["failed"],
             "left": left,
             "running": running,
             "tasks_per_minute": round(rate * 60, 3) if counts["done"] else None,
             "eta_seconds": round((left or 0) / rate, 1) if going else None,
             "unreadable": unreadable,
-            **{k: used.get(k, 0) for k in ("steps", "llm_call", "tokens", "money")},
+            "steps": used.get("steps", 0),
+            "llm_call": used.get("llm_call", 0),
+            "tokens": used.get("tokens", 0),
+            "money": used.get("money", 0),
         }
 
 
