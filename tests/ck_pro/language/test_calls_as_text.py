@@ -1,4 +1,4 @@
-"""An agent that calls functions, and models that write something else than calls."""
+"""Agents with function calls, and models that write calls as text."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ STOP = calls(("stop", {"output": "42"}))
 
 
 @pytest.mark.parametrize("reply", WRITTEN)
-def test_a_call_that_is_written_as_text_is_that_call(reply: str) -> None:
+def test_a_call_written_as_text_is_parsed(reply: str) -> None:
     assert LANGUAGE.parse(reply) == [ToolCall(name="search", arguments=SEARCH)]
     session = agent(reply, STOP).run("t")
     assert seen(session)[0] == "found bbb" and session.final_results["output"] == "42"
@@ -91,7 +91,7 @@ def test_several_calls_as_text_run_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "between", ["Observation: found b", "User: go on", "<tool_response>b</tool_response>"]
+    "between", ["Observation: found b", "User: continue", "<tool_response>b</tool_response>"]
 )
 def test_a_call_after_an_invented_result_does_not_run(between: str) -> None:
     first = f"search(query='b')\n{between}\nstop(output='99')"
@@ -112,7 +112,7 @@ def test_a_call_after_an_invented_result_does_not_run(between: str) -> None:
         "import os",
     ],
 )
-def test_python_is_never_the_answer_and_never_runs(reply: str) -> None:
+def test_python_is_neither_run_nor_taken_as_the_answer(reply: str) -> None:
     with pytest.raises(ParseError, match="code does not run here"):
         LANGUAGE.parse(reply)
     session = agent(reply, STOP).run("t")
@@ -128,13 +128,13 @@ def test_python_is_never_the_answer_and_never_runs(reply: str) -> None:
         "I would call stop(output='42') now.",
     ],
 )
-def test_a_message_ends_the_run_only_where_no_function_does(reply: str) -> None:
+def test_a_message_ends_the_run_only_without_a_terminal_function(reply: str) -> None:
     session = agent(reply, STOP).run("t")
     assert len(session.steps) == 2 and session.final_results["output"] == "42"
     assert "call stop with the answer" in seen(session)[0]
 
 
-def test_an_agent_without_a_stop_answers_by_a_message() -> None:
+def test_the_message_of_an_agent_without_stop_is_its_answer() -> None:
     assert LANGUAGE.parse("so") == [MessageAction(content="so")]
     session = agent("It is 42.", tools=[search]).run("t")
     assert (session.status, session.final_results["output"]) == (Status.DONE, "It is 42.")
@@ -163,7 +163,7 @@ def test_calls_after_stop_do_not_run() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "the answer is"])
-def test_no_call_of_a_reply_that_was_cut_off_runs(text: str) -> None:
+def test_no_call_of_a_truncated_reply_runs(text: str) -> None:
     cut = [{"id": "c", "function": {"name": "stop", "arguments": ""}}]
     for found in (cut, []):
         reply = Reply(text, tool_calls=found, finish_reason="length")
@@ -181,13 +181,13 @@ def test_no_call_of_a_reply_that_was_cut_off_runs(text: str) -> None:
         "[TOOL_CALLS]search{broken",
     ],
 )
-def test_a_broken_call_is_reported_as_one(reply: str) -> None:
+def test_a_malformed_call_is_reported(reply: str) -> None:
     with pytest.raises(ParseError, match="malformed"):
         LANGUAGE.parse(reply)
 
 
 @pytest.mark.parametrize("filler", ["f(\n", "<function=x>\n", "{\n", "[f(a=1),\n", "<parameter=a>"])
-def test_a_long_reply_is_read_in_no_time(filler: str) -> None:
+def test_a_long_reply_is_parsed_fast(filler: str) -> None:
     with contextlib.suppress(ParseError):
         LANGUAGE.parse(filler * (100_000 // len(filler)))
 
@@ -248,7 +248,7 @@ NAMES = st.from_regex(r"[a-z_]{1,8}", fullmatch=True)
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
-def test_a_call_reads_back_as_the_history_shows_it(arguments: dict[str, Any]) -> None:
+def test_a_call_is_parsed_as_the_history_shows_it(arguments: dict[str, Any]) -> None:
     import keyword
 
     if any(keyword.iskeyword(name) for name in arguments):

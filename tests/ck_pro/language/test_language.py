@@ -1,4 +1,4 @@
-"""Parsing replies and laying out prompts."""
+"""Parse replies and lay out prompts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ck_pro.model import Reply
         ("Thought: go\n```python\nx = 1\n```", "go", "x = 1"),
         ("go\n```\nx = 1\n```\nafter", "go", "x = 1"),
         ("```py\na\n```\nand\n```python\nb\n```", "", "a\n\nb"),
-        ("cut off\n```python\nx = 1", "cut off", "x = 1"),
+        ("ended\n```python\nx = 1", "ended", "x = 1"),
         ("t\n~~~python\nx\n~~~", "t", "x"),
         ("**Thought:** t\n\nCode:\n```python\nx\n```", "t", "x"),
         ("<|python_tag|>print(1)<|eom_id|>", "", "print(1)"),
@@ -38,7 +38,7 @@ from ck_pro.model import Reply
         ("no code at all", "no code at all", ""),
     ],
 )
-def test_thought_and_code(reply: str, thought: str, code: str) -> None:
+def test_thought_and_code_are_separated(reply: str, thought: str, code: str) -> None:
     assert parse_thought_code(reply) == {"thought": thought, "code": code}
 
 
@@ -51,26 +51,26 @@ def test_thought_and_code(reply: str, thought: str, code: str) -> None:
         ("Thought\nhm\n```py\nx\n```", "hm"),
     ],
 )
-def test_thoughts_are_not_cut_at_words_that_look_like_labels(reply: str, thought: str) -> None:
+def test_thoughts_keep_words_that_look_like_labels(reply: str, thought: str) -> None:
     assert parse_thought_code(reply)["thought"] == thought
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("filler", [" ", "\n", "`", "#", "* ", "\t\n", "'", '"""', "```\n"])
-def test_no_reply_freezes_the_parser(filler: str) -> None:
+def test_every_reply_is_parsed_fast(filler: str) -> None:
     much = filler * (20_000 // len(filler))
     for text in ("x" + much + "y", "Thought:" + much, much):
         parse_thought_code(text)
 
 
-def test_no_code_is_a_fault_that_the_model_can_mend() -> None:
+def test_a_reply_without_code_is_reported_to_the_model() -> None:
     with pytest.raises(ParseError, match="```python"):
         CodeLanguage().parse("I would rather talk.")
     assert CodeLanguage().parse("```\nx\n```") == [CodeAction(code="x")]
 
 
 @given(st.text())
-def test_any_reply_parses_or_is_refused(reply: str) -> None:
+def test_any_reply_is_parsed_or_raises_a_parse_error(reply: str) -> None:
     try:
         CodeLanguage().parse(reply)
     except ParseError:
@@ -78,7 +78,7 @@ def test_any_reply_parses_or_is_refused(reply: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="`~<\r\n"), min_size=1))
-def test_fenced_lines_come_back(line: str) -> None:
+def test_fenced_code_is_returned_unchanged(line: str) -> None:
     if line.strip():
         assert extract_code(f"t\n```python\n{line}\n```").strip() == line.strip()
 
@@ -93,17 +93,17 @@ def test_fenced_lines_come_back(line: str) -> None:
         ("well {'a': 1} so", {"a": 1}),
     ],
 )
-def test_literals(text: str, value: object) -> None:
+def test_literals_are_parsed(text: str, value: object) -> None:
     assert parse_literal(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "nothing", "{a: 1}", "{'a': open('x')}", "__import__('os')"])
-def test_what_is_no_literal(text: str) -> None:
+def test_other_texts_are_not_literals(text: str) -> None:
     with pytest.raises(ParseError):
         parse_literal(text)
 
 
-def test_function_calls() -> None:
+def test_native_function_calls_are_parsed() -> None:
     class Reply(str):
         tool_calls = [{"id": "1", "function": {"name": "f", "arguments": '{"x": 2}'}}]
 
@@ -116,7 +116,7 @@ def test_function_calls() -> None:
 
 
 @pytest.mark.parametrize("call", ["x", None, {"function": None}, {"function": "f"}])
-def test_a_call_that_is_none(call: object) -> None:
+def test_malformed_native_calls_are_reported(call: object) -> None:
     with pytest.raises(ParseError, match="malformed"):
         FunctionCallingLanguage().parse(Reply("", tool_calls=[call]))
 
@@ -131,7 +131,7 @@ def test_a_call_that_is_none(call: object) -> None:
         ("go\n```python\nprint(1)\n```\nThis prints", True),
     ],
 )
-def test_half_a_piece_of_code_is_not_run(text: str, whole: bool) -> None:
+def test_truncated_code_does_not_run(text: str, whole: bool) -> None:
     reply = Reply(text, finish_reason="length")
     if whole:
         (action,) = CodeLanguage().parse(reply)
@@ -142,12 +142,12 @@ def test_half_a_piece_of_code_is_not_run(text: str, whole: bool) -> None:
         CodeLanguage().parse(reply)
 
 
-def test_half_an_answer_ends_nothing() -> None:
+def test_a_truncated_answer_does_not_end_the_run() -> None:
     with pytest.raises(ParseError, match="truncated"):
         FunctionCallingLanguage().parse(Reply("The answer is", finish_reason="length"))
 
 
-def test_prompts_grow_at_their_end_only() -> None:
+def test_prompts_grow_only_at_the_end() -> None:
     history = [
         {"role": "assistant", "content": "a0"},
         {"role": "user", "content": "o0"},
@@ -160,14 +160,14 @@ def test_prompts_grow_at_their_end_only() -> None:
     assert one.instructions == "sys\n\nact"
 
 
-def test_images_make_parts() -> None:
+def test_prompts_with_images_have_parts() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     prompt = compose_prompt("s", "t", [], [{"type": "text", "text": "see"}, image], "act")
     kinds = [p["type"] for p in prompt[-1]["content"]]
     assert kinds == ["text", "text", "image_url", "text"]
 
 
-# --- what a model invents after its code -------------------------------------------------------
+# --- observations that a model invents after its code ------------------------------------------
 
 _FIRST, _LATER = "```python\nfirst()\n```", "```python\nlater()\n```"
 INVENTED = [
@@ -191,13 +191,13 @@ INVENTED = [
     "| Observation | 42 |",
     '{"observation": 42}',
     "<|end|><|start|>functions.python to=assistant<|message|>42<|end|><|start|>assistant",
-    "User: thanks, go on",
-    "Human: go on",
+    "User: thanks, continue",
+    "Human: continue",
     "<|im_end|>\n<|im_start|>user\n42<|im_end|>\n<|im_start|>assistant",
     "<|eot_id|><|start_header_id|>ipython<|end_header_id|>\n42",
     "<|observation|>\n42",
     "<end_of_turn>\n<start_of_turn>user\n42",
-    "[INST] go on [/INST]",
+    "[INST] continue [/INST]",
     "<tool_response>\n42\n</tool_response>",
     "<observation>42</observation>",
     "# Progress so far\n{}",
@@ -220,7 +220,7 @@ def test_code_after_an_invented_observation_does_not_run(invented: str) -> None:
     "between",
     [
         "",
-        "Then I look at the result and go on.",
+        "Then I look at the result and continue.",
         "Thought: the output of that is a list.",
         "## Next step",
         "1. observe\n2. act",
@@ -231,7 +231,7 @@ def test_code_after_an_invented_observation_does_not_run(invented: str) -> None:
         "```json\n{'a': 1}\n```",
     ],
 )
-def test_blocks_with_the_models_own_prose_between_them_all_run(between: str) -> None:
+def test_all_blocks_run_if_only_prose_is_between_them(between: str) -> None:
     (action,) = CodeLanguage().parse(f"{_FIRST}\n{between}\n{_LATER}")
     assert isinstance(action, CodeAction)
     assert (action.code, action.note) == ("first()\n\nlater()", "")
@@ -252,7 +252,7 @@ def test_blocks_with_the_models_own_prose_between_them_all_run(between: str) -> 
         "first()\nObservation: 1\nlater()",
     ],
 )
-def test_no_form_of_code_runs_past_an_invention(reply: str) -> None:
+def test_no_form_of_code_runs_after_an_invented_observation(reply: str) -> None:
     (action,) = CodeLanguage().parse(reply)
     assert isinstance(action, CodeAction)
     assert action.code == "first()" and "invented" in action.note
@@ -268,7 +268,7 @@ def test_no_form_of_code_runs_past_an_invention(reply: str) -> None:
         "print('''<|im_start|>user''')",
     ],
 )
-def test_code_that_only_mentions_observations_runs_whole(code: str) -> None:
+def test_code_that_mentions_observations_runs_completely(code: str) -> None:
     (action,) = CodeLanguage().parse(f"```python\n{code}\n```")
     assert isinstance(action, CodeAction) and (action.code, action.note) == (code, "")
 
@@ -280,24 +280,26 @@ def test_a_reply_that_invents_a_turn_before_any_code_has_no_code() -> None:
 
 
 @pytest.mark.parametrize("finish", ["stop", "length"])
-def test_code_in_a_thought_that_has_no_end_does_not_run(finish: str) -> None:
+def test_code_in_an_unclosed_thought_does_not_run(finish: str) -> None:
     with pytest.raises(ParseError):
         CodeLanguage().parse(Reply(f"<think>I could do\n{_FIRST}\nbut", finish_reason=finish))
 
 
-def test_an_end_token_alone_is_no_invention() -> None:
+def test_an_end_token_alone_is_not_an_invented_turn() -> None:
     (action,) = CodeLanguage().parse(f"so\n{_FIRST}<|im_end|>\n")
     assert isinstance(action, CodeAction) and action.note == ""
 
 
 @given(st.text(max_size=60), st.sampled_from(INVENTED), st.text(max_size=60))
-def test_nothing_after_an_invention_is_ever_code(before: str, invented: str, after: str) -> None:
+def test_text_after_an_invented_observation_is_never_code(
+    before: str, invented: str, after: str
+) -> None:
     own = "".join(c for c in before if c not in "`~<")
     code = extract_code(f"{own}\n{_FIRST}\n{invented}\n{after}\n{_LATER}\n{after}")
     assert "later()" not in code
 
 
 @given(st.lists(st.sampled_from(["say", "so", "now", "1.", "##", "-", "\n", "it's", "(a)"])))
-def test_prose_of_plain_words_never_stops_a_block(words: list[str]) -> None:
+def test_plain_prose_never_hides_a_block(words: list[str]) -> None:
     code = extract_code(f"{_FIRST}\n{' '.join(words)}\n{_LATER}")
     assert code == "first()\n\nlater()"

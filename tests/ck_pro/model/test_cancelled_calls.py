@@ -1,4 +1,4 @@
-"""Calls that take too long, or are cancelled: the message, and what the service sees of it."""
+"""Calls that time out or are cancelled: the error, and the closed connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG = 30.0
 
 
 class SlowServer:
-    """A service on loopback that answers the first calls, and then only begins to.
+    """A server on loopback that completes the first responses and then stalls.
 
     Args:
         answered: how many calls it answers whole.
@@ -106,7 +106,7 @@ class SlowServer:
 
 @pytest.fixture(params=["http", "gpt"])
 def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., LLM]:
-    """Makes a model of the service at a URL, by each back end."""
+    """A function from a URL to a model, for each back end."""
 
     def make(url: str, **settings: Any) -> LLM:
         target = url
@@ -129,7 +129,7 @@ BEGINNINGS = [
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_a_timeout_is_told_as_it_is_and_closes_the_connection(
+def test_a_timeout_reports_its_limit_and_closes_the_connection(
     model: Callable[..., LLM], beginning: bytes
 ) -> None:
     with SlowServer(beginning=beginning) as server:
@@ -143,7 +143,7 @@ def test_a_timeout_is_told_as_it_is_and_closes_the_connection(
 
 @pytest.mark.parametrize("answered", [0, 1])
 @pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_a_cancelled_call_is_cut_off_at_once(
+def test_a_cancelled_call_closes_its_connection_at_once(
     model: Callable[..., LLM], beginning: bytes, answered: int
 ) -> None:
     cancel = threading.Event()
@@ -157,7 +157,7 @@ def test_a_cancelled_call_is_cut_off_at_once(
         assert server.left.wait(LONG)
 
 
-def test_a_limit_of_the_run_is_not_told_as_one_of_the_model(model: Callable[..., LLM]) -> None:
+def test_a_limit_of_the_run_is_not_reported_as_a_model_timeout(model: Callable[..., LLM]) -> None:
     budget = Budget(max_seconds=0.3)
     with SlowServer() as server:
         with pytest.raises(LimitReached) as raised:
@@ -166,7 +166,7 @@ def test_a_limit_of_the_run_is_not_told_as_one_of_the_model(model: Callable[...,
     assert raised.value.reason == "time"
 
 
-def test_calls_after_a_cancelled_one_are_answered(model: Callable[..., LLM]) -> None:
+def test_calls_after_a_cancelled_call_succeed(model: Callable[..., LLM]) -> None:
     with SlowServer() as server, pytest.raises(ModelTimeout):
         model(server.url, request_timeout=0.2, max_retry_times=0)(HELLO)
     with SlowServer(answered=2) as server:
@@ -177,7 +177,7 @@ def test_calls_after_a_cancelled_one_are_answered(model: Callable[..., LLM]) -> 
 # --- after a timeout ------------------------------------------------------------------------------
 
 
-def test_a_slow_model_is_asked_with_its_own_time_and_not_with_less(
+def test_the_test_prompt_uses_the_models_own_request_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[LLM] = []
@@ -194,7 +194,7 @@ def test_a_slow_model_is_asked_with_its_own_time_and_not_with_less(
     assert str(raised.value).startswith(said)
 
 
-def test_a_slow_model_ends_a_run_with_the_truth() -> None:
+def test_a_run_with_a_slow_model_ends_with_the_timeout_as_reason() -> None:
     with SlowServer() as server:
         llm = LLM(
             call_target=server.url,
@@ -209,7 +209,7 @@ def test_a_slow_model_ends_a_run_with_the_truth() -> None:
     assert transient_failure(session, failures) and may_be_outage(session, failures)
 
 
-def test_a_service_that_cannot_be_connected_is_no_timeout() -> None:
+def test_a_failed_connection_is_not_a_request_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     llm = LLM(call_target=url, call_kwargs={"model": "m"}, max_retry_times=0)
@@ -220,7 +220,7 @@ def test_a_service_that_cannot_be_connected_is_no_timeout() -> None:
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """An abandoned call ends its thread: no thread of the test still waits for a service."""
+    """Check that abandoned calls ended their threads."""
     before = set(threading.enumerate())  # servers of other tests in this process live on
     yield
     busy = [t for t in set(threading.enumerate()) - before if t.name.startswith("Thread-")]

@@ -1,4 +1,4 @@
-"""Computer use over real HTTP: the Responses API by requests and by the openai SDK, and chat."""
+"""Computer use over HTTP: the Responses API with requests and the openai package, and chat."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def clicker(target: str, **settings: Any) -> Clicker:
 
 @pytest.fixture(params=["http", "gpt"])
 def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """From a server to the `call_target` that reaches it."""
+    """A function from a server to its `call_target`."""
     if request.param == "http":
         return lambda server: server.url
     pytest.importorskip("openai")
@@ -91,7 +91,7 @@ def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
     return named
 
 
-def test_a_run_by_items(target: Any, tmp_path: Path) -> None:
+def test_a_run_with_output_items(target: Any, tmp_path: Path) -> None:
     by_items = [Reply("", items=i) for i in ([REASONING, CALL], [ADD])]
     with FakeChatServer([Fault(500), *by_items, "It is 3."]) as server:
         agent = clicker(target(server))
@@ -125,7 +125,7 @@ def test_a_run_by_items(target: Any, tmp_path: Path) -> None:
     assert kinds.index("started") < kinds.index("call") < kinds.index("screen")
 
 
-def test_a_recording_of_items(target: Any, tmp_path: Path) -> None:
+def test_output_items_can_be_recorded_and_replayed(target: Any, tmp_path: Path) -> None:
     path = tmp_path / "replies.jsonl"
     with FakeChatServer([Reply("", items=[REASONING, CALL]), "done"]) as server:
         recorded = clicker(f"record:{path}:{target(server)}").run("t")
@@ -136,7 +136,7 @@ def test_a_recording_of_items(target: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["function", "computer_use_preview"])
-def test_a_recording_behind_a_real_endpoint(tool: Any, tmp_path: Path) -> None:
+def test_a_recording_can_be_served_over_http(tool: Any, tmp_path: Path) -> None:
     path, language = tmp_path / "replies.jsonl", ComputerUseLanguage(tool)
     click = Reply("", items=[CALL]) if tool != "function" else Reply("", tool_calls=[CLICK])
     end = "done" if tool != "function" else DONE  # in function calling, only stop ends a task
@@ -150,7 +150,7 @@ def test_a_recording_behind_a_real_endpoint(tool: Any, tmp_path: Path) -> None:
     assert len(agent.world.actions) == 1
 
 
-def test_any_chat_model_gets_the_computer_as_a_function(target: Any) -> None:
+def test_chat_models_get_the_computer_as_a_function(target: Any) -> None:
     with FakeChatServer([Reply("", tool_calls=[CLICK]), DONE]) as server:
         agent = clicker(target(server), language=ComputerUseLanguage())
         session = agent.run("t")
@@ -169,7 +169,7 @@ def test_function_calls_over_the_responses_api(target: Any) -> None:
     assert "api" not in bodies[0] and bodies[0]["tools"][0]["name"] == "add"
 
 
-def test_an_address_that_names_the_api() -> None:
+def test_a_url_can_select_the_responses_api() -> None:
     with FakeChatServer() as server:
         reply = LLM(call_target=server.url + "/v1/responses")("Hello", max_tokens=3)
         assert server.calls[0].path == "/v1/responses"
@@ -177,14 +177,14 @@ def test_an_address_that_names_the_api() -> None:
     assert (str(reply), reply.model) == ("ok", "fake-model")
 
 
-def test_a_service_without_that_api(target: Any) -> None:
+def test_a_service_without_the_responses_api_is_reported(target: Any) -> None:
     with FakeChatServer([Fault(404, message="no such route")]) as server:
         llm = LLM(call_target=target(server))
         with pytest.raises(ModelRefused, match="no such route"):
             llm("Hello", tools=[{"type": "computer"}])
 
 
-def test_an_older_sdk_is_told_in_one_line(
+def test_an_old_openai_package_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     openai = pytest.importorskip("openai")

@@ -1,4 +1,4 @@
-"""LLM against a real HTTP endpoint on loopback: retries, faults, usage, limits."""
+"""`LLM` with an HTTP server on loopback: retries, faults, usage and limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELLO = [{"role": "user", "content": "Hello"}]
 
 
 class Waits(list):
-    """Stands for waiting: notes the seconds."""
+    """Records the seconds instead of waiting."""
 
     def __call__(self, seconds, cancel):
         self.append(seconds)
@@ -40,7 +40,7 @@ def model(url, **kwargs):
 
 
 @pytest.mark.parametrize("form", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
-def test_addresses_in_all_forms(form):
+def test_urls_of_server_api_and_route_are_accepted(form):
     with FakeChatServer(text="hi") as server:
         reply = model(server.url + form)(HELLO)
         assert isinstance(reply, Reply)
@@ -90,7 +90,7 @@ def test_parameters_images_and_headers_are_sent():
         Fault(200, body="[" * 100_000),
     ],
 )
-def test_what_may_pass_is_tried_again(fault):
+def test_transient_failures_are_retried(fault):
     waits = Waits()
     with FakeChatServer([fault, fault, "fine"]) as server:
         reply = model(server.url, waits=waits, call_kwargs={"model": "m"})(HELLO)
@@ -128,7 +128,7 @@ def test_what_may_pass_is_tried_again(fault):
         (Fault(200, body='{"error": {"code": "bio_policy"}}'), ContentFiltered, "bio_policy"),
     ],
 )
-def test_what_cannot_pass_fails_at_once_with_one_line(fault, error, says):
+def test_permanent_failures_fail_at_once_with_one_line(fault, error, says):
     with FakeChatServer([fault]) as server:
         with pytest.raises(error, match=says) as caught:
             model(server.url, call_kwargs={"model": "m"})(HELLO)
@@ -136,7 +136,7 @@ def test_what_cannot_pass_fails_at_once_with_one_line(fault, error, says):
         assert "\n" not in str(caught.value) and server.url in str(caught.value)
 
 
-def test_an_address_of_something_else_is_told_at_each_try(caplog):
+def test_a_url_of_another_service_is_reported_at_each_attempt(caplog):
     with FakeChatServer([Fault(200, body='{"hello": 1}')]) as server:
         llm = model(server.url, call_kwargs={"model": "m"}, max_retry_times=2)
         with pytest.raises(ModelUnavailable, match=r"OpenAI-compatible API.* after 3 attempts"):
@@ -144,7 +144,7 @@ def test_an_address_of_something_else_is_told_at_each_try(caplog):
     assert [r.message.count("OpenAI-compatible") for r in caplog.records] == [1, 1]
 
 
-def test_a_completion_of_another_success():
+def test_any_2xx_status_is_a_success():
     with FakeChatServer(
         [Fault(201, body='{"choices": [{"message": {"content": "fine"}}]}')]
     ) as server:
@@ -158,14 +158,14 @@ def test_retry_after_is_honoured():
     assert 7 <= waits[0] <= 8
 
 
-def test_a_service_that_asks_for_no_wait_is_not_asked_again_in_no_time():
+def test_a_retry_after_of_zero_does_not_use_up_all_retries():
     waits = Waits()
     with FakeChatServer([Fault(429, {"Retry-After": "0"})] * 3 + ["fine"]) as server:
         model(server.url, waits=waits, call_kwargs={"model": "m"})(HELLO)
     assert len(waits) == 3 and min(waits) >= 0.5 and waits[-1] >= 2
 
 
-def test_retry_after_beyond_the_bound_gives_up_at_once():
+def test_a_retry_after_beyond_max_retry_seconds_fails_at_once():
     waits = Waits()
     server = FakeChatServer([Fault(429, {"Retry-After": "4000"})])
     with server, pytest.raises(ModelUnavailable, match="asks to wait 4000 s"):
@@ -173,7 +173,7 @@ def test_retry_after_beyond_the_bound_gives_up_at_once():
     assert waits == []
 
 
-def test_tries_are_bounded_by_number_and_by_time():
+def test_retries_are_limited_by_number_and_by_time():
     with FakeChatServer([Fault(500)]) as server:
         with pytest.raises(ModelUnavailable, match="3 attempts"):
             model(server.url, max_retry_times=2, call_kwargs={"model": "m"})(HELLO)
@@ -187,7 +187,7 @@ def test_tries_are_bounded_by_number_and_by_time():
         assert sum(waits) <= 10 and len(waits) >= 2
 
 
-def test_nobody_listens():
+def test_a_refused_connection_is_reported():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{s.getsockname()[1]}"
@@ -195,7 +195,7 @@ def test_nobody_listens():
             model(url, max_retry_times=1, call_kwargs={"model": "m"})(HELLO)
 
 
-def test_a_host_that_is_not_known(monkeypatch):
+def test_an_unknown_host_is_reported(monkeypatch):
     def unknown(*_, **__):
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -205,13 +205,13 @@ def test_a_host_that_is_not_known(monkeypatch):
 
 
 @pytest.mark.parametrize("fault", [Fault(delay=60), Fault(drip=0.05)])
-def test_a_slow_answer_is_left_after_the_timeout(fault):
+def test_a_slow_response_is_abandoned_after_the_timeout(fault):
     with FakeChatServer([fault, "fine"]) as server:
         reply = model(server.url, request_timeout=0.2, call_kwargs={"model": "m"})(HELLO)
     assert str(reply) == "fine" and reply.attempts >= 2
 
 
-def test_cancel_ends_a_call_in_flight_and_a_wait():
+def test_cancel_ends_a_pending_call_and_a_wait():
     cancel = threading.Event()
     context = CallContext(cancel=cancel)
     with FakeChatServer([Fault(delay=60)]) as server:
@@ -225,7 +225,7 @@ def test_cancel_ends_a_call_in_flight_and_a_wait():
             LLM(call_target=server.url, call_kwargs={"model": "m"})(HELLO, context=context)
 
 
-def test_the_time_budget_bounds_a_call():
+def test_the_time_budget_limits_a_call():
     context = CallContext(budget=Budget(max_seconds=0.1))
     with FakeChatServer([Fault(delay=60)]) as server, pytest.raises(LimitReached) as caught:
         model(server.url, call_kwargs={"model": "m"})(HELLO, context=context)
@@ -261,14 +261,14 @@ def test_usage_details_cost_and_budget():
     assert budget.snapshot()["tokens"] == 1100
 
 
-def test_usage_is_estimated_when_the_service_gives_none():
+def test_missing_usage_is_estimated():
     body = {"choices": [{"message": {"content": "word " * 70}}]}
     with FakeChatServer([body]) as server:
         usage = model(server.url, call_kwargs={"model": "m"})(HELLO).usage
     assert usage.estimated and usage.prompt_tokens > 0 and usage.completion_tokens == 100
 
 
-def test_a_count_that_the_service_leaves_out_is_estimated():
+def test_a_missing_token_count_is_estimated():
     usage = {"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 99}}
     choice = {"message": {"content": "word " * 70, "tool_calls": 5}}
     with FakeChatServer([{"choices": [choice], "usage": usage}]) as server:
@@ -277,7 +277,7 @@ def test_a_count_that_the_service_leaves_out_is_estimated():
     assert reply.tool_calls == []
 
 
-def test_an_unknown_price_under_a_money_limit():
+def test_a_money_limit_refuses_a_model_without_a_price():
     context = CallContext(budget=Budget(max_money=1))
     with FakeChatServer() as server:
         with pytest.raises(ModelRefused, match="price of 'fake-model' is unknown: set `price`"):
@@ -287,7 +287,7 @@ def test_an_unknown_price_under_a_money_limit():
         assert llm(HELLO, context=context).cost == pytest.approx(20e-6)
 
 
-def test_a_filtered_reply_is_charged_all_the_same():
+def test_a_filtered_reply_is_charged():
     budget = Budget()
     body = {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}
     with FakeChatServer([body]) as server, pytest.raises(ContentFiltered):
@@ -295,7 +295,7 @@ def test_a_filtered_reply_is_charged_all_the_same():
     assert budget.snapshot()["tokens"] > 0
 
 
-def test_a_key_that_the_service_tells_is_not_told_on(monkeypatch):
+def test_a_key_in_an_error_of_the_service_is_not_shown(monkeypatch):
     monkeypatch.setenv("CK_API_KEY", "key-0123456789")
     with FakeChatServer([Fault(401, message="no such key: key-0123456789")]) as server:
         llm = model(server.url, call_kwargs={"model": "m"})
@@ -303,7 +303,7 @@ def test_a_key_that_the_service_tells_is_not_told_on(monkeypatch):
             llm(HELLO)
 
 
-def test_a_reply_without_end_is_left(monkeypatch):
+def test_an_endless_response_is_abandoned(monkeypatch):
     monkeypatch.setattr("ck_pro.model.backends.chat_completions.LARGEST_BODY", 1 << 20)
     with FakeChatServer(["x" * (2 << 20)]) as server:
         llm = model(server.url, call_kwargs={"model": "m"})
@@ -311,13 +311,13 @@ def test_a_reply_without_end_is_left(monkeypatch):
             llm(HELLO)
 
 
-def test_a_byte_order_mark_is_no_part_of_a_reply():
+def test_a_byte_order_mark_is_removed():
     body = "\ufeff" + json.dumps({"choices": [{"message": {"content": "fine"}}]})
     with FakeChatServer([Fault(200, body=body)]) as server:
         assert model(server.url, call_kwargs={"model": "m"})(HELLO) == "fine"
 
 
-def test_keys_go_only_where_they_belong(monkeypatch, tmp_path):
+def test_only_the_configured_key_is_sent(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("MY_KEY", " my-key\n")
     netrc = tmp_path / "netrc"
@@ -334,19 +334,19 @@ def test_keys_go_only_where_they_belong(monkeypatch, tmp_path):
     assert "two words" not in str(caught.value)
 
 
-def test_the_server_has_no_model_list():
+def test_a_server_without_a_model_list_is_reported():
     with FakeChatServer() as server:  # which knows no address of models with a query
         with pytest.raises(ModelRefused, match="call_kwargs") as caught:
             model(server.url + "/other/v1?x=secret")(HELLO)
         assert "secret" not in str(caught.value)
 
 
-def test_nothing_secret_is_described():
+def test_descriptions_contain_no_secrets():
     shown = LLM(call_target="https://me:pass@host.example/v1?key=abc").describe()
     assert shown == "model at https://host.example"
 
 
-def test_one_model_in_many_threads():
+def test_threads_can_share_a_model():
     def echo(call):
         return str(call.messages[-1]["content"]).upper()
 
@@ -370,7 +370,7 @@ def test_one_model_in_many_threads():
     assert budget.snapshot()["llm_call"] == 50
 
 
-def test_settings_are_checked_when_the_model_is_made():
+def test_settings_are_checked_on_creation():
     for target in ("", "gtp:x", "gpt:", "http://", "record:x", "replay:", "replay:x?check=maybe"):
         with pytest.raises(ConfigError):
             LLM(call_target=target)
@@ -384,20 +384,20 @@ def test_settings_are_checked_when_the_model_is_made():
         LLM(call_target="repaly:x")
 
 
-def test_settings_survive_as_a_dict():
+def test_settings_round_trip_through_a_dict():
     llm = LLM(call_target="gpt:gpt-4o", price={"prompt": 1, "completion": 2})
     assert LLM(**llm.to_dict()).to_dict() == llm.to_dict()
     assert json.dumps(llm.to_dict())
 
 
-def test_latency_is_of_the_whole_call():
+def test_latency_covers_the_whole_call():
     with FakeChatServer([Fault(500), "x"]) as server:
         start = time.monotonic()
         reply = model(server.url, call_kwargs={"model": "m"})(HELLO)
         assert 0 < reply.latency <= time.monotonic() - start
 
 
-def test_a_caller_killed_while_it_asks_is_no_call(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_fake_server_ignores_an_incomplete_request(capfd: pytest.CaptureFixture[str]) -> None:
     with FakeChatServer(["fine"]) as chat:
         place = urlsplit(chat.url)
         with socket.create_connection((place.hostname, place.port)) as caller:

@@ -1,4 +1,4 @@
-"""`manual`: a person, or a pipe, in the model's place."""
+"""`manual`: a person or a pipe writes the replies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ask(llm):
     return str(llm(PROMPT, context=CONTEXT))
 
 
-def test_several_replies_in_one_pipe():
+def test_one_pipe_can_contain_several_replies():
     llm, out = person("one\n  two\n/send\nthree\r\n/send\nfour, ended by the end\n")
     assert [ask(llm) for _ in range(3)] == ["one\n  two", "three", "four, ended by the end"]
     assert "ck_agent, action, step 2" in out.getvalue() and "be good" not in out.getvalue()
@@ -53,17 +53,17 @@ def test_several_replies_in_one_pipe():
         ask(llm)
 
 
-def test_standard_input_is_read_no_further_than_needed(monkeypatch):
+def test_only_the_lines_of_the_reply_are_read(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("a\n/send\nb\n/send\n"))
     assert [ask(LLM()), ask(LLM(call_target="manual"))] == ["a", "b"]
 
 
-def test_a_reply_costs_nothing_and_is_counted():
+def test_a_manual_reply_is_free_and_counted():
     reply = person("text\n/send\n")[0](PROMPT)
     assert (reply.model, reply.cost, reply.usage.estimated) == ("manual", 0.0, True)
 
 
-def test_commands():
+def test_commands_work_within_a_reply():
     llm, out = person("/help\n/raw\nx\ny\n/undo\n//send\n/show\n/etc/hosts\n/SEND\n")
     assert ask(llm) == "x\n/send\n/etc/hosts"
     shown = out.getvalue()
@@ -73,17 +73,17 @@ def test_commands():
     assert "\x1b" not in shown
 
 
-def test_abort():
+def test_abort_raises():
     with pytest.raises(ManualAbort, match="aborted by the user"):
         ask(person("text\n/abort\n")[0])
 
 
-def test_nothing_to_send():
+def test_an_empty_reply_is_not_sent():
     llm, out = person("/send\n \n/send\nyes\n/send\n")
     assert ask(llm).strip() == "yes" and "The reply is empty" in out.getvalue()
 
 
-def test_pages_on_aterminal(monkeypatch):
+def test_a_long_prompt_is_shown_in_pages(monkeypatch):
     terminal(monkeypatch, columns=80, lines=7)
     prompt = [{"role": "user", "content": "\n".join(f"line {i}" for i in range(40))}]
     llm, out = person("\nq\nreply\n/send\n", tty=True)
@@ -101,7 +101,7 @@ def test_pages_on_aterminal(monkeypatch):
         ("/send\nyes\n/send\n", "yes", "The reply is empty"),
     ],
 )
-def test_what_is_typed_at_the_end_of_a_page(monkeypatch, typed, reply, shown):
+def test_commands_and_text_work_at_the_end_of_a_page(monkeypatch, typed, reply, shown):
     terminal(monkeypatch, columns=80, lines=7)
     prompt = [{"role": "user", "content": "line\n" * 40}]
     llm, out = person(typed, tty=True)
@@ -110,7 +110,7 @@ def test_what_is_typed_at_the_end_of_a_page(monkeypatch, typed, reply, shown):
         person("/abort\n", tty=True)[0](prompt)
 
 
-def test_long_lines_fill_a_page_too(monkeypatch):
+def test_wrapped_lines_count_for_the_page(monkeypatch):
     terminal(monkeypatch, columns=10, lines=8)
     text = "\n".join(["x" * 35, "界" * 6, "short", "y" * 200, "end"])
     stdin, out = Terminal("\n\n\nreply\n/send\n"), io.StringIO()
@@ -121,7 +121,7 @@ def test_long_lines_fill_a_page_too(monkeypatch):
 
 
 @pytest.mark.integration
-def test_edit(monkeypatch, tmp_path):
+def test_edit_opens_the_editor_and_reports_its_failures(monkeypatch, tmp_path):
     script = tmp_path / "editor.py"
     script.write_text("import sys\nwith open(sys.argv[1], 'a') as f:\n    f.write('\\nadded')")
     monkeypatch.delenv("VISUAL", raising=False)
@@ -140,14 +140,14 @@ def test_edit(monkeypatch, tmp_path):
     assert ask(llm) == "mine" and "environment variable EDITOR" in out.getvalue()
 
 
-def test_marks_and_encodings_of_what_is_piped():
+def test_byte_order_marks_are_removed_and_wrong_encodings_reported():
     assert ask(person("\ufeffmine\n/send\n")[0]) == "mine"
     piped = io.TextIOWrapper(io.BytesIO(b"mine \xe9\n/send\n"), encoding="utf-8")
     with pytest.raises(ManualAbort, match="the input is not utf-8"):
         ask(LLM(backend=ManualBackend(piped, io.StringIO())))
 
 
-def test_elements_may_be_named():
+def test_references_to_elements_are_replaced():
     assert ask(person("click(id={{button 'Search'}})\n/send\n")[0]) == "click(id=7)"
     with pytest.raises(ReplayError, match="button 'Search'"):
         ask(person("click(id={{button 'Serach'}})\n/send\n")[0])
@@ -155,7 +155,7 @@ def test_elements_may_be_named():
     assert ask(llm) == "ok" and "is not in the observation" in out.getvalue()
 
 
-def test_one_person_many_threads():
+def test_calls_of_many_threads_are_answered_one_by_one():
     read, write = os.pipe()
     with os.fdopen(read) as stdin, os.fdopen(write, "w") as pipe:
         llm = LLM(backend=ManualBackend(stdin, io.StringIO()))

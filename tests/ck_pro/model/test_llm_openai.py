@@ -1,4 +1,4 @@
-"""`gpt:NAME` through the real SDK, against a fake server."""
+"""`gpt:NAME` with the openai package and a fake server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ck_pro.testing import FakeChatServer, Fault
 
 pytestmark = [
     pytest.mark.integration,
-    # not by an import: it takes a second, and every collection would pay it
+    # not with an import, which takes a second in every collection
     pytest.mark.skipif(importlib.util.find_spec("openai") is None, reason="needs openai"),
 ]
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -41,7 +41,7 @@ def service(monkeypatch):
     return use
 
 
-def test_a_call(service):
+def test_a_call_returns_the_reply_with_usage(service):
     with FakeChatServer(text="<think>hm</think>hi", model="gpt-4o-2024-08-06") as server:
         reply = service(server)(HELLO, temperature=0.5, top_k=3)
         call = server.calls[0]
@@ -56,14 +56,14 @@ def test_a_call(service):
     "fault",
     [Fault(500), Fault(429), Fault(drop="before"), Fault(drop="body"), Fault(200, body="{")],
 )
-def test_retries_are_ours_alone(service, fault):
+def test_only_llm_retries_not_the_openai_package(service, fault):
     with FakeChatServer([fault, "fine"]) as server:
         reply = service(server)(HELLO)
         assert (str(reply), reply.attempts, len(server.calls)) == ("fine", 2, 2)
 
 
 @pytest.mark.parametrize("fault", [Fault(delay=60), Fault(drip=0.05)])
-def test_a_slow_answer_is_left(service, fault):
+def test_a_slow_response_is_abandoned(service, fault):
     with FakeChatServer([fault]) as server:
         llm = service(server).updated({"request_timeout": 0.2, "max_retry_times": 0})
         with pytest.raises(ModelUnavailable, match=r"within 0\.2 s"):
@@ -80,7 +80,7 @@ def test_a_slow_answer_is_left(service, fault):
         (Fault(307, {"Location": "http://127.0.0.1:9/v1"}), ModelRefused, "redirects to"),
     ],
 )
-def test_refusals(service, fault, error, says):
+def test_refused_requests_are_reported(service, fault, error, says):
     with FakeChatServer([fault]) as server:
         with pytest.raises(error, match=says) as caught:
             service(server)(HELLO)
@@ -88,14 +88,14 @@ def test_refusals(service, fault, error, says):
     assert "sk-test-key" not in str(caught.value)
 
 
-def test_nobody_listens(monkeypatch):
+def test_a_refused_connection_is_reported(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with pytest.raises(ModelUnavailable, match="Connection refused"):
         LLM(call_target="gpt:x", max_retry_times=0)(HELLO)
 
 
-def test_azure(monkeypatch):
+def test_azure_is_used_if_its_endpoint_is_set(monkeypatch):
     with FakeChatServer(text="hi") as server:
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", server.url)
         llm = LLM(call_target="gpt:my-deployment")
@@ -113,7 +113,7 @@ def test_azure(monkeypatch):
     assert "Azure" in llm.describe()
 
 
-def test_what_is_missing_is_one_line(monkeypatch):
+def test_missing_access_is_reported_in_one_line(monkeypatch):
     llm = LLM(call_target="gpt:gpt-4o")
     for ask in (llm.check, lambda: llm(HELLO)):
         with pytest.raises(ModelRefused, match=r"gpt-4o .*OPENAI_API_KEY is not set"):

@@ -94,24 +94,24 @@ def context(port=8000, step=0, phase="action", instructions="rules\nWrite code."
         ("a  \r\nb\n", "a\nb"),
     ],
 )
-def test_normalise(text, wanted):
+def test_normalise_replaces_run_specific_values(text, wanted):
     assert normalise(text, "/work/dir") == wanted
 
 
-def test_tasks_keep_their_dates_and_numbers():
+def test_normalised_tasks_keep_dates_and_numbers():
     task = "Orders of 2024-05-01, rows [3], http://localhost:1"
     assert normalise_task(task) == "Orders of 2024-05-01, rows [3], {{origin}}"
 
 
 @given(TEXTS, st.sampled_from(["", "/home/me/run", "/tmp/x"]))
-def test_normalising_twice_changes_nothing(text, workdir):
+def test_normalise_is_idempotent(text, workdir):
     once = normalise(text, workdir)
     assert normalise(once, workdir) == once
     assert normalise_task(normalise_task(text, workdir), workdir) == normalise_task(text, workdir)
 
 
 @given(TEXTS, st.integers(1, 65535), st.integers(1, 65535))
-def test_ports_make_no_difference(text, a, b):
+def test_texts_that_differ_in_ports_are_equal_when_normalised(text, a, b):
     at = [f"{text} http://localhost:{p}/x {text}" for p in (a, b)]
     assert normalise(at[0]) == normalise(at[1])
 
@@ -119,7 +119,7 @@ def test_ports_make_no_difference(text, a, b):
 # --- elements --------------------------------------------------------------------------------
 
 
-def test_elements_are_those_of_the_last_observation():
+def test_elements_come_from_the_last_observation():
     assert [e.id for e in observed_elements(prompt(page()))] == ["1", "2", "3", "4", "5", "6", "7"]
     assert [e.id for e in observed_elements(prompt("no page"))][2] == "40"
     assert observed_elements([{"role": "user", "content": "hi"}]) == []
@@ -140,7 +140,7 @@ def test_elements_are_those_of_the_last_observation():
         ("f'{{x}}' {'a': {{}}}", "f'{{x}}' {'a': {{}}}"),
     ],
 )
-def test_references_are_filled_in(reply, filled):
+def test_references_are_resolved(reply, filled):
     assert fill_reply(reply, prompt(page()), context()) == filled
 
 
@@ -159,12 +159,12 @@ def test_references_are_filled_in(reply, filled):
         ("{{x '?'}}", "no similar element"),
     ],
 )
-def test_what_cannot_be_resolved_says_what_there_is(reply, says):
+def test_an_unresolved_reference_lists_the_known_elements(reply, says):
     with pytest.raises(ReplayError, match=says):
         fill_reply(reply, prompt(page()), context())
 
 
-def test_nothing_to_resolve_with():
+def test_references_without_a_page_origin_or_workdir_are_reported():
     bare = [{"role": "user", "content": "hi"}]
     for reply, says in (
         ("{{origin}}", "local URL"),
@@ -200,7 +200,7 @@ PIECES = st.one_of(
 
 
 @given(st.lists(NAMES, max_size=8), st.lists(PIECES).map(" ".join))
-def test_filling_a_template_gives_the_reply_back(names, reply):
+def test_fill_reply_restores_a_templated_reply(names, reply):
     lines = [f"\t[{i}] link '{n}'" for i, n in enumerate(names, 2)]
     messages = prompt("\n".join(["[1] RootWebArea 'x'", *lines]))
     template = template_reply(reply, messages, context())
@@ -214,7 +214,7 @@ def record(path, replies):
     return LLM(backend=RecordBackend(path, ScriptedLLM(replies).backend))
 
 
-def test_what_was_recorded_replays_elsewhere(tmp_path):
+def test_a_recording_replays_in_another_run(tmp_path):
     path = tmp_path / "new" / "replies.jsonl"
     llm = record(path, ["<think>hm</think>click(4)  # http://127.0.0.1:8000/shop", "ok"])
     assert str(llm(prompt(page()), context=context())).startswith("click(4)")
@@ -235,7 +235,7 @@ def test_what_was_recorded_replays_elsewhere(tmp_path):
     assert rows[1]["agent"] == "ck_agent/web_agent" and "{{origin}}" in rows[1]["task"]
 
 
-def test_recording_again_replaces(tmp_path):
+def test_recording_again_replaces_the_reply(tmp_path):
     path = tmp_path / "r.jsonl"
     for text in ("first", "second"):
         record(path, [text])(prompt(page()), context=context())
@@ -245,7 +245,7 @@ def test_recording_again_replaces(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_replies_are_added_to_the_end_of_what_is_there(tmp_path):
+def test_replies_are_appended_to_an_existing_recording(tmp_path):
     path = tmp_path / "r.jsonl"
     record(path, ["first"])(prompt(page()), context=context())
     file = path.stat().st_ino
@@ -282,7 +282,7 @@ def test_a_changed_prompt_fails_with_the_difference(tmp_path):
     )
 
 
-def test_times_and_paths_in_instructions_make_no_difference(tmp_path):
+def test_times_and_paths_in_instructions_are_ignored(tmp_path):
     path = tmp_path / "r.jsonl"
     record(path, ["x"])(prompt(page()), context=context(instructions="Work in /home/me/run-8000."))
     moved = context(port=9, instructions="Work in /home/me/run-9.")
@@ -303,7 +303,7 @@ def test_a_missing_reply_names_the_nearest(tmp_path):
         replay(prompt(page()), context=context())
 
 
-def test_calls_of_tools_are_told_apart_by_their_messages(tmp_path):
+def test_calls_of_tools_are_distinguished_by_their_messages(tmp_path):
     path = tmp_path / "r.jsonl"
     asked = context(phase="tool:ask_llm", instructions="")
     llm = record(path, ["Paris", "Rome"])
@@ -324,14 +324,14 @@ def test_calls_of_tools_are_told_apart_by_their_messages(tmp_path):
         (b"\xff\xfe\n", "not UTF-8"),
     ],
 )
-def test_a_broken_recording_is_one_line(tmp_path, content, says):
+def test_a_malformed_recording_is_reported_in_one_line(tmp_path, content, says):
     path = tmp_path / "r.jsonl"
     path.write_bytes(content)
     with pytest.raises(ReplayError, match=says):
         LLM(call_target=f"replay:{path}").check()
 
 
-def test_files_that_cannot_be_used(tmp_path):
+def test_unusable_files_are_reported(tmp_path):
     with pytest.raises(ReplayError, match="No such file"):
         LLM(call_target=f"replay:{tmp_path}/none").check()
     (tmp_path / "file").write_text("")
@@ -345,14 +345,14 @@ def test_files_that_cannot_be_used(tmp_path):
         LLM(call_target=f"replay:{hand_written}")(prompt(page()), context=context())
 
 
-def test_odd_characters_survive(tmp_path):
+def test_lone_surrogates_round_trip(tmp_path):
     path = tmp_path / "r.jsonl"
     text = "a\u2028b\x85c\ud83d \U0001f600\r\n{{}}"
     record(path, [text])(prompt(page()), context=context())
     assert str(LLM(call_target=f"replay:{path}")(prompt(page()), context=context())) == text
 
 
-def test_recording_from_many_threads(tmp_path):
+def test_many_threads_can_record(tmp_path):
     path = tmp_path / "r.jsonl"
     llm = record(path, lambda messages, ctx: f"reply {ctx.step}")
     threads = [
@@ -368,7 +368,7 @@ def test_recording_from_many_threads(tmp_path):
     assert said == [f"reply {i}" for i in range(12)]
 
 
-def test_a_recording_behind_a_real_endpoint(tmp_path):
+def test_a_recording_can_be_served_over_http(tmp_path):
     path = tmp_path / "r.jsonl"
     record(path, ["click(4)\nopen('/home/me/run-8000/ä')"])(prompt(page()), context=context())
     recorded = recorded_replies(path)
@@ -381,7 +381,7 @@ def test_a_recording_behind_a_real_endpoint(tmp_path):
     assert str(reply) == "click(31)\nopen('/home/me/run-9/ä')" and reply.attempts == 3
 
 
-def test_a_recorded_filter_behind_a_real_endpoint(tmp_path):
+def test_a_recorded_content_filter_can_be_served_over_http(tmp_path):
     path = tmp_path / "r.jsonl"
     with pytest.raises(ContentFiltered):
         record(path, [ContentFiltered("no")])(prompt(page()), context=context())
@@ -394,7 +394,7 @@ def test_a_recorded_filter_behind_a_real_endpoint(tmp_path):
 # --- the scripted model ----------------------------------------------------------------------
 
 
-def test_scripts_in_order_by_phase_and_by_function():
+def test_scripts_can_be_lists_phases_or_functions():
     in_order = ScriptedLLM(["a", ModelRefused("no")])
     assert str(in_order([])) == "a"
     for says in ("no", "1?2 replies are used up"):

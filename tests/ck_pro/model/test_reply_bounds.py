@@ -1,4 +1,4 @@
-"""The limit of a reply's length and the texts at which it ends, at services that differ."""
+"""Length limit and stop texts with services that use different parameter names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sent(server: FakeChatServer) -> list[dict[str, Any]]:
 
 
 def refusing(*names: str, form: str = "openai") -> Any:
-    """A service that refuses these parameters."""
+    """A service that rejects these parameters."""
 
     def answer(call: Any) -> Any:
         bad = next((n for n in names if n in call.body), None)
@@ -52,14 +52,14 @@ def refusing(*names: str, form: str = "openai") -> Any:
     return answer
 
 
-def test_a_call_is_bounded_by_default() -> None:
+def test_a_call_has_a_length_limit_by_default() -> None:
     with FakeChatServer() as server:
         reply = ask(server)
     assert sent(server) == [{"stop": list(STOP), "max_tokens": 16_384}]
     assert reply.params == {"model": "m", "stop": list(STOP), "max_tokens": 16_384}
 
 
-def test_what_the_user_set_wins() -> None:
+def test_the_users_parameters_take_precedence() -> None:
     given = {"model": "m", "max_completion_tokens": 5, "stop": ["END"]}
     with FakeChatServer() as server:
         ask(server, call_kwargs=given)
@@ -91,13 +91,13 @@ def test_the_other_name_of_the_limit_is_tried() -> None:
     assert len(server.calls) == 4
 
 
-def test_a_service_that_does_not_say_what_it_refuses() -> None:
+def test_all_limits_are_dropped_if_the_error_names_no_parameter() -> None:
     with FakeChatServer(refusing("stop", form="silent")) as server:
         ask(server, times=2)
     assert [bool(params) for params in sent(server)] == [True, False, False]
 
 
-def test_a_limit_that_is_too_large_for_one_prompt_is_left_out_of_that_call_alone() -> None:
+def test_a_limit_too_large_for_one_prompt_is_dropped_for_that_call_only() -> None:
     said = "maximum context length is 4096 tokens, you requested 16384 in the completion"
 
     def answer(call: Any) -> Any:
@@ -124,13 +124,13 @@ def test_the_users_own_parameter_is_never_dropped() -> None:
         Fault(404, message="no such model: unknown"),
     ],
 )
-def test_a_refusal_of_something_else_is_not_sent_again(fault: Fault) -> None:
+def test_a_rejection_of_something_else_is_not_repeated(fault: Fault) -> None:
     with FakeChatServer([fault]) as server, pytest.raises(Exception, match="model at"):
         ask(server)
     assert len(server.calls) == 1
 
 
-def test_what_fails_without_the_parameter_too_is_not_remembered() -> None:
+def test_a_failure_without_the_parameter_is_not_remembered() -> None:
     refusal = Fault(400, message="invalid request: stop right there")
     with FakeChatServer([refusal, refusal, refusal, "fine"]) as server:
         with pytest.raises(ModelRefused):
@@ -139,7 +139,7 @@ def test_what_fails_without_the_parameter_too_is_not_remembered() -> None:
     assert "stop" in sent(server)[-1]
 
 
-def test_the_responses_api_gets_its_own_name_and_no_stop_texts() -> None:
+def test_the_responses_api_gets_its_name_of_the_limit_and_no_stop_texts() -> None:
     with FakeChatServer() as server:
         ask(server, call_kwargs={"model": "m", "api": "responses"})
     assert {k: v for k, v in sent(server)[0].items() if k != "input"} == {
@@ -147,7 +147,7 @@ def test_the_responses_api_gets_its_own_name_and_no_stop_texts() -> None:
     }
 
 
-def test_a_service_that_breaks_at_a_parameter_that_it_does_not_know() -> None:
+def test_a_service_that_fails_at_unknown_parameters_gets_none() -> None:
     said = "TypeError: generate() got an unexpected keyword argument 'max_tokens'"
 
     def answer(call: Any) -> Any:
@@ -159,7 +159,7 @@ def test_a_service_that_breaks_at_a_parameter_that_it_does_not_know() -> None:
 
 
 @pytest.mark.parametrize("name", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
-def test_every_name_of_a_reply_that_was_cut_off_is_known(name: str) -> None:
+def test_every_finish_reason_of_a_truncated_reply_is_recognised(name: str) -> None:
     with FakeChatServer() as server:
         whole = server.completion("half")
         whole["choices"][0]["finish_reason"] = name

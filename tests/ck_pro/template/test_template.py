@@ -1,4 +1,4 @@
-"""TemplatedString: f-string-like, without evaluation."""
+"""`TemplatedString`: like f-strings, without evaluation."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ VALUES = {"a": SimpleNamespace(b=[1, 2], d={"k": 3.14159}), "n": 7, "w": 5, "key
         ("{{n}} {n}", "{n} 7"),
     ],
 )
-def test_access_as_in_f_strings(text: str, expected: str) -> None:
+def test_names_attributes_items_and_formats_work_as_in_f_strings(text: str, expected: str) -> None:
     assert TemplatedString(text).format(**VALUES) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["{", "}", "{}", "{0}", "{n.__class__}", "{f()}", "{n + 1}", "{a.b[f()]}", "{n:{f()}}"]
 )
-def test_more_is_refused_when_made(text: str) -> None:
+def test_other_expressions_are_refused_on_creation(text: str) -> None:
     with pytest.raises(TemplateError, match="template 'mine'"):
         TemplatedString(text, name="mine")
 
@@ -44,13 +44,13 @@ def test_more_is_refused_when_made(text: str) -> None:
     ("text", "what"),
     [("{zzz}", "'zzz' is missing"), ("{a.q}", "cannot fill"), ("{a.b[9]}", "cannot fill")],
 )
-def test_missing_values_name_the_template(text: str, what: str) -> None:
+def test_errors_of_missing_values_name_the_template(text: str, what: str) -> None:
     with pytest.raises(TemplateError, match="template 'mine'") as caught:
         TemplatedString(text, name="mine").format(**VALUES)
     assert what in str(caught.value)
 
 
-def test_functions_and_registry() -> None:
+def test_functions_and_texts_can_be_registered() -> None:
     def greet(who: str, **_: Any) -> list[dict[str, str]]:
         return [{"role": "user", "content": f"hi {who}"}]
 
@@ -63,7 +63,7 @@ def test_functions_and_registry() -> None:
 
 
 @given(st.text())
-def test_any_text_is_a_template_or_refused_clearly(text: str) -> None:
+def test_any_text_is_a_template_or_raises_a_template_error(text: str) -> None:
     try:
         template = TemplatedString(text)
     except TemplateError:
@@ -73,11 +73,11 @@ def test_any_text_is_a_template_or_refused_clearly(text: str) -> None:
 
 
 @given(st.text())
-def test_values_are_never_templates(text: str) -> None:
+def test_values_are_not_parsed_as_templates(text: str) -> None:
     assert TemplatedString("<{x}>").format(x=text) == f"<{text}>"
 
 
-def test_a_function_gets_the_values_that_it_names() -> None:
+def test_a_function_gets_the_values_in_its_signature() -> None:
     def greet(who: str, mark: str = "!") -> str:
         return f"Hello {who}{mark}"
 
