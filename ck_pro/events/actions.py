@@ -57,14 +57,14 @@ class BrowserAction(Action):
 
     def given(self) -> dict[str, Any]:
         """Return the action as the agent gave it, as JSON data."""
-        said = {"name": self.name, "target": self.target, "value": self.value}
-        return {k: v for k, v in {**said, "arguments": self.arguments}.items() if v}
+        fields = {"name": self.name, "target": self.target, "value": self.value}
+        return {k: v for k, v in {**fields, "arguments": self.arguments}.items() if v}
 
     def __str__(self) -> str:
         number: Any = int(self.target) if self.target.isdecimal() else self.target
-        given = {"id": number, self.value_name: self.value, **self.arguments}
-        shown = [f"{k}={v!r}" for k, v in given.items() if v not in ("", None, [])]
-        return f"{self.name}({', '.join(shown)})"
+        arguments = {"id": number, self.value_name: self.value, **self.arguments}
+        texts = [f"{k}={v!r}" for k, v in arguments.items() if v not in ("", None, [])]
+        return f"{self.name}({', '.join(texts)})"
 
 
 class CmdRunAction(Action):

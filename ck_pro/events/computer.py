@@ -111,8 +111,8 @@ class ComputerAction(Action):
         }
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{k}={v!r}" for k, v in self.arguments().items())
-        return f"computer({shown})"
+        texts = ", ".join(f"{k}={v!r}" for k, v in self.arguments().items())
+        return f"computer({texts})"
 
 
 class ComputerObservation(Observation):

@@ -14,9 +14,9 @@ COMPUTER = "computer"
 """Name of the function."""
 
 COMPUTER_DESCRIPTION = """\
-Use the mouse and the keyboard. You are shown the screen after it.
+Use the mouse and the keyboard. The result is a new screenshot.
 
-x and y are pixels of the screenshot shown last, from its left top corner."""
+x and y are pixels of the last screenshot, from its top left corner."""
 """Description of the function `computer` for models."""
 
 _NUMBER = {"type": "number"}
@@ -28,13 +28,13 @@ COMPUTER_PARAMETERS: dict[str, Any] = {
         "x": {**_NUMBER, "description": "for click, double_click, move, scroll"},
         "y": _NUMBER,
         "button": {"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
-        "text": {"type": "string", "description": "for type: typed where the focus is"},
+        "text": {"type": "string", "description": "for type: text to type at the focus"},
         "keys": {
             "type": "array",
             "items": {"type": "string"},
-            "description": 'for keypress: one chord, as ["CTRL", "A"]; for the mouse: keys held',
+            "description": 'for keypress: one chord: ["CTRL", "A"]; for the mouse: keys held',
         },
-        "path": {"type": "array", "items": _POINT, "description": "for drag: its points"},
+        "path": {"type": "array", "items": _POINT, "description": "for drag: points of the path"},
         "scroll_x": {**_NUMBER, "description": "for scroll: pixels to the right"},
         "scroll_y": {**_NUMBER, "description": "for scroll: pixels down; negative: up"},
         "ms": {**_NUMBER, "description": "for wait: milliseconds"},
@@ -54,29 +54,29 @@ def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerActi
     Raises:
         ParseError: the arguments are invalid; the message tells the model what to fix.
     """
-    given = {k: v for k, v in arguments.items() if v is not None}
+    values = {k: v for k, v in arguments.items() if v is not None}
     known = COMPUTER_PARAMETERS["properties"]
     if unknown := [
-        k for k in given if k not in known
+        k for k in values if k not in known
     ]:  # also fields that only the environment sets
         raise ParseError(
             f"The call of {COMPUTER} cannot be used: it takes no {unknown[0]!r}; "
             f"it takes: {', '.join(known)}"
         )
-    if isinstance(given.get("keys"), str):
-        given["keys"] = given["keys"].split("+") if len(given["keys"]) > 1 else [given["keys"]]
-    if isinstance(given.get("path"), list):
-        given["path"] = [_point(p) for p in given["path"]]
+    if isinstance(values.get("keys"), str):
+        values["keys"] = values["keys"].split("+") if len(values["keys"]) > 1 else [values["keys"]]
+    if isinstance(values.get("path"), list):
+        values["path"] = [_point(p) for p in values["path"]]
     try:
-        return ComputerAction.model_validate({**given, **fields})
+        return ComputerAction.model_validate({**values, **fields})
     except ValidationError as e:
         first = e.errors(include_url=False)[0]
         where = ".".join(str(p) for p in first["loc"])
-        said = first["msg"].removeprefix("Value error, ")
+        message = first["msg"].removeprefix("Value error, ")
         at = f"{where}: " if where else ""
-        raise ParseError(f"The call of {COMPUTER} cannot be used: {at}{said}") from None
+        raise ParseError(f"The call of {COMPUTER} cannot be used: {at}{message}") from None
 
 
-def _point(given: Any) -> Any:
-    pair = isinstance(given, list | tuple) and len(given) == 2
-    return {"x": given[0], "y": given[1]} if pair else given
+def _point(point: Any) -> Any:
+    pair = isinstance(point, list | tuple) and len(point) == 2
+    return {"x": point[0], "y": point[1]} if pair else point

@@ -65,20 +65,20 @@ class FileSnapshots:
             JournalError: the content of a file cannot be stored.
         """
         known = self._known or {}
-        seen: dict[str, tuple[int, ...]] = {}
+        current: dict[str, tuple[int, ...]] = {}
         changed: dict[str, Any] = {}
         try:
             for entry in _walk(self._folder):
                 facts = entry.facts
                 key = (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
-                seen[entry.path] = key
+                current[entry.path] = key
                 if known.get(entry.path) != key:
                     changed[entry.path] = self._describe(entry)
         except TooMany:
             reported, self._known, self._too_many = self._too_many, None, True
             return None if reported else {"too_many": MAX_ENTRIES}
-        whole, self._known, self._too_many = self._known is None, seen, False
-        removed = sorted(known.keys() - seen.keys())
+        whole, self._known, self._too_many = self._known is None, current, False
+        removed = sorted(known.keys() - current.keys())
         if not (whole or changed or removed):
             return None
         return {"whole": whole, "changed": changed, "removed": removed}

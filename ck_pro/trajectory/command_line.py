@@ -99,8 +99,8 @@ def _run(command: click.Command, args: Sequence[str] | None, name: str) -> int:
             "w", prefix=f"ck-{name}-", suffix=".log", delete=False
         ) as f:
             traceback.print_exc(file=f)
-        said = f"{type(e).__name__}: {e}; an internal error, the full log is in {f.name}"
-        return _failed(said, ExitCode.INTERNAL)
+        message = f"{type(e).__name__}: {e}; an internal error, the full log is in {f.name}"
+        return _failed(message, ExitCode.INTERNAL)
 
 
 def _failed(message: str, code: ExitCode) -> int:

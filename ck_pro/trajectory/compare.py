@@ -132,8 +132,8 @@ class _Comparison:
         for x, y in zip_longest(*tools, fillvalue={}):
             phase = str(x.get("phase") or y.get("phase"))
             yield from self.calls(agent, n, phase, x, y)
-        seen = [_shown(act.get("observation")) for act in (act_a, act_b)]
-        yield from self.texts(agent, n, "action", "observation", *seen)
+        observed = [_observation_text(act.get("observation")) for act in (act_a, act_b)]
+        yield from self.texts(agent, n, "action", "observation", *observed)
         yield from self.calls(agent, n, "end", a.get("end") or {}, b.get("end") or {})
 
     def calls(
@@ -144,8 +144,8 @@ class _Comparison:
             called = ["the model was asked" if p else "the model was not asked" for p in prompts]
             yield Difference(agent, n, phase, "call", *called)
         for x, y in zip_longest(*prompts):
-            shown = [self.message(plain(m)) for m in (x, y)]
-            yield from self.texts(agent, n, phase, "prompt", *shown)
+            texts = [self.message(plain(m)) for m in (x, y)]
+            yield from self.texts(agent, n, phase, "prompt", *texts)
         yield from self.texts(agent, n, phase, "reply", _reply(a), _reply(b))
 
     def texts(
@@ -163,7 +163,7 @@ class _Comparison:
         parts = content if isinstance(content, list) else [content or ""]
         texts = [f"[{message.get('role')}]", *(self.part(p) for p in parts)]
         if message.get("tool_calls"):
-            texts.append(_json(_wanted(message["tool_calls"])))
+            texts.append(_json(_without_ids(message["tool_calls"])))
         return "\n".join(texts)
 
     def part(self, part: Any) -> str:
@@ -195,24 +195,24 @@ def _reply(part: Mapping[str, Any]) -> str:
     """Return the model's text and its tool calls without their ids."""
     text = str(part.get("llm_output") or "")
     calls = value_at(part, "llm_info.tool_calls")
-    return f"{text}\n{_json(_wanted(calls))}".strip() if calls else text
+    return f"{text}\n{_json(_without_ids(calls))}".strip() if calls else text
 
 
-def _wanted(calls: Any) -> Any:
+def _without_ids(calls: Any) -> Any:
     """Return tool calls without their ids, which differ in every run."""
     if not isinstance(calls, Sequence) or isinstance(calls, str):
         return calls
     return [c.get("function", c) if isinstance(c, Mapping) else c for c in calls]
 
 
-def _shown(seen: Any) -> str:
+def _observation_text(observation: Any) -> str:
     """Return an observation as the model saw it, without the sessions in it."""
-    if is_list(seen):
-        return join_entries(seen, _shown)
-    if isinstance(seen, Mapping):
-        kept = {k: seen[k] for k in seen if k not in ("session", "sel_cands")}
-        return str(seen.get("repr") or _json(kept))
-    return "" if seen is None else str(seen)
+    if is_list(observation):
+        return join_entries(observation, _observation_text)
+    if isinstance(observation, Mapping):
+        kept = {k: observation[k] for k in observation if k not in ("session", "sel_cands")}
+        return str(observation.get("repr") or _json(kept))
+    return "" if observation is None else str(observation)
 
 
 def _json(value: Any) -> str:

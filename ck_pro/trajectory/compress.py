@@ -77,7 +77,7 @@ def cli(folders: tuple[Path, ...], level: int, unfinished: bool, undo: bool) -> 
         except JournalError as e:
             totals.failed += 1
             click.echo(f"{e}; left unchanged", err=True)
-    click.echo(_said(totals, undo))
+    click.echo(_summary(totals, undo))
     return ExitCode.LINES if totals.failed else ExitCode.DONE
 
 
@@ -118,7 +118,7 @@ def _unpack(journal: Path, totals: Totals) -> None:
     totals.after += (journal / EVENTS_FILE).stat().st_size
 
 
-def _said(totals: Totals, undo: bool) -> str:
+def _summary(totals: Totals, undo: bool) -> str:
     kept = "already decompressed" if undo else "of runs that have not ended, skipped"
     small, large = sorted((max(1, totals.before), max(1, totals.after)))
     sizes = f": {totals.before:,} bytes, now {totals.after:,} ({large / small:.1f} : 1)"

@@ -53,13 +53,13 @@ class Comparison:
 
     Args:
         same: ids of the tasks that are the same in both.
-        parted: task id, number of the try, and first difference.
+        differing: task id, number of the try, and first difference.
         only_a, only_b: ids of the tasks that are in only one run.
         problems: lines and journals that cannot be read.
     """
 
     same: list[str] = field(default_factory=list)
-    parted: list[tuple[str, int, Difference]] = field(default_factory=list)
+    differing: list[tuple[str, int, Difference]] = field(default_factory=list)
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -67,16 +67,16 @@ class Comparison:
     @property
     def code(self) -> ExitCode:
         """The command's exit code."""
-        if self.parted or self.only_a or self.only_b:
+        if self.differing or self.only_a or self.only_b:
             return ExitCode.DIFFERENT
         return ExitCode.LINES if self.problems else ExitCode.DONE
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON data."""
-        parted = [{"task_id": t, "try": n, **d.to_dict()} for t, n, d in self.parted]
+        differing = [{"task_id": t, "try": n, **d.to_dict()} for t, n, d in self.differing]
         return {
             "same": self.same,
-            "parted": parted,
+            "parted": differing,
             "only_a": self.only_a,
             "only_b": self.only_b,
             "problems": [str(p) for p in self.problems],
@@ -89,7 +89,7 @@ def compare_runs(
     *,
     ids: Sequence[str] = (),
     exact: bool = False,
-    tell: Callable[[str, int, Difference | None], None] = lambda *_: None,
+    on_try: Callable[[str, int, Difference | None], None] = lambda *_: None,
 ) -> Comparison:
     """Compare two runs task by task, two rows in memory at a time.
 
@@ -97,7 +97,7 @@ def compare_runs(
         a, b: see `read_records`.
         ids: compare only these tasks; empty means all.
         exact: see `first_difference`.
-        tell: called for each try with the task id, the try's number and the first difference.
+        on_try: called for each try with the task id, the try's number and the first difference.
 
     Raises:
         InputError: a path does not exist, or neither run has a task of `ids`.
@@ -116,7 +116,7 @@ def compare_runs(
         if task_id not in of_b:
             _note_alone(found, found.only_a, task_id, read)
             continue
-        _compare_task(found, task_id, (_all(read), _all(of_b[task_id])), exact, tell)
+        _compare_task(found, task_id, (_all(read), _all(of_b[task_id])), exact, on_try)
     for task_id, read in of_b.items():
         if task_id not in of_a and (not ids or task_id in ids):
             _note_alone(found, found.only_b, task_id, read)
@@ -140,7 +140,7 @@ def _compare_task(
     task_id: str,
     records: tuple[Sequence[Record | Problem], Sequence[Record | Problem]],
     exact: bool,
-    tell: Callable[[str, int, Difference | None], None],
+    on_try: Callable[[str, int, Difference | None], None],
 ) -> None:
     tries: tuple[list[Try], list[Try]] = ([], [])
     for side, of_side in zip(records, tries, strict=True):
@@ -155,18 +155,18 @@ def _compare_task(
                 found.problems.append(Problem(record.where, str(e)))
                 return
         of_side.sort(key=lambda t: t.number)
-    parted = False
+    differing = False
     try:
         for number, difference in _tries(tries[0], tries[1], exact):
-            parted = parted or difference is not None
+            differing = differing or difference is not None
             if difference is not None:
-                found.parted.append((task_id, number, difference))
-            tell(task_id, number, difference)
+                found.differing.append((task_id, number, difference))
+            on_try(task_id, number, difference)
     except (CKError, AttributeError, TypeError, KeyError) as e:
         wheres = " or ".join(t[0].where for t in tries)
         found.problems.append(Problem(wheres, unreadable(e)))
         return
-    if not parted:
+    if not differing:
         found.same.append(task_id)
 
 
@@ -202,12 +202,12 @@ def cli(a: Path, b: Path, ids: tuple[str, ...], exact: bool, lines: int, as_json
     """Show the first difference of the runs A and B: agent, step, phase and text."""
     out = Console(highlight=False, soft_wrap=True)
 
-    def tell(task_id: str, number: int, difference: Difference | None) -> None:
+    def print_try(task_id: str, number: int, difference: Difference | None) -> None:
         if not as_json:
             for line in report_lines(task_id, number, difference, lines, exact):
                 out.print(line)
 
-    found = compare_runs(a, b, ids=ids, exact=exact, tell=tell)
+    found = compare_runs(a, b, ids=ids, exact=exact, on_try=print_try)
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
     else:
@@ -234,13 +234,13 @@ def report_lines(
 
 def summary_lines(found: Comparison) -> list[str]:
     """Format the totals."""
-    parted = len({task_id for task_id, _, _ in found.parted})
+    differing = len({task_id for task_id, _, _ in found.differing})
     lines = [
         f"only in {n}: {', '.join(i)}" for n, i in (("A", found.only_a), ("B", found.only_b)) if i
     ]
-    total = len(found.same) + parted
+    total = len(found.same) + differing
     plural = "task" if total == 1 else "tasks"
-    return [*map(without_controls, lines), f"{total} {plural} compared: {parted} differ"]
+    return [*map(without_controls, lines), f"{total} {plural} compared: {differing} differ"]
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -229,7 +229,7 @@ def cli(
         force=force,
     )
     check_settings(settings)
-    report = export(settings, _Sayer())
+    report = export(settings, _ProblemPrinter())
     out = Console()
     out.print(report_table(report, settings))
     for line in report_lines(report, settings):
@@ -239,7 +239,7 @@ def cli(
     return ExitCode.DONE if report.rows_out else ExitCode.EMPTY
 
 
-class _Sayer:
+class _ProblemPrinter:
     """Print the first problems on standard error."""
 
     def __init__(self) -> None:

@@ -108,16 +108,16 @@ class _Traces:
             try:
                 spans = spans_of(folder, texts=self.texts)
             except JournalError as e:
-                self._say(str(e))
+                self._report(str(e))
                 continue
             except (KeyError, TypeError, AttributeError, ValueError) as e:
-                self._say(f"{folder}: not a ck-pro journal: {e!r}")
+                self._report(f"{folder}: not a ck-pro journal: {e!r}")
                 continue
             self.count += len(spans)
             if spans:
                 yield spans
 
-    def _say(self, problem: str) -> None:
+    def _report(self, problem: str) -> None:
         self.problems += 1
         click.echo(f"{problem} (left out)", err=True)
 
@@ -147,8 +147,8 @@ def _send(endpoint: str, data: dict[str, Any], headers: dict[str, str]) -> None:
     except (requests.RequestException, ValueError) as e:
         raise OutputError(f"cannot send the spans to {endpoint}: {_reason(e)}") from None
     if not reply.ok:
-        said = " ".join(reply.text.split())[:200]
-        raise OutputError(f"{endpoint} refused the spans: {reply.status_code} {said}")
+        message = " ".join(reply.text.split())[:200]
+        raise OutputError(f"{endpoint} refused the spans: {reply.status_code} {message}")
 
 
 def _reason(error: BaseException) -> str:

@@ -44,7 +44,7 @@ class SpanSink:
         before: Iterable[JournalEvent] = (),
     ):
         self._maker = SpanMaker(_TracerEmitter(tracer), texts=texts)
-        self._maker.know(before)
+        self._maker.add_previous(before)
         self._lock = threading.Lock()
         self._broken = False
 

@@ -68,19 +68,19 @@ class Condition:
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         """Return whether a row matches."""
-        given = value_at(row, self.path)
+        value = value_at(row, self.path)
         if self.op in ("~", "!~"):
-            text = given if isinstance(given, str) else json.dumps(plain(given), ensure_ascii=False)
-            found = given is not None and self.value.search(text) is not None
+            text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+            found = value is not None and self.value.search(text) is not None
             return found == (self.op == "~")
-        if given is None:
+        if value is None:
             return self.op == "!=" and self.value is not None
-        if isinstance(given, str) != isinstance(self.value, str):
-            given, wanted = _as_number(given), _as_number(self.value)
+        if isinstance(value, str) != isinstance(self.value, str):
+            value, expected = _as_number(value), _as_number(self.value)
         else:
-            wanted = self.value
+            expected = self.value
         try:
-            return _COMPARE[self.op](given, wanted)
+            return _COMPARE[self.op](value, expected)
         except TypeError:
             return False
 
@@ -128,8 +128,8 @@ class Labels:
         try:
             lines = path.read_text("utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as e:
-            said = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
-            raise InputError(f"cannot read the labels {path}: {said}") from None
+            reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
+            raise InputError(f"cannot read the labels {path}: {reason}") from None
         found = enumerate(lines, 1)
         return cls([_label(f"{path}, line {n}", line) for n, line in found if line.strip()])
 
@@ -145,19 +145,19 @@ class Labels:
 
 def _label(where: str, line: str) -> Label:
     try:
-        given = json.loads(line)
+        data = json.loads(line)
     except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict) or given.get("label") not in ("include", "exclude"):
+        data = None
+    if not isinstance(data, dict) or data.get("label") not in ("include", "exclude"):
         raise InputError(f'{where}: a label is an object with "label": "include" or "exclude"')
-    keys = {k: v for k, v in given.items() if k != "label"}
+    keys = {k: v for k, v in data.items() if k != "label"}
     unknown = sorted(set(keys) - _LABEL_KEYS)
     if unknown:
         known = ", ".join(sorted(_LABEL_KEYS))
         raise InputError(f"{where}: unknown key '{unknown[0]}'; known keys: {known}")
     if "id" in keys:
         keys["id"] = str(keys["id"])
-    return Label(given["label"] == "include", keys)
+    return Label(data["label"] == "include", keys)
 
 
 @dataclass(frozen=True)

@@ -32,23 +32,25 @@ _UNREADABLE = (CKError, AttributeError, TypeError, KeyError)
 """Errors while going through a row that is unreadable or does not match the schema."""
 
 
-def export(settings: ExportSettings, say: Callable[[Problem], None] = lambda p: None) -> Report:
+def export(
+    settings: ExportSettings, on_problem: Callable[[Problem], None] = lambda p: None
+) -> Report:
     """Run an export.
 
     Args:
         settings: what to write and where.
-        say: called with each problem of the input when it is found.
+        on_problem: called with each problem of the input when it is found.
 
     Raises:
         OutputError: the output cannot be written; partial files are removed.
         InputError: the format needs pyarrow, which is not installed.
     """
-    return _Export(settings, say).run()
+    return _Export(settings, on_problem).run()
 
 
 class _Export:
-    def __init__(self, settings: ExportSettings, say: Callable[[Problem], None]):
-        self.settings, self.format, self.say = settings, settings.format, say
+    def __init__(self, settings: ExportSettings, on_problem: Callable[[Problem], None]):
+        self.settings, self.format, self.on_problem = settings, settings.format, on_problem
         self.report = Report()
         self.filters = Filters(settings.filters_in_use)
         self.kinds = Kinds()
@@ -117,7 +119,7 @@ class _Export:
             self.report.unfinished += 1
             return
         self.report.problems += 1
-        self.say(problem)
+        self.on_problem(problem)
 
     def _calls(
         self, settings: FilterSettings, *, counting: bool = False
@@ -176,11 +178,11 @@ class _Export:
         """Find the kinds of the rows: skip prompts without a pair and replies without a label."""
         kinds_of_rows = self.format.kinds_of_rows
         assert kinds_of_rows is not None and self.replies is not None
-        seen, self.kinds = self.kinds, Kinds()
+        all_kinds, self.kinds = self.kinds, Kinds()
         for ordinal, call in self._calls(self.filters.settings):
             kinds = kinds_of_rows(call, self.replies, self.settings.max_pairs)
             self.kinds.add(call, ordinal, kinds)
-            if self.kinds.first.keys() == seen.first.keys():
+            if self.kinds.first.keys() == all_kinds.first.keys():
                 return
 
     # --- writing -----------------------------------------------------------------------------

@@ -154,10 +154,10 @@ class _Trajectory:
             step["metrics"] = metrics
         self.steps.append({**step, "extra": {"phase": phase, "step": n}})
 
-    def add_prompt(self, given: Any) -> None:
+    def add_prompt(self, prompt: Any) -> None:
         """Add steps for the prompt: first the system prompt and the task, later new screenshots."""
         images: list[Image] = []
-        messages = normal_messages(given, images)
+        messages = normal_messages(prompt, images)
         if not self.has_task:
             system = [text_of(m) for m in messages if m["role"] == "system"]
             if system:
@@ -177,9 +177,9 @@ class _Trajectory:
 
     def add_observation(self, n: int, action: Mapping[str, Any]) -> None:
         """Add the observation of an action and its sub-agents to the last step."""
-        seen = action.get("observation")
+        observation = action.get("observation")
         refs = [self.reference(n, nested) for nested in nested_sessions(action)]
-        if not seen and not refs:
+        if not observation and not refs:
             return
         extra = {"phase": "action", "step": n}
         if not self.has_task:
@@ -187,7 +187,9 @@ class _Trajectory:
         if not self.steps or self.steps[-1].get("extra") != extra:
             self.steps.append({"source": "agent", "message": "", "extra": extra})
         step = self.steps[-1]
-        results = self.results(n, seen, [c["tool_call_id"] for c in step.get("tool_calls", ())])
+        results = self.results(
+            n, observation, [c["tool_call_id"] for c in step.get("tool_calls", ())]
+        )
         named = [r["trajectory_id"] for x in results for r in x.get("subagent_trajectory_ref", ())]
         unnamed = {r["trajectory_id"]: r for r in refs if r["trajectory_id"] not in named}
         if unnamed:
@@ -195,13 +197,13 @@ class _Trajectory:
             results[0]["subagent_trajectory_ref"] = [*first, *unnamed.values()]
         step["observation"] = {"results": results}
 
-    def results(self, n: int, seen: Any, ids: Sequence[str]) -> list[dict[str, Any]]:
+    def results(self, n: int, observation: Any, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Return one result per tool call if their numbers match, else one result for all."""
-        if not (is_list(seen) and len(seen) == len(ids) > 1):
+        if not (is_list(observation) and len(observation) == len(ids) > 1):
             source = {"source_call_id": ids[0]} if ids else {}
-            return [{**source, "content": _observation_text(seen)}]
+            return [{**source, "content": _observation_text(observation)}]
         out: list[dict[str, Any]] = []
-        for entry, call_id in zip(seen, ids, strict=True):
+        for entry, call_id in zip(observation, ids, strict=True):
             out.append({"source_call_id": call_id, "content": _observation_text(entry)})
             refs = [self.reference(n, s) for s in nested_sessions({"observation": entry})]
             if refs:
@@ -233,14 +235,14 @@ def _tool_calls(
     ]
 
 
-def _observation_text(seen: Any) -> str:
+def _observation_text(observation: Any) -> str:
     """Return an observation as the calling model saw it."""
-    if is_list(seen):
-        return join_entries(seen, _observation_text)
-    if isinstance(seen, Mapping):
-        kept = {k: plain(seen[k]) for k in ("output", "log") if k in seen}
-        return str(seen.get("repr") or json.dumps(kept, ensure_ascii=False, default=str))
-    return "" if seen is None else str(seen)
+    if is_list(observation):
+        return join_entries(observation, _observation_text)
+    if isinstance(observation, Mapping):
+        kept = {k: plain(observation[k]) for k in ("output", "log") if k in observation}
+        return str(observation.get("repr") or json.dumps(kept, ensure_ascii=False, default=str))
+    return "" if observation is None else str(observation)
 
 
 def atif_row(attempt: Try, layout: Layout) -> Pairs:

@@ -54,10 +54,10 @@ def _clean(session: Mapping[str, Any], keep: bool) -> dict[str, Any] | None:
     return {**session, "info": info, "steps": _steps(session["steps"], keep)}
 
 
-def _steps(given: Iterable[Mapping[str, Any]], keep: bool) -> Iterator[dict[str, Any]]:
+def _steps(steps: Iterable[Mapping[str, Any]], keep: bool) -> Iterator[dict[str, Any]]:
     """Yield the complete steps, each held back until it is known whether it gets an `end`."""
     held: dict[str, Any] | None = None
-    for step in given:
+    for step in steps:
         phases = {n: p for n in PHASES if (p := _called(step.get(n), n, keep)) is not None}
         if "action" in phases:
             number = 0
@@ -91,24 +91,24 @@ def _called(phase: Any, name: str, keep: bool) -> Mapping[str, Any] | None:
 
 
 def _clean_action(action: Mapping[str, Any], keep: bool) -> dict[str, Any]:
-    out = {**action, "observation": _clean_shown(action.get("observation", ""), keep)}
+    out = {**action, "observation": _clean_observation(action.get("observation", ""), keep)}
     if "sub_sessions" in action:
         cleaned = (_clean(s, keep) for s in action["sub_sessions"] or ())
         out["sub_sessions"] = [s for s in cleaned if s is not None]
     return out
 
 
-def _clean_shown(seen: Any, keep: bool) -> Any:
-    if is_list(seen):
-        return [_clean_shown(s, keep) for s in seen]
-    if isinstance(seen, Mapping):
-        out = dict(seen)
-        if isinstance(seen.get("session"), Mapping):
-            out["session"] = _clean(seen["session"], keep)
-        if "sel_cands" in seen:
-            out["sel_cands"] = _clean_shown(seen["sel_cands"], keep)
+def _clean_observation(observation: Any, keep: bool) -> Any:
+    if is_list(observation):
+        return [_clean_observation(s, keep) for s in observation]
+    if isinstance(observation, Mapping):
+        out = dict(observation)
+        if isinstance(observation.get("session"), Mapping):
+            out["session"] = _clean(observation["session"], keep)
+        if "sel_cands" in observation:
+            out["sel_cands"] = _clean_observation(observation["sel_cands"], keep)
         return out
-    return seen
+    return observation
 
 
 FORMAT = ExportFormat(

@@ -35,10 +35,10 @@ def trl_row(call: Call, layout: Layout, parts: Mapping[str, list[Message]]) -> T
         layout: of the export.
         parts: columns of messages.
     """
-    shown = {k: [_message(m, layout) for m in v] for k, v in parts.items()}
+    columns = {k: [_message(m, layout) for m in v] for k, v in parts.items()}
     if layout.columns == "messages":
-        shown = {"messages": [m for v in shown.values() for m in v]}
-    row: TrainingRow = {**shown, **tools_column(call, layout)}
+        columns = {"messages": [m for v in columns.values() for m in v]}
+    row: TrainingRow = {**columns, **tools_column(call, layout)}
     if layout.has_images:
         row["images"] = layout.stored(call.images)
     return {**row, "metadata": call.metadata}

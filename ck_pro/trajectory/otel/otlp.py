@@ -1,7 +1,7 @@
-"""Spans as OTLP in its JSON form, without any package of OpenTelemetry.
+"""Encode spans as OTLP JSON, without a package of OpenTelemetry.
 
-https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: ids are hexadecimal, 64-bit
-numbers are texts. Ids follow from the run, so that exporting it again gives the same spans.
+See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: ids are hexadecimal, and
+64-bit numbers are strings. Ids are hashes of the run's id, so a second export gives the same spans.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class JsonEmitter:
     """Collects the spans of one run.
 
     Args:
-        run: what the run is known by; its trace's id follows from it.
+        run: id of the run; the trace id is a hash of it.
     """
 
     def __init__(self, run: str):
         self._trace_id = _digest(f"trace {run}", 32)
         self._run = run
         self.spans: list[dict[str, Any]] = []
-        """All spans begun, in order."""
+        """All spans in order of their start."""
 
     def start(self, name: str, kind: Kind, parent: Any, start: int, attributes: Attributes) -> Any:
         """See `Emitter`."""
@@ -56,11 +56,11 @@ class JsonEmitter:
 
 
 def traces_data(spans: list[dict[str, Any]], service: str) -> dict[str, Any]:
-    """Spans as a whole request, or a line of a file.
+    """Return spans as the body of a request, or a line of a file.
 
     Args:
-        spans: of a `JsonEmitter`.
-        service: the `service.name` of the resource.
+        spans: spans of a `JsonEmitter`.
+        service: the resource's `service.name`.
     """
     scope = {"name": "ck_pro", "version": __version__}
     resource = {"attributes": attributes_of({"service.name": service})}
@@ -70,7 +70,7 @@ def traces_data(spans: list[dict[str, Any]], service: str) -> dict[str, Any]:
 
 
 def attributes_of(values: Attributes) -> list[dict[str, Any]]:
-    """Attributes as key-value pairs with typed values."""
+    """Return attributes as key-value pairs with typed values."""
     return [{"key": k, "value": _value(v)} for k, v in values.items()]
 
 

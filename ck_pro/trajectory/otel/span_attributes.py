@@ -1,4 +1,4 @@
-"""Attributes of spans: their names by the conventions, and values made of what was recorded."""
+"""Compute the attributes of spans from the data of events; names follow the conventions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ USAGE = {
 }
 
 
-def given(attributes: Attributes) -> Attributes:
-    """The attributes that have a value."""
+def with_value(attributes: Attributes) -> Attributes:
+    """Return the attributes that have a value."""
     return {k: v for k, v in attributes.items() if v is not None and v != ""}
 
 
 def provider_of(target: Any) -> str:
-    """The name of who answers, as far as a `call_target` tells: "openai", else its kind."""
+    """Return the provider of a `call_target`, such as "openai"; else the name of its scheme."""
     try:
         scheme = parse_target(str(target or "")).innermost().scheme
     except ValueError:
@@ -42,17 +42,17 @@ def provider_of(target: Any) -> str:
 
 
 def error_type(error: Any) -> str:
-    """The type of an error that was recorded as `Type: message`."""
+    """Return the type of an error recorded as `Type: message`."""
     return str(error or "").partition(":")[0]
 
 
 def of_model_call(data: Mapping[str, Any], *, texts: bool) -> Attributes:
-    """What a recorded model call tells: models, parameters, use, cost; its texts where wanted."""
+    """Return model, parameters, usage and cost of a model call; with `texts` also its messages."""
     params, usage = data.get("params") or {}, data.get("usage") or {}
-    answered = str(data.get("model") or "")
+    model = str(data.get("model") or "")
     attributes = {
-        "gen_ai.request.model": str(params.get("model") or answered or "unknown"),
-        "gen_ai.response.model": answered,
+        "gen_ai.request.model": str(params.get("model") or model or "unknown"),
+        "gen_ai.response.model": model,
         "gen_ai.response.finish_reasons": [str(data.get("finish_reason") or "stop")],
         **{name: params[k] for k, name in PARAMS.items() if _is_number(params.get(k))},
         **{name: usage[k] for k, name in USAGE.items() if k in usage},
@@ -75,31 +75,31 @@ def _is_number(value: Any) -> bool:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Unix seconds as spans count them."""
+    """Convert Unix seconds to nanoseconds."""
     return int(seconds * 1e9)
 
 
 def messages_text(messages: Iterable[Any]) -> str:
-    """Chat messages in the form of the conventions, as JSON text; images are named only."""
+    """Return chat messages in the form of the conventions, as JSON; images without their data."""
     out = []
     for message in messages:
         content = message.get("content") or ""
         parts = content if isinstance(content, list) else [{"text": content}]
-        told: list[dict[str, Any]] = []
+        converted: list[dict[str, Any]] = []
         for part in parts:
             if isinstance(part, Mapping) and "text" not in part:
-                told.append({"type": str(part.get("type", "image"))})
+                converted.append({"type": str(part.get("type", "image"))})
             else:
                 text = part.get("text") if isinstance(part, Mapping) else part
-                told.append({"type": "text", "content": str(text)})
+                converted.append({"type": "text", "content": str(text)})
         for call in message.get("tool_calls") or ():
             function = call.get("function", call)
-            wanted = {"name": function.get("name"), "arguments": function.get("arguments")}
-            told.append({"type": "tool_call", "id": call.get("id"), **wanted})
-        out.append({"role": message.get("role"), "parts": told})
+            body = {"name": function.get("name"), "arguments": function.get("arguments")}
+            converted.append({"type": "tool_call", "id": call.get("id"), **body})
+        out.append({"role": message.get("role"), "parts": converted})
     return json_text(out)
 
 
 def json_text(value: Any) -> str:
-    """A value that is no plain one, as JSON."""
+    """Return a value as JSON text."""
     return json.dumps(value, ensure_ascii=False, default=str)

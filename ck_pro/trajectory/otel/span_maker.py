@@ -1,8 +1,9 @@
-"""The events of a run as spans, by OpenTelemetry's semantic conventions for generative AI. Pure.
+"""Convert the events of a run to spans, after OpenTelemetry's conventions for generative AI. Pure.
 
-https://opentelemetry.io/docs/specs/semconv/gen-ai/ (their development version of 2026: the names
-of attributes may still change there). A session is `invoke_agent`, a model call `chat`, a call of
-a function and a run of code `execute_tool`; sub-agents stand under the call that began them:
+The conventions are https://opentelemetry.io/docs/specs/semconv/gen-ai/, development version of
+2026; their attribute names may still change. A session is a span `invoke_agent`, a model call is
+`chat`, and a function call or a run of code is `execute_tool`. A sub-agent's span is a child of
+the call that started it:
 
     invoke_agent ck_agent
       chat gpt-4.1                     the action phase of step 0
@@ -12,8 +13,8 @@ a function and a run of code `execute_tool`; sub-agents stand under the call tha
             chat gpt-4.1
             ...
 
-What has no name there is called `ck.*`. Texts of prompts, replies and arguments are left out unless
-asked for.
+Attributes without a name in the conventions are `ck.*`. Texts of prompts, replies and arguments are
+optional.
 """
 
 from __future__ import annotations
@@ -27,57 +28,58 @@ from ck_pro.trajectory.otel.span_attributes import (
     USAGE,
     Attributes,
     error_type,
-    given,
     json_text,
     messages_text,
     nanoseconds,
     of_model_call,
     provider_of,
+    with_value,
 )
 from ck_pro.trajectory.reading.attempts import value_at
 
 Kind = Literal["internal", "client"]
 _TOTALS = ("prompt_tokens", "completion_tokens")
 _OUTSIDE = frozenset({EventKind.TASK, EventKind.EVAL, EventKind.ROW, EventKind.FORKED})
-"""Kinds of events that are about a run, not in it."""
+"""Kinds of events that describe a run and have no span."""
 
 
 class Emitter(Protocol):
-    """Where spans go. Times are Unix nanoseconds."""
+    """Receives spans. Times are in Unix nanoseconds."""
 
     def start(self, name: str, kind: Kind, parent: Any, start: int, attributes: Attributes) -> Any:
-        """Begin a span; `parent` is what an earlier call returned, or None."""
+        """Start a span and return it; `parent` is a span that an earlier call returned, or None."""
 
     def end(self, span: Any, end: int, attributes: Attributes, error: str) -> None:
-        """End it; `error` names the type of the error that it ended in, "" for none."""
+        """End a span; `error` is the type of its error, or ""."""
 
 
 @dataclass
 class _Session:
-    """A session whose span is open, or could be."""
+    """A session, with its open spans."""
 
     agent: str
     parent: str | None
     provider: str
     span: Any = None
     code: Any = None
-    """The span of the code that runs."""
+    """Span of the running code."""
     code_error: str = ""
-    by_call: bool = False
-    """Its last reply called functions: there is no code."""
+    has_tool_calls: bool = False
+    """Whether the last reply has tool calls instead of code."""
     calls: dict[Any, tuple[str, Any]] = field(default_factory=dict)
-    """Name and span of each call under way, by number."""
+    """Name and span of each pending call, by number."""
     tokens: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_TOTALS, 0))
     last: int = 0
+    """Time of the last event."""
 
 
 class SpanMaker:
-    """Turns the events of one run, in order, into spans.
+    """Makes spans from the events of one run, in order.
 
     Args:
-        emitter: where they go.
-        texts: put prompts, replies, arguments and results into them.
-        conversation: the id that all spans of the run share; the main session's if "".
+        emitter: receives the spans.
+        texts: whether to include prompts, replies, arguments and results.
+        conversation: id that all spans of the run share; "" means the id of the main session.
     """
 
     def __init__(self, emitter: Emitter, *, texts: bool = False, conversation: str = ""):
@@ -85,44 +87,44 @@ class SpanMaker:
         self._conversation = conversation
         self._task_id = ""
         self._sessions: dict[str, _Session] = {}
-        self._begun_by: dict[str, Any] = {}
-        """Span of the call that began a session, by the session's id."""
+        self._caller_spans: dict[str, Any] = {}
+        """Spans of the calls that started sessions, by session id."""
 
-    def know(self, events: Iterable[JournalEvent]) -> None:
-        """Learn of the sessions that a run had before it was resumed, without making spans."""
+    def add_previous(self, events: Iterable[JournalEvent]) -> None:
+        """Read the sessions that a resumed run already has; make no spans."""
         for event in events:
             if event["kind"] == EventKind.SESSION:
-                self._sessions[event["sid"]] = self._of(event)
+                self._sessions[event["sid"]] = self._session_of(event)
 
     def take(self, event: JournalEvent) -> None:
-        """Take one event; kinds that are no part of any span change nothing."""
+        """Process one event; kinds without a span have no effect."""
         kind, sid = event["kind"], event["sid"]
         if kind in _OUTSIDE:
             if kind == EventKind.TASK:
                 self._task_id = str(event["data"].get("id", ""))
             return
         if kind == EventKind.SESSION:
-            self._sessions[sid] = self._of(event)
+            self._sessions[sid] = self._session_of(event)
         session = self._sessions.get(sid)
-        if session is None:  # of a run whose beginning was not seen
+        if session is None:  # the start of the run is missing
             session = self._sessions[sid] = _Session("agent", event.get("parent"), "unknown")
         at = nanoseconds(event["time"])
         if session.span is None and kind != EventKind.STATUS:
-            self._begin(sid, session, at, event)
+            self._start_session(sid, session, at, event)
         handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, session, event, event["data"], at)
         session.last = at
 
     def close(self) -> None:
-        """End what is still open, as it is where a run was cut off."""
+        """End all open spans, such as those of an interrupted run."""
         for session in reversed(list(self._sessions.values())):
             if session.span is not None:
                 self._end_session(session, session.last, {"ck.unfinished": True}, "")
 
     # --- sessions ----------------------------------------------------------------------------
 
-    def _of(self, event: JournalEvent) -> _Session:
+    def _session_of(self, event: JournalEvent) -> _Session:
         data = event["data"]
         target = value_at(data, "config.model.call_target")
         parent = event.get("parent")
@@ -130,9 +132,9 @@ class SpanMaker:
             self._conversation = self._conversation or event["sid"]
         return _Session(str(data.get("agent") or "agent"), parent, provider_of(target))
 
-    def _begin(self, sid: str, session: _Session, at: int, event: JournalEvent) -> None:
+    def _start_session(self, sid: str, session: _Session, at: int, event: JournalEvent) -> None:
         above = self._sessions.get(session.parent or "")
-        parent = self._begun_by.pop(sid, None) or (above.span if above else None)
+        parent = self._caller_spans.pop(sid, None) or (above.span if above else None)
         attributes = {
             **self._common("invoke_agent", session),
             "ck.session.id": sid,
@@ -142,7 +144,7 @@ class SpanMaker:
             task = [{"role": "user", "content": event["data"].get("task", "")}]
             attributes["gen_ai.input.messages"] = messages_text(task)
         name = f"invoke_agent {session.agent}"
-        session.span = self.emitter.start(name, "internal", parent, at, given(attributes))
+        session.span = self.emitter.start(name, "internal", parent, at, with_value(attributes))
 
     def _on_status(
         self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
@@ -164,7 +166,7 @@ class SpanMaker:
         session.calls.clear()
         self._end_code(session, at, {})
         totals = {USAGE[k]: session.tokens[k] for k in _TOTALS}
-        self.emitter.end(session.span, at, given({**facts, **totals}), error)
+        self.emitter.end(session.span, at, with_value({**facts, **totals}), error)
         session.span = None
 
     # --- model calls ---------------------------------------------------------------------------
@@ -181,11 +183,15 @@ class SpanMaker:
         for key in _TOTALS:
             session.tokens[key] += int((data.get("usage") or {}).get(key, 0))
         if event["phase"] == "action":
-            session.by_call = bool(data.get("tool_calls"))
+            session.has_tool_calls = bool(data.get("tool_calls"))
         start = at - nanoseconds(event.get("duration") or 0.0)
         parent = self._parent_of_call(session, str(event["phase"]))
         span = self.emitter.start(
-            f"chat {attributes['gen_ai.request.model']}", "client", parent, start, given(attributes)
+            f"chat {attributes['gen_ai.request.model']}",
+            "client",
+            parent,
+            start,
+            with_value(attributes),
         )
         self.emitter.end(span, at, {}, "")
 
@@ -198,13 +204,13 @@ class SpanMaker:
             "gen_ai.provider.name": session.provider,
         }
         parent = self._parent_of_call(session, str(event["phase"]))
-        # how long it was tried is not recorded; it began after what came before
+        # the duration is not recorded; the call started after the previous event
         start = session.last or at
-        span = self.emitter.start("chat", "client", parent, start, given(attributes))
+        span = self.emitter.start("chat", "client", parent, start, with_value(attributes))
         self.emitter.end(span, at, {}, error_type(data.get("error")))
 
     def _parent_of_call(self, session: _Session, phase: str) -> Any:
-        """A tool's own model call stands under the tool."""
+        """Return the span of the tool that called the model, else of the session."""
         tool = phase.partition(":")[2]
         found = [span for name, span in session.calls.values() if name == tool]
         return found[-1] if tool and found else session.span
@@ -214,7 +220,7 @@ class SpanMaker:
     def _on_action(
         self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
-        if not data.get("code") or session.by_call or session.code is not None:
+        if not data.get("code") or session.has_tool_calls or session.code is not None:
             return
         arguments = {"code": data["code"]}
         session.code = self._start_tool(session, event, "python", session.span, arguments, at)
@@ -227,8 +233,8 @@ class SpanMaker:
     def _on_observation(
         self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
-        seen = data.get("observation")
-        result = {"gen_ai.tool.call.result": json_text(seen)} if self.texts else {}
+        observation = data.get("observation")
+        result = {"gen_ai.tool.call.result": json_text(observation)} if self.texts else {}
         self._end_code(session, at, result)
 
     def _end_code(self, session: _Session, at: int, attributes: Attributes) -> None:
@@ -250,13 +256,13 @@ class SpanMaker:
         _, span = session.calls.pop(data.get("call", data["name"]), ("", None))
         if span is not None:
             result = {"gen_ai.tool.call.result": str(data.get("value", ""))} if self.texts else {}
-            self.emitter.end(span, at, given(result), error_type(data.get("error")))
+            self.emitter.end(span, at, with_value(result), error_type(data.get("error")))
 
     def _on_sub_session(
         self, session: _Session, event: JournalEvent, data: Mapping[str, Any], at: int
     ) -> None:
         _, span = session.calls.get(data.get("call", data.get("name")), ("", None))
-        self._begun_by[data["session"]] = span
+        self._caller_spans[data["session"]] = span
 
     def _start_tool(
         self,
@@ -279,7 +285,7 @@ class SpanMaker:
         if self.texts:
             attributes["gen_ai.tool.call.arguments"] = json_text(arguments)
         start = self.emitter.start
-        return start(f"execute_tool {name}", "internal", parent, at, given(attributes))
+        return start(f"execute_tool {name}", "internal", parent, at, with_value(attributes))
 
     # --- attributes ----------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ def tries_of(
         score_from: path of the score in the row: a number, a boolean, or a word such as "correct".
 
     Raises:
-        InputError: the score is none of these.
+        InputError: the score is not one of these.
     """
     sessions: list[tuple[Any, float | None]] = []
     for found in row.get("previous_failed_sessions") or ():
@@ -167,8 +167,8 @@ def session_key(session: Mapping[str, Any]) -> bytes:
     paths = ("action.llm_output", "action.code")
     # rows of other programs may have no id, and rows of older versions have ""
     ends = (steps[-1],) if session.get("id") else (steps[0], steps[-1])
-    said = [value_at(step, path) or "" for step in ends for path in paths]
-    return hash_of(session.get("id"), session.get("task"), len(steps), said)
+    texts = [value_at(step, path) or "" for step in ends for path in paths]
+    return hash_of(session.get("id"), session.get("task"), len(steps), texts)
 
 
 def nested_sessions(action: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -176,34 +176,34 @@ def nested_sessions(action: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for session in action.get("sub_sessions") or ():
         if isinstance(session, Mapping):
             yield session
-    yield from _shown_sessions(action.get("observation"))
+    yield from _observed_sessions(action.get("observation"))
 
 
-def _shown_sessions(seen: Any) -> Iterator[Mapping[str, Any]]:
-    if is_list(seen):
-        for entry in seen:
-            yield from _shown_sessions(entry)
-    elif isinstance(seen, Mapping):
-        if isinstance(seen.get("session"), Mapping):
-            yield seen["session"]
-        yield from _shown_sessions(seen.get("sel_cands"))
+def _observed_sessions(observation: Any) -> Iterator[Mapping[str, Any]]:
+    if is_list(observation):
+        for entry in observation:
+            yield from _observed_sessions(entry)
+    elif isinstance(observation, Mapping):
+        if isinstance(observation.get("session"), Mapping):
+            yield observation["session"]
+        yield from _observed_sessions(observation.get("sel_cands"))
 
 
-def passed_over(action: Mapping[str, Any]) -> set[bytes]:
+def unchosen_sessions(action: Mapping[str, Any]) -> set[bytes]:
     """Return the keys of the sub-agents' tries that the caller did not choose.
 
     They are known from the step's observation (`sel_cands`, `sel_idx`).
     """
-    return set(_passed_over(action.get("observation")))
+    return set(_unchosen(action.get("observation")))
 
 
-def _passed_over(seen: Any) -> Iterator[bytes]:
-    if is_list(seen):
-        for entry in seen:
-            yield from _passed_over(entry)
-    elif isinstance(seen, Mapping) and is_list(seen.get("sel_cands")):
-        taken = seen.get("sel_idx")
-        for n, candidate in enumerate(seen["sel_cands"] if isinstance(taken, int) else ()):
+def _unchosen(observation: Any) -> Iterator[bytes]:
+    if is_list(observation):
+        for entry in observation:
+            yield from _unchosen(entry)
+    elif isinstance(observation, Mapping) and is_list(observation.get("sel_cands")):
+        chosen = observation.get("sel_idx")
+        for n, candidate in enumerate(observation["sel_cands"] if isinstance(chosen, int) else ()):
             session = value_at(candidate, "session")
-            if n != taken and isinstance(session, Mapping):
+            if n != chosen and isinstance(session, Mapping):
                 yield session_key(session)

@@ -59,9 +59,6 @@ class JsonFile:
 
     Raises:
         OSError: the file cannot be opened.
-
-    Raises:
-        OSError: it cannot be opened.
     """
 
     def __init__(self, path: Path):

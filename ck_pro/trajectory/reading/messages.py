@@ -86,57 +86,57 @@ class Image:
         return f"{hashlib.sha256(self.data).hexdigest()}.{self.ext}"
 
 
-def normal_messages(given: Any, images: list[Image]) -> list[Message]:
+def normal_messages(messages: Any, images: list[Image]) -> list[Message]:
     """Convert a prompt to normal form.
 
     Args:
-        given: messages of chat completions, or one text.
+        messages: messages of chat completions, or one text.
         images: list to which the images are appended, in order.
 
     Raises:
         MessageError: it is not a prompt, or has parts that no format supports.
     """
-    if isinstance(given, str):
-        given = [{"role": "user", "content": given}]
-    given = list(given) if isinstance(given, Sequence) else None
-    if given is None or not all(isinstance(m, Mapping) for m in given):
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    messages = list(messages) if isinstance(messages, Sequence) else None
+    if messages is None or not all(isinstance(m, Mapping) for m in messages):
         raise MessageError("prompt is not a list of messages")
-    return [_normal_message(plain(m), images) for m in given]
+    return [_normal_message(plain(m), images) for m in messages]
 
 
-def _normal_message(given: Mapping[str, Any], images: list[Image]) -> Message:
-    role = _ROLES.get(str(given.get("role")))
+def _normal_message(source: Mapping[str, Any], images: list[Image]) -> Message:
+    role = _ROLES.get(str(source.get("role")))
     if role is None:
-        raise MessageError("unknown role in a message", repr(given.get("role")))
-    message: Message = {"role": role, "content": _content(given.get("content"), images)}
-    if given.get("tool_calls"):
-        message["tool_calls"] = normal_tool_calls(given["tool_calls"])
-    if role == "tool" and given.get("tool_call_id"):
-        message["tool_call_id"] = str(given["tool_call_id"])
+        raise MessageError("unknown role in a message", repr(source.get("role")))
+    message: Message = {"role": role, "content": _content(source.get("content"), images)}
+    if source.get("tool_calls"):
+        message["tool_calls"] = normal_tool_calls(source["tool_calls"])
+    if role == "tool" and source.get("tool_call_id"):
+        message["tool_call_id"] = str(source["tool_call_id"])
     return message
 
 
-def _content(given: Any, images: list[Image]) -> str | list[dict[str, Any]]:
-    if given is None:
+def _content(content: Any, images: list[Image]) -> str | list[dict[str, Any]]:
+    if content is None:
         return ""
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, list):
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
         raise MessageError("content is neither text nor parts")
-    parts = [_part(p, images) for p in given]
+    parts = [_part(p, images) for p in content]
     if any(p["type"] == "image" for p in parts):
         return parts
     return "\n".join(p["text"] for p in parts)
 
 
-def _part(given: Any, images: list[Image]) -> dict[str, Any]:
-    if isinstance(given, str):
-        return {"type": "text", "text": given}
-    kind = given.get("type") if isinstance(given, Mapping) else None
+def _part(part: Any, images: list[Image]) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    kind = part.get("type") if isinstance(part, Mapping) else None
     if kind in _TEXT_PARTS:
-        return {"type": "text", "text": str(given.get("text", ""))}
+        return {"type": "text", "text": str(part.get("text", ""))}
     if kind in _IMAGE_PARTS:
-        images.append(Image(_image_url(given)))
+        images.append(Image(_image_url(part)))
         return {"type": "image"}
     raise MessageError("part of a message that is neither text nor image", repr(kind))
 
@@ -156,16 +156,16 @@ def calls_as_text(calls: Sequence[Mapping[str, Any]]) -> str:
     return "".join(f"\n<tool_call>\n{t}\n</tool_call>" for t in texts)
 
 
-def normal_tool_calls(given: Any) -> list[dict[str, Any]]:
+def normal_tool_calls(calls: Any) -> list[dict[str, Any]]:
     """Convert tool calls to `{"id", "type", "function": {"name", "arguments": object}}`.
 
     Raises:
         MessageError: a call has no name, or its arguments are not an object.
     """
-    if not isinstance(given, Sequence) or isinstance(given, str):
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
         raise MessageError("unreadable tool call")
     out = []
-    for n, call in enumerate(given):
+    for n, call in enumerate(calls):
         function = call.get("function", call) if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not function.get("name"):
             raise MessageError("unreadable tool call")
@@ -182,14 +182,14 @@ def normal_tool_calls(given: Any) -> list[dict[str, Any]]:
     return out
 
 
-def normal_tools(given: Any) -> list[dict[str, Any]]:
+def normal_tools(tools: Any) -> list[dict[str, Any]]:
     """Convert the tools of a request to function schemas of chat completions.
 
     The built-in computer of the Responses API becomes the function `computer`. Other built-in tools
     of a service, such as its web search, are dropped: chat templates cannot show them.
     """
     out = []
-    for tool in given if isinstance(given, list) else ():
+    for tool in tools if isinstance(tools, list) else ():
         kind = tool.get("type") if isinstance(tool, Mapping) else None
         if kind in _COMPUTERS:
             out.append(function_schema(COMPUTER, COMPUTER_DESCRIPTION, COMPUTER_PARAMETERS))

@@ -16,9 +16,9 @@ from ck_pro.trajectory.reading.attempts import (
     Try,
     agent_of,
     nested_sessions,
-    passed_over,
     session_key,
     status_of,
+    unchosen_sessions,
     value_at,
 )
 from ck_pro.trajectory.reading.big_json import is_list, plain
@@ -152,13 +152,13 @@ class _Walk:
 
     def __init__(self, attempt: Try):
         self.attempt = attempt
-        self.seen: set[bytes] = set()
+        self.known: set[bytes] = set()
 
     def session(self, session: Mapping[str, Any], above: _Standing) -> Iterator[Call | Unusable]:
         key = session_key(session)
-        if key in self.seen:
+        if key in self.known:
             return
-        self.seen.add(key)
+        self.known.add(key)
         path = (*above.path, agent_of(session, len(above.path)))
         healthy = above.healthy and (not above.path or status_of(session) == DONE)
         here = _Standing(path, healthy, above.chosen)
@@ -173,7 +173,7 @@ class _Walk:
         parts = [("plan", step.get("plan") or {}), ("action", action), *tools]
         for phase, part in parts:
             yield from self.call(part, phase, n, session, here)
-        others = passed_over(action)
+        others = unchosen_sessions(action)
         for nested in nested_sessions(action):
             chosen = here.chosen and session_key(nested) not in others
             yield from self.session(nested, replace(here, chosen=chosen))
@@ -224,18 +224,18 @@ def unreadable_reason(part: Mapping[str, Any], phase: str) -> str:
 
     Rows of earlier versions record this for actions alone.
     """
-    said = str(part.get("unreadable") or "")
-    if not said and phase == "action" and (error := _error(part)) == "ParseError":
+    reason = str(part.get("unreadable") or "")
+    if not reason and phase == "action" and (error := _error(part)) == "ParseError":
         return error
-    return said
+    return reason
 
 
-def _reply(given: Any, info: Mapping[str, Any]) -> Message:
-    if isinstance(given, Mapping):
-        given = given.get("content")
-    if given is not None and not isinstance(given, str):
+def _reply(output: Any, info: Mapping[str, Any]) -> Message:
+    if isinstance(output, Mapping):
+        output = output.get("content")
+    if output is not None and not isinstance(output, str):
         raise MessageError("reply is not text")
-    reply: Message = {"role": "assistant", "content": given or ""}
+    reply: Message = {"role": "assistant", "content": output or ""}
     if info.get("tool_calls"):
         reply["tool_calls"] = normal_tool_calls(info["tool_calls"])
     if not reply["content"].strip() and "tool_calls" not in reply:

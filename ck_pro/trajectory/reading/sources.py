@@ -250,8 +250,8 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
     try:
         sessions = sessions_from_events(_aside(events, facts), StepStore().new_session)
     except JournalError as e:
-        said = str(e).removeprefix("cannot read ").removeprefix(f"{folder}")
-        return Problem(str(folder), said.lstrip("/: "))
+        message = str(e).removeprefix("cannot read ").removeprefix(f"{folder}")
+        return Problem(str(folder), message.lstrip("/: "))
     except RecursionError:
         return Problem(str(folder), "nested too deeply")
     except OutputError:  # the local disk is full; the journal is fine
@@ -260,7 +260,7 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
         return Problem(str(folder), f"not a ck-pro journal: {type(e).__name__}: {e}")
     main = next(iter(sessions.values()), None)
     if main is None:
-        return Problem(str(folder), "its run has not begun", unfinished=True)
+        return Problem(str(folder), "its run has not started", unfinished=True)
     ended = main.stop_reason is not None and main.status is not Status.IN_PROGRESS
     if not (ended or unfinished):
         return Problem(str(folder), "its run has not ended", unfinished=True)
@@ -290,14 +290,14 @@ def _lightened(events: Iterator[JournalEvent]) -> Iterator[JournalEvent]:
         yield event
 
 
-def _references(seen: Any) -> Any:
+def _references(observation: Any) -> Any:
     """Keep only the parts of an observation that lead to sessions."""
 
-    if isinstance(seen, list):
-        return [_references(s) for s in seen if not isinstance(s, str)]
-    if not isinstance(seen, dict):
+    if isinstance(observation, list):
+        return [_references(s) for s in observation if not isinstance(s, str)]
+    if not isinstance(observation, dict):
         return ""
-    kept = {k: seen[k] for k in ("session", "sel_cands", "sel_idx") if k in seen}
+    kept = {k: observation[k] for k in ("session", "sel_cands", "sel_idx") if k in observation}
     if "sel_cands" in kept:
         kept["sel_cands"] = _references(kept["sel_cands"])
     return kept

@@ -188,7 +188,7 @@ def test_a_run_that_has_not_ended(samples: Samples, tmp_path: Path) -> None:
     (tmp_path / EVENTS_FILE).write_bytes(b"".join(lines[: steps[1]]))
     assert diff.main([str(whole), str(tmp_path)]) == 1
     found = diff.compare_runs(whole, tmp_path)
-    assert found.parted[0][2].where == "ck_agent, step 1: steps"
+    assert found.differing[0][2].where == "ck_agent, step 1: steps"
 
 
 @pytest.mark.parametrize(
