@@ -12,10 +12,12 @@ import weakref
 from collections.abc import Iterator
 from typing import TextIO
 
-from ck_pro.exceptions import Cancelled
+from ck_pro.exceptions import Cancelled, InputError
 
 _READER = threading.Lock()
 _POLL_SECONDS = 0.1
+LONGEST_LINE = 64 << 20
+"""Limit of a line, in bytes."""
 _unread: weakref.WeakKeyDictionary[TextIO, bytearray] = weakref.WeakKeyDictionary()
 """Bytes read from a stream beyond the last line; `_READER` guards them."""
 _asker: contextvars.ContextVar[tuple[threading.Event | None, str]] = contextvars.ContextVar(
@@ -77,6 +79,7 @@ def read_line(stream: TextIO, cancel: threading.Event | None = None, *, edit: bo
 
     Raises:
         Cancelled: `cancel` was set.
+        InputError: the line exceeds `LONGEST_LINE`.
         UnicodeDecodeError: the line is not in the stream's encoding.
     """
     cancel = cancel or _asker.get()[0]
@@ -109,7 +112,11 @@ def _edited_line() -> str:
 
 
 def _raw_line(descriptor: int, unread: bytearray, cancel: threading.Event | None) -> bytes:
-    while b"\n" not in unread:
+    searched = 0
+    while unread.find(b"\n", searched) < 0:
+        if len(unread) > LONGEST_LINE:
+            raise InputError(f"standard input: a line exceeds {LONGEST_LINE >> 20} MB")
+        searched = len(unread)
         _check(cancel)
         if not select.select([descriptor], [], [], _POLL_SECONDS)[0]:
             continue

@@ -31,10 +31,10 @@ class AgentLanguage(ABC):
         Raises:
             TemplateError: a value that the template uses is missing.
         """
-        made = template.format(**values)
-        if isinstance(made, Prompt):
-            return made
-        messages = [{"role": "user", "content": made}] if isinstance(made, str) else made
+        prompt = template.format(**values)
+        if isinstance(prompt, Prompt):
+            return prompt
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         return Prompt(messages)
 
     def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:

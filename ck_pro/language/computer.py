@@ -98,10 +98,12 @@ class ComputerUseLanguage(FunctionCallingLanguage):
         items = getattr(reply, "items", None) or []
         checks = {str(i.get("call_id")): i.get("pending_safety_checks") or () for i in items}
         actions = super().parse(_WithCalls(reply, items))
-        made = [_computer_action(a, checks) if _is_computer(a) else a for a in actions]
+        actions = [_computer_action(a, checks) if _is_computer(a) else a for a in actions]
         if not self.message_ends:
-            return made
-        return [FinishAction(output=a.content) if isinstance(a, MessageAction) else a for a in made]
+            return actions
+        return [
+            FinishAction(output=a.content) if isinstance(a, MessageAction) else a for a in actions
+        ]
 
     # --- history --------------------------------------------------------------------------
 

@@ -58,8 +58,8 @@ class FunctionCallingLanguage(AgentLanguage):
         written, invented = text_calls(reply)
         if written:
             note = INVENTED.format("call", invented) if invented else ""
-            made = [ToolCall(name=c.name, arguments=c.arguments) for c in written]
-            return [*made[:-1], made[-1].model_copy(update={"note": note})]
+            actions = [ToolCall(name=c.name, arguments=c.arguments) for c in written]
+            return [*actions[:-1], actions[-1].model_copy(update={"note": note})]
         if has_call_marks(reply):
             raise ParseError("A call in the reply is malformed. Call the function again.")
         if extract_code(reply):
@@ -69,9 +69,9 @@ class FunctionCallingLanguage(AgentLanguage):
     def read_form(self, reply: str, form: Form) -> Any:
         """Return the arguments of the form's call, else the literal in the reply's text."""
         for call in getattr(reply, "tool_calls", None) or []:
-            made = self._call(call)
-            if made.name == form.name:
-                return made.arguments
+            action = self._call(call)
+            if action.name == form.name:
+                return action.arguments
         written, _ = text_calls(reply)
         for text_call in written:
             if text_call.name == form.name:

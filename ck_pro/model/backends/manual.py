@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from ck_pro.exceptions import ManualAbort, ReplayError
+from ck_pro.exceptions import InputError, ManualAbort, ReplayError
 from ck_pro.model.backends.backend import Backend, ChatRequest
 from ck_pro.model.recordings.elements import fill_reply
 from ck_pro.model.shorten import estimate_tokens
@@ -119,7 +119,10 @@ class _Dialog:
                 self.say(f"The line is not {e.encoding}. Write it again.")
 
     def _next_line(self) -> str | None:
-        line = read_line(self.input, self.request.context.cancel, edit=True)
+        try:
+            line = read_line(self.input, self.request.context.cancel, edit=True)
+        except InputError as e:
+            raise ManualAbort(f"manual: {e}") from None
         return line.rstrip("\r\n") if line else None
 
     def say(self, text: str) -> None:

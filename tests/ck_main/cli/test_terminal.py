@@ -159,6 +159,15 @@ def test_an_interrupt_stops_a_sub_agents_prompt_that_reads_a_pipe(tmp_path: Path
     resumed_at_the_helpers_prompt(tmp_path)
 
 
+def test_one_pipe_can_contain_tasks_and_manual_replies(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, "-o", "out.jsonl", "-m", "manual"]
+    typed = "Task one\nstop('one')\n/send\nTask two\nstop('two')\n/send\n__END__\nTask three\n"
+    done = subprocess.run(
+        command, input=typed.encode(), capture_output=True, cwd=tmp_path, timeout=WAIT, check=True
+    )
+    assert done.stdout.decode().split() == ["one", "two"]
+
+
 def test_ctrl_c_at_a_question_of_a_sub_agent_acts_at_once(tmp_path: Path) -> None:
     with terminal(tmp_path, "-t", "Do it.", "-o", "out.jsonl") as one:
         at_the_helpers_prompt(one)

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import pytest
 
-from ck_pro.exceptions import Cancelled
+from ck_pro.exceptions import Cancelled, InputError
 from ck_pro.terminal import asking_for, read_line, terminal_turn
 
 
@@ -43,6 +43,16 @@ def test_input_read_ahead_belongs_to_its_own_stream() -> None:
         writer.write("two\n")
         writer.flush()
         assert read_line(second) == "two\n"
+
+
+def test_a_line_that_exceeds_the_limit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ck_pro.terminal.LONGEST_LINE", 100)
+    with pipe() as (stdin, writer):
+        writer.write("short\n" + "x" * 200)
+        writer.flush()
+        assert read_line(stdin) == "short\n"
+        with pytest.raises(InputError, match="a line exceeds"):
+            read_line(stdin)
 
 
 @pytest.mark.parametrize("own", [True, False])
