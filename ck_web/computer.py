@@ -139,8 +139,8 @@ class ComputerEnv(WebEnv):
 
     def _take_screenshot(self, options: ObserveOptions) -> str:
         """Observe the screen; return its data URL, or "" if the options have no picture."""
-        seen = self._browser.look(options)
-        self._browser.take(seen)
+        seen = self._browser.observe(options)
+        self._browser.apply(seen)
         self._elements, self._focused = seen.elements, seen.focused
         image = data_url(seen.nonboxed_screenshot or seen.boxed_screenshot)
         if image:

@@ -99,9 +99,9 @@ class WebEnv(Environment):
         browser = self._browser
         with self._lock, browser.explain_errors():
             before = browser.state
-            browser.update()
+            browser.refresh()
             if browser.banners.answer_late(before):
-                browser.update()
+                browser.refresh()
             state = browser.state
             text = "\n".join([f"URL: {state.step_url}", self._page_text(), *self._footer()])
             return BrowserObservation(text=text, url=state.step_url, image=state.boxed_screenshot)
@@ -183,7 +183,7 @@ class WebEnv(Environment):
             BrowserServerError: the server or the browser failed.
         """
         with self._lock, self._browser.explain_errors():
-            self._browser.take(self._browser.look(LEAN))
+            self._browser.apply(self._browser.observe(LEAN))
             return list(self._browser.state.downloaded_file_path)
 
     def take_log(self) -> list[str]:

@@ -146,10 +146,10 @@ class Browser:
             assert sandbox is not None
             page_id, seen = client.open_page(sandbox.id, self.state.target_url)
             self.state = replace(self.state, browser_id=sandbox.id, page_id=page_id)
-            seen = seen or self.look(LEAN)
+            seen = seen or self.observe(LEAN)
             if seen.refused:
                 raise PageRefused(self._refusal(seen))
-            self.take(seen)
+            self.apply(seen)
 
     def _reconnect(self, suspended: Mapping[str, Any]) -> bool:
         if not self.lease.reconnect(suspended):
@@ -157,7 +157,7 @@ class Browser:
         ids = {"browser_id": suspended["browserId"], "page_id": suspended["pageId"]}
         state, self.state = self.state, replace(self.state, **ids)
         try:
-            seen = self.look(LEAN)
+            seen = self.observe(LEAN)
         except BrowserServerError:  # the page is closed
             self.state = state
             self.close()
@@ -165,7 +165,7 @@ class Browser:
         self._opened_page = True
         self.downloads.restore(suspended.get("downloads") or {})
         self.state = replace(self.state, downloaded_file_path=self.downloads.copies)
-        self.take(seen)
+        self.apply(seen)
         return True
 
     def _refusal(self, seen: Observation) -> str:
@@ -173,11 +173,11 @@ class Browser:
 
     # --- observing -------------------------------------------------------------------------
 
-    def look(self, options: ObserveOptions) -> Observation:
-        """Observe the page. `take` makes the observation the state."""
+    def observe(self, options: ObserveOptions) -> Observation:
+        """Observe the page. `apply` makes the observation the state."""
         return self.lease.client.observe(self.state.browser_id, self.state.page_id, options)
 
-    def take(self, seen: Observation) -> None:
+    def apply(self, seen: Observation) -> None:
         """Make an observation the state, and copy new downloads."""
         if seen.events or seen.dialogs:
             lines = [one_line(line, _MESSAGE_LENGTH) for line in (*seen.events, *seen.dialogs)]
@@ -191,7 +191,7 @@ class Browser:
             self._opened_page = True
         copies = self.state.downloaded_file_path
         if seen.downloaded_file_path:
-            self.pending += self.downloads.take(seen)
+            self.pending += self.downloads.copy_new(seen)
             copies = self.downloads.copies
         screenshot = seen.boxed_screenshot or seen.nonboxed_screenshot
         self.state = replace(
@@ -204,22 +204,22 @@ class Browser:
             downloaded_file_path=copies,
         )
 
-    def update(self) -> None:
+    def refresh(self) -> None:
         """Observe the page, with a screenshot if `pictures` asks for one."""
         asked = self.state.curr_screenshot_mode and self.pictures != "off"
         pictured = self.pictures == "on" or asked
         automatic = self.pictures == "auto" and not pictured
         with_picture = _BOXED if self.config.screenshot_boxed else _PLAIN
-        seen = self.look(with_picture if pictured else _WITH_ELEMENTS if automatic else LEAN)
+        seen = self.observe(with_picture if pictured else _WITH_ELEMENTS if automatic else LEAN)
         if automatic and self._needs_picture(seen):
             pictured, first = True, seen
-            seen = self.look(with_picture)
+            seen = self.observe(with_picture)
             happened = {
                 "events": first.events + seen.events,
                 "dialogs": first.dialogs + seen.dialogs,
             }
             seen = seen.model_copy(update=happened)
-        self.take(seen)
+        self.apply(seen)
         if not pictured:  # older servers always send one
             self.state = replace(self.state, boxed_screenshot="")
 
@@ -269,7 +269,7 @@ class Browser:
         options = None if ACTIONS[action.name].reads_only else LEAN
         message, seen = self.lease.client.perform(self._request(action, files), options)
         if options is not None:
-            self.take(seen or self.look(options))
+            self.apply(seen or self.observe(options))
         return message
 
     def save(self, remote: str, local: str) -> str:
@@ -291,9 +291,9 @@ class Browser:
         check_writable(self.workdir, local)
         request = self._request(BrowserAction(name="save", value=remote.strip()))
         message, seen = self.lease.client.perform(request, LEAN)
-        seen = seen or self.look(LEAN)
+        seen = seen or self.observe(LEAN)
         written = self.downloads.save_new(seen, local)
-        self.take(seen)
+        self.apply(seen)
         return f"{message} as {written!r}"
 
     def set_screenshots(self, shown: bool, path: str) -> str:
@@ -318,9 +318,9 @@ class Browser:
         if not error.is_action_failure:
             raise error
         if error.observation is not None:
-            self.take(error.observation)
+            self.apply(error.observation)
         elif error.status == 404:
-            self.update()  # raises if the browser is missing, not the element
+            self.refresh()  # raises if the browser is missing, not the element
         return error.reason
 
     def describe_target(self, action: BrowserAction) -> BrowserAction:

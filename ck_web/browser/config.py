@@ -27,9 +27,12 @@ def _off(value: Any) -> Any:
 
 
 @functools.cache
-def _warn_unused_command(command: str, server: str) -> None:
-    reason = f"the browser server {server} is used" if server else "a server starts automatically"
-    _log.warning("web_command %r is not run: %s; remove the setting", command, reason)
+def _warn_unused_command(command: str) -> None:
+    _log.warning(
+        "web_command %r is not run: a browser server starts automatically, unless server_url or "
+        "web_ip names one; remove the setting",
+        command,
+    )
 
 
 class WebEnvConfig(KwargsInitializable):
@@ -82,7 +85,7 @@ class WebEnvConfig(KwargsInitializable):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if self.web_command:
-            _warn_unused_command(self.web_command, self.given_server())
+            _warn_unused_command(self.web_command)
         if self.given_server():
             server_address(self.given_server())
         self._check_effect()
@@ -91,7 +94,7 @@ class WebEnvConfig(KwargsInitializable):
         """Raise ConfigError for a setting without effect."""
         if not self.given_server():
             if self.token.get_secret_value():
-                raise ConfigError("token: it needs server_url, the server that requires the token")
+                raise ConfigError("token: set server_url too, the server that requires the token")
             return
         for name in ("max_browsers", "chromium", "keep_server_seconds"):
             if getattr(self, name) != getattr(WebEnvConfig, name):

@@ -57,7 +57,7 @@ class Downloads:
             with contextlib.suppress(OSError):
                 self._bytes += (self._workdir / copy).lstat().st_size
 
-    def take(self, seen: Observation) -> list[str]:
+    def copy_new(self, seen: Observation) -> list[str]:
         """Copy the new downloads of an observation; return one line for each."""
         known = {d.path: d for d in seen.downloads}
         lines = []

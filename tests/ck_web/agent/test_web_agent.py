@@ -239,7 +239,7 @@ def test_settings_are_merged_and_checked() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"token": "x"}, "token: it needs server_url"),
+        ({"token": "x"}, "token: set server_url too"),
         (
             {"server_url": "host:1", "max_browsers": 3},
             "max_browsers: it applies to an",

@@ -105,6 +105,14 @@ def test_errors_of_the_model_are_observations(wire: FakeWire, tmp_path: Path) ->
     env.close()
 
 
+def test_an_unknown_action_is_an_observation(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    unknown = BrowserAction(name="fly", target="3")
+    assert env.named(unknown) == unknown
+    assert str(env.execute(unknown)) == "a browser cannot do a 'fly' action"
+    assert not wire.acted
+
+
 def test_a_lost_browser_raises(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
     wire.browsers.clear()
