@@ -132,7 +132,7 @@ def demo_agent(
         ConfigError: the settings or the model are invalid.
     """
     names = {"site": origin, "host": origin.partition("://")[2], "demo": str(data.resolve())}
-    settings = filled(read_config(data / "config.yaml"), names)
+    settings = fill_placeholders(read_config(data / "config.yaml"), names)
     target = model or f"replay:{data.resolve() / RECORDING}"
     if record is not None:
         target = f"record:{record}:{target}"
@@ -147,15 +147,15 @@ def demo_agent(
     return CKAgent(**settings)
 
 
-def filled(value: Any, names: Mapping[str, str]) -> Any:
+def fill_placeholders(value: Any, names: Mapping[str, str]) -> Any:
     """Replace `{name}` by its text in all strings of a value."""
     if isinstance(value, str):
         for name, text in names.items():
             value = value.replace(f"{{{name}}}", text)
         return value
     if isinstance(value, dict):
-        return {k: filled(v, names) for k, v in value.items()}
-    return [filled(v, names) for v in value] if isinstance(value, list) else value
+        return {k: fill_placeholders(v, names) for k, v in value.items()}
+    return [fill_placeholders(v, names) for v in value] if isinstance(value, list) else value
 
 
 def write_tasks(source: Path, path: Path, origin: str) -> None:

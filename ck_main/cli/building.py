@@ -13,7 +13,7 @@ from ck_main.cli.options import LIMITS
 from ck_main.runner.choosing import TryOptions
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.run_options import RunOptions
-from ck_main.runner.service_checks import is_idle, model_settings, probe_services
+from ck_main.runner.service_checks import is_unused, model_settings, probe_services
 from ck_pro.agent import MultiStepAgent
 from ck_pro.config import KwargsInitializable, iter_nested
 from ck_pro.exceptions import BrowserServerError, ConfigError
@@ -65,11 +65,11 @@ def _build(
     try:
         return kind(**settings)
     except ConfigError as e:
-        wrong = next((n for n, value in leaves(latest) if not _usable(kind, n, value)), ())
+        wrong = next((n for n, value in leaves(latest) if not _is_valid(kind, n, value)), ())
         raise ConfigError(f"{where(wrong)}{e}") from None
 
 
-def _usable(kind: type[MultiStepAgent], names: Sequence[str], value: Any) -> bool:
+def _is_valid(kind: type[MultiStepAgent], names: Sequence[str], value: Any) -> bool:
     """Whether the agent accepts this setting alone."""
     for name in reversed(names):
         value = {name: value}
@@ -111,7 +111,7 @@ def _check_browser(part: Any) -> None:
     """Raise BrowserServerError if a part of an agent needs a browser that cannot start here."""
     if not isinstance(part, KwargsInitializable):
         return
-    for _, config in iter_nested(part, WebEnvConfig, skip=is_idle):
+    for _, config in iter_nested(part, WebEnvConfig, skip=is_unused):
         named = config.given_server() or config.chromium or os.environ.get("CK_CHROMIUM")
         if not named:  # a named one that is missing is an error, see `check_services`
             check_chromium()

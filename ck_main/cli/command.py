@@ -16,7 +16,7 @@ from rich.console import Console
 from ck_main.cli.building import build_agent, run_options, without_missing_browser
 from ck_main.cli.job import Job, exit_code_of, run_job, run_tasks
 from ck_main.cli.options import LIMITS
-from ck_main.cli.resuming import TypedTaskRunner, begin_fork, resuming
+from ck_main.cli.resuming import TypedTaskRunner, resuming, start_fork
 from ck_main.output.row import Outcome
 from ck_main.output.row_file import RowFile
 from ck_main.runner.run_options import ExitCode
@@ -25,7 +25,7 @@ from ck_main.runner.service_checks import check_services
 from ck_main.tasks.dataset import Task, safe_name
 from ck_main.ui.display import printable
 from ck_main.ui.logs import write_crash
-from ck_main.ui.reports import resume_hint, say_warning
+from ck_main.ui.reports import report_warning, resume_hint
 from ck_pro.agent import MultiStepAgent
 from ck_pro.exceptions import CKError, ConfigError
 from ck_pro.journal import is_journal
@@ -92,13 +92,13 @@ def run_agent(
         click.UsageError: two options contradict each other, or one is missing.
         CKError: see `run_job`.
     """
-    refuse(options)
+    check_options(options)
     screen, out = Console(stderr=True), Console()
     agent = build_agent(kind, options["config"], options["updates"], options["model"])
     if options["ray"] is None:  # the nodes of a cluster have browsers of their own
         agent, missing = without_missing_browser(agent)
         if missing:
-            say_warning(screen, missing)
+            report_warning(screen, missing)
     input_, question = options["input_"], options["task"]
     if options["resume"] is not None:
         default_output = RESUMED_OUTPUT
@@ -121,7 +121,7 @@ def run_agent(
     if options["fork"] is not None:
         # check before writing: repeating the command would create another fork
         check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
-        output, folder = begin_fork(
+        output, folder = start_fork(
             options["fork"], options["at"], output=options["output"], reply=options["reply"]
         )
         task, make = resuming(folder, "", forked=True)
@@ -136,10 +136,11 @@ def run_agent(
     if input_ is not None:
         return run_job(agent, job, screen, out)[0]
     job = replace(job, steps=True)
-    return _one_by_one(agent, job, screen, _typed(screen) if question is None else iter([question]))
+    questions = _read_questions(screen) if question is None else iter([question])
+    return _one_by_one(agent, job, screen, questions)
 
 
-def refuse(options: Mapping[str, Any]) -> None:
+def check_options(options: Mapping[str, Any]) -> None:
     """Raise click.UsageError if options contradict each other or one is missing."""
     input_, task, files_dir = options["input_"], options["task"], options["files_dir"]
     if input_ is not None and task is not None:
@@ -290,7 +291,7 @@ def answer_text(answer: str, *, to_terminal: bool) -> str:
     return answer.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
 
 
-def _typed(screen: Console) -> Iterator[str]:
+def _read_questions(screen: Console) -> Iterator[str]:
     """Yield questions from standard input, until its end or a line `__END__`."""
     interactive = sys.stdin.isatty()
     if interactive:

@@ -21,19 +21,19 @@ from ck_main.output.run_settings import setup_of, warnings_about
 from ck_main.runner.rerun import Rerun, supersede
 from ck_main.runner.run_options import ExitCode, RunOptions
 from ck_main.runner.runner import TaskRunner
-from ck_main.runner.service_checks import asks_a_person, check_services
+from ck_main.runner.service_checks import check_services, uses_manual_model
 from ck_main.runner.signals import StopSignals
 from ck_main.tasks.dataset import LineProblem, Task, read_tasks
 from ck_main.ui.display import PlainDisplay, make_display
 from ck_main.ui.logs import LOG_NAME, logging_to
 from ck_main.ui.metrics import MetricsServer
 from ck_main.ui.reports import (
-    say_changed,
-    say_error,
-    say_lost,
-    say_missing,
-    say_skipped,
-    say_warning,
+    report_changed,
+    report_error,
+    report_lost,
+    report_missing,
+    report_skipped,
+    report_warning,
     show_problems,
     show_summary,
     show_waiting,
@@ -135,22 +135,22 @@ def run_job(
     ids, problems = survey(job)
     show_problems(problems, screen)
     if job.skipped:
-        say_skipped(screen, source, job.skipped)
+        report_skipped(screen, source, job.skipped)
     if job.skipped and not ids and not problems:
         return ExitCode.DONE, []
     if not ids and not problems:
         raise TaskFileError(f'{job.input}: no tasks; write one {{"question": ...}} per line')
     if not ids:
-        say_error(screen, f"{job.input}: no valid task; nothing to do")
+        report_error(screen, f"{job.input}: no valid task; nothing to do")
         return ExitCode.LINES, []
     with RowFile(job.output) as rows:
         changed = {i for i in ids if i in rows.done and fingerprint(rows.done[i]) != ids[i]}
         for name in sorted(changed):
-            say_changed(screen, source, name, job.output)
+            report_changed(screen, source, name, job.output)
         pending = _PendingTasks(job, ids, changed)
         prepare = (lambda: supersede(rows, pending, job.rerun)) if job.rerun else None
         for line in _other_settings(agent, job, rows, ids):
-            say_warning(screen, line)
+            report_warning(screen, line)
         make = TaskRunner if job.ray is None else partial(RayRunner, address=job.ray)
         code, outcomes = run_tasks(
             agent, pending, job, rows, screen, ids=ids, prepare=prepare, make=make
@@ -165,7 +165,7 @@ def run_job(
     if code is ExitCode.DONE:
         missing = [i for i in ids if i not in pending.found]
         if missing:
-            say_missing(screen, source, missing)
+            report_missing(screen, source, missing)
         code = ExitCode.LINES if problems or changed or missing else _verdict(shown)
     return code, shown
 
@@ -282,7 +282,7 @@ def run_tasks(
         CKError: a check failed before the first task.
     """
     stop = threading.Event()
-    person = asks_a_person(agent, job.options.judge)
+    person = uses_manual_model(agent, job.options.judge)
     total = None if ids is None else len(ids)
     display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
     watcher = RunStatus(display, rows.path, total=total)
@@ -313,7 +313,7 @@ def run_tasks(
         watcher.over(code.name.lower(), runner.limit)
     rows.refresh()
     if lost:
-        say_lost(screen, rows.path, lost)
+        report_lost(screen, rows.path, lost)
     return code, {name: runner.outcomes.get(name, rows.done[name]) for name in rows.done}
 
 

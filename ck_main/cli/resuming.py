@@ -117,7 +117,7 @@ def resuming(
     return task, partial(ResumingRunner, assignment=assignment, forked=forked)
 
 
-def begin_fork(
+def start_fork(
     origin: Path, at: int, *, output: Path | None, reply: Path | None
 ) -> tuple[Path, Path]:
     """Fork a run at a step: write a new run folder that can be resumed.

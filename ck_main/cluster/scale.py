@@ -154,7 +154,7 @@ class RayRunner(TaskRunner):
         try:
             ended: Ended = result_of(reference)
         except TaskCancelledError:
-            self.say_stopped(task)
+            self.report_stopped(task)
             return
         except RayTaskError as e:
             _log.error("task %s: %s", task.id, e)

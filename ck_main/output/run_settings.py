@@ -81,7 +81,7 @@ def differences(before: Setup, now: Setup) -> Iterator[tuple[tuple[str, ...], st
     for name in dict.fromkeys((*before.settings, *now.settings)):
         old, new = (s.settings.get(name, UNSET) for s in (before, now))
         if old != new and (same_version or UNSET not in (old, new)):
-            yield name, _shown(old), _shown(new)
+            yield name, _format_value(old), _format_value(new)
     if before.prompts and now.prompts and before.prompts != now.prompts:
         yield _PROMPTS, before.prompts, now.prompts
     if before.version and not same_version:
@@ -118,6 +118,6 @@ def warnings_about(earlier: Iterable[Setup | None], now: Setup | None) -> list[s
     ]
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = value if value is UNSET else repr(value)
     return text if len(text) <= _VALUE_CHARS else text[: _VALUE_CHARS - 3] + "..."

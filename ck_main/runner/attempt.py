@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 from ck_main.output.row import build_row, task_facts
 from ck_main.output.row_schema import Eval, Judgement, OutputRow, TaskFacts
 from ck_main.runner.previous_attempt import PreviousAttempt
-from ck_main.runner.task_folder import WORK_FOLDER, own_files, set_aside
+from ck_main.runner.task_folder import WORK_FOLDER, attempt_files, set_aside
 from ck_main.tasks.dataset import Task
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.events import EventKind, JournalEvent
@@ -173,7 +173,7 @@ class Attempt:
         self.work = folder / WORK_FOLDER
         if self._resume_previous():
             return
-        aside = set_aside(folder, own_files(folder))
+        aside = set_aside(folder, attempt_files(folder))
         if self.moved and aside is not None:
             self.moved += f"; starting over, the old files are in {aside}"
         self.work.mkdir(parents=True)

@@ -86,7 +86,7 @@ def is_right(row: OutputRow, until: Until) -> bool:
     return answered(row["session"]["info"]["status"], scored["pred"])
 
 
-def grouped(answers: Sequence[str], among: Sequence[int]) -> list[list[int]]:
+def group_equal(answers: Sequence[str], among: Sequence[int]) -> list[list[int]]:
     """Group the indices of equal answers, ordered by first occurrence."""
     groups: list[list[int]] = []
     for index in among:
@@ -108,13 +108,13 @@ def chosen(rows: Sequence[OutputRow], options: TryOptions) -> tuple[str, int]:
     """
     if options.until is not None:
         return options.until, len(rows) - 1
-    how, among = options.choose or "first", answering(rows)
+    how, among = options.choose or "first", with_answer(rows)
     if how == "first" or not among:
         return how, (among or [0])[0]
     choice = rows[-1]["eval"].get("choice")
     if how == "judge" and isinstance(choice, int) and 0 <= choice < len(rows):
         return how, choice
-    groups = grouped([r["eval"]["pred"] for r in rows], among)
+    groups = group_equal([r["eval"]["pred"] for r in rows], among)
     best = max(groups, key=len)[0]  # of equally many, the answer that came first
     return how if how == "vote" or len(groups) == 1 else "vote", best
 
@@ -168,7 +168,7 @@ def answered(status: str | Status, answer: str) -> bool:
     return status == Status.DONE.value and bool(answer.strip())
 
 
-def answering(rows: Sequence[OutputRow]) -> list[int]:
+def with_answer(rows: Sequence[OutputRow]) -> list[int]:
     """Return the indices of the tries that completed with an answer."""
     return [
         n

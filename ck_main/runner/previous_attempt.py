@@ -97,7 +97,7 @@ class PreviousAttempt:
             return None
         if row is None:
             return None
-        facts = stored(task_facts(task))
+        facts = masked_facts(task_facts(task))
         return row if all(row.get(k) == v for k, v in facts.items()) else None
 
     def unfinished(
@@ -113,7 +113,7 @@ class PreviousAttempt:
         known = self.facts
         if cut is None or known is None or "start_time" not in cut.session.info:
             return None
-        given = stored(facts)
+        given = masked_facts(facts)
         if known != given:
             changed = sorted(k for k in {*known, *given} if known.get(k) != given.get(k))
             self.refused = f"the task changed since it was started ({', '.join(changed)})"
@@ -123,7 +123,7 @@ class PreviousAttempt:
         return cut, used
 
 
-def stored(facts: Mapping[str, Any]) -> dict[str, Any]:
+def masked_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return facts as a journal stores them: with secrets masked."""
     masked: dict[str, Any] = Journal().masked(dict(facts))
     return masked

@@ -8,7 +8,7 @@ from typing import Literal
 from ck_main.output.output_files import superseded_path, write_failure
 from ck_main.output.row import Outcome
 from ck_main.output.row_file import RowFile
-from ck_main.runner.task_folder import claimed, own_files, set_aside, tries_in
+from ck_main.runner.task_folder import attempt_files, claimed, set_aside, tries_in
 from ck_main.tasks.dataset import Task
 
 Rerun = Literal["failed", "wrong", "all"]
@@ -50,7 +50,7 @@ def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) ->
         try:
             with claimed(folder) as locked:
                 if locked:  # otherwise another runner is writing its row
-                    set_aside(folder, [*own_files(folder), *tries_in(folder)])
+                    set_aside(folder, [*attempt_files(folder), *tries_in(folder)])
                     ids.add(task.id)
         except OSError as e:
             raise write_failure(e) from None

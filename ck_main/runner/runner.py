@@ -279,7 +279,7 @@ class TaskRunner:
                     return close(attempt)
             failures.append(failure)
             if not self._may_start():
-                self.say_stopped(assignment.task)
+                self.report_stopped(assignment.task)
                 return None
             number = f"attempt {len(failures) + 1} of {self.options.retries + 1}"
             self.say(assignment.task, f"{failure}; retrying ({number})")
@@ -288,7 +288,7 @@ class TaskRunner:
         """Whether an attempt gives a row: not if it was stopped or a service is unreachable."""
         task = attempt.assignment.task
         if attempt.session.status is Status.IN_PROGRESS:
-            self.say_stopped(task)
+            self.report_stopped(task)
             return False
         outage = self._outage(attempt)
         if outage is not None:
@@ -304,7 +304,7 @@ class TaskRunner:
         """Display one line about a task."""
         self.watcher.note(f"{task.id}: {text}")
 
-    def say_stopped(self, task: Task) -> None:
+    def report_stopped(self, task: Task) -> None:
         """Report that a task has no row because the run is stopping."""
         self.limit = self.limit or self.budget.used_up()
         self.say(task, "stopped before it ended" + self.retry_hint("resume it"))

@@ -36,7 +36,7 @@ _PROBE_TRIES = 2
 _PROBE_SECONDS = 60.0
 
 
-def is_idle(part: KwargsInitializable, value: Any) -> bool:
+def is_unused(part: KwargsInitializable, value: Any) -> bool:
     """Whether a setting is a function that the agent `part` does not offer to its code."""
     if not isinstance(part, AgentSettings) or not isinstance(value, AgentSettings | Tool):
         return False
@@ -48,7 +48,7 @@ def model_settings(agent: KwargsInitializable, target: str) -> dict[str, Any]:
     return settings_of_models(agent, {"call_target": target})
 
 
-def asks_a_person(agent: KwargsInitializable, judge: LLM | None = None) -> bool:
+def uses_manual_model(agent: KwargsInitializable, judge: LLM | None = None) -> bool:
     """Whether any of an agent's models, or the judge, is a person at the terminal."""
     models = [llm for _, llm in iter_nested(agent, LLM)] + ([judge] if judge is not None else [])
     return any(parse_target(llm.call_target).innermost().scheme.interactive for llm in models)
@@ -56,7 +56,7 @@ def asks_a_person(agent: KwargsInitializable, judge: LLM | None = None) -> bool:
 
 def _models(agent: KwargsInitializable, judge: LLM | None) -> Iterator[tuple[str, LLM]]:
     """Yield each model in use with the path of its setting."""
-    for path, llm in iter_nested(agent, LLM, skip=is_idle):
+    for path, llm in iter_nested(agent, LLM, skip=is_unused):
         yield ".".join(path), llm
     if judge is not None:
         yield "the judge's model", judge
@@ -97,7 +97,7 @@ def check_services(
         if name is not None:
             unpriced[where] = name
     _refuse_unpriced(unpriced)
-    for _, config in iter_nested(agent, WebEnvConfig, skip=is_idle):
+    for _, config in iter_nested(agent, WebEnvConfig, skip=is_unused):
         server = config.given_server() or f"chromium {config.chromium}"
         if server in seen:
             continue
@@ -109,7 +109,7 @@ def check_services(
 
 
 def _check_searches(agent: KwargsInitializable) -> None:
-    for path, tool in iter_nested(agent, SimpleSearchTool, skip=is_idle):
+    for path, tool in iter_nested(agent, SimpleSearchTool, skip=is_unused):
         try:
             tool.check()
         except ToolError as e:
@@ -118,7 +118,7 @@ def _check_searches(agent: KwargsInitializable) -> None:
 
 def _check_workers(agent: KwargsInitializable) -> None:
     """Start a worker for each setting that this system may not support."""
-    for path, settings in iter_nested(agent, ExecutorSettings, skip=is_idle):
+    for path, settings in iter_nested(agent, ExecutorSettings, skip=is_unused):
         if not (settings.require_isolation or settings.preload or settings.readable):
             continue
         values = {name: getattr(settings, name) for name in settings.setting_names()}
@@ -147,7 +147,7 @@ def probe_services(
         if llm.backend is None and key not in asked:
             asked.add(key)
             _ask(llm)
-    for _, config in iter_nested(agent, WebEnvConfig, skip=is_idle):
+    for _, config in iter_nested(agent, WebEnvConfig, skip=is_unused):
         if not config.given_server():
             server = acquire_server(config.server_options())
             release_server(server, config.keep_server_seconds)

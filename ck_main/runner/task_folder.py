@@ -36,7 +36,7 @@ def claimed(folder: Path) -> Iterator[bool]:
         os.close(fd)
 
 
-def own_files(folder: Path) -> list[str]:
+def attempt_files(folder: Path) -> list[str]:
     """Return the names of an attempt's files in its folder."""
     return [n for n in (*JOURNAL_FILES, WORK_FOLDER) if (folder / n).exists()]
 

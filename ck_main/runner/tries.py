@@ -20,10 +20,17 @@ from typing import Any, Protocol, TypeVar
 from ck_main.output.row_schema import Judgement, OutputRow
 from ck_main.runner import judging
 from ck_main.runner.attempt import Agent, Assignment, Attempt
-from ck_main.runner.choosing import TryOptions, answered, answering, assemble, grouped, is_right
+from ck_main.runner.choosing import (
+    TryOptions,
+    answered,
+    assemble,
+    group_equal,
+    is_right,
+    with_answer,
+)
 from ck_main.runner.limits import TaskBudget
 from ck_main.runner.model_settings import settings_of_models
-from ck_main.runner.previous_attempt import PreviousAttempt, stored
+from ck_main.runner.previous_attempt import PreviousAttempt, masked_facts
 from ck_main.runner.task_folder import set_aside, tries_in
 from ck_main.tasks.dataset import Task
 from ck_pro.config import KwargsInitializable
@@ -60,7 +67,7 @@ class Runner(Protocol):
     def say(self, task: Task, text: str) -> None:
         """Display one line about a task."""
 
-    def say_stopped(self, task: Task) -> None:
+    def report_stopped(self, task: Task) -> None:
         """Report that a task was stopped before it ended."""
 
     def report_event(self, task: Task, event: dict[str, Any]) -> None:
@@ -99,11 +106,11 @@ class TaskTries:
 
     def run(self) -> None:
         """Make the tries, choose one, and write the row; write no row if the run was stopped."""
-        rows = self._recorded()
+        rows = self._completed_rows()
         spent = TaskBudget(parent=self.runner.budget)
-        if not self._over(rows):
+        if not self._is_complete(rows):
             self.runner.report_start(self.task)
-        while not self._over(rows):
+        while not self._is_complete(rows):
             row = self._try(rows, spent)
             if row is None:
                 return
@@ -120,14 +127,14 @@ class TaskTries:
     def rebuilt(self) -> OutputRow | None:
         """Rebuild the row of the task if all of its tries ended, else return None."""
         rows: list[OutputRow] = []
-        while not self._over(rows):
+        while not self._is_complete(rows):
             row = PreviousAttempt(self._folder(len(rows) + 1)).row(self.task, written=True)
-            if row is None or not self._fits(row["session"], rows):
+            if row is None or not self._belongs(row["session"], rows):
                 return None
             rows.append(row)
         return assemble(rows, self.options)[0]
 
-    def _over(self, rows: Sequence[OutputRow]) -> bool:
+    def _is_complete(self, rows: Sequence[OutputRow]) -> bool:
         until = self.options.until
         right = bool(rows) and until is not None and is_right(rows[-1], until)
         return right or len(rows) >= self.options.tries
@@ -148,29 +155,29 @@ class TaskTries:
     def _folder(self, number: int) -> Path:
         return self.folder / f"try-{number}"
 
-    def _recorded(self) -> list[OutputRow]:
+    def _completed_rows(self) -> list[OutputRow]:
         """Return the rows of tries that earlier runs ended.
 
         Tries that do not belong to this command, such as those with other seeds, are moved aside.
         """
         rows: list[OutputRow] = []
-        while not self._over(rows):
+        while not self._is_complete(rows):
             self._next = PreviousAttempt(self._folder(len(rows) + 1))
             row = self._next.row(self.task, written=self._written)
-            if row is None or not self._fits(row["session"], rows):
+            if row is None or not self._belongs(row["session"], rows):
                 break
             rows.append(row)
         # the next try may be in progress; later ones depend on tries that are not kept
-        first = len(rows) + 1 + (not self._over(rows))
+        first = len(rows) + 1 + (not self._is_complete(rows))
         aside = set_aside(self.folder, tries_in(self.folder, first))
         if aside is not None:
             text = f"moved try {first} and later to {aside}: they do not belong to this command"
             self.runner.say(self.task, text)
         return rows
 
-    def _fits(self, session: Mapping[str, Any], before: Sequence[OutputRow]) -> bool:
+    def _belongs(self, session: Mapping[str, Any], before: Sequence[OutputRow]) -> bool:
         """Whether a session is the try that follows these rows."""
-        asked = stored({"q": self._question(before)})["q"]
+        asked = masked_facts({"q": self._question(before)})["q"]
         known = (session["task"], session["info"].get("try"))
         return known == (asked, self._mark(len(before) + 1))
 
@@ -179,7 +186,7 @@ class TaskTries:
         session = earlier.session
         if session is None or earlier.complete:
             return False
-        return self._fits({"task": session.task, "info": session.info}, before)
+        return self._belongs({"task": session.task, "info": session.info}, before)
 
     def _mark(self, number: int) -> dict[str, Any]:
         return {"number": number, "seed": self.options.seed(number)}
@@ -206,15 +213,15 @@ class TaskTries:
             earlier=earlier,
         )
         agent = with_seed(self.runner.agent, self.options.seed(number))
-        return self.runner.attempt(agent, assignment, spent, lambda a: self._closed(a, before))
+        return self.runner.attempt(agent, assignment, spent, lambda a: self._close(a, before))
 
-    def _closed(self, attempt: Attempt, before: Sequence[OutputRow]) -> OutputRow | None:
+    def _close(self, attempt: Attempt, before: Sequence[OutputRow]) -> OutputRow | None:
         """Return the row of a try that ended; None if the run was stopped during judging."""
         judged: Judgement = {}
         try:
             self._judge(attempt, before, judged)
         except Cancelled:
-            self.runner.say_stopped(self.task)
+            self.runner.report_stopped(self.task)
             return None
         except (ModelError, LimitReached, ParseError) as e:
             if not self.runner.gives_row(attempt):
@@ -247,7 +254,7 @@ class TaskTries:
 
     def _chosen(self, attempt: Attempt, llm: LLM | None, rows: Sequence[OutputRow]) -> Judgement:
         """Ask a model which try is best; return nothing if all answers agree."""
-        groups = grouped([r["eval"]["pred"] for r in rows], answering(rows))
+        groups = group_equal([r["eval"]["pred"] for r in rows], with_answer(rows))
         if len(groups) < 2:
             return {}
         firsts = [group[0] for group in groups]

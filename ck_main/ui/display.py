@@ -82,7 +82,7 @@ class PlainDisplay:
     def started(self, task: Task) -> None:
         """Print a task that starts, with `steps`."""
         if self.steps:
-            self._line(Text(f"{printable(task.id)}: {_cut(task.question, 200)}", style="bold"))
+            self._line(Text(f"{printable(task.id)}: {_truncate(task.question, 200)}", style="bold"))
 
     def event(self, task_id: str, event: dict[str, Any]) -> None:
         """Print an event of a task: each step with `steps`, and each try that ended."""
@@ -164,13 +164,13 @@ class LiveDisplay(PlainDisplay):
         now = self._clock()
         for task_id, task in running[:_SHOWN_RUNNING]:
             table.add_row(
-                escape(_cut(task_id, 24)),
+                escape(_truncate(task_id, 24)),
                 escape(printable(" > ".join(task.path))),
                 str(task.step),
                 f"{task.tokens:,}",
                 f"{task.money:.3f}",
-                clock_text(now - task.started),
-                escape(_cut(task.activity, 40)),
+                format_duration(now - task.started),
+                escape(_truncate(task.activity, 40)),
             )
         of = f" of {self.total}" if self.total else ""
         head = Text(f"{ended}{of} done, {len(running)} running", style="bold")
@@ -189,7 +189,7 @@ def make_display(
 def step_line(event: dict[str, Any]) -> Text:
     """Format an agent's event as one line, indented by the agent's depth."""
     path = event["path"]
-    text = _cut(str(event.get("text") or ""), 160)
+    text = _truncate(str(event.get("text") or ""), 160)
     indent = "  " * len(path)
     if event["kind"] == "step_started":
         used = f"{event['tokens']:,} tokens"
@@ -206,7 +206,7 @@ def try_line(scored: Mapping[str, Any]) -> str:
     verdicts = [_SCORES[scored["corr"]]]
     if "judge" in scored:
         verdicts.append(f"judged {'right' if scored['judge'] else 'wrong'}")
-    return f"{_cut(scored['pred'], 80)!r} ({', '.join(verdicts)})"
+    return f"{_truncate(scored['pred'], 80)!r} ({', '.join(verdicts)})"
 
 
 def outcome_line(outcome: Outcome) -> str:
@@ -215,8 +215,10 @@ def outcome_line(outcome: Outcome) -> str:
     used = f"{_counted(outcome.steps, 'step')}, {outcome.seconds:.1f} s, {outcome.tokens:,} tokens"
     if outcome.tries > 1:
         used = f"{outcome.tries} tries, {used}"
-    reason = f": {_cut(outcome.message, 160)}" if outcome.message and not outcome.is_done else ""
-    answer = _cut(outcome.answer, 80)
+    reason = (
+        f": {_truncate(outcome.message, 160)}" if outcome.message and not outcome.is_done else ""
+    )
+    answer = _truncate(outcome.answer, 80)
     return f"{printable(outcome.id)}: {answer!r} ({score}; {used}; {_status(outcome)}{reason})"
 
 
@@ -237,7 +239,7 @@ def summary_table(outcomes: Sequence[Outcome], *, width: int = 80) -> Table:
         used["tokens"] = f"{outcome.tokens:,}"
         table.add_row(
             escape(printable(outcome.id)),
-            escape(_cut(outcome.answer, 120)),
+            escape(_truncate(outcome.answer, 120)),
             Text(shown, style=style),
             *(used[name] for name in numbers),
             escape(_status(outcome)),
@@ -286,7 +288,7 @@ def _counted(number: int, name: str, plural: str = "") -> str:
     return f"{number} {name}" if number == 1 else f"{number} {plural or name + 's'}"
 
 
-def clock_text(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format seconds as `m:ss` or `h:mm:ss`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -313,6 +315,6 @@ def printable(text: str, kept: str = "") -> str:
     return text.translate(table).encode("utf-8", "replace").decode()
 
 
-def _cut(text: str, length: int) -> str:
+def _truncate(text: str, length: int) -> str:
     text = " ".join(printable(text).split())
     return text if len(text) <= length else text[: length - 3] + "..."

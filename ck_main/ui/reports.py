@@ -18,36 +18,36 @@ _SHOWN_ROWS = 60
 _SHOWN_IDS = 5
 
 
-def say_lost(screen: Console, output: Path, lost: Sequence[str]) -> None:
+def report_lost(screen: Console, output: Path, lost: Sequence[str]) -> None:
     """Report rows of this run that are missing from the output."""
-    say_error(
+    report_error(
         screen,
         f"{output} was removed, moved or truncated during this run: rows lost: "
-        f"{_some(lost)}; repeat the command to run these tasks again",
+        f"{_first_ids(lost)}; repeat the command to run these tasks again",
     )
 
 
-def say_changed(screen: Console, tasks: Path, name: str, output: Path) -> None:
+def report_changed(screen: Console, tasks: Path, name: str, output: Path) -> None:
     """Report a task whose row answers a different question."""
-    say_error(
+    report_error(
         screen,
         f"{tasks}, task {name!r}: its row in {output} answers a different question; "
         "change the id, remove that row, or name another --output",
     )
 
 
-def say_skipped(screen: Console, tasks: Path, skipped: Sequence[str]) -> None:
+def report_skipped(screen: Console, tasks: Path, skipped: Sequence[str]) -> None:
     """List the tasks that the file marks to be skipped."""
-    line = f'{printable(str(tasks))}: not run, marked "skip": {printable(_some(skipped))}'
+    line = f'{printable(str(tasks))}: not run, marked "skip": {printable(_first_ids(skipped))}'
     screen.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def say_missing(screen: Console, tasks: Path, missing: Sequence[str]) -> None:
+def report_missing(screen: Console, tasks: Path, missing: Sequence[str]) -> None:
     """Report tasks that were skipped because their line or file changed during the run."""
-    say_error(
+    report_error(
         screen,
         f"{tasks}, or a file that it names, changed during the run: not run: "
-        f"{_some(missing)}; repeat the command to run the changed tasks",
+        f"{_first_ids(missing)}; repeat the command to run the changed tasks",
     )
 
 
@@ -94,23 +94,23 @@ def show_waiting(outcomes: Sequence[Outcome], folder: Path, screen: Console) -> 
 def show_problems(problems: Sequence[LineProblem], screen: Console) -> None:
     """Report the first invalid lines of a task file."""
     for problem in problems[:_SHOWN_PROBLEMS]:
-        say_error(screen, str(problem))
+        report_error(screen, str(problem))
     if len(problems) > _SHOWN_PROBLEMS:
         more = len(problems) - _SHOWN_PROBLEMS
-        say_error(screen, f"... and {more} more invalid lines")
+        report_error(screen, f"... and {more} more invalid lines")
 
 
-def say_error(screen: Console, text: str) -> None:
+def report_error(screen: Console, text: str) -> None:
     """Report a problem that does not stop the run, on one line."""
     line = Text(f"error: {printable(text)}", style="yellow")
     screen.print(line, soft_wrap=True)
 
 
-def say_warning(screen: Console, text: str) -> None:
+def report_warning(screen: Console, text: str) -> None:
     """Print a warning before the run, on one line."""
     line = printable(text) if text.startswith(" ") else f"warning: {printable(text)}"
     screen.print(Text(line, style="yellow"), soft_wrap=True)
 
 
-def _some(ids: Sequence[str]) -> str:
+def _first_ids(ids: Sequence[str]) -> str:
     return f"{len(ids)} ({', '.join(ids[:_SHOWN_IDS])})"

@@ -8,7 +8,7 @@ import pytest
 from main_command import PLAN, code_reply, reply, write_lines
 
 from ck_main.cli.command import run_command
-from ck_main.demo import DEMO, cli, demo_agent, filled, notice, set_aside
+from ck_main.demo import DEMO, cli, demo_agent, fill_placeholders, notice, set_aside
 from ck_pro.exceptions import ConfigError
 
 
@@ -48,8 +48,8 @@ def test_the_demo_takes_settings_and_limits(data: Path) -> None:
     assert names >= limits | {"--updates"}
 
 
-def test_filled() -> None:
-    assert filled({"a": ["{x}{y}", 1]}, {"x": "1"}) == {"a": ["1{y}", 1]}
+def test_placeholders_are_filled_at_every_depth() -> None:
+    assert fill_placeholders({"a": ["{x}{y}", 1]}, {"x": "1"}) == {"a": ["1{y}", 1]}
 
 
 def test_the_notice_names_the_setting() -> None:

@@ -15,7 +15,12 @@ from job_desk import Desk
 from ck_main.cli.job import exit_code_of
 from ck_main.runner.choosing import TryOptions
 from ck_main.runner.run_options import ExitCode, RunOptions
-from ck_main.runner.service_checks import asks_a_person, check_services, model_settings, service_url
+from ck_main.runner.service_checks import (
+    check_services,
+    model_settings,
+    service_url,
+    uses_manual_model,
+)
 from ck_main.runner.signals import StopSignals
 from ck_main.ui.logs import LOG_NAME, logging_to, write_crash
 from ck_pro import MultiStepAgent, SimpleSearchTool
@@ -285,8 +290,8 @@ def test_one_model_for_the_whole_tree() -> None:
         "model": {"call_target": "manual"},
         "helper": {"model": {"call_target": "manual"}},
     }
-    assert not asks_a_person(Team())
-    assert asks_a_person(Team(helper={"model": "record:x.jsonl:manual"}))
+    assert not uses_manual_model(Team())
+    assert uses_manual_model(Team(helper={"model": "record:x.jsonl:manual"}))
 
 
 def test_services_that_cannot_be_reached(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from main_command import run
 
 from ck_main.agent import CKAgent
 from ck_main.cli.building import build_agent
-from ck_main.cli.command import _typed
+from ck_main.cli.command import _read_questions
 from ck_main.cli.former_flags import REFUSED, current_arguments
 from ck_main.cli.job import Job, survey
 from ck_main.main import cli
@@ -152,7 +152,7 @@ def test_a_line_ends_interactive_input(monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.console import Console
 
     monkeypatch.setattr("sys.stdin", io.StringIO("one\n\n two \n __END__\nthree\n"))
-    assert list(_typed(Console(file=io.StringIO()))) == ["one", "two"]
+    assert list(_read_questions(Console(file=io.StringIO()))) == ["one", "two"]
 
 
 def _file(folder: Path, *lines: dict[str, Any]) -> Path:

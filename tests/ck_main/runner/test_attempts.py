@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_main.output.row_file import RowFile
-from ck_main.runner.choosing import TryOptions, chosen, grouped
+from ck_main.runner.choosing import TryOptions, chosen, group_equal
 from ck_main.runner.judging import parse_verdict, with_advice
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.runner import TaskRunner
@@ -283,7 +283,7 @@ def test_any_reply_of_a_judge_is_parsed_or_refused(text: str, number: int) -> No
 
 @given(st.lists(st.text(max_size=5), max_size=8))
 def test_every_answer_is_in_one_group(answers: list[str]) -> None:
-    groups = grouped(answers, range(len(answers)))
+    groups = group_equal(answers, range(len(answers)))
     assert sorted(i for group in groups for i in group) == list(range(len(answers)))
 
 
@@ -318,7 +318,7 @@ def test_reading_what_models_reply() -> None:
         with pytest.raises(ParseError):
             parse_choice(reply, 3)
     assert with_advice("q", [("a", ""), ("b", "")]) == "q"
-    assert grouped(["1", "x", "1.0", "X"], [0, 1, 2, 3]) == [[0, 2], [1, 3]]
+    assert group_equal(["1", "x", "1.0", "X"], [0, 1, 2, 3]) == [[0, 2], [1, 3]]
     with_text_choice = {
         "session": {"info": {"status": "done"}},
         "eval": {"pred": "x", "choice": "7"},

@@ -12,7 +12,7 @@ from ck_main.output.row import Outcome
 from ck_main.ui.display import (
     LiveDisplay,
     PlainDisplay,
-    clock_text,
+    format_duration,
     make_display,
     outcome_line,
     summary_table,
@@ -202,6 +202,6 @@ def test_the_live_table_shows_model_calls() -> None:
     assert "asks again in 2.0 s: busy" in shown(plain)
 
 
-def test_small_things() -> None:
-    assert [clock_text(s) for s in (0, 61.9, 3700)] == ["0:00", "1:01", "1:01:40"]
+def test_names_and_times_are_short() -> None:
+    assert [format_duration(s) for s in (0, 61.9, 3700)] == ["0:00", "1:01", "1:01:40"]
     assert "x" * 77 + "..." in outcome_line(make_outcome(answer="x" * 300))
