@@ -91,7 +91,14 @@ def test_several_calls_as_text_run_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "between", ["Observation: found b", "User: continue", "<tool_response>b</tool_response>"]
+    "between",
+    [
+        "Observation: found b",
+        "User: continue",
+        "<tool_response>b</tool_response>",
+        "Call 1, search (c0):\n```\nfound b\n```",
+        "Call 1, search:\nfound b",
+    ],
 )
 def test_a_call_after_an_invented_result_does_not_run(between: str) -> None:
     first = f"search(query='b')\n{between}\nstop(output='99')"

@@ -205,6 +205,10 @@ INVENTED = [
     "# Files in the working directory\nfound.txt",
     "\uff2fbservation\uff1a 42",
     "Obser\u200bvation: 42",
+    "Call 1, first (call_a):\n```\n42\n```",
+    "(Earlier steps omitted.)\nsearch",
+    "# Notes\n- Continue",
+    "# Available functions\ndef f(): ...",
     "观察结果\uff1a42",
 ]
 
