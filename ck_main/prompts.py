@@ -45,6 +45,22 @@ print(result)
 ```""",
 )
 
+_CODING_ALONE = PromptParts(
+    """\
+You are the main agent. You solve the user's task by writing Python in small steps. Your code calls
+tools as functions.""",
+    f"""\
+{CODE_RULES}
+- Compute with Python, not in your head.
+{_STOP}""",
+    """\
+Thought: The task needs the sum of the first ten squares. Python can compute it.
+```python
+total = sum(n * n for n in range(1, 11))
+print(total)
+```""",
+)
+
 _CALLING = PromptParts(
     """\
 You are the main agent. You solve the user's task in small steps by calling functions: tools and
@@ -60,8 +76,19 @@ sub-agents.""",
 )
 
 
+_CALLING_ALONE = PromptParts(
+    "You are the main agent. You solve the user's task in small steps by calling functions.",
+    f"""\
+{CALL_RULES}
+{_STOP}""",
+    "The answer is known and checked, so call stop with it.",
+)
+
+
 def _parts(values: dict[str, Any]) -> PromptParts:
-    return _CALLING if calls_functions(values) else _CODING
+    if values.get("has_sub_agents", True):
+        return _CALLING if calls_functions(values) else _CODING
+    return _CALLING_ALONE if calls_functions(values) else _CODING_ALONE
 
 
 def ck_plan(**values: Any) -> Prompt:

@@ -78,6 +78,7 @@ def prompt_values(agent: AgentSettings, run: Run, state: Mapping[str, Any]) -> d
         "goals": sorted(agent.goals, key=lambda g: g.priority),
         "step_idx": max(0, len(session.steps) - 1),
         "max_steps": agent.max_steps,
+        "has_sub_agents": any(isinstance(f, AgentSettings) for f in agent.functions()),
         "functions_short": short,
         "functions_long": long,
         "subagent_tool_str_short": short,
