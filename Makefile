@@ -2,7 +2,7 @@
 # make test     run all tests; ARGS="-m 'not browser'" selects, CK_LONG=1 adds the long ones
 # make unit     run the unit tests (no browser, worker process or HTTP) in a few seconds
 # make setup    create .venv with the package; PYTHON=python3.12 selects the Python
-# make lint     run ruff and mypy
+# make lint     run ruff and mypy, and ESLint if it is installed (npm install)
 # make clean    remove .venv and caches
 VENV ?= .venv
 PY := $(VENV)/bin/python
@@ -10,6 +10,7 @@ SOURCES := pyproject.toml setup.py scripts/setup.sh
 EXTRAS := all
 # For a fast start: no plugins that the unit tests do not use, and temporary files in memory.
 MEMORY := $(shell test -w /dev/shm && echo TMPDIR=/dev/shm)
+ESLINT := node_modules/.bin/eslint
 UNIT := $(addprefix -p no:,xdist logging junitxml doctest pastebin cacheprovider faulthandler)
 DEMO_ARGS := $(if $(MODEL),--model '$(MODEL)') $(ARGS)
 export VENV
@@ -58,6 +59,7 @@ lint: $(VENV)/.stamp-test
 	@$(PY) -m ruff check
 	@$(PY) -m ruff format --check
 	@$(PY) -m mypy
+	@if [ -x $(ESLINT) ]; then $(ESLINT) .; else echo "eslint: not installed, skipped (npm install)"; fi
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

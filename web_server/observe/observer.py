@@ -77,7 +77,7 @@ class Observer:
     async def prepare_context(context: BrowserContext) -> None:
         """Install the notes on listeners and closed shadow roots. Once, before any page opens."""
         secret = _secrets.setdefault(context, "e" + secrets.token_hex(12))
-        await context.add_init_script(bundle_script("observe", ("notes",), SECRET=secret))
+        await context.add_init_script(bundle_script("observe", ("page_recorder",), SECRET=secret))
 
     async def attach(self) -> None:
         """Open the page's debugging session."""
@@ -246,7 +246,7 @@ class Observer:
         world, found = self._walker.main, {"kind": "none"}
         for _ in range(MAX_FRAME_LEVELS):
             try:
-                asked = await self._walker.ask(world, "focusFacts")
+                asked = await self._walker.ask(world, "describeFocus")
             except ContextGone:
                 break
             found = asked or found
@@ -266,10 +266,10 @@ class Observer:
     async def readable(self) -> str:
         """What the page shows as plain HTML: no scripts, no styles, nothing that is hidden."""
         try:
-            return str(await self._walker.main.call("readable"))
+            return str(await self._walker.main.call("readableHtml"))
         except ContextGone:
             await self._settle_navigation()
-            return str(await self._walker.main.call("readable"))
+            return str(await self._walker.main.call("readableHtml"))
 
     async def boxes(self) -> list[Box]:
         """Boxes of the interactive elements that the last observation showed in the viewport."""
@@ -314,7 +314,7 @@ class Observer:
         name = "e" + secrets.token_hex(12)
         waiting = await frame.evaluate_handle(load_script("observe", "receive_node"), name)
         try:
-            if not await world.call("handOver", local_id, name):
+            if not await world.call("sendNode", local_id, name):
                 return None
             found = await waiting.get_property("node")
             return found.as_element()

@@ -160,7 +160,9 @@ class Target:
             than to select it, so that it is selected already.
         """
         try:
-            found: dict[str, Any] | None = await self._realm.call("quote", self._local_id, text)
+            found: dict[str, Any] | None = await self._realm.call(
+                "locateText", self._local_id, text
+            )
         except ContextGone:
             raise gone(self.id) from None
         if found is not None:
@@ -175,7 +177,7 @@ class Target:
         None: it is not there any more.
         """
         try:
-            selected: bool | None = await self._realm.call("quoteSelected")
+            selected: bool | None = await self._realm.call("ensureSelected")
         except ContextGone:
             return None
         return selected

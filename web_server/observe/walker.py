@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PARTS = (
-    "safe", "dom", "told", "tables", "roles", "names", "states", "hints", "text", "walk",
-    "offscreen", "interactive", "tags", "page", "read", "quote", "reach", "usage",
+    "safe", "dom", "geometry", "hit_test", "page_records", "tables", "roles", "names", "states",
+    "hints", "covers", "scroll_state", "text", "walk", "containers", "offscreen", "interactive",
+    "rows", "tags", "frames", "page", "readable_html", "text_search", "action_targets", "usage",
     "field_actions", "pointer_actions", "target",
 )  # fmt: skip
 MAX_FRAME_LEVELS = 6
@@ -152,11 +153,11 @@ class Walker:
     ) -> dict[str, Any]:
         """One walk; a second one when it met closed shadow roots that it did not know."""
         result: dict[str, Any] = first or await world.call("observe", options)
-        if result["faults"]:
+        if result["failures"]:
             self.incomplete = True
-            log.warning("elements left out of the observation: %s", "; ".join(result["faults"]))
-        if result["suspects"]:
-            opened = [await world.adopt_closed_root(number) for number in result["suspects"]]
+            log.warning("elements left out of the observation: %s", "; ".join(result["failures"]))
+        if result["possibleHosts"]:
+            opened = [await world.adopt_closed_root(number) for number in result["possibleHosts"]]
             if any(opened):
                 options = {**options, "next": result["next"]}
                 result = await world.call("observe", options)

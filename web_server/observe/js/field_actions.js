@@ -1,6 +1,7 @@
 // Part of the walker: functions on fields and lists, for actions. Each gets its element first.
-/* global collapse, composedParent */
-/* exported chooseOptions, chosenLabels, fieldContent, focusElement, focusEditor, selectContent, setFieldValue, suggestedValue */
+/* global collapse -- roles.js */
+/* exported chooseOptions, chosenLabels, fieldContent, focusEditor, focusElement, selectContent */
+/* exported setFieldValue, suggestedValue */
 
 function focusElement(element) {
   element.focus();

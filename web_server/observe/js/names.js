@@ -1,18 +1,23 @@
-// Isolated world: accessible names. After the W3C documents "Accessible Name and Description
+// Part of the walker: accessible names, after the W3C documents "Accessible Name and Description
 // Computation 1.2" and "HTML-AAM".
+/* global composedChildren -- dom.js */
+/* global INTERACTIVE_ROLES, NAME_FROM_CONTENT, attribute, collapse, roleOf -- roles.js */
+/* exported labelText, nameOf, placeholderOf, pseudoText, referenced, textOf, transformed */
+
+// The text of `::before` or `::after`.
 function pseudoText(element, which) {
   const content = getComputedStyle(element, which).content;
   if (content === 'open-quote') return '\u201c';
   if (content === 'close-quote') return '\u201d';
   if (content === 'none' || content === 'normal' || content.charCodeAt(0) !== 34) {
-    return content.includes('/ "') ? unquote(content.slice(content.indexOf('/ "') + 2)) : '';
+    return content.includes('/ "') ? unquoteCss(content.slice(content.indexOf('/ "') + 2)) : '';
   }
   const slash = content.lastIndexOf('" / "');
-  return unquote(slash > 0 ? content.slice(slash + 4) : content);
+  return unquoteCss(slash > 0 ? content.slice(slash + 4) : content);
 }
 
-// The same inside a name, apart from what it stands beside where it is shown or told so.
-function pseudoPart(element, which) {
+// The same as a part of a name, separated by a space unless it is displayed inline.
+function pseudoNamePart(element, which) {
   const text = pseudoText(element, which);
   if (!text) return '';
   const style = getComputedStyle(element, which);
@@ -20,7 +25,7 @@ function pseudoPart(element, which) {
   return which === '::before' ? text + ' ' : ' ' + text;
 }
 
-function unquote(css) {
+function unquoteCss(css) {
   let text = '';
   for (const match of css.matchAll(/"((?:[^"\\]|\\.)*)"/g)) text += match[1].replace(/\\(.)/g, '$1');
   return text;
@@ -35,7 +40,7 @@ function transformed(text, style) {
   }
 }
 
-// What a script has set as elements, not as ids, leaves an empty attribute behind.
+// An attribute that a script set by elements, not by ids, is empty; these properties have them.
 const REFERENCES = {
   'aria-labelledby': 'ariaLabelledByElements', 'aria-controls': 'ariaControlsElements',
   'aria-owns': 'ariaOwnsElements', 'aria-activedescendant': 'ariaActiveDescendantElement',
@@ -56,7 +61,7 @@ function referenced(element, attributeName) {
   return found;
 }
 
-// The value that an embedded control contributes to the name of what it stands in.
+// The value that a control contributes to the name of an element around it; null for none.
 function embeddedValue(element, role) {
   if (role === 'textbox' || role === 'searchbox') {
     if ('value' in element && element.type !== 'password') return element.value || null;
@@ -64,7 +69,7 @@ function embeddedValue(element, role) {
   }
   if (role === 'combobox' || role === 'listbox') {
     if (element.selectedOptions) return [...element.selectedOptions].map((o) => o.label).join(' ');
-    if (role === 'listbox') return chosenText(element);
+    if (role === 'listbox') return selectedOptionsText(element);
     return 'value' in element || element.tabIndex >= 0 ? element.value || null : '';
   }
   if (role === 'slider' || role === 'spinbutton' || role === 'progressbar' || role === 'meter'
@@ -75,14 +80,13 @@ function embeddedValue(element, role) {
   return null;
 }
 
-function chosenText(list) {
+function selectedOptionsText(list) {
   const chosen = list.querySelectorAll('[role=option][aria-selected=true]');
   return [...chosen].map((option) => textOf(option, 'option')).join(' ');
 }
 
-// The text alternative of one element inside the name of another, with the white space around it.
-// `state` carries what is being visited (loops), whether hidden content counts and whether
-// aria-labelledby was followed.
+// The text that an element contributes to the name of another, with surrounding white space. `state`:
+// `seen` elements (against loops), whether `hidden` content counts, whether it follows `labelledby`.
 function alternative(element, state) {
   if (state.seen.has(element)) return '';
   state.seen.add(element);
@@ -120,7 +124,7 @@ function labelledbyText(element) {
   return collapse(parts.join(' '));
 }
 
-// What is hidden as a whole counts where it is referred to.
+// Content that is hidden as a whole still counts in a reference.
 function isHidden(element) {
   return !element.checkVisibility({ visibilityProperty: true })
     || element.closest('[aria-hidden=true]') !== null;
@@ -128,7 +132,7 @@ function isHidden(element) {
 
 const REPLACED = /^(audio|canvas|embed|iframe|img|object|svg|video)$/;
 
-// Text of what is inside, as shown: what is not in line is apart, hidden parts are left out.
+// The displayed text of an element: blocks are separated by spaces, hidden parts are left out.
 function textOf(element, role, state) {
   return collapse(rawText(element, role, state));
 }
@@ -140,7 +144,7 @@ function rawText(element, role, state = { seen: new Set([element]), hidden: fals
   if (style.contentVisibility === 'hidden' && !state.hidden) return '';
   const closed = element.localName === 'details' && !element.open;
   const nested = role === 'treeitem' ? /^group$/ : role.startsWith('menuitem') ? /^menu$/ : null;
-  if (seen || state.hidden) text += pseudoPart(element, '::before');
+  if (seen || state.hidden) text += pseudoNamePart(element, '::before');
   for (const child of composedChildren(element)) {
     if (closed && child.localName !== 'summary') continue;
     if (child.nodeType === 3) {
@@ -158,28 +162,27 @@ function rawText(element, role, state = { seen: new Set([element]), hidden: fals
       text += apart ? ' ' + part + ' ' : part;
     }
   }
-  if (seen || state.hidden) text += pseudoPart(element, '::after');
+  if (seen || state.hidden) text += pseudoNamePart(element, '::after');
   return text;
 }
 
-// What a label says, without its control: that may be rendered though it takes no room, and would
-// be asked for its name, which is the label's.
+// The text of a label without its control, whose name would be this text again.
 function labelText(label) {
   return textOf(label, 'LabelText', { seen: new Set([label, label.control]), hidden: false });
 }
 
-// Custom elements that take part in forms show their labels to themselves alone.
+// The labels of a control. Form-associated custom elements do not expose theirs.
 function labelsOf(element) {
   if (element.labels) return element.labels;
-  const around = element.closest('label');
-  const found = around ? [around] : [];
+  const wrapping = element.closest('label');
+  const found = wrapping ? [wrapping] : [];
   if (element.id) {
     found.push(...element.getRootNode().querySelectorAll(`label[for="${CSS.escape(element.id)}"]`));
   }
   return found.filter((label) => label.control === element);
 }
 
-// The labels of a control. One that is hidden names it all the same; one inside another is told once.
+// The text of a control's labels. Hidden labels count; a label inside another counts once.
 function labelsText(element, outer) {
   const parts = [];
   const seen = new Set(outer ? outer.seen : []);
@@ -196,7 +199,7 @@ function labelsText(element, outer) {
   return collapse(parts.join(' '));
 }
 
-// Names that HTML gives: null where it gives none and the content or the title has to do.
+// The name by HTML's rules for the tag; null if the content or the title provides it.
 function nativeName(element, role, tag, state) {
   switch (tag) {
     case 'input': {

@@ -1,11 +1,23 @@
-// Isolated world: the walk from the root of a document, and what is told of the page as a whole.
+// Part of the walker: `observe`, the walk over a whole document with facts about the page.
+/* global activeElementOf, bodyOf, listen, rootElementOf, scrollerOf, titleOf, unlisten -- safe.js */
+/* global nextId:writable, prune, shadowOf -- dom.js */
+/* global pullRecords -- page_records.js */
+/* global forgetTables -- tables.js */
+/* global referenced -- names.js */
+/* global forgetCharts -- hints.js */
+/* global fillIds -- covers.js */
+/* global flushText -- text.js */
+/* global LONG_NAME, clean, visit, walk:writable -- walk.js */
+/* global ancestorsOfOutOfFlow -- offscreen.js */
+/* exported focusedElement, observe, observeWhen, walkDocument */
+
 function walkDocument(doc, frame, depth) {
   const root = rootElementOf(doc);
   const style = getComputedStyle(root);
   const clip = frame.clip;
-  frame.escaping = ancestorsOfEscapes(doc);
+  frame.outOfFlow = ancestorsOfOutOfFlow(doc);
   const context = {
-    depth, clip, outer: clip, frame, style, on: true, whole: false, phrase: false, mute: false, row: null,
+    depth, clip, outer: clip, frame, style, inView: true, entire: false, phrase: false, mute: false, row: null,
     ariaHidden: false, invisible: false, pointer: false, inert: false, faded: false,
     interactive: false,
   };
@@ -13,7 +25,7 @@ function walkDocument(doc, frame, depth) {
   flushText();
 }
 
-// The element that has the focus, inside shadow trees and frames of the same origin as well.
+// The focused element, also inside shadow trees and frames of the same origin; null for the body.
 function focusedElement(doc) {
   let active = activeElementOf(doc);
   while (active) {
@@ -27,15 +39,15 @@ function focusedElement(doc) {
   return active && active.localName !== 'body' ? active : null;
 }
 
-// The same at the moment when an event of that name comes, which says that the page is at rest; the
-// event is told by `preventDefault` that it was heard. null: something else was asked for before.
-let awaited = null;
+// Observes when an event of this type arrives, which settle.js dispatches once the page is quiet. It
+// cancels the event to confirm that. Resolves with null if another observation starts before.
+let cancelAwaited = null;
 function observeWhen(type, options) {
-  forgetAwaited();
+  cancelObserveWhen();
   return new Promise((resolve, reject) => {
-    const heard = (event) => {
-      awaited = null;
-      unlisten(document, type, heard);
+    const onEvent = (event) => {
+      cancelAwaited = null;
+      unlisten(document, type, onEvent);
       event.preventDefault();
       try {
         resolve(observe(options));
@@ -43,20 +55,20 @@ function observeWhen(type, options) {
         reject(error);
       }
     };
-    awaited = () => {
-      awaited = null;
-      unlisten(document, type, heard);
+    cancelAwaited = () => {
+      cancelAwaited = null;
+      unlisten(document, type, onEvent);
       resolve(null);
     };
-    listen(document, type, heard);
+    listen(document, type, onEvent);
   });
 }
 
-function forgetAwaited() {
-  if (awaited) awaited();
+function cancelObserveWhen() {
+  if (cancelAwaited) cancelAwaited();
 }
 
-// How far the page is scrolled, and how much of it lies beyond each side of the viewport.
+// The scroll position, and how much of the page lies beyond each side of the viewport, in pixels.
 function scrollOf(scroller) {
   const scroll = { x: Math.round(scrollX), y: Math.round(scrollY), above: 0, below: 0, left: 0, right: 0 };
   if (!scroller) return scroll;
@@ -73,29 +85,30 @@ function scrollOf(scroller) {
   return scroll;
 }
 
-// options: next (first free id), full (off-screen content too), every (all options of all lists), clip (of a frame walked alone),
-// focus (whether this document may claim the focus).
+// Options: `next` (first free id), `full` (include content out of view), `every` (all options of all
+// lists), `clip` (visible area of a frame that is walked separately), `focus` (whether the focus may be
+// in this document).
 function observe(options) {
-  forgetAwaited();
+  cancelObserveWhen();
   nextId = Math.max(nextId, options.next);
   prune();
-  pullNotes(document);
-  tableKinds = new WeakMap();
-  charts = new WeakMap();
+  pullRecords(document);
+  forgetTables();
+  forgetCharts();
   const root = rootElementOf(document);
   const scroller = scrollerOf(document) || root;
   walk = {
-    out: [], run: null, full: options.full, every: options.every, frames: [], suspects: [], faults: [],
+    out: [], run: null, full: options.full, every: options.every, frames: [], possibleHosts: [], failures: [],
     later: [],
     focus: options.focus ? focusedElement(document) : null, active: null,
   };
-  // The item of a list that a field with the focus has under its own cursor.
+  // The list item that the focused field marks as active.
   if (walk.focus) walk.active = referenced(walk.focus, 'aria-activedescendant')[0] || null;
   const clip = options.clip || { x1: 0, y1: 0, x2: innerWidth, y2: innerHeight };
   if (root) walkDocument(document, { x: 0, y: 0, clip, owner: null, parent: null }, 1);
   const result = {
-    records: withIds(walk.out.join('\x1e'), walk.later), next: nextId, frames: walk.frames,
-    suspects: walk.suspects, faults: walk.faults,
+    records: fillIds(walk.out.join('\x1e'), walk.later), next: nextId, frames: walk.frames,
+    possibleHosts: walk.possibleHosts, failures: walk.failures,
     title: clean(titleOf(document)).slice(0, LONG_NAME), url: location.href,
     scroll: scrollOf(scroller),
     viewport: { width: innerWidth, height: innerHeight },

@@ -1,5 +1,12 @@
-// Isolated world: accessible roles. After the W3C documents "HTML-AAM" and "WAI-ARIA 1.2", with
-// Chromium's role names.
+// Part of the walker: accessible roles, after the W3C documents "HTML-AAM" and "WAI-ARIA 1.2", with
+// Chromium's names of roles.
+/* global tagOf -- safe.js */
+/* global composedParent, contains -- dom.js */
+/* global anyInternals, internalAttributes, recorded -- page_records.js */
+/* global isDataTable -- tables.js */
+/* exported INTERACTIVE_ROLES, NAME_FROM_CONTENT, TAG_ROLES, attribute, collapse, hasAuthorName, nativeRole */
+/* exported pictureOf, roleOf, shownRole */
+
 const ARIA_ROLES = new Set(('alert alertdialog application article banner blockquote button caption '
   + 'cell checkbox code columnheader combobox comment complementary contentinfo definition deletion '
   + 'dialog document emphasis feed figure form generic grid gridcell group heading image insertion '
@@ -8,7 +15,7 @@ const ARIA_ROLES = new Set(('alert alertdialog application article banner blockq
   + 'row rowgroup rowheader scrollbar search searchbox sectionfooter sectionheader separator slider '
   + 'spinbutton status strong subscript superscript suggestion switch tab table tablist tabpanel term '
   + 'textbox time timer toolbar tooltip tree treegrid treeitem').split(' '));
-// Roles of documents: of books, `doc-abstract`, and of pictures, `graphics-symbol`.
+// Roles of publications, without their prefix: `doc-abstract`.
 const PUBLISHING_ROLES = new Set(('abstract acknowledgments afterword appendix backlink biblioentry '
   + 'bibliography biblioref chapter colophon conclusion cover credit credits dedication endnote '
   + 'endnotes epigraph epilogue errata example footnote foreword glossary glossref index introduction '
@@ -49,10 +56,10 @@ function collapse(text) {
 }
 
 function attribute(element, name) {
-  return element.getAttribute(name) || anyUntold && untold.get(element)?.[name] || '';
+  return element.getAttribute(name) || anyInternals && internalAttributes.get(element)?.[name] || '';
 }
 
-// What an element belongs to: what says that it owns it, else what it stands in.
+// The element that owns another by aria-owns, else its parent.
 function ownerOf(element) {
   const id = element.id;
   const owner = id && typeof id === 'string' && element.getRootNode().querySelector(
@@ -60,8 +67,8 @@ function ownerOf(element) {
   return owner && !contains(element, owner) ? owner : composedParent(element);
 }
 
-// The role of what an element stands in. What is above may ask the same in turn: every element is
-// asked once, however deep they are nested, also where two say that they own each other.
+// The role of the nearest owner that has one. Each element is computed once per outermost call, so
+// deep nesting is fast, and elements that own each other end.
 let rolesAbove = null;
 function roleAbove(element) {
   const first = rolesAbove === null;
@@ -108,12 +115,12 @@ function roleOf(element) {
   return nativeRole(element);
 }
 
-// An element that can have the focus, or that something is said of, stays what it is.
-const GLOBAL = new RegExp('^aria-(atomic|busy|controls|current|describedby|description|details|flowto|'
+// Whether the role `none` applies: not to focusable elements, nor to those with global attributes.
+const GLOBAL_ARIA = new RegExp('^aria-(atomic|busy|controls|current|describedby|description|details|flowto|'
   + 'keyshortcuts|label|labelledby|live|owns|relevant|roledescription)$');
 function isPresentational(element) {
   return element.tabIndex < 0 && !element.hasAttribute('tabindex') && !element.hasAttribute('contenteditable')
-    && !Element.prototype.getAttributeNames.call(element).some((name) => GLOBAL.test(name));
+    && !Element.prototype.getAttributeNames.call(element).some((name) => GLOBAL_ARIA.test(name));
 }
 
 function hasAuthorName(element) {
@@ -126,7 +133,7 @@ function nativeRole(element) {
   switch (tag) {
     case 'a': case 'area':
       return element.hasAttribute('href') || element.hasAttribute('xlink:href')
-        || tag === 'a' && (noted.click.has(element) || element.hasAttribute('onclick')) ? 'link' : 'generic';
+        || tag === 'a' && (recorded.click.has(element) || element.hasAttribute('onclick')) ? 'link' : 'generic';
     case 'input': {
       const role = INPUT_ROLES[element.type];
       if (role === 'checkbox' && element.hasAttribute('switch')) return 'switch';
@@ -160,24 +167,24 @@ function within(element, selector) {
   return element.parentElement !== null && element.parentElement.closest(selector) !== null;
 }
 
-// Text elements have a role only where they have a line of their own: to be acted on.
-const PHRASE_ROLES = {
+// Roles of text elements, which get a line only if they are interactive.
+const TEXT_ELEMENT_ROLES = {
   __proto__: null, abbr: 'Abbr', caption: 'caption', code: 'code', del: 'deletion', em: 'emphasis',
   figcaption: 'Figcaption', ins: 'insertion', legend: 'Legend', mark: 'mark', p: 'paragraph',
   ruby: 'Ruby', strong: 'strong', sub: 'subscript', sup: 'superscript', time: 'time',
 };
 
 function shownRole(element, role) {
-  return role === 'generic' ? PHRASE_ROLES[tagOf(element)] || role : role;
+  return role === 'generic' ? TEXT_ELEMENT_ROLES[tagOf(element)] || role : role;
 }
 
-// The URL of the picture that a style sheet puts in place of an element; else ''.
+// The URL of the image by which a style sheet replaces an element; else ''.
 function pictureOf(element) {
   const content = element.isConnected ? getComputedStyle(element).content : '';
   return content.startsWith('url("') ? content.slice(5, content.indexOf('"', 5)) : '';
 }
 
-// A th without scope heads its row when data cells stand beside it, else its column.
+// A th without scope is a row header if its row has data cells, else a column header.
 function headerRole(cell) {
   const row = cell.parentElement;
   if (!row || row.localName !== 'tr') return 'columnheader';

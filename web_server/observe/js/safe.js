@@ -1,6 +1,9 @@
-// Isolated world: access that a page cannot clobber. The controls of a form and the named elements
-// of a document hide the properties of that form or document which have the same name
-// (`<input name="parentNode">`), in this world too. So those two are read through the prototypes.
+// Part of the walker: access to nodes that a page cannot clobber. A form control or a named element
+// hides the property of the same name of its form or document (`<input name="parentNode">`), also in
+// an isolated world. So forms and documents are read through the getters of the prototypes.
+/* exported activeElementOf, bodyOf, dispatch, documentOf, elementAt, getter, listen, nextElementOf, nextOf */
+/* exported parentOf, rootElementOf, safeForm, scrollerOf, slotOf, tagOf, titleOf, typeOf, unlisten, viewOf */
+
 function getter(prototype, name) {
   const get = Object.getOwnPropertyDescriptor(prototype, name).get;
   return (node) => get.call(node);
@@ -41,7 +44,7 @@ function elementAt(doc, x, y) {
   return Document.prototype.elementFromPoint.call(doc, x, y);
 }
 
-// What the walk asks of a form, from an object that no control can hide.
+// The properties of a form that the walk reads, in a plain object.
 function safeForm(form) {
   const proto = Element.prototype;
   return {

@@ -1,10 +1,18 @@
-// Isolated world: states of an element as `key: value` pairs, in a fixed order.
+// Part of the walker: states of an element as `key: value` pairs, in a fixed order.
+/* global composedParent, idOf -- dom.js */
+/* global anyInternals -- page_records.js */
+/* global attribute, collapse, roleOf -- roles.js */
+/* global placeholderOf, referenced -- names.js */
+/* global walk -- walk.js */
+/* exported LONG_VALUE, TOGGLES, controlValue, isDisabled, isEditable, isEditableRoot, plain, statesOf */
+
 const TOGGLES = /^(checkbox|radio|switch|menuitemcheckbox|menuitemradio)$/;
 const RANGES = /^(slider|spinbutton|progressbar|meter|scrollbar)$/;
 const LONG_VALUE = 200;
 const MAX_SUGGESTIONS = 10;
 
-// Values stand after the name, where no quote may stand; one line each.
+// Text for a value: one line without apostrophes, because old clients read the last apostrophe of a
+// line as the end of the name.
 function plain(text, limit = LONG_VALUE) {
   // eslint-disable-next-line no-control-regex
   const line = collapse(text.replace(/[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g, ' ')).replace(/'/g, '\u2019');
@@ -13,7 +21,7 @@ function plain(text, limit = LONG_VALUE) {
 
 function isDisabled(element) {
   return element.matches(':disabled') || element.closest('[aria-disabled=true i]') !== null
-    || anyUntold && attribute(element, 'aria-disabled') === 'true';
+    || anyInternals && attribute(element, 'aria-disabled') === 'true';
 }
 
 function isEditable(element) {
@@ -32,7 +40,7 @@ function isEditableRoot(element) {
   return !(parent && parent.isContentEditable);
 }
 
-function valueOf(element, role) {
+function controlValue(element, role) {
   const tag = element.localName;
   if (tag === 'input') {
     if (element.type === 'password') return element.value ? '\u2022\u2022\u2022\u2022' : '';
@@ -61,9 +69,9 @@ function statesOf(element, role, name, focused) {
   }
   if (TOGGLES.test(role)) {
     const native = tag === 'input';
-    const told = attribute(element, 'aria-checked').toLowerCase();
-    const mixed = native ? element.indeterminate : told === 'mixed';
-    pairs.push('checked: ' + (mixed ? 'mixed' : native ? element.checked : told === 'true'));
+    const given = attribute(element, 'aria-checked').toLowerCase();
+    const mixed = native ? element.indeterminate : given === 'mixed';
+    pairs.push('checked: ' + (mixed ? 'mixed' : native ? element.checked : given === 'true'));
   }
   const popup = attribute(element, 'aria-haspopup');
   if (popup && popup !== 'false') pairs.push('hasPopup: ' + (popup === 'true' ? 'menu' : plain(popup)));
@@ -89,7 +97,7 @@ function statesOf(element, role, name, focused) {
 }
 
 function fieldStates(pairs, element, role, name, tag) {
-  const value = valueOf(element, role);
+  const value = controlValue(element, role);
   if (value) pairs.push('value: ' + plain(value));
   else if (placeholderOf(element) && placeholderOf(element) !== name) {
     pairs.push('placeholder: ' + plain(placeholderOf(element)));
@@ -119,7 +127,7 @@ function fieldStates(pairs, element, role, name, tag) {
   }
 }
 
-// Does a field hold what it does not take? That nothing was entered yet is told when it is at fault.
+// Whether a field's value is invalid. An empty required field is invalid after the user has edited it.
 function isInvalid(element) {
   return element.willValidate && !element.validity.valid
     && (!element.validity.valueMissing || element.matches(':user-invalid'));
@@ -130,7 +138,7 @@ function isTextField(element) {
     .test(element.type);
 }
 
-// Where the items of an open pop-up are: a note for the renderer, which shows them nested.
+// Adds the id of an open pop-up, below which render.py nests the items.
 function addControlled(pairs, element) {
   const near = element.nextElementSibling;
   const menu = referenced(element, 'aria-controls')[0] || referenced(element, 'aria-owns')[0]

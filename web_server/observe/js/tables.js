@@ -1,16 +1,23 @@
-// Isolated world: which tables hold data.
+// Part of the walker: distinguishes data tables from layout tables, like Chromium does: by markup,
+// size, borders and backgrounds of the first cells.
+/* global attribute -- roles.js */
+/* exported forgetTables, isDataTable */
 
-// Tables that only lay things out are told apart as Chromium does it: by their markup, by their
-// size, by the borders and backgrounds of their first cells. The answer is kept for a walk.
+// Answers are cached for one walk.
 let tableKinds = new WeakMap();
+
+function forgetTables() {
+  tableKinds = new WeakMap();
+}
+
 function isDataTable(table) {
   if (!table) return false;
   let known = tableKinds.get(table);
-  if (known === undefined) tableKinds.set(table, (known = looksLikeData(table)));
+  if (known === undefined) tableKinds.set(table, (known = hasDataMarkup(table)));
   return known;
 }
 
-function looksLikeData(table) {
+function hasDataMarkup(table) {
   const first = table.rows[0];
   if (!first || table.rows.length === 1 && first.cells.length < 2) return table.hasAttribute('role');
   if (table.isContentEditable || table.hasAttribute('role') || table.hasAttribute('summary')) return true;
@@ -25,10 +32,10 @@ function looksLikeData(table) {
     }
   }
   if (rows.length >= 20) return true;
-  return cellsLookLikeData(table, rows);
+  return hasDataStyle(table, rows);
 }
 
-function cellsLookLikeData(table, rows) {
+function hasDataStyle(table, rows) {
   const tableStyle = getComputedStyle(table);
   const background = tableStyle.backgroundColor;
   let count = 0;
@@ -44,8 +51,8 @@ function cellsLookLikeData(table, rows) {
       if (parseFloat(style.borderTopWidth) + parseFloat(style.borderBottomWidth)
           + parseFloat(style.borderLeftWidth) + parseFloat(style.borderRightWidth) > 0) bordered++;
       const own = style.backgroundColor;
-      const color = isClear(own) ? rowColor : own;
-      if (color !== background && !isClear(color)) colored++;
+      const color = isTransparent(own) ? rowColor : own;
+      if (color !== background && !isTransparent(color)) colored++;
     }
   }
   const striped = rows.length > 3 && rowColors[0] !== rowColors[1]
@@ -54,6 +61,6 @@ function cellsLookLikeData(table, rows) {
     || colored >= count / 2 && parseFloat(tableStyle.borderSpacing) > 0;
 }
 
-function isClear(color) {
+function isTransparent(color) {
   return color.startsWith('rgba') && color.endsWith(', 0)');
 }

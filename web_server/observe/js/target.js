@@ -1,4 +1,25 @@
-// Isolated world: from an id back to the element, and where to hit it.
+// Part of the walker: from an id back to the element, and where the pointer reaches it. Provides
+// `ckObserver`, the functions that the server calls.
+/* global bodyOf, dispatch, documentOf, rootElementOf, viewOf -- safe.js */
+/* global adopt, composedParent, contains, idOf, isLive, nodesById, shadowOf -- dom.js */
+/* global clipOf, pictureOfArea, rangeOf, rectsOf -- geometry.js */
+/* global deepElementFromPoint, pointOf, reaches -- hit_test.js */
+/* global roleOf, shownRole -- roles.js */
+/* global labelText, nameOf -- names.js */
+/* global isDisabled, isEditable, isEditableRoot -- states.js */
+/* global describe, describeCover, ignoresPointer -- covers.js */
+/* global LONG_NAME, clean -- walk.js */
+/* global namedByText, phraseText -- interactive.js */
+/* global observe, observeWhen -- page.js */
+/* global readableHtml -- readable_html.js */
+/* global ensureSelected, locateText -- text_search.js */
+/* global reachedByAccessKey, reachedFocus, reachedNode, reachedPoint, takesKeys -- action_targets.js */
+/* global describeFocus, usage -- usage.js */
+/* global chooseOptions, chosenLabels, fieldContent, focusEditor, focusElement -- field_actions.js */
+/* global selectContent, setFieldValue, suggestedValue -- field_actions.js */
+/* global acceptsDrop, expectDrop, hitTest, scrollBox, sliderThumb -- pointer_actions.js */
+/* exported contentOrigin, elementOf, frameOffset, isInert, shownName, throughFrames */
+
 function nodeOf(id) {
   if (id === 1 || id === 2) return bodyOf(document) || rootElementOf(document);
   const node = nodesById.get(id);
@@ -10,7 +31,7 @@ function elementOf(id) {
   return node && (node.nodeType === 1 ? node : composedParent(node));
 }
 
-// Position of the content of the frame that holds `node`, in this world's own document.
+// The origin of the document that contains `node`, in the document of this walker.
 function frameOffset(node) {
   let x = 0;
   let y = 0;
@@ -33,7 +54,7 @@ function contentOrigin(frame) {
   };
 }
 
-// Left, top, width and height of a node, in this world's own document.
+// [left, top, width, height] of a node, in the document of this walker.
 function placeOf(id) {
   const node = nodeOf(id);
   if (!node) return null;
@@ -42,13 +63,7 @@ function placeOf(id) {
   return [rect.left + offset.x, rect.top + offset.y, rect.width, rect.height];
 }
 
-function rangeOf(node) {
-  const range = new Range();
-  range.selectNodeContents(node);
-  return range;
-}
-
-// Where the content of a frame begins, in this world's own document.
+// The origin of a frame's content, in the document of this walker.
 function originOf(id) {
   const owner = elementOf(id);
   if (!owner) return null;
@@ -57,7 +72,8 @@ function originOf(id) {
   return { x: inner.x + offset.x, y: inner.y + offset.y };
 }
 
-// Is the point, given in the document of `view`, shown and reachable through the documents around?
+// Whether a point in the document of `view` is visible and not covered in the documents around it.
+// Returns the point in the document of this walker.
 function throughFrames(view, x, y) {
   while (view !== window) {
     const owner = view.frameElement;
@@ -79,7 +95,7 @@ function throughFrames(view, x, y) {
 function shownName(element, role) {
   if (role === 'LabelText') return labelText(element);
   const name = nameOf(element, role);
-  return name || !takesText(element, role) || isEditableRoot(element) ? name : phraseName(element, role);
+  return name || !namedByText(element, role) || isEditableRoot(element) ? name : phraseText(element, role);
 }
 
 function isInert(element) {
@@ -87,7 +103,8 @@ function isInert(element) {
   return false;
 }
 
-// Where an element is and what the pointer would meet there. null: no such element any more.
+// Facts about an element: role, name, state, the point to click and what covers it. null if it left
+// the page.
 function resolve(id) {
   const node = nodeOf(id);
   const element = elementOf(id);
@@ -97,13 +114,14 @@ function resolve(id) {
     role: id === 1 ? 'RootWebArea' : shownRole(element, role),
     name: clean(node === element ? shownName(element, role) : node.data).slice(0, LONG_NAME),
     tag: element.localName, input_type: element.localName === 'input' ? element.type : '',
-    disabled: isDisabled(element) || isInert(element), editable: isEditable(element), framed: element.ownerDocument !== document,
+    disabled: isDisabled(element) || isInert(element), editable: isEditable(element),
+    framed: element.ownerDocument !== document,
     x: 0, y: 0, in_viewport: false, covered_by: null, passes: false,
   };
   const listed = /^(option|optgroup)$/.test(element.localName) && !element.getClientRects().length;
   const shown = listed && element.closest('select') || node;
   const clip = clipOf(pictureOfArea(element) || shown);
-  facts.passes = letsThrough(element, role);
+  facts.passes = ignoresPointer(element, role);
   const point = id === 1 || id === 2 ? { x: innerWidth / 2, y: innerHeight / 2, hit: null }
     : clip && pointOf(shown, clip);
   if (point) {
@@ -122,7 +140,7 @@ function resolve(id) {
   return facts;
 }
 
-// The same question for a point inside a frame that is walked by itself: seen from around it.
+// The same for a point in a frame that has its own walker: its position and cover in this document.
 function resolveInFrame(id, x, y) {
   const owner = elementOf(id);
   if (!owner) return null;
@@ -140,8 +158,9 @@ function resolveInFrame(id, x, y) {
     covered_by: through.cover ? describeCover(through.cover, owner) : null };
 }
 
-// What a button of the mouse is pressed on next, in the document of an element.
+// Records the target of the next mouse press in the document of an element; missedPress reads it.
 let pressedOn = null;
+
 function expectPress(id) {
   const element = elementOf(id);
   pressedOn = null;
@@ -151,10 +170,11 @@ function expectPress(id) {
   }, { capture: true, once: true });
 }
 
+// Describes what was pressed instead of an element; null if the press reached it.
 function missedPress(id) {
   const element = elementOf(id);
   if (!pressedOn) return element ? 'nothing' : null;
-  // Of what is inside a closed shadow tree only the host is told.
+  // Events from inside a closed shadow tree name only its host.
   const within = element && shadowOf(pressedOn) && contains(pressedOn, element);
   if (!element || reaches(element, pressedOn) || within) return null;
   return describe(pressedOn) || 'the page';
@@ -169,8 +189,8 @@ function scrollToNode(id) {
   return true;
 }
 
-// Hands a node to a listener in the page's own world, where the browser library takes it over.
-function handOver(id, type) {
+// Sends a node to receive_node.js in the page's own world, where Playwright gets a handle of it.
+function sendNode(id, type) {
   const element = elementOf(id);
   if (!element) return false;
   if (element.getRootNode().nodeType === 11 && !('ownerSVGElement' in element)) {
@@ -184,7 +204,7 @@ function handOver(id, type) {
   return true;
 }
 
-// The frame elements of the same origin between this document and a node, outermost first.
+// Ids of the frame elements between this document and that of a node, outermost first.
 function frameOwners(id) {
   const node = nodeOf(id);
   const owners = [];
@@ -209,7 +229,7 @@ function callWithElement(id, name, ...rest) {
 }
 
 globalThis.ckObserver = {
-  adopt, observe, observeWhen, readable, frameOwners, resolve, resolveInFrame, scrollToNode, handOver,
-  elementOf, expectPress, missedPress, placeOf, originOf, quote, quoteSelected, usage, focusFacts,
+  adopt, observe, observeWhen, readableHtml, frameOwners, resolve, resolveInFrame, scrollToNode, sendNode,
+  elementOf, expectPress, missedPress, placeOf, originOf, locateText, ensureSelected, usage, describeFocus,
   reachedNode, reachedPoint, reachedFocus, reachedByAccessKey, takesKeys, callWithElement,
 };

@@ -1,18 +1,28 @@
-// Isolated world: the lines of text between the elements of the walk.
+// Part of the walker: lines of text.
+//
+// Adjacent texts are collected in a run, which becomes one line. A link inside a sentence need not
+// split the line: its text stays in the line, and its own line follows below.
+/* global pieceId -- dom.js */
+/* global intersect -- geometry.js */
+/* global transformed -- names.js */
+/* global IN_VIEW, addSpace, clean, record, walk -- walk.js */
+/* global visitInteractive -- interactive.js */
+/* exported addText, flushText, isEditorText, visitInPhrase, visitText */
+
 const LONG_TEXT = 1000;
 const VERY_LONG_TEXT = 20000;
 
-// What stands between links without saying anything: commas, dots, bars, arrows.
+// Text between links that has no meaning: commas, dots, bars, arrows.
 const SEPARATORS = /^[\s\p{P}|<>~+=^`]*$/u;
-const LINE_COST = 28; // what a line of its own takes beside its text, in characters of text
+const LINE_OVERHEAD = 28; // cost of a separate line beside its text, in characters
 
-// Does an element show what stands in an editor that takes its keys by a field that nobody sees? It
-// is hidden from those who read, as the field tells them of the line with the cursor alone.
-function drawsText(element, rect) {
+// Whether an element shows the text of an editor that receives keys by an invisible field. Editors
+// hide such text from screen readers, because the field contains the current line.
+function isEditorText(element, rect) {
   if (rect.width < 100 || rect.height < 12 || !/\S/.test(element.textContent)) return false;
-  let around = element.parentElement;
-  for (let i = 0; around && i < 4; i++, around = around.parentElement) {
-    for (const field of around.querySelectorAll('textarea,[role=textbox]')) {
+  let parent = element.parentElement;
+  for (let i = 0; parent && i < 4; i++, parent = parent.parentElement) {
+    for (const field of parent.querySelectorAll('textarea,[role=textbox]')) {
       if (element.contains(field) || !field.checkVisibility()) continue;
       const box = field.getBoundingClientRect();
       return box.width < 8 || box.height < 8 || getComputedStyle(field).opacity === '0';
@@ -21,9 +31,8 @@ function drawsText(element, rect) {
   return false;
 }
 
-// The text of one line is gathered until something else stands between. A link in the middle of a
-// sentence need not break it: its text is then part of the line, its own line stands below.
-// Whichever is shorter is chosen, by the text alone, so that it does not depend on what is in view.
+// Ends the current run. A run with links becomes one sentence or separate lines, whichever is shorter.
+// The choice depends on the text alone, not on the viewport.
 function flushText() {
   const run = walk.run;
   if (!run) return;
@@ -33,12 +42,12 @@ function flushText() {
     return;
   }
   const texts = run.parts.filter((part) => !part.lines && !SEPARATORS.test(part.text));
-  if ((texts.length - 1) * LINE_COST >= run.names) {
-    putPhrase(run, texts[0]);
+  if ((texts.length - 1) * LINE_OVERHEAD >= run.names) {
+    putSentence(run, texts[0]);
     return;
   }
   for (const part of run.parts) {
-    if (part.lines) for (const line of part.lines) walk.out.push(raised(line));
+    if (part.lines) for (const line of part.lines) walk.out.push(outdented(line));
     else if (texts.includes(part)) putText(run.depth, part);
   }
 }
@@ -50,7 +59,7 @@ function putText(depth, part) {
     part.inView ? IN_VIEW : 0, '', name, []));
 }
 
-function putPhrase(run, first) {
+function putSentence(run, first) {
   const lines = run.parts.flatMap((part) => part.lines || []);
   const inView = run.parts.some((part) => part.inView);
   if (inView || walk.full || lines.length) {
@@ -60,26 +69,26 @@ function putPhrase(run, first) {
   for (const line of lines) walk.out.push(line);
 }
 
-// A record one level less deep.
-function raised(line) {
+// A record at one level less of depth.
+function outdented(line) {
   const end = line.indexOf('\x1f');
   return line.slice(0, end) - 1 + line.slice(end);
 }
 
-// The run of text that is gathered at this place, if there is one.
-function runAt(c) {
+// The current run, if text at this depth can join it.
+function runAt(context) {
   const run = walk.run;
-  if (run && (run.size > LONG_TEXT || run.depth !== c.depth)) flushText();
+  if (run && (run.size > LONG_TEXT || run.depth !== context.depth)) flushText();
   return walk.run;
 }
 
-// `names`: how many characters of the text are said again by the lines of links; -1 without links.
-function newRun(c) {
-  return (walk.run = { depth: c.depth, size: 0, names: -1, parts: [] });
+// `names`: number of characters that the lines of links repeat; -1 without links.
+function startRun(context) {
+  return (walk.run = { depth: context.depth, size: 0, names: -1, parts: [] });
 }
 
-function addText(c, node, start, text, inView) {
-  const run = runAt(c) || /\S/.test(text) && newRun(c);
+function addText(context, node, start, text, inView) {
+  const run = runAt(context) || /\S/.test(text) && startRun(context);
   if (!run) return;
   run.size += text.length;
   let part = run.parts[run.parts.length - 1];
@@ -89,103 +98,105 @@ function addText(c, node, start, text, inView) {
       return;
     }
     run.parts.push(part = { node, start, text: '', inView: false, lines: null });
-    pieceId(node, start); // numbers run down the page
+    pieceId(node, start); // so that ids increase down the page
   }
   part.text += text;
   if (inView && /\S/.test(text)) part.inView = true;
 }
 
-// An element to act on in the middle of a line of text.
-function visitInPhrase(element, role, rect, inner, c, hints) {
-  const run = runAt(c);
+// An interactive element inside a sentence.
+function visitInPhrase(element, role, rect, inner, context, hints) {
+  const run = runAt(context);
   const out = walk.out;
   walk.run = null;
   walk.out = [];
-  let name = '';
-  let inside;
+  let name;
+  let lines;
   try {
-    name = visitInteractive(element, role, rect, inner, { ...c, depth: c.depth + 1 }, hints);
+    name = visitInteractive(element, role, rect, inner, { ...context, depth: context.depth + 1 }, hints);
     flushText();
   } finally {
-    inside = walk.out;
+    lines = walk.out;
     walk.out = out;
     walk.run = run;
   }
   if (!name) {
     flushText();
-    for (const line of inside) walk.out.push(raised(line));
+    for (const line of lines) walk.out.push(outdented(line));
     return;
   }
-  const whole = run || newRun(c);
+  const sentence = run || startRun(context);
   const text = element.textContent;
-  whole.names = Math.max(0, whole.names) + name.length;
-  whole.size += name.length;
-  whole.parts.push({
+  sentence.names = Math.max(0, sentence.names) + name.length;
+  sentence.size += name.length;
+  sentence.parts.push({
     text: (/^\s/.test(text) ? ' ' : '') + name + (/\s$/.test(text) ? ' ' : ''),
-    inView: false, lines: inside,
+    inView: false, lines,
   });
 }
 
-function textInView(c, node, start, end) {
-  if (c.whole) return true;
+function textInView(context, node, start, end) {
+  if (context.entire) return true;
   const range = new Range();
   range.setStart(node, start);
   range.setEnd(node, end);
-  return intersect(range.getBoundingClientRect(), c.clip) !== null;
+  return intersect(range.getBoundingClientRect(), context.clip) !== null;
 }
 
-// Which offsets of a very long text can be in view. To measure each piece takes time that grows with
-// the text, so the browser is asked which offsets lie at two corners of what is in view.
-function spanInView(node, c) {
+// The range of offsets of a very long text that may be in view. Measuring each piece would take time
+// in proportion to the text, so the browser finds the offsets at two corners of the visible part.
+function offsetsInView(node, context) {
   const all = [0, node.data.length];
-  const around = node.parentElement;
-  if (node.data.length < VERY_LONG_TEXT || !around) return all;
-  const seen = intersect(around.getBoundingClientRect(), c.clip);
+  const parent = node.parentElement;
+  if (node.data.length < VERY_LONG_TEXT || !parent) return all;
+  const seen = intersect(parent.getBoundingClientRect(), context.clip);
   if (!seen) return [0, -1];
   const offsets = [];
   for (const [x, y] of [[seen.x1 + 1, seen.y1 + 1], [seen.x2 - 1, seen.y2 - 1]]) {
     const at = node.ownerDocument.caretRangeFromPoint(x, y);
-    if (!at || !around.contains(at.startContainer)) return all; // something covers it
+    if (!at || !parent.contains(at.startContainer)) return all; // something covers it
     offsets.push(offsetIn(node, at));
   }
   return [Math.min(...offsets) - LONG_TEXT, Math.max(...offsets) + LONG_TEXT];
 }
 
-// A place of the document as an offset in a text: its beginning or end for places outside.
+// A position in the document as an offset in a text: 0 or its length for positions outside.
 function offsetIn(node, at) {
   if (at.startContainer === node) return at.startOffset;
   const order = node.compareDocumentPosition(at.startContainer);
   return order & Node.DOCUMENT_POSITION_FOLLOWING ? node.data.length : 0;
 }
 
-function visitText(node, c) {
-  if (c.mute || c.ariaHidden || c.invisible) return;
+function visitText(node, context) {
+  if (context.mute || context.ariaHidden || context.invisible) return;
   const data = node.data;
-  if (c.row) {
-    c.row.text(transformed(data, c.style));
+  if (context.row) {
+    context.row.addText(transformed(data, context.style));
     return;
   }
   if (!/\S/.test(data)) {
-    addSpace(c);
+    addSpace(context);
     return;
   }
   if (data.length <= LONG_TEXT * 1.5) {
-    addText(c, node, 0, transformed(data, c.style), c.on && textInView(c, node, 0, data.length));
+    const inView = context.inView && textInView(context, node, 0, data.length);
+    addText(context, node, 0, transformed(data, context.style), inView);
     return;
   }
-  const [first, last] = c.on && !c.whole ? spanInView(node, c) : [0, data.length];
+  const partly = context.inView && !context.entire;
+  const [first, last] = partly ? offsetsInView(node, context) : [0, data.length];
   for (let start = 0; start < data.length;) {
     let end = Math.min(data.length, start + LONG_TEXT);
     if (end < data.length) {
-      // Only this piece is searched: a text without line breaks would be searched as a whole each time.
+      // Search this piece only: searching a text without line breaks as a whole takes long.
       const piece = data.slice(start, end + 1);
       const space = piece.lastIndexOf(' ');
       const line = piece.lastIndexOf('\n');
       end = start + (line > LONG_TEXT / 2 ? line : space > LONG_TEXT / 2 ? space : LONG_TEXT);
     }
     flushText();
-    addText(c, node, start, transformed(data.slice(start, end), c.style),
-      c.on && end > first && start <= last && textInView(c, node, start, end));
+    addText(context, node, start, transformed(data.slice(start, end), context.style),
+      context.inView && end > first && start <= last && textInView(context, node, start, end));
     start = end;
   }
   flushText();

@@ -1,23 +1,61 @@
-// Isolated world: the one walk over a page. It writes one record per line of the observation:
-// depth, id, role, flags, box, name, pairs (fields split by \x1f, pairs by \x1d, records by \x1e).
+// Part of the walker: one pass over the composed tree of a document. It writes one record for each
+// line of the observation: depth, id, role, flags, box, name, pairs. \x1f separates fields, \x1d
+// pairs, \x1e records.
+//
+// Each visit gets the `context` of the element's surroundings and derives `inner` for its content:
+//   depth        level of the line
+//   inView       whether the content may be in view
+//   entire       whether the content is in view as a whole
+//   clip, outer  visible area for normal and for absolutely positioned content
+//   frame        {x, y, clip, owner, parent}: origin of the document in the main one, and its frame
+//   style        computed style
+//   row          RowText that collects the text of the table row, or null
+//   mute         whether the name of an element around says the text already
+//   phrase       whether this is inline content that left the view of its paragraph
+//   interactive, pointer  whether an element around is interactive, has a pointer cursor
+//   ariaHidden, invisible, inert, faded  as the attributes and styles say
+/* global nextOf, rootElementOf, tagOf, typeOf -- safe.js */
+/* global composedChildren, idOf, shadowOf -- dom.js */
+/* global hasBoxInside, intersect -- geometry.js */
+/* global anyInternals -- page_records.js */
+/* global INTERACTIVE_ROLES, collapse, hasAuthorName, nativeRole, roleOf -- roles.js */
+/* global nameOf, textOf -- names.js */
+/* global hintsOf -- hints.js */
+/* global flushText, isEditorText, visitInPhrase, visitText -- text.js */
+/* global visitContainer, visitForm, visitHeading -- containers.js */
+/* global isPlainCell, visitOffScreen, visitRows -- offscreen.js */
+/* global visitInteractive -- interactive.js */
+/* global visitRow -- rows.js */
+/* global TAG_HANDLERS, visitGauge, visitImage -- tags.js */
+/* exported CONTAINERS, INTERACTIVE, IN_VIEW, LONG_NAME, MAX_POSSIBLE_HOSTS, PSEUDO_START, REMOTE_FRAME */
+/* exported addSpace, boxOf, clean, contextInside, flagsFor, overlaps, put, record, visit, visitChildren */
+/* exported visitNode, walk */
+
 const IN_VIEW = 1;
+
 const INTERACTIVE = 2;
 const REMOTE_FRAME = 4;
+
 const SKIPPED = new Set(('script style template noscript head meta link title base param source '
   + 'track datalist option optgroup noframes').split(' '));
+
 const INLINE_TAGS = new Set(('a abbr b bdi bdo big br cite code data del dfn em font i ins kbd label '
   + 'mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr').split(' '));
+
 const CONTAINERS = new Set(('alert alertdialog article banner complementary contentinfo dialog feed '
   + 'form grid group list listitem log main menu menubar navigation radiogroup region row '
   + 'search status table tablist tabpanel timer toolbar tooltip tree treegrid DescriptionList '
   + 'listbox').split(' '));
-const LONG_NAME = 300;
-const MAX_OPTIONS = 30;
-// Where in its element a text of the style sheet starts.
-const BESIDE = { '::before': -1, '::after': -2 };
-const MAX_SUSPECTS = 10;
 
-let walk = null; // the state of the walk under way
+const LONG_NAME = 300;
+
+// The piece of an element that is the text of a pseudo-element; see pieceId.
+const PSEUDO_START = { '::before': -1, '::after': -2 };
+
+const MAX_POSSIBLE_HOSTS = 10;
+
+let walk = null; // the state of the current walk; see `observe` in page.js
+
 
 function record(depth, id, role, flags, box, name, pairs) {
   return depth + '\x1f' + id + '\x1f' + role + '\x1f' + flags + '\x1f' + box + '\x1f' + name + '\x1f'
@@ -34,9 +72,9 @@ function boxOf(rect, frame) {
     + Math.round(rect.width) + ',' + Math.round(rect.height);
 }
 
-function put(c, node, role, flags, rect, name, pairs) {
+function put(context, node, role, flags, rect, name, pairs) {
   flushText();
-  walk.out.push(record(c.depth, idOf(node), role, flags, rect ? boxOf(rect, c.frame) : '',
+  walk.out.push(record(context.depth, idOf(node), role, flags, rect ? boxOf(rect, context.frame) : '',
     clean(name), pairs));
 }
 
@@ -46,253 +84,158 @@ function overlaps(rect, clip) {
   return rect.right > clip.x1 && rect.left < clip.x2 && rect.bottom > clip.y1 && rect.top < clip.y2;
 }
 
-function visitChildren(element, c) {
+function visitChildren(element, context) {
   if (element.firstChild === null && element.localName !== 'slot' && !shadowOf(element)) return;
   if (element.localName === 'tbody' && !walk.full && element.rows.length > 40) {
-    visitRows(element, c);
+    visitRows(element, context);
     return;
   }
   const children = composedChildren(element);
   if (Array.isArray(children)) {
-    for (const child of children) visitNode(child, c);
+    for (const child of children) visitNode(child, context);
     return;
   }
-  for (let child = children[0] || null; child; child = nextOf(child)) visitNode(child, c);
+  for (let child = children[0] || null; child; child = nextOf(child)) visitNode(child, context);
 }
 
-function visitNode(node, c) {
+function visitNode(node, context) {
   const type = typeOf(node);
   if (type === 3) {
-    visitText(node, c);
+    visitText(node, context);
   } else if (type === 1) {
     const index = walk.out.length;
     try {
-      visit(node, c);
+      visit(node, context);
     } catch (error) {
-      // What was kept a place for stays without a line.
+      // Remove the placeholders of unfinished lines.
       walk.out = walk.out.filter((line, i) => i < index || line !== '');
-      // Pages can make any property lie, or nest beyond the stack: one element that cannot be read
+      // A page can override properties, or nest deeper than the stack. An element that cannot be read
       // must not hide the others.
-      if (walk.faults.length < 3) walk.faults.push(`${tagOf(node)}: ${error}`);
+      if (walk.failures.length < 3) walk.failures.push(`${tagOf(node)}: ${error}`);
     }
   }
 }
 
-function visit(element, c) {
+function visit(element, context) {
   const tag = tagOf(element);
   if (SKIPPED.has(tag)) return;
   if (tag === 'form') {
-    visitForm(element, c);
+    visitForm(element, context);
     return;
   }
-  if (c.row && !c.on && isPlainCell(element, tag, c)) return;
+  if (context.row && !context.inView && isPlainCell(element, tag, context)) return;
   const rect = element.getBoundingClientRect();
   const sized = rect.width > 0 && rect.height > 0;
-  let on = sized && overlaps(rect, c.clip);
-  let style = null;
-  if (!on) {
+  let inView = sized && overlaps(rect, context.clip);
+  if (!inView) {
     if (!sized) {
       if (!element.checkVisibility()) {
         if (getComputedStyle(element).display !== 'contents') return;
       }
-      on = c.on;
-    } else if (overlaps(rect, c.frame.clip)) {
+      inView = context.inView;
+    } else if (overlaps(rect, context.frame.clip)) {
       const position = getComputedStyle(element).position;
-      on = position === 'fixed' || position === 'absolute' && overlaps(rect, c.outer);
+      inView = position === 'fixed' || position === 'absolute' && overlaps(rect, context.outer);
     }
-    if (!on && !walk.full && !c.row && !((c.on || c.phrase) && INLINE_TAGS.has(tag))) {
-      visitOffScreen(element, tag, c);
+    if (!inView && !walk.full && !context.row && !((context.inView || context.phrase) && INLINE_TAGS.has(tag))) {
+      visitOffScreen(element, tag, context);
       return;
     }
   }
-  style = getComputedStyle(element);
-  visitShown(element, tag, rect, sized, on, style, c);
+  visitShown(element, tag, rect, sized, inView, getComputedStyle(element), context);
 }
 
-// A form is a place for things, never a thing itself; see safeForm.
-function visitForm(form, c) {
-  const rect = Element.prototype.getBoundingClientRect.call(form);
-  const style = getComputedStyle(form);
-  if (style.display === 'none') return;
-  const sized = rect.width > 0 && rect.height > 0;
-  const view = safeForm(form);
-  const inner = contextInside(view, rect, sized, sized ? overlaps(rect, c.clip) : c.on, style, c);
-  flushText();
-  const index = walk.out.length;
-  const named = hasAuthorName(view) && !c.mute && !inner.ariaHidden && !c.row;
-  if (named) walk.out.push('');
-  for (let child = view.childNodes[0] || null; child; child = nextOf(child)) {
-    visitNode(child, named ? { ...inner, depth: c.depth + 1 } : inner);
-  }
-  flushText();
-  if (!named) return;
-  if (walk.out.length === index + 1) walk.out.length = index;
-  else {
-    const role = view.getAttribute('role') === 'search' ? 'search' : 'form';
-    walk.out[index] = record(c.depth, idOf(form), role, 0, '', clean(nameOf(view, role)), []);
-  }
-}
-
-// What holds for the inside of an element: a changed copy of what holds outside.
-function contextInside(element, rect, sized, on, style, c) {
+// The context of an element's content.
+function contextInside(element, rect, sized, inView, style, context) {
   const position = style.position;
-  const inner = { ...c, on, style };
+  const inner = { ...context, inView, style };
   inner.invisible = style.visibility !== 'visible';
   inner.pointer = style.cursor === 'pointer';
-  inner.ariaHidden = c.ariaHidden
-    || element.getAttribute('aria-hidden') === 'true' && !drawsText(element, rect);
-  inner.inert = c.inert || element.inert === true;
-  inner.faded = c.faded || style.opacity === '0';
-  if (position === 'fixed') inner.clip = c.frame.clip;
-  else if (position === 'absolute') inner.clip = c.outer;
+  inner.ariaHidden = context.ariaHidden
+    || element.getAttribute('aria-hidden') === 'true' && !isEditorText(element, rect);
+  inner.inert = context.inert || element.inert === true;
+  inner.faded = context.faded || style.opacity === '0';
+  if (position === 'fixed') inner.clip = context.frame.clip;
+  else if (position === 'absolute') inner.clip = context.outer;
   const display = style.display;
-  // Folded away: nothing of its height is left. What is tiny both ways holds the field of an editor.
+  // A collapsed box has no height or no width. One that is tiny both ways contains the field of an editor.
   const folded = !sized && (rect.width > 20 || rect.height > 20) && style.overflowX !== 'visible';
   if (display !== 'inline' && (sized || folded)) {
     const clip = inner.clip;
-    inner.whole = sized && rect.left >= clip.x1 && rect.right <= clip.x2 && rect.top >= clip.y1
+    inner.entire = sized && rect.left >= clip.x1 && rect.right <= clip.x2 && rect.top >= clip.y1
       && rect.bottom <= clip.y2;
     if (style.overflowX !== 'visible' && element !== rootElementOf(element.ownerDocument)
         && element.localName !== 'body') {
       inner.clip = intersect(rect, clip) || { x1: 0, y1: 0, x2: -1, y2: -1 };
-      inner.whole = inner.whole && element.scrollHeight <= element.clientHeight + 1;
+      inner.entire = inner.entire && element.scrollHeight <= element.clientHeight + 1;
     }
   } else if (!sized && display !== 'inline' && display !== 'contents') {
-    inner.whole = false; // what is scaled to nothing shows nothing
+    inner.entire = false; // scaled to nothing
   }
   if (inner.outer !== inner.clip && (position !== 'static' || style.transform !== 'none')) {
-    inner.outer = inner.clip; // asked for last: a transform is dear to compute
+    inner.outer = inner.clip; // checked last: computing a transform is expensive
   }
   return inner;
 }
 
-function visitShown(element, tag, rect, sized, on, style, c) {
+function visitShown(element, tag, rect, sized, inView, style, context) {
   const display = style.display;
   const inline = display === 'inline' || display === 'contents' || display.startsWith('ruby');
-  const inner = contextInside(element, rect, sized, on, style, c);
-  inner.phrase = !on && (c.on || c.phrase) && INLINE_TAGS.has(tag);
+  const inner = contextInside(element, rect, sized, inView, style, context);
+  inner.phrase = !inView && (context.inView || context.phrase) && INLINE_TAGS.has(tag);
   const blocky = !inline && display[0] !== 'i';
   if (blocky) flushText();
-  else if (!inline) addSpace(c);
+  else if (!inline) addSpace(context);
   if (tag === 'br') {
     if (walk.run && walk.run.size > 200) flushText();
-    else addSpace(c);
+    else addSpace(context);
     return;
   }
   const handler = TAG_HANDLERS[tag];
   if (handler) {
-    if (handler(element, inner, rect, c) !== true) visitPlain(element, tag, rect, inner, c);
+    if (handler(element, inner, rect, context) !== true) visitPlain(element, tag, rect, inner, context);
   } else {
-    visitPlain(element, tag, rect, inner, c);
+    visitPlain(element, tag, rect, inner, context);
   }
   if (blocky) flushText();
-  else if (!inline) addSpace(c);
+  else if (!inline) addSpace(context);
 }
 
-function addSpace(c) {
-  if (c.row) c.row.text(' ');
+function addSpace(context) {
+  if (context.row) context.row.addText(' ');
   else if (walk.run) walk.run.parts[walk.run.parts.length - 1].text += ' ';
 }
 
-// Generic elements are shown only for what can be done with them.
-function visitPlain(element, tag, rect, inner, c) {
+// Elements without a tag handler: by their role. Generic ones get a line only if they are interactive.
+function visitPlain(element, tag, rect, inner, context) {
   const attributes = element.attributes.length > 0;
   if (attributes && inner.style.contentVisibility === 'hidden') return;
-  const role = attributes || anyUntold ? roleOf(element) : nativeRole(element);
-  const hints = hintsOf(element, role, inner, c, attributes);
+  const role = attributes || anyInternals ? roleOf(element) : nativeRole(element);
+  const hints = hintsOf(element, role, inner, context, attributes);
   const cell = /^(cell|gridcell|columnheader|rowheader|LayoutTableCell)$/.test(role);
-  if (c.row && cell) {
-    c.row.cell();
+  if (context.row && cell) {
+    context.row.addCell();
     if (attributes && !hints && !inner.ariaHidden && hasAuthorName(element) && !textOf(element, role)) {
-      c.row.text(nameOf(element, role)); // all that it shows is hidden from those who read
+      context.row.addText(nameOf(element, role)); // all its content is hidden from screen readers
     }
   }
   if (role === 'row' || role === 'LayoutTableRow') {
-    visitRow(element, role, rect, inner, c, hints);
+    visitRow(element, role, rect, inner, context, hints);
   } else if ((INTERACTIVE_ROLES.has(role) || hints) && !inner.invisible && !inner.inert
       && (rect.width > 0 && rect.height > 0 || hasBoxInside(element))) {
-    const phrase = inner.style.display === 'inline' && !c.mute && !c.row && !inner.ariaHidden;
-    (phrase ? visitInPhrase : visitInteractive)(element, role, rect, inner, c, hints || []);
+    const phrase = inner.style.display === 'inline' && !context.mute && !context.row && !inner.ariaHidden;
+    (phrase ? visitInPhrase : visitInteractive)(element, role, rect, inner, context, hints || []);
   } else if (role === 'heading') {
-    visitHeading(element, rect, inner, c);
+    visitHeading(element, rect, inner, context);
   } else if (role === 'meter' || role === 'progressbar') {
-    visitGauge(element, role, rect, inner, c);
+    visitGauge(element, role, rect, inner, context);
   } else if (role === 'image') {
-    visitImage(element, rect, inner, c);
+    visitImage(element, rect, inner, context);
   } else {
-    visitContainer(element, role, rect, inner, c);
+    visitContainer(element, role, rect, inner, context);
   }
 }
 
 function flagsFor(inner, interactive) {
-  return (inner.on ? IN_VIEW : 0) | (interactive ? INTERACTIVE : 0);
-}
-
-function visitHeading(element, rect, inner, c) {
-  if (inner.mute || inner.invisible || inner.ariaHidden) {
-    visitChildren(element, inner);
-    return;
-  }
-  const name = nameOf(element, 'heading');
-  if (name) {
-    if (c.row) c.row.stub(name);
-    if (inner.on || walk.full) {
-      put(c, element, 'heading', flagsFor(inner, false), rect, name,
-        statesOf(element, 'heading', name, false));
-    }
-  }
-  if (element.firstElementChild || shadowOf(element)) {
-    visitChildren(element, { ...inner, depth: c.depth + 1, mute: name !== '', row: null });
-    flushText();
-  }
-}
-
-// Landmarks, lists, groups: shown when something inside them is.
-function visitContainer(element, role, rect, inner, c) {
-  if (inner.on && walk.suspects.length < MAX_SUSPECTS
-      && mayHideShadow(element, tagOf(element), rect, inner.style)) walk.suspects.push(idOf(element));
-  const scroll = inner.on && inner.style.overflowX !== 'visible' ? scrollPairs(element, inner.style) : [];
-  const shown = CONTAINERS.has(role) && !c.mute && !inner.ariaHidden && !c.row;
-  if (!shown && !scroll.length) {
-    visitInside(element, inner);
-    return;
-  }
-  flushText();
-  const index = walk.out.length;
-  walk.out.push('');
-  if (role !== 'listitem' && role !== 'group') idOf(element); // numbers run down the page
-  visitInside(element, { ...inner, depth: c.depth + 1 });
-  flushText();
-  const empty = walk.out.length === index + 1 && !scroll.length;
-  const titled = empty && shown && titleInView(element, inner);
-  if (empty && !titled) {
-    walk.out.length = index;
-    return;
-  }
-  const name = shown ? nameOf(element, role) : '';
-  const pairs = shown ? statesOf(element, role, name, element === walk.focus) : [];
-  walk.out[index] = record(c.depth, idOf(element), shown ? role : 'generic', scroll.length || titled ? IN_VIEW : 0,
-    '', clean(name), pairs.concat(scroll));
-}
-
-// Is a legend or a caption, which its box is told by, all that is seen of that?
-function titleInView(element, inner) {
-  const tag = { fieldset: 'legend', table: 'caption' }[element.localName];
-  const title = tag && [...element.children].find((child) => child.localName === tag);
-  return Boolean(title) && intersect(title.getBoundingClientRect(), inner.clip) !== null;
-}
-
-// Children with the text that the style sheet puts before and after them.
-function visitInside(element, c) {
-  const silent = c.mute || c.ariaHidden || c.invisible || !c.on;
-  if (!silent) addPseudo(element, c, '::before');
-  visitChildren(element, c);
-  if (!silent) addPseudo(element, c, '::after');
-}
-
-function addPseudo(element, c, which) {
-  const text = pseudoText(element, which);
-  if (!text) return;
-  if (c.row) c.row.text(text);
-  else addText(c, element, BESIDE[which], text, true);
+  return (inner.inView ? IN_VIEW : 0) | (interactive ? INTERACTIVE : 0);
 }

@@ -1,7 +1,7 @@
 // Part of settling: changes of the documents in the main frame and of the open shadow trees in them.
 // A node that changes in many frames (a ticker, an animation by script) is ignored from then on.
-/* global listenForActions */
-/* exported changes, countChange, dirty, documents, readChanges, restlessCount, stopWatching, takeDirty, trees, watch */
+/* global listenForActions -- user_events.js */
+/* exported changes, countChange, documents, restlessCount, stopWatching, takeDirty, trees, watch */
 
 const RESTLESS_FRAMES = 40;
 const MOST_TREES = 3000;

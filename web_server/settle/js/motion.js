@@ -1,5 +1,5 @@
 // Part of settling: animation frames, running animations, and content that changes unseen.
-/* global documents, trees */
+/* global documents, trees -- changes.js */
 /* exported changesUnseen, isAnimating, nextFrame, pause */
 
 const LONGEST_ANIMATION_MS = 1000;

@@ -1,5 +1,5 @@
 // Part of settling: scrolls the page, or the box that scrolls most of it.
-/* global trees */
+/* global trees -- changes.js */
 /* exported scrollPage */
 
 const SCROLLING_TAGS = 'div, main, section, ul, ol, article, nav, pre, aside, form, fieldset, dialog, textarea';

@@ -1,7 +1,10 @@
 // Part of settling: the functions that the server calls, in an isolated world of the main frame.
 // `TOKEN` is the secret under which timers.js answers.
-/* global TOKEN, changes, changesUnseen, clickedDownloads, isAnimating, nextFrame, pause, restlessCount */
-/* global scrollPage, startAction, stopWatching, takeCopied, takeDirty, trees, watch */
+/* global TOKEN */
+/* global changes, restlessCount, stopWatching, takeDirty, trees, watch -- changes.js */
+/* global clickedDownloads, startAction, takeCopied -- user_events.js */
+/* global changesUnseen, isAnimating, nextFrame, pause -- motion.js */
+/* global scrollPage -- scroll.js */
 
 const LONGEST_STATE = 2000000;
 let lastState = null;  // the storage that `rest` reported last
@@ -9,6 +12,17 @@ let lastState = null;  // the storage that `rest` reported last
 // Dispatches an event for timers.js or the observer. Returns whether a listener cancelled it.
 function ask(what) {
   return !document.dispatchEvent(new CustomEvent(TOKEN + what, { cancelable: true }));
+}
+
+// Origin, local storage, session storage and cookies as JSON; null for an opaque origin, which has
+// no storage.
+function storageState() {
+  try {
+    return JSON.stringify(
+      [location.origin, { ...localStorage }, { ...sessionStorage }, document.cookie]);
+  } catch {
+    return null;
+  }
 }
 
 // Runs at changes of the document until `check` returns a value or the time is over.
@@ -78,19 +92,12 @@ globalThis.ckSettle = {
 
   scroll: scrollPage,
 
-  // Stops watching. Returns the state that a crash would lose, as JSON: origin, local storage,
-  // session storage and cookies. Returns null if it did not change since the last time.
+  // Stops watching. Returns the storage, which a crash would lose; null if it did not change.
   rest(again) {
     stopWatching();
     ask('rest');
-    let state = null;
-    try {
-      state = JSON.stringify(
-        [location.origin, { ...localStorage }, { ...sessionStorage }, document.cookie]);
-    } catch {
-      return null;  // an opaque origin has no storage
-    }
-    if (state.length > LONGEST_STATE || state === lastState && !again) return null;
+    const state = storageState();
+    if (!state || state.length > LONGEST_STATE || state === lastState && !again) return null;
     lastState = state;
     return state;
   },

@@ -1,6 +1,6 @@
 // Part of settling: effects of an action that change no node of a document.
-/* global countChange */
-/* exported listenForActions, startAction, takeCopied, clickedDownloads */
+/* global countChange -- changes.js */
+/* exported clickedDownloads, listenForActions, startAction, takeCopied */
 
 // The content of a field, and a selection. A caret is not a selection.
 for (const kind of ['input', 'change']) document.addEventListener(kind, countChange, true);

@@ -1,15 +1,19 @@
-// Isolated world: the page as HTML for reading: what is shown, in the order of the composed tree,
-// with the few attributes that say something, frames of the same origin in place.
-const UNREAD = new Set(('script style noscript template head meta link title base svg object embed '
+// Part of the walker: the displayed content as plain HTML, in the order of the composed tree, with the
+// frames of the same origin in place.
+/* global bodyOf, tagOf, typeOf -- safe.js */
+/* global composedChildren, composedParent -- dom.js */
+/* exported readableHtml */
+
+const OMITTED_TAGS = new Set(('script style noscript template head meta link title base svg object embed '
   + 'datalist').split(' '));
-const SAYING = ['href', 'alt', 'title', 'colspan', 'rowspan', 'start'];
+const KEPT_ATTRIBUTES = ['href', 'alt', 'title', 'colspan', 'rowspan', 'start'];
 const VOID = new Set('area br col hr img input wbr'.split(' '));
 
 function escaped(text) {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/"/g, '&quot;');
 }
 
-function readable() {
+function readableHtml() {
   const out = [];
   const root = bodyOf(document);
   if (root) readNode(root, out, 0);
@@ -25,7 +29,7 @@ function readNode(node, out, depth) {
   }
   if (type !== 1 || depth > 400) return;
   const tag = tagOf(node);
-  if (UNREAD.has(tag) || getComputedStyle(node).display === 'none') return;
+  if (OMITTED_TAGS.has(tag) || getComputedStyle(node).display === 'none') return;
   if (tag === 'iframe' || tag === 'frame') {
     const inner = node.contentDocument && bodyOf(node.contentDocument);
     if (inner) readNode(inner, out, depth + 1);
@@ -33,7 +37,7 @@ function readNode(node, out, depth) {
   }
   const known = tag.includes('-') || /^(slot|body|details|summary)$/.test(tag) ? 'div' : tag;
   out.push('<', known);
-  for (const name of SAYING) {
+  for (const name of KEPT_ATTRIBUTES) {
     const value = Element.prototype.getAttribute.call(node, name);
     if (value) out.push(' ', name, '="', escaped(value), '"');
   }

@@ -1,12 +1,20 @@
-// Isolated world: a text that the page shows, found by its words, to be selected.
-const UNQUOTED = 'script,style,noscript,template,textarea,option,title';
-// Where pressing and moving the mouse does something else than to select.
-const UNDRAGGED = 'a[href],button,label,summary,[draggable=true],[onclick],[role=button],[role=link]';
+// Part of the walker: finds a displayed text by its words and selects it. White space is ignored.
+/* global bodyOf, documentOf, parentOf, tagOf, typeOf, viewOf -- safe.js */
+/* global composedParent, contains, isLive, shadowOf -- dom.js */
+/* global deepElementFromPoint -- hit_test.js */
+/* global recorded -- page_records.js */
+/* global describe -- covers.js */
+/* global elementOf, frameOffset, throughFrames -- target.js */
+/* exported ensureSelected, locateText */
 
-let quoted = null; // the range found last
+const NOT_SEARCHED = 'script,style,noscript,template,textarea,option,title';
+// Elements where dragging the mouse does not select text.
+const NOT_SELECTABLE = 'a[href],button,label,summary,[draggable=true],[onclick],[role=button],[role=link]';
 
-// Characters of a tree that are shown, without white space, and where each of them stands. Shadow
-// trees and frames have texts of their own: nothing can be selected across their borders.
+let located = null; // the range of the text that was found last
+
+// The displayed characters of a tree without white space, and their positions. Adds shadow trees and
+// frames to `trees`: a selection cannot cross their boundaries.
 function charactersOf(root, trees) {
   const found = { text: '', nodes: [], starts: [], places: [] };
   const walker = documentOf(root).createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
@@ -26,7 +34,7 @@ function addCharacters(found, node) {
   const data = node.data;
   const parent = parentOf(node);
   const element = parent && (typeOf(parent) === 1 ? parent : parent.host);
-  if (!/\S/.test(data) || !element || element.closest(UNQUOTED)
+  if (!/\S/.test(data) || !element || element.closest(NOT_SEARCHED)
       || !element.checkVisibility({ visibilityProperty: true })) return;
   found.nodes.push(node);
   found.starts.push(found.text.length);
@@ -42,12 +50,12 @@ function addCharacters(found, node) {
   found.places.push(places);
 }
 
-function squeezed(text) {
+function withoutSpace(text) {
   return text.replace(/\s+/g, '');
 }
 
-// The same length whatever the language, so that places stay right.
-function folded(text) {
+// Lower case of the same length in all languages, so that positions stay valid.
+function lowerCased(text) {
   let out = '';
   for (let i = 0; i < text.length; i++) {
     const low = text[i].toLowerCase();
@@ -56,7 +64,7 @@ function folded(text) {
   return out;
 }
 
-function placesOf(text, wanted) {
+function positionsOf(text, wanted) {
   const found = [];
   for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) found.push(at);
   return found;
@@ -76,58 +84,60 @@ function rangeIn(found, from, length) {
   return range;
 }
 
-// Find the text inside an element, exactly or in another case, and bring it into view.
-function quote(id, text) {
+// Finds a text inside an element, exactly or in another case, and scrolls it into view. Returns null,
+// or where it starts and ends, how often it occurs, what covers it, and whether it was selected here
+// (`silent`) because a mouse cannot select it.
+function locateText(id, text) {
   const element = elementOf(id);
   if (!element) return null;
-  const wanted = squeezed(text);
+  const wanted = withoutSpace(text);
   const trees = [element];
   const all = [];
   for (let i = 0; i < trees.length && i < 500; i++) all.push(charactersOf(trees[i], trees));
-  for (const plainly of [(t) => t, folded]) {
+  for (const plainly of [(t) => t, lowerCased]) {
     const hits = [];
     for (const found of all) {
       const needle = plainly(wanted || found.text);
-      if (needle) for (const at of placesOf(plainly(found.text), needle)) hits.push([found, at, needle.length]);
+      if (needle) for (const at of positionsOf(plainly(found.text), needle)) hits.push([found, at, needle.length]);
     }
     if (hits.length) {
-      quoted = rangeIn(...hits[0]);
-      return { ...showQuoted(), count: wanted ? hits.length : 1 };
+      located = rangeIn(...hits[0]);
+      return { ...showLocated(), count: wanted ? hits.length : 1 };
     }
   }
   return null;
 }
 
-function showQuoted() {
-  const element = composedParent(quoted.startContainer);
+function showLocated() {
+  const element = composedParent(located.startContainer);
   const view = viewOf(element);
-  let rects = [...quoted.getClientRects()].filter((rect) => rect.width > 0);
-  const inside = (rect) => rect.top >= 0 && rect.left >= 0 && rect.bottom <= view.innerHeight
+  let rects = [...located.getClientRects()].filter((rect) => rect.width > 0);
+  const isInside = (rect) => rect.top >= 0 && rect.left >= 0 && rect.bottom <= view.innerHeight
     && rect.right <= view.innerWidth;
-  const seen = () => rects.length && inside(rects[0]) && inside(rects[rects.length - 1])
+  const seen = () => rects.length && isInside(rects[0]) && isInside(rects[rects.length - 1])
     && throughFrames(view, rects[0].left, rects[0].top).inView;
   if (!seen()) {
     element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
-    rects = [...quoted.getClientRects()].filter((rect) => rect.width > 0);
+    rects = [...located.getClientRects()].filter((rect) => rect.width > 0);
   }
   const offset = frameOffset(element);
   const first = rects[0];
   const last = rects[rects.length - 1];
-  if (!first) return { x1: 0, y1: 0, x2: 0, y2: 0, covered_by: null, silent: selectQuoted() };
+  if (!first) return { x1: 0, y1: 0, x2: 0, y2: 0, covered_by: null, silent: selectLocated() };
   const hit = deepElementFromPoint(element.ownerDocument, first.left + 1, (first.top + first.bottom) / 2);
   const covered = hit && !contains(element, hit) && !contains(hit, element);
-  const quiet = !seen() || covered === null || dragged(element);
+  const quiet = !seen() || covered === null || preventsSelection(element);
   return {
     x1: first.left + offset.x, y1: (first.top + first.bottom) / 2 + offset.y,
     x2: last.right + offset.x, y2: (last.top + last.bottom) / 2 + offset.y,
-    covered_by: covered ? describe(hit) : null, silent: quiet && !covered ? selectQuoted() : false,
+    covered_by: covered ? describe(hit) : null, silent: quiet && !covered ? selectLocated() : false,
   };
 }
 
-function dragged(element) {
+function preventsSelection(element) {
   for (let e = element; e && e.nodeType === 1; e = composedParent(e)) {
     if (e.localName === 'body') return false;
-    if (e.matches(UNDRAGGED) || noted.click.has(e) || noted.drag.has(e)) return true;
+    if (e.matches(NOT_SELECTABLE) || recorded.click.has(e) || recorded.drag.has(e)) return true;
   }
   return false;
 }
@@ -137,20 +147,20 @@ function selectionOf(node) {
   return root.getSelection ? root.getSelection() : documentOf(node).getSelection();
 }
 
-function selectQuoted() {
-  selectionOf(quoted.startContainer).setBaseAndExtent(
-    quoted.startContainer, quoted.startOffset, quoted.endContainer, quoted.endOffset);
+function selectLocated() {
+  selectionOf(located.startContainer).setBaseAndExtent(
+    located.startContainer, located.startOffset, located.endContainer, located.endOffset);
   return true;
 }
 
-// Is the text selected? A mouse that snapped to something else is corrected. null: it is gone.
-function quoteSelected() {
-  if (!quoted || !isLive(quoted.startContainer) || !isLive(quoted.endContainer)) return null;
+// Selects the located text unless it is selected. Returns whether it is now; null if it left the page.
+function ensureSelected() {
+  if (!located || !isLive(located.startContainer) || !isLive(located.endContainer)) return null;
   const same = () => {
-    const selection = selectionOf(quoted.startContainer);
-    return squeezed(selection.toString()) !== '' && folded(squeezed(selection.toString()))
-      === folded(squeezed(quoted.toString()));
+    const selection = selectionOf(located.startContainer);
+    return withoutSpace(selection.toString()) !== '' && lowerCased(withoutSpace(selection.toString()))
+      === lowerCased(withoutSpace(located.toString()));
   };
-  if (!same()) selectQuoted();
+  if (!same()) selectLocated();
   return same();
 }

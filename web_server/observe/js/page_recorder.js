@@ -1,8 +1,9 @@
-// Runs in the page's own world before any of its scripts. It notes which elements get click-like
-// listeners, which closed shadow roots are attached and what custom elements tell the browser alone
-// of their roles and states (by `attachInternals`), and hands them over when the isolated
-// world asks by an event whose name only the two know. What a page copies by `writeText` is copied as
-// by a key. Patched functions look native.
+// Runs in every frame, in the page's own world, before the page's scripts. Records which elements get
+// listeners for clicks, hovering and dragging, which closed shadow roots are attached, and which roles
+// and states custom elements set by ElementInternals. page_records.js asks for them by events whose
+// names contain the secret `SECRET`. The functions that this file replaces print as native code.
+/* global SECRET */
+
 const apply = Reflect.apply;
 const kinds = Object.assign(Object.create(null), {
   click: 'click', mousedown: 'click', mouseup: 'click', pointerdown: 'click', pointerup: 'click',
@@ -10,7 +11,7 @@ const kinds = Object.assign(Object.create(null), {
   mouseenter: 'hover', mouseover: 'hover', pointerenter: 'hover', pointerover: 'hover',
   dragstart: 'drag',
 });
-// Lists that no prototype of the page's reaches into: iterators and setters may be replaced.
+// The page may replace the methods and iterators of arrays, so lists have no prototype.
 const list = () => ({ __proto__: null, length: 0 });
 const pending = { __proto__: null, click: list(), hover: list(), drag: list(), closed: list() };
 const kindNames = ['click', 'hover', 'drag', 'closed'];
@@ -31,8 +32,8 @@ const natives = new Weak();
 
 const send = (event) => apply(dispatch, doc, [event]);
 
-// Nodes inside shadow trees are hidden from ranges, not from the submitter of a submit event. A
-// closed root is told by an element inside it; an empty one waits.
+// A range cannot start inside a shadow tree, so such nodes are sent as the submitter of a submit event.
+// A closed root is represented by an element inside it; an empty one is sent later.
 const sendShadowed = (node, kind) => {
   const nodes = kind === 'closed' ? apply(queryAll, node, ['*']) : [node];
   for (let i = 0; i < nodes.length && i < 20; i++) {
@@ -40,13 +41,13 @@ const sendShadowed = (node, kind) => {
       send(new Submit(SECRET + kind, { submitter: nodes[i] }));
       return true;
     } catch {
-      // Not an HTML element: the next one will do.
+      // Only HTML elements can be submitters: try the next.
     }
   }
   return false;
 };
 
-// An event takes its ranges by an iterator: here is one of our own.
+// An event reads its ranges by their iterator, which the page may have replaced.
 const iterable = (items) => define(items, iterator, {
   value: () => {
     let i = 0;
@@ -57,7 +58,7 @@ const iterable = (items) => define(items, iterator, {
   },
 });
 
-// Of the roles and states an event tells the text, as pairs, the next one the element.
+// Roles and states of an element are sent in two events: first the pairs as text, then the element.
 const inner = { __proto__: null, elements: list(), of: new Weak() };
 const properties = list();
 const internals = globalThis.ElementInternals ? ElementInternals.prototype : {};
@@ -67,7 +68,7 @@ for (const name of Object.getOwnPropertyNames(internals)) {
     properties[properties.length++] = { __proto__: null, name, get };
   }
 }
-const tellInner = () => {
+const sendInternals = () => {
   const live = list();
   for (let i = 0; i < inner.elements.length; i++) {
     const entry = inner.elements[i];
@@ -87,8 +88,8 @@ const tellInner = () => {
   inner.elements = live;
 };
 
-// The isolated world asks; the answer is one event per kind whose ranges start at the nodes, and
-// one event for each node inside a shadow tree.
+// Answers page_records.js: one event for each kind, whose ranges start at the nodes, and one event for
+// each node inside a shadow tree.
 const answer = () => {
   for (let k = 0; k < 4; k++) {
     const kind = kindNames[k];
@@ -109,13 +110,13 @@ const answer = () => {
     pending[kind] = kind === 'closed' ? waiting : list();
     if (ranges.length) send(new Carrier(SECRET + kind, { targetRanges: iterable(ranges) }));
   }
-  tellInner();
+  sendInternals();
 };
 
 const note = (node, kind) => {
   const waiting = pending[kind];
   waiting[waiting.length++] = new Ref(node);
-  // document.open() drops the listeners of the document: adding it again is a no-op otherwise.
+  // document.open() removes the document's listeners, so add this one again.
   apply(listen, doc, [SECRET + 'q', answer]);
 };
 
@@ -123,7 +124,7 @@ const noteIfNode = (target, kind) => {
   try {
     if (apply(nodeType, target, []) === 1) note(target, kind);
   } catch {
-    // A window, a request, a signal: event targets without a box are of no interest.
+    // Not a node: a window, a request, a signal.
   }
 };
 
@@ -152,7 +153,7 @@ replaceMethod(Element.prototype, 'attachShadow', (native, self, args) => {
   try {
     if (root.mode === 'closed') note(root, 'closed');
   } catch {
-    // The page replaced the getter of `mode`: the root stays unknown.
+    // The page replaced the getter of `mode`: the root is not recorded.
   }
   return root;
 });
@@ -166,30 +167,30 @@ replaceMethod(HTMLElement.prototype, 'attachInternals', (native, self, args) => 
   return made;
 });
 
-// That permission is denied, as a page could write at any time with it. With a user's gesture it
-// may copy as by a key, and that is noticed.
-const { Clipboard, ClipboardEvent, DataTransfer, Promise: Later } = globalThis;
-if (Clipboard) {
+// The permission for writeText is denied, because a page could then write at any time. Instead, a user
+// gesture lets it copy by an event, which settling notices.
+const { Clipboard: ClipboardClass, Promise: NativePromise } = globalThis;
+if (ClipboardClass) {
   const command = Document.prototype.execCommand;
   const unlisten = EventTarget.prototype.removeEventListener;
   const { preventDefault, stopPropagation } = Event.prototype;
   const dataOf = Object.getOwnPropertyDescriptor(ClipboardEvent.prototype, 'clipboardData').get;
   const setData = DataTransfer.prototype.setData;
-  const resolved = Later.resolve;
-  replaceMethod(Clipboard.prototype, 'writeText', (native, self, args) => {
+  const resolved = NativePromise.resolve;
+  replaceMethod(ClipboardClass.prototype, 'writeText', (native, self, args) => {
     if (args.length === 0) return apply(native, self, args);
     const text = `${args[0]}`;
     let done = false;
-    const hear = (event) => {
+    const onCopy = (event) => {
       apply(preventDefault, event, []);
       apply(stopPropagation, event, []);
       apply(setData, apply(dataOf, event, []), ['text/plain', text]);
       done = true;
     };
-    apply(listen, doc, ['copy', hear, true]);
+    apply(listen, doc, ['copy', onCopy, true]);
     apply(command, doc, ['copy']);
-    apply(unlisten, doc, ['copy', hear, true]);
-    return done ? apply(resolved, Later, []) : apply(native, self, [text]);
+    apply(unlisten, doc, ['copy', onCopy, true]);
+    return done ? apply(resolved, NativePromise, []) : apply(native, self, [text]);
   });
 }
 
@@ -206,8 +207,8 @@ for (const prototype of [HTMLElement.prototype, SVGElement.prototype]) {
   }
 }
 
-// The browser reports each uncaught error over the one connection that all sessions share. A page
-// that throws without end would block it, so only the first errors of a document are reported.
+// The browser reports each uncaught error over the connection that all sessions share. Only the first
+// errors of a document are reported, so that an endless series does not block it.
 let errors = 0;
 const { preventDefault: silence } = Event.prototype;
 const limit = (event) => {

@@ -1,0 +1,22 @@
+// ESLint for the JavaScript that the browser server runs in pages: npm install; make lint
+import js from '@eslint/js';
+import globals from 'globals';
+
+export default [
+  { ignores: ['.venv/**', 'build/**', 'dist/**'] },
+  js.configs.recommended,
+  {
+    files: ['**/*.js'],
+    languageOptions: { ecmaVersion: 2024, sourceType: 'script', globals: globals.browser },
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    rules: {
+      eqeqeq: 'error',
+      'max-len': ['error', { code: 120 }],
+      'max-lines': ['error', 300],
+      'max-lines-per-function': ['error', { max: 50, skipComments: true }],
+      'no-shadow': 'error',
+      'no-var': 'error',
+      'prefer-const': 'error',
+    },
+  },
+];

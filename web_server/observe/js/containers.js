@@ -1,0 +1,106 @@
+// Part of the walker: headings, and containers that get a line if their content does.
+/* global nextOf, safeForm, tagOf -- safe.js */
+/* global idOf, mayHideShadow, shadowOf -- dom.js */
+/* global intersect -- geometry.js */
+/* global hasAuthorName -- roles.js */
+/* global nameOf, pseudoText -- names.js */
+/* global statesOf -- states.js */
+/* global scrollPairs -- scroll_state.js */
+/* global addText, flushText -- text.js */
+/* global CONTAINERS, IN_VIEW, MAX_POSSIBLE_HOSTS, PSEUDO_START, clean, contextInside, flagsFor -- walk.js */
+/* global overlaps, put, record, visitChildren, visitNode, walk -- walk.js */
+/* exported visitContainer, visitForm, visitHeading, visitInside */
+
+// Forms are containers. They are read through safeForm.
+function visitForm(form, context) {
+  const rect = Element.prototype.getBoundingClientRect.call(form);
+  const style = getComputedStyle(form);
+  if (style.display === 'none') return;
+  const sized = rect.width > 0 && rect.height > 0;
+  const view = safeForm(form);
+  const inner = contextInside(view, rect, sized, sized ? overlaps(rect, context.clip) : context.inView, style, context);
+  flushText();
+  const index = walk.out.length;
+  const named = hasAuthorName(view) && !context.mute && !inner.ariaHidden && !context.row;
+  if (named) walk.out.push('');
+  for (let child = view.childNodes[0] || null; child; child = nextOf(child)) {
+    visitNode(child, named ? { ...inner, depth: context.depth + 1 } : inner);
+  }
+  flushText();
+  if (!named) return;
+  if (walk.out.length === index + 1) walk.out.length = index;
+  else {
+    const role = view.getAttribute('role') === 'search' ? 'search' : 'form';
+    walk.out[index] = record(context.depth, idOf(form), role, 0, '', clean(nameOf(view, role)), []);
+  }
+}
+
+function visitHeading(element, rect, inner, context) {
+  if (inner.mute || inner.invisible || inner.ariaHidden) {
+    visitChildren(element, inner);
+    return;
+  }
+  const name = nameOf(element, 'heading');
+  if (name) {
+    if (context.row) context.row.addShortened(name);
+    if (inner.inView || walk.full) {
+      put(context, element, 'heading', flagsFor(inner, false), rect, name,
+        statesOf(element, 'heading', name, false));
+    }
+  }
+  if (element.firstElementChild || shadowOf(element)) {
+    visitChildren(element, { ...inner, depth: context.depth + 1, mute: name !== '', row: null });
+    flushText();
+  }
+}
+
+// Landmarks, lists and groups get a line if their content does.
+function visitContainer(element, role, rect, inner, context) {
+  if (inner.inView && walk.possibleHosts.length < MAX_POSSIBLE_HOSTS
+      && mayHideShadow(element, tagOf(element), rect, inner.style)) walk.possibleHosts.push(idOf(element));
+  const scroll = inner.inView && inner.style.overflowX !== 'visible' ? scrollPairs(element, inner.style) : [];
+  const shown = CONTAINERS.has(role) && !context.mute && !inner.ariaHidden && !context.row;
+  if (!shown && !scroll.length) {
+    visitInside(element, inner);
+    return;
+  }
+  flushText();
+  const index = walk.out.length;
+  walk.out.push('');
+  if (role !== 'listitem' && role !== 'group') idOf(element); // so that ids increase down the page
+  visitInside(element, { ...inner, depth: context.depth + 1 });
+  flushText();
+  const empty = walk.out.length === index + 1 && !scroll.length;
+  const titled = empty && shown && titleInView(element, inner);
+  if (empty && !titled) {
+    walk.out.length = index;
+    return;
+  }
+  const name = shown ? nameOf(element, role) : '';
+  const pairs = shown ? statesOf(element, role, name, element === walk.focus) : [];
+  const flags = scroll.length || titled ? IN_VIEW : 0;
+  walk.out[index] = record(context.depth, idOf(element), shown ? role : 'generic', flags, '', clean(name),
+    pairs.concat(scroll));
+}
+
+// Whether the legend or caption that names a box is in view.
+function titleInView(element, inner) {
+  const tag = { fieldset: 'legend', table: 'caption' }[element.localName];
+  const title = tag && [...element.children].find((child) => child.localName === tag);
+  return Boolean(title) && intersect(title.getBoundingClientRect(), inner.clip) !== null;
+}
+
+// Children, with the text of pseudo-elements before and after.
+function visitInside(element, context) {
+  const silent = context.mute || context.ariaHidden || context.invisible || !context.inView;
+  if (!silent) addPseudo(element, context, '::before');
+  visitChildren(element, context);
+  if (!silent) addPseudo(element, context, '::after');
+}
+
+function addPseudo(element, context, which) {
+  const text = pseudoText(element, which);
+  if (!text) return;
+  if (context.row) context.row.addText(text);
+  else addText(context, element, PSEUDO_START[which], text, true);
+}
