@@ -36,7 +36,7 @@ async def choose(page_handle: PageHandle, use: Mapping[str, Any], label: str) ->
     target = await pointer.find(page_handle, use["id"])
     name = pointer.describe(target)
     before = (await page_handle.observer.observe(scope="page", elements=True)).elements
-    item = _item(before, label, page_handle.observer.iter_nested(target.id))
+    item = _item(before, label, page_handle.observer.ids_inside(target.id))
     if item is None and use["how"] == "opens" and not use["closed"]:
         # It may be open already, and its items anywhere on the page.
         roles = {"option", "treeitem", *(_MENU_ITEMS if use["menu"] else ())}
@@ -82,7 +82,7 @@ async def _appeared(
     """The item of that name among what is new on the page, and the names of all new items."""
     await page_handle.settler.settle()
     now = (await page_handle.observer.observe(scope="page", elements=True)).elements
-    parts = {str(each) for each in page_handle.observer.iter_nested(target.id)}
+    parts = {str(each) for each in page_handle.observer.ids_inside(target.id)}
     new = {key: each for key, each in now.items() if key not in before or key in parts}
     item = _item(new, label) or _item(new, label, roles=None) or _item(now, label, roles={"option"})
     names = [one_line(each["name"]) for each in new.values() if each["role"] in _ITEMS]

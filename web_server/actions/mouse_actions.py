@@ -171,7 +171,7 @@ async def select_text(context: ActionContext) -> str:
     target = await pointer.find(page_handle, element_id or "1")
     where = f" in {pointer.describe(target)}" if element_id else ""
     said = f"'{one_line(text)[:80]}'" if text.strip() else "the text"
-    found = await target.quote(text)
+    found = await target.locate_text(text)
     if found is None:
         raise NotFound(f"{said} is not shown{where or ' on the page'}: quote it as it stands there")
     if found["covered_by"]:
@@ -179,7 +179,7 @@ async def select_text(context: ActionContext) -> str:
         raise Conflict(f"{said} is covered by {cover}: close or move that first")
     if not found["silent"]:
         await _drag(context, [(found["x1"], found["y1"]), (found["x2"], found["y2"])])
-    selected = await target.quote_selected()
+    selected = await target.ensure_text_selected()
     if selected is None:
         raise Conflict(f"{said}{where} vanished when the mouse went over it")
     if not selected:

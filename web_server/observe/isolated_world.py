@@ -1,4 +1,4 @@
-"""Isolated worlds: where the walker lives, one per document that is walked by itself."""
+"""Isolated worlds, in which the walker runs: one per document that is walked separately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Frame, Page
 
 _WORLD = "observer"
-# What the browser's protocol says when a document, and its worlds with it, is gone.
+# Messages of the debugging protocol after a document and its worlds were destroyed.
 _GONE = (
     "Cannot find context",
     "Execution context was destroyed",
@@ -21,28 +21,32 @@ _GONE = (
     "Cannot find object",
     "Could not find object",
 )
-# A frame's process may go while the page lives on; the page's own session tells of its end.
+# The process of a frame may end before the page; the page's own session reports the page's end.
 _CLOSED = "has been closed"
 
 
 class ContextGone(Error):
-    """The document was replaced while it was being asked."""
+    """The document was replaced during a call."""
 
 
 class IsolatedWorld:
-    """The walker in one document (and in the documents of the same origin inside it).
+    """The walker in a document and in the documents of the same origin inside it.
+
+    The world of a frame ends with its document, because ids start again in the next one. The world
+    of the main frame continues, and so do its ids.
 
     Args:
-        session: the debugging session of the process that the document lives in.
+        session: the debugging session of the document's process.
         frame_id: the protocol's id of the document's frame.
-        source: of the walker.
-        parent: the realm that holds the frame element, None for the page itself.
-        owner_id: the frame element's id in `parent`.
+        source: the script of the walker.
+        parent: the world with the frame element; None for the main frame.
+        owner_id: the id of the frame element in `parent`.
 
-    `page_ids` maps the ids of this realm to page-wide ones (the main realm's are page-wide);
-    `children` are the realms of frames inside, by the local id of the frame element. The realm of
-    a frame ends with its document (`dead`): numbers start anew in the next one, so what was handed
-    out must never be asked of that. The main realm goes on, its numbers do too.
+    Attributes:
+        frame: Playwright's frame, once it is known.
+        page_ids: page-wide ids by the ids of this world; empty for the main frame.
+        children: the worlds of inner frames by the id of the frame element.
+        dead: whether the frame shows another document now.
     """
 
     def __init__(
@@ -67,7 +71,7 @@ class IsolatedWorld:
         self._opening = asyncio.Lock()
 
     def end(self) -> None:
-        """The document is gone, and the documents of the frames in it with it."""
+        """End this world and those of inner frames, after the document was replaced."""
         self.dead = self.parent is not None
         self._context = None
         for child in self.children.values():
@@ -75,11 +79,11 @@ class IsolatedWorld:
         self.children.clear()
 
     def forget(self) -> None:
-        """The document has (perhaps) been replaced: ask for its world anew."""
+        """Look the context up again at the next call: the document may have been replaced."""
         self._context = None
 
     def owners(self, local_id: int) -> Iterator[tuple[IsolatedWorld, int]]:
-        """A node of this realm, then the frame elements around it, outwards."""
+        """Yield a node of this world, then the frame elements around it, outwards."""
         world: IsolatedWorld | None = self
         while world is not None:
             yield world, local_id
@@ -87,7 +91,7 @@ class IsolatedWorld:
             world = world.parent
 
     async def call(self, method: str, *arguments: Any) -> Any:
-        """Call a function of the walker and return its result as JSON gives it.
+        """Call a function of the walker and return its result.
 
         Raises:
             ContextGone: the document was replaced.
@@ -95,7 +99,7 @@ class IsolatedWorld:
         return await self.run(f"(...args) => ckObserver.{method}(...args)", *arguments)
 
     async def run(self, function: str, *arguments: Any) -> Any:
-        """Run a function with the walker in reach: one round trip, three in a new document."""
+        """Run a JavaScript function next to the walker: one round trip, three in a new document."""
         if self.dead:
             raise ContextGone("the frame shows another document now")
         if self._context is None:
@@ -105,7 +109,7 @@ class IsolatedWorld:
         return await self._evaluate(function, arguments)
 
     async def _open(self) -> None:
-        """Bring the walker into the document that is there now."""
+        """Load the walker into the current document."""
         world = await self._send(
             "Page.createIsolatedWorld", {"frameId": self.frame_id, "worldName": _WORLD}
         )
@@ -136,7 +140,7 @@ class IsolatedWorld:
             if "ckObserver is not defined" in text:
                 self.end()
                 raise ContextGone(text)
-            raise Error(f"The page could not be looked at: {text}")
+            raise Error(f"The page could not be observed: {text}")
         return answer["result"].get("value")
 
     async def _send(self, method: str, parameters: dict[str, Any]) -> Any:
@@ -150,7 +154,7 @@ class IsolatedWorld:
             raise
 
     async def _describe(self, local_id: int, depth: int) -> dict[str, Any] | None:
-        """What the browser's protocol tells of a node."""
+        """Describe a node by the debugging protocol; None if it left the page."""
         answer = await self._send(
             "Runtime.callFunctionOn",
             {
@@ -175,7 +179,7 @@ class IsolatedWorld:
         return str(found) if found else None
 
     async def adopt_closed_root(self, local_id: int) -> bool:
-        """Let the walker into the shadow root of an element that hides it, if it has one."""
+        """Give the walker access to the closed shadow root of an element, if it has one."""
         node = await self._describe(local_id, 1) or {}
         for root in node.get("shadowRoots", ()):
             if root.get("shadowRootType") in ("closed", "user-agent"):
@@ -202,9 +206,9 @@ class IsolatedWorld:
 async def find_frame_world(
     page: Page, parent: IsolatedWorld, owner_id: int
 ) -> IsolatedWorld | None:
-    """The realm of the frame of another origin that an element of `parent` shows.
+    """Return the world of the frame of another origin that a frame element shows.
 
-    Found once and kept in `parent.children`. None when the frame is not there (any more).
+    It is cached in `parent.children`. Returns None if the frame left the page.
     """
     known = parent.children.get(owner_id)
     if known is not None and not known.dead:
@@ -225,14 +229,14 @@ async def find_frame_world(
 
 
 async def _session_of(page: Page, frame_id: str) -> CDPSession | None:
-    """A session on the process that runs a frame: frames of other sites have their own."""
+    """A debugging session of the process that runs a frame of another site."""
     for frame in page.frames:
         if frame == page.main_frame:
             continue
         try:
             session = await page.context.new_cdp_session(frame)
         except Error:
-            continue  # it lives in its parent's process
+            continue  # it shares the process of its parent
         tree = await session.send("Page.getFrameTree")
         if tree["frameTree"]["frame"]["id"] == frame_id:
             return session

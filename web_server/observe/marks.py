@@ -11,7 +11,7 @@ _FORMATS = {"png": "PNG", "jpeg": "JPEG"}
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Where an element is: CSS pixels of the main frame's viewport."""
+    """The box of an element, in CSS pixels of the main frame's viewport."""
 
     id: int
     x: int
@@ -21,15 +21,15 @@ class Box:
 
 
 def draw_marks(image: bytes, boxes: list[Box], image_format: str) -> bytes:
-    """A screenshot of the viewport with a numbered box around each element.
+    """Draw a numbered box around each element of a screenshot.
 
     Args:
         image: the encoded screenshot, one image pixel per CSS pixel.
-        boxes: what to mark; parts outside the image are left out.
-        image_format: "png" or "jpeg": how to encode the result.
+        boxes: the boxes; parts outside the image are left out.
+        image_format: "png" or "jpeg", for the result.
 
     Raises:
-        ValueError: another format.
+        ValueError: unknown format.
     """
     from PIL import Image, ImageDraw, ImageFont
 
@@ -49,7 +49,7 @@ def draw_marks(image: bytes, boxes: list[Box], image_format: str) -> bytes:
         draw.rectangle((left, top, right, bottom), outline=color, width=2)
         label = str(box.id)
         width = int(draw.textlength(label, font=font)) + 4
-        # Above the box where there is room, so that the label hides little of it.
+        # Above the box if there is room, so that the label hides little of it.
         label_top = top - 14 if top >= 14 else top
         label_left = min(left, canvas.width - width)
         draw.rectangle((label_left, label_top, label_left + width, label_top + 14), fill=color)

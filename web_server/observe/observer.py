@@ -1,8 +1,8 @@
-"""What a page shows, as text with ids, and back from an id to the element.
+"""Observe a page as text with ids, and find the element of an id again.
 
-One walk per frame in an isolated world: the page cannot see it, and an observation costs one
-browser round trip for the document and those of its frames that it may look into, one more per
-level of nesting for frames of other origins.
+A walk runs in an isolated world of each frame, which the page cannot detect. An observation costs
+one round trip to the browser for the document with its frames of the same origin, and one more for
+each level of nested frames of other origins.
 """
 
 from __future__ import annotations
@@ -37,12 +37,20 @@ _secrets: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 @dataclass
 class Observed:
-    """One observation. Text bodies hold the element lines without the lines of the tabs.
+    """One observation.
 
-    `yaml_body` is cut to the viewport (or the whole page at scope "page"), `fulltree_body` is
-    never cut and empty unless asked for. `scroll` has x, y, above, below, left, right and
-    `viewport` width, height, in CSS pixels. `focused` is the line of the element with the focus,
-    without states. `incomplete`: elements that could not be read are missing.
+    Attributes:
+        yaml_body: the lines of the elements, without the lines of the tabs, limited to the
+            viewport unless the scope was "page".
+        fulltree_body: the same for the whole page; empty unless requested.
+        snapshot: the elements as nested objects; empty unless requested.
+        title: of the page.
+        url: of the page.
+        scroll: x, y, above, below, left, right in CSS pixels.
+        viewport: width and height in CSS pixels.
+        focused: the line of the focused element, without states; empty if there is none.
+        elements: facts by id; empty unless requested.
+        incomplete: whether elements are missing because they could not be read.
     """
 
     yaml_body: str
@@ -61,8 +69,8 @@ class Observer:
     """Observation of one page. Call `attach` once before anything else.
 
     Args:
-        page: of Playwright's async API; its context should have gone through `prepare_context`,
-            else elements that only a listener makes clickable and closed shadow roots stay unseen.
+        page: of Playwright's async API. Call `prepare_context` on its context first; otherwise
+            closed shadow roots and elements that only a listener makes clickable are not found.
     """
 
     def __init__(self, page: Page) -> None:
@@ -70,12 +78,12 @@ class Observer:
         self._secret = _secrets.get(page.context, "-")
         self._walks: Walker | None = None
         self._last: list[render.Node] = []
-        self._ahead: Target | None = None
+        self._prefetched: Target | None = None
         self._background: asyncio.Task[None] | None = None
 
     @staticmethod
     async def prepare_context(context: BrowserContext) -> None:
-        """Install the notes on listeners and closed shadow roots. Once, before any page opens."""
+        """Install js/page_recorder.js. Call once, before the context opens a page."""
         secret = _secrets.setdefault(context, "e" + secrets.token_hex(12))
         await context.add_init_script(bundle_script("observe", ("page_recorder",), SECRET=secret))
 
@@ -90,24 +98,24 @@ class Observer:
     def _on_navigated(self, frame: Frame) -> None:
         if frame == self._page.main_frame:
             self._walker.main.forget()
-            self._background = asyncio.ensure_future(self._make_ready(self._walker.main))
+            self._background = asyncio.ensure_future(self._prepare_document(self._walker.main))
 
-    async def _make_ready(self, main: IsolatedWorld) -> None:
-        """Bring the walker into a new document while that is still waited for."""
+    async def _prepare_document(self, main: IsolatedWorld) -> None:
+        """Load the walker into a new document while the caller still waits for the document."""
         try:
             await main.run("() => null")
         except Error:
-            pass  # the document is gone already
+            pass  # the document was replaced
 
     @property
     def _walker(self) -> Walker:
         if self._walks is None:
-            raise RuntimeError("Observer.attach() has to be awaited before the page is observed")
+            raise RuntimeError("await Observer.attach() before observing the page")
         return self._walks
 
     @property
     def main(self) -> IsolatedWorld:
-        """Where the page's own document is looked at."""
+        """The isolated world of the main document."""
         return self._walker.main
 
     async def observe(
@@ -117,27 +125,27 @@ class Observer:
         fulltree: bool = False,
         snapshot: bool = False,
         elements: bool = False,
-        heard: bool = False,
-        every: bool = False,
+        quiet: bool = False,
+        all_options: bool = False,
     ) -> Observed:
-        """Look at the page.
+        """Observe the page.
 
         Args:
-            scope: "viewport" or "page": how much `yaml_body` shows.
+            scope: "viewport" or "page": the extent of `yaml_body`.
             fulltree: also fill `fulltree_body`.
-            snapshot: also fill `snapshot` (of the whole page if that was walked anyway).
-            elements: also fill `elements`, by id: role, name, box, states.
-            every: all options of all lists, however many.
-            heard: the event of `look_when` came, and nothing happened since: what was seen then
-                is what the page shows.
+            snapshot: also fill `snapshot`, for the whole page if that is walked anyway.
+            elements: also fill `elements`: role, name, box and states by id.
+            quiet: use the observation of `observe_when`: its event arrived, and nothing happened
+                since.
+            all_options: include all options of long lists.
 
         Raises:
-            ContextGone: the page kept navigating while it was looked at.
+            ContextGone: the page kept navigating.
         """
         full = fulltree or scope == "page"
         for attempt in range(_RETRIES):
             try:
-                result, nodes = await self._walker.walk(full, heard and not attempt, every)
+                result, nodes = await self._walker.walk(full, quiet and not attempt, all_options)
                 break
             except ContextGone:
                 if attempt == _RETRIES - 1:
@@ -158,47 +166,49 @@ class Observer:
             url=result["url"],
             scroll=scroll,
             viewport=result["viewport"],
-            focused=next((_brief(n) for n in self._last if "focused: true" in n.states), ""),
+            focused=next(
+                (_line_without_states(n) for n in self._last if "focused: true" in n.states), ""
+            ),
             elements={str(n.id): n.to_dict() for n in self._last} if elements else {},
             incomplete=self._walker.incomplete,
         )
 
     async def _settle_navigation(self) -> None:
-        """A new document is taking over: go on when it is there."""
-        with suppress(Error):  # it is looked at as it is
+        """Wait for the new document."""
+        with suppress(Error):  # after the timeout, observe the document as it is
             await self._page.wait_for_load_state("domcontentloaded", timeout=_READ_MS)
 
-    def look_when(self, event: str, scope: str = "viewport", fulltree: bool = False) -> None:
-        """Look at the page at the moment when an event of that name comes to the document.
+    def observe_when(self, event: str, scope: str = "viewport", fulltree: bool = False) -> None:
+        """Walk the page when an event of that name reaches the document.
 
-        What is seen then is for the next `observe` of that scope.
+        The next `observe` with `quiet` and the same scope uses the result.
         """
         self._walker.walk_when(event, fulltree or scope == "page")
 
-    def forget_look(self) -> None:
-        """What `look_when` has seen is of no use any more."""
-        self._walker.forget_ahead()
+    def cancel_observe_when(self) -> None:
+        """Discard the result of `observe_when`."""
+        self._walker.discard_early_walk()
 
-    async def resolve_ahead(self, element_id: int) -> None:
-        """Look an element up while something else is waited for, for the next `resolve`."""
+    async def prefetch(self, element_id: int) -> None:
+        """Resolve an element early, for the next `resolve`."""
         try:
-            self._ahead = await self._resolve(element_id)
+            self._prefetched = await self._resolve(element_id)
         except ElementGone:
-            self._ahead = None
+            self._prefetched = None
 
-    def forget_ahead(self) -> None:
-        """What was looked up ahead is of no use any more."""
-        self._ahead = None
+    def drop_prefetched(self) -> None:
+        """Discard the result of `prefetch`."""
+        self._prefetched = None
 
     async def resolve(self, element_id: int) -> Target:
-        """The element with that id as it is now. Never scrolls.
+        """Return the current state of an element. Never scrolls.
 
         Raises:
-            ElementGone: there is none, or none any more.
+            ElementGone: the page has no element with this id.
         """
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead.id == element_id:
-            return ahead
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is not None and prefetched.id == element_id:
+            return prefetched
         return await self._resolve(element_id)
 
     async def _resolve(self, element_id: int) -> Target:
@@ -219,18 +229,18 @@ class Observer:
         except ContextGone:
             raise gone(element_id) from None
         return Target(
-            id=element_id, **facts, frame=frame, _realm=world, _local_id=local_id, _observer=self
+            id=element_id, **facts, frame=frame, _world=world, _local_id=local_id, _observer=self
         )
 
     async def usage(self, element_id: int, purpose: str) -> dict[str, Any]:
-        """What an element can be used for; see `usage` of `observe_usage.js`.
+        """Return whether and how an action applies to an element; see `usage` in js/usage.js.
 
         Args:
             element_id: as an observation showed it.
             purpose: text, toggle, file, list or focus.
 
         Raises:
-            ElementGone: there is none, or none any more.
+            ElementGone: the page has no element with this id.
         """
         world, local_id = self._walker.place(element_id)
         try:
@@ -242,7 +252,7 @@ class Observer:
         return found
 
     async def focus(self) -> dict[str, Any]:
-        """What has the focus: `kind` as of `focusFacts`, with `id`, `role` and `name` if any."""
+        """Describe the focused element: `kind` of js/usage.js, and `id`, `role`, `name` if any."""
         world, found = self._walker.main, {"kind": "none"}
         for _ in range(MAX_FRAME_LEVELS):
             try:
@@ -250,21 +260,21 @@ class Observer:
             except ContextGone:
                 break
             found = asked or found
-            inner = self._walker.realm_in(world, found) if found["kind"] == "frame" else None
+            inner = self._walker.world_in(world, found) if found["kind"] == "frame" else None
             if inner is None:
                 break
             world = inner
         return found
 
-    def iter_nested(self, element_id: int) -> set[int]:
-        """Ids of what the last observation showed inside an element, or in the list it opened."""
+    def ids_inside(self, element_id: int) -> set[int]:
+        """Ids of the elements that the last observation listed below an element."""
         for node in self._last:
             if node.id == element_id:
                 return {inner.id for inner in render.flatten(node.children)}
         return set()
 
     async def readable(self) -> str:
-        """What the page shows as plain HTML: no scripts, no styles, nothing that is hidden."""
+        """The visible content as plain HTML, without scripts and styles."""
         try:
             return str(await self._walker.main.call("readableHtml"))
         except ContextGone:
@@ -272,7 +282,7 @@ class Observer:
             return str(await self._walker.main.call("readableHtml"))
 
     async def boxes(self) -> list[Box]:
-        """Boxes of the interactive elements that the last observation showed in the viewport."""
+        """Boxes of the interactive elements in the viewport, as of the last observation."""
         return [
             Box(n.id, *n.box)
             for n in self._last
@@ -280,7 +290,7 @@ class Observer:
         ]
 
     async def _frame_of(self, world: IsolatedWorld, local_id: int | None) -> Frame | None:
-        """The browser library's frame of a realm, or of the same-origin frame that holds a node."""
+        """Playwright's frame of an isolated world, or of the same-origin frame with a node."""
         if world.frame is None:
             if world.parent is None:
                 world.frame = self._page.main_frame
@@ -299,28 +309,28 @@ class Observer:
     ) -> Frame | None:
         if frame is None:
             return None
-        handle = await self.hand_over(world, owner_id, frame)
+        handle = await self.get_handle(world, owner_id, frame)
         if handle is None:
             raise ContextGone("the frame left the page")
         return await handle.content_frame()
 
-    async def hand_over(
+    async def get_handle(
         self, world: IsolatedWorld, local_id: int, frame: Frame
     ) -> ElementHandle | None:
-        """A handle of the browser library on a node of ours: passed through an event.
+        """Return Playwright's handle of an element; None if the element left the page.
 
-        The page's own world gets the node by an event whose name nobody else knows.
+        An event with a secret name passes the element from the isolated world to the page's world.
         """
         name = "e" + secrets.token_hex(12)
-        waiting = await frame.evaluate_handle(load_script("observe", "receive_node"), name)
+        receiver = await frame.evaluate_handle(load_script("observe", "receive_node"), name)
         try:
             if not await world.call("sendNode", local_id, name):
                 return None
-            found = await waiting.get_property("node")
+            found = await receiver.get_property("node")
             return found.as_element()
         finally:
-            await waiting.dispose()
+            await receiver.dispose()
 
 
-def _brief(node: render.Node) -> str:
+def _line_without_states(node: render.Node) -> str:
     return f"[{node.id}] {node.role} '{unquoted(node.name)}'"

@@ -1,15 +1,15 @@
-"""What changed between two observations of a page, as text: made here, and applied.
+"""The difference between two observations of a page, as text: create it and apply it.
 
-A delta begins with the lines of the tabs, then `since observation N:`, then those of these parts
-that there is something to say in:
+A delta begins with the lines of the tabs and `since observation N:`. These parts follow, unless
+they are empty:
 
-    the lines of the server itself (`[0] ...`), as they are now
-    gone: 12 14-20          ids of lines that are no more; a range names those that were there
-    changed:                followed by lines in their new form, at the place of the old ones
-    new after [7]:          followed by lines as they stand in the tree, after the line of that id
-    nothing else            when neither of the three was
+    the server's own lines (`[0] ...`), in their current form
+    gone: 12 14-20          ids of removed lines; a range contains all earlier ids between its ends
+    changed:                then the changed lines, in their new form
+    new after [7]:          then new lines, to insert after the line with that id
+    nothing else            if nothing was removed, changed or added
 
-A line that moved is gone and new. Ids are those of the tree, so nothing else is needed to follow.
+A line that moved is both gone and new.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEW = re.compile(r"new after \[(\d+)\]:")
 
 
 REMEMBERED = 8
-"""Of so many observations of a page the text is kept."""
+"""How many observations of a page are stored."""
 _LONGEST = 500_000
 _WORTHWHILE = 0.75
 
@@ -39,15 +39,15 @@ class History:
         self._texts: dict[int, str] = {}
 
     def add(self, text: str, since: int | None) -> tuple[int, str]:
-        """Keep an observation.
+        """Store an observation.
 
         Args:
-            text: its tree, `yaml` of the wire.
+            text: its `yaml`.
             since: the number of the observation to compare it with; None for no comparison.
 
         Returns:
-            its number, and the delta; that is empty where the other observation is not known any
-            more, or the tree itself is hardly longer than what changed.
+            its number and the delta. The delta is empty if the other observation is not stored
+            any more, or if the delta is hardly shorter than the text.
         """
         delta = ""
         if since is not None and since in self._texts:
@@ -62,7 +62,7 @@ class History:
 
 
 class _Tree:
-    """The lines of an observation: of the tabs, of the server, and of elements by id."""
+    """The lines of an observation: tabs, the server's own lines, and elements by id."""
 
     def __init__(self, text: str) -> None:
         self.tabs: list[str] = []
@@ -79,11 +79,11 @@ class _Tree:
 
 
 def difference(old: str, new: str, number: int) -> str:
-    """What `new` has otherwise than `old`, in the form that the module describes.
+    """Return the delta from one observation to another.
 
     Args:
-        old: the tree of an earlier observation, `yaml` of the wire.
-        new: the tree now.
+        old: the `yaml` of the earlier observation.
+        new: the `yaml` of the later one.
         number: the number of the earlier observation.
     """
     before, now = _Tree(old), _Tree(new)
@@ -114,11 +114,11 @@ def difference(old: str, new: str, number: int) -> str:
 
 
 def apply(old: str, delta: str) -> str:
-    """The tree that a delta leads to.
+    """Apply a delta to the observation that it was made from.
 
     Args:
-        old: the tree that it was made from.
-        delta: what `difference` gave.
+        old: the `yaml` of that observation.
+        delta: the result of `difference`.
     """
     lines = dict(_Tree(old).lines)
     tabs: list[str] = []
@@ -134,10 +134,10 @@ def apply(old: str, delta: str) -> str:
                 notices.append(line)
             else:
                 lines[int(found[1])] = line
-        elif begun := _NEW.fullmatch(line):
-            block = blocks.setdefault(int(begun[1]), [])
+        elif start := _NEW.fullmatch(line):
+            block = blocks.setdefault(int(start[1]), [])
         elif line.startswith(_GONE):
-            for key in _named(line, lines):
+            for key in _gone_ids(line, lines):
                 del lines[key]
         elif line.startswith("Tab "):
             tabs.append(line)
@@ -147,7 +147,7 @@ def apply(old: str, delta: str) -> str:
 def _joined(
     lines: dict[int, str], blocks: dict[int, list[str]], notices: list[str]
 ) -> Iterable[str]:
-    """The kept lines with the new ones between them, and the server's own after line [2]."""
+    """Merge the remaining lines, the new ones, and the server's own lines after line [2]."""
     yield from blocks.get(0, ())
     for key, line in lines.items():
         yield line
@@ -156,20 +156,20 @@ def _joined(
         yield from blocks.get(key, ())
 
 
-def _named(line: str, known: dict[int, str]) -> list[int]:
-    """The ids that a line of gone ones names."""
-    wanted: list[int] = []
+def _gone_ids(line: str, known: dict[int, str]) -> list[int]:
+    """Parse the ids in a `gone:` line."""
+    found: list[int] = []
     order = sorted(known)
     for word in line.removeprefix(_GONE).split():
         first, _, last = word.partition("-")
         begin = bisect_left(order, int(first))
         end = bisect_left(order, int(last or first) + 1)
-        wanted += order[begin:end]
-    return wanted
+        found += order[begin:end]
+    return found
 
 
 def _ranges(gone: Sequence[int], known: dict[int, str]) -> str:
-    """Ids as words, runs of them as `first-last`: a run holds every id known between its ends."""
+    """Format ids, and runs of consecutive known ids as `first-last`."""
     order = sorted(known)
     away = set(gone)
     words: list[str] = []
@@ -187,10 +187,10 @@ def _ranges(gone: Sequence[int], known: dict[int, str]) -> str:
 
 
 def _in_order(old: dict[int, str], new: dict[int, str]) -> set[int]:
-    """The largest set of common ids that come in the same order in both."""
+    """The longest common subsequence of ids."""
     place = {key: index for index, key in enumerate(old)}
     common = [key for key in new if key in place]
-    ends: list[int] = []  # the smallest last place of a run of each length
+    ends: list[int] = []  # the smallest end of an increasing run, by its length
     keys: list[int] = []
     above: dict[int, int | None] = {}
     for key in common:

@@ -1,8 +1,8 @@
-"""From the records of the in-page walk to the lines of an observation.
+"""Render the records of a walk as the lines of an observation.
 
-A record is one element that is worth telling: depth, id, role, flags, box, name and states, as
-`js/walk.js` writes it (fields split by \\x1f, states by \\x1d, records by \\x1e). A line has
-the form `[id] role 'name' key: value ...`, indented by one tab per level.
+A record describes one element: depth, id, role, flags, box, name and states, as js/walk.js writes
+it (\\x1f separates fields, \\x1d states, \\x1e records). A line has the form
+`[id] role 'name' key: value ...`, indented by one tab per level.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ IN_VIEW = 1
 INTERACTIVE = 2
 REMOTE_FRAME = 4
 
-# Structure that is worth a line only when it holds several things or says something itself.
+# Containers that get a line only with several children, a name or states.
 _LOOSE = frozenset(
     {
         "DescriptionList", "LabelText", "article", "banner", "complementary",
@@ -25,15 +25,22 @@ _LOOSE = frozenset(
         "region", "row", "search", "status", "tabpanel", "timer", "toolbar", "tooltip",
     }
 )  # fmt: skip
-# Structure that never earns a line by holding things alone.
+# Containers that get no line for their children alone.
 _BARE = frozenset({"form", "group", "tabpanel", "status", "log", "timer", "main"})
 
 
 @dataclass(slots=True)
 class Node:
-    """One line to be, with the lines nested in it.
+    """A line with the lines nested below it.
 
-    `box` is x, y, width, height in CSS pixels of the main frame's viewport, or empty.
+    Attributes:
+        id: of the element.
+        role: its role.
+        name: its name.
+        flags: IN_VIEW, INTERACTIVE and REMOTE_FRAME, combined.
+        box: x, y, width, height in CSS pixels of the main frame's viewport; empty if unknown.
+        states: `key: value` pairs; those with `@` are for the renderer.
+        children: the nested nodes.
     """
 
     id: int
@@ -46,7 +53,7 @@ class Node:
 
     @property
     def in_view(self) -> bool:
-        """Whether the element itself is (partly) inside the viewport."""
+        """Whether a part of the element is inside the viewport."""
         return bool(self.flags & IN_VIEW)
 
     def line(self) -> str:
@@ -54,29 +61,29 @@ class Node:
         line = f"[{self.id}] {self.role} '{unquoted(self.name)}'"
         for state in self.states:
             if not state.startswith("@"):
-                key, _, told = state.partition(": ")
-                line += f" {key}: {value(told)}"
+                key, _, text = state.partition(": ")
+                line += f" {key}: {value(text)}"
         return line
 
     def to_dict(self) -> dict[str, Any]:
-        """Role, name, box and states, for programs."""
+        """Role, name, box and states as an object."""
         facts: dict[str, Any] = {"role": self.role, "name": self.name, "box": list(self.box)}
         for state in self.states:
-            key, _, told = state.partition(": ")
+            key, _, text = state.partition(": ")
             if not key.startswith("@"):
-                facts.setdefault(key, {"true": True, "false": False}.get(told, told))
+                facts.setdefault(key, {"true": True, "false": False}.get(text, text))
         return facts
 
 
 def parse_records(
     text: str, *, ids: dict[int, int] | None = None, offset: tuple[float, float] = (0.0, 0.0)
 ) -> list[Node]:
-    """The trees of nodes that a walk's records describe.
+    """Parse the records of a walk into trees of nodes.
 
     Args:
         text: the `records` of a walk.
-        ids: for a frame walked by itself, its own ids to those of the page; None keeps ids.
-        offset: position (x, y) in CSS pixels of that frame's content in the main frame.
+        ids: page-wide ids by the ids in the records; None if they are page-wide.
+        offset: position (x, y) of the frame's content in the main frame, in CSS pixels.
     """
     roots: list[Node] = []
     stack: list[tuple[int, Node]] = []
@@ -103,7 +110,7 @@ def parse_records(
 
 
 def flatten(nodes: Iterable[Node]) -> Iterator[Node]:
-    """All nodes, in the order of their lines."""
+    """Yield all nodes in the order of their lines."""
     stack = list(nodes)[::-1]
     while stack:
         node = stack.pop()
@@ -112,28 +119,24 @@ def flatten(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def nest_popups(roots: list[Node]) -> None:
-    """Move the items of an open pop-up below what opened it, wherever the page keeps them.
-
-    An `expanded: true` beside `hasPopup` stays only where items follow; else it becomes
-    `open: true`, since clients take the former as a promise of nested lines.
-    """
-    holders = [n for n in flatten(roots) if any(s.startswith("@items ") for s in n.states)]
-    if holders:
+    """Move the items of open pop-ups below the elements that opened them."""
+    openers = [n for n in flatten(roots) if any(s.startswith("@items ") for s in n.states)]
+    if openers:
         parents: dict[int, tuple[list[Node], Node]] = {}
         for siblings in [roots, *(n.children for n in flatten(roots))]:
             for node in siblings:
                 parents[node.id] = (siblings, node)
-        for holder in holders:
-            wanted = next(int(s[7:]) for s in holder.states if s.startswith("@items "))
-            place = parents.get(wanted)
-            if place and all(n is not holder for n in flatten([place[1]])):
-                place[0].remove(place[1])
-                holder.children.append(place[1])
-                parents[wanted] = (holder.children, place[1])
+        for opener in openers:
+            popup_id = next(int(s[7:]) for s in opener.states if s.startswith("@items "))
+            siblings, popup = parents.get(popup_id, ([], opener))
+            if all(n is not opener for n in flatten([popup])):
+                siblings.remove(popup)
+                opener.children.append(popup)
+                parents[popup_id] = (opener.children, popup)
 
 
 def cut(nodes: list[Node], *, viewport_only: bool) -> list[Node]:
-    """A copy of the trees with what is out of view and what says nothing left out."""
+    """Return a copy of the trees without empty nodes and, if requested, those out of view."""
     kept: list[Node] = []
     for node in nodes:
         children = cut(node.children, viewport_only=viewport_only) if node.children else []
@@ -158,6 +161,8 @@ def cut(nodes: list[Node], *, viewport_only: bool) -> list[Node]:
 
 
 def _states(node: Node, children: list[Node]) -> list[str]:
+    """The states of a node. `expanded: true` beside `hasPopup` promises nested lines to clients,
+    so it becomes `open: true` if none follow."""
     if children or "expanded: true" not in node.states:
         return node.states
     if not any(state.startswith("hasPopup") for state in node.states):
@@ -170,11 +175,11 @@ def _open(states: list[str]) -> list[str]:
 
 
 def agree(whole: list[Node], shown: list[Node]) -> None:
-    """Have what is open in the cut tree, its items being off screen, open in the whole one too.
+    """Make states agree: a node that is `open` in one tree is `open` in the other.
 
     Args:
-        whole: trees that are not cut to the viewport; changed in place.
-        shown: all nodes of those that are, in any order.
+        whole: trees of the whole page; changed in place.
+        shown: all nodes of the trees that are limited to the viewport.
     """
     opened = {node.id for node in shown if "open: true" in node.states}
     if opened:
@@ -184,13 +189,14 @@ def agree(whole: list[Node], shown: list[Node]) -> None:
 
 
 def _is_empty(node: Node) -> bool:
-    """Structure without anything in it, or a text without text."""
+    """Whether a node is a container without content, or a text without characters."""
     if node.flags & INTERACTIVE or node.name or node.states:
         return False
     return node.role in _LOOSE or node.role == "StaticText"
 
 
 def _is_transparent(node: Node, children: list[Node]) -> bool:
+    """Whether the children of a container replace it."""
     if node.role not in _LOOSE or node.flags & INTERACTIVE or node.states:
         return False
     if node.name and not (len(children) == 1 and children[0].name == node.name):
@@ -199,7 +205,7 @@ def _is_transparent(node: Node, children: list[Node]) -> bool:
 
 
 def to_lines(nodes: list[Node], depth: int = 1) -> Iterator[str]:
-    """The lines of trees, indented by one tab per level."""
+    """Yield the lines of trees, indented by one tab per level."""
     indent = "\t" * depth
     for node in nodes:
         yield indent + node.line()
@@ -208,7 +214,7 @@ def to_lines(nodes: list[Node], depth: int = 1) -> Iterator[str]:
 
 
 def scroll_line(above: int, below: int, left: int = 0, right: int = 0) -> str:
-    """What line [2] says: how much of the page lies beyond the viewport on each side, in pixels."""
+    """Line [2]: how much of the page lies beyond each side of the viewport, in pixels."""
     parts = []
     if above > 0 or below > 0:
         parts.append(f"{above} px above, {below} px below")
@@ -218,12 +224,12 @@ def scroll_line(above: int, below: int, left: int = 0, right: int = 0) -> str:
 
 
 def render_body(title: str, scroll: dict[str, int], nodes: list[Node]) -> str:
-    """The text of an observation, without the lines of the tabs.
+    """Render an observation without the lines of the tabs.
 
     Args:
         title: of the page.
         scroll: `above`, `below`, `left` and `right` in pixels.
-        nodes: what to show, already cut.
+        nodes: the trees, after `cut`.
     """
     lines = [
         f"[1] RootWebArea '{unquoted(title)}'",
@@ -234,7 +240,7 @@ def render_body(title: str, scroll: dict[str, int], nodes: list[Node]) -> str:
 
 
 def to_snapshot(title: str, nodes: list[Node]) -> dict[str, Any]:
-    """The page as nested objects {role, name, children}."""
+    """Return the page as nested objects {role, name, children}."""
 
     def convert(node: Node) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""An element that an id stands for: what it is, where to hit it, code to run on it."""
+"""The element of an id: its facts, the point to click, and functions on it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,39 @@ if TYPE_CHECKING:
 
 
 NOTHING_PRESSED = "nothing"
-"""What `Target.missed_press` tells where no document of the page heard of a press."""
+"""Result of `Target.missed_press` if no document of the page received a press."""
 
 
 class ElementGone(Exception):
-    """No element with that id is on the page now. The message is one line for the model."""
+    """The page has no element with this id. The message is one line for the model."""
 
 
 def gone(element_id: int) -> ElementGone:
-    """The error for an id that leads nowhere."""
+    """Return the error for an id without an element."""
     return ElementGone(
-        f"There is no element [{element_id}] on the page now: it vanished or the page changed."
-        " Look at the present observation and use an id from there."
+        f"Element [{element_id}] is not on the page now: it vanished or the page changed."
+        " Use an id from the current observation."
     )
 
 
 @dataclass
 class Target:
-    """An element as it is now: what it is, and where the pointer would reach it.
+    """An element in its current state.
 
-    `x` and `y` are CSS pixels in the main frame's viewport; `covered_by` describes the element
-    that lies over that point (None: nothing does); `passes`: the mouse goes through it;
-    `in_viewport` is False for what has to be scrolled to, or has no box at all. `frame` is the
-    browser library's, None where it has none (documents of object and embed elements).
+    Attributes:
+        id: as observations show it.
+        role: its accessible role.
+        name: its accessible name.
+        tag: its HTML tag.
+        input_type: the type of an input element; empty for others.
+        disabled: whether it is disabled or inert.
+        editable: whether its content can be edited.
+        in_viewport: False if it has to be scrolled into view or has no box.
+        x: where to click, in CSS pixels of the main frame's viewport.
+        y: the same.
+        covered_by: describes the element that covers this point; None if nothing does.
+        passes: whether it ignores the pointer.
+        frame: its frame in Playwright; None in documents of object and embed elements.
     """
 
     id: int
@@ -54,32 +64,35 @@ class Target:
     covered_by: str | None
     passes: bool
     frame: Frame | None
-    _realm: IsolatedWorld = field(repr=False)
+    _world: IsolatedWorld = field(repr=False)
     _local_id: int = field(repr=False)
     _observer: Observer = field(repr=False)
 
     async def scroll_into_view(self) -> Target:
-        """Scroll the element (and the frames it is in) to the middle, and look again.
+        """Scroll the element, and the frames around it, to the middle of the view.
+
+        Returns:
+            its state after scrolling.
 
         Raises:
-            ElementGone: it vanished meanwhile.
+            ElementGone: it left the page.
         """
-        for world, local_id in reversed(list(self._realm.owners(self._local_id))):
+        for world, local_id in reversed(list(self._world.owners(self._local_id))):
             await world.call("scrollToNode", local_id)
         return await self._observer.resolve(self.id)
 
     async def call(self, function: str, *arguments: Any) -> Any:
-        """Call one of `elementActions` of js/target.js with the element, unseen by the page.
+        """Call a function of `elementActions` in js/target.js with the element.
 
         Args:
             function: the name of the function.
-            arguments: its further arguments, as JSON can hold them.
+            arguments: its other arguments, as values that JSON can hold.
 
         Raises:
-            ElementGone: it vanished meanwhile.
+            ElementGone: it left the page.
         """
         try:
-            answer = await self._realm.call("callWithElement", self._local_id, function, *arguments)
+            answer = await self._world.call("callWithElement", self._local_id, function, *arguments)
         except ContextGone:
             raise gone(self.id) from None
         if answer is None:
@@ -87,21 +100,21 @@ class Target:
         return answer.get("value")
 
     async def box(self) -> tuple[float, float, float, float]:
-        """Left, top, width and height in the main frame's viewport, in CSS pixels.
+        """Left, top, width and height in CSS pixels of the main frame's viewport.
 
         Raises:
-            ElementGone: it vanished meanwhile.
+            ElementGone: it left the page.
         """
-        place = await self._realm.call("placeOf", self._local_id)
+        place = await self._world.call("placeOf", self._local_id)
         if place is None:
             raise gone(self.id)
         dx, dy = await self._origin()
         return place[0] + dx, place[1] + dy, place[2], place[3]
 
     async def _origin(self) -> tuple[float, float]:
-        """Where the document that is walked together with the element stands in the main one."""
+        """The origin of the element's isolated world in the main frame's viewport."""
         x = y = 0.0
-        for world, owner_id in list(self._realm.owners(self._local_id))[1:]:
+        for world, owner_id in list(self._world.owners(self._local_id))[1:]:
             place = await world.call("originOf", owner_id)
             if place is None:
                 raise gone(self.id)
@@ -109,13 +122,13 @@ class Target:
         return x, y
 
     async def reached(self) -> dict[str, Any]:
-        """Role, name and text of the element, and what Enter in it submits.
+        """Describe the elements that a click reaches, and the form that Enter submits.
 
         Raises:
-            ElementGone: it vanished meanwhile.
+            ElementGone: it left the page.
         """
         try:
-            facts: dict[str, Any] | None = await self._realm.call("reachedNode", self._local_id)
+            facts: dict[str, Any] | None = await self._world.call("reachedNode", self._local_id)
         except ContextGone:
             facts = None
         if facts is None:
@@ -123,44 +136,44 @@ class Target:
         return facts
 
     async def takes_keys(self) -> bool:
-        """Whether the keyboard's keys go to the element."""
-        return bool(await self._realm.call("takesKeys", self._local_id))
+        """Whether the element receives the keys of the keyboard."""
+        return bool(await self._world.call("takesKeys", self._local_id))
 
     def place(self) -> tuple[IsolatedWorld, int]:
-        """The document that knows the element, and its id there."""
-        return self._realm, self._local_id
+        """The isolated world of the element, and its id there."""
+        return self._world, self._local_id
 
     async def inner_point(self, x: float, y: float) -> tuple[float, float]:
-        """A point of the main frame's viewport, in the document that knows the element."""
+        """Convert a point of the main frame's viewport to the element's isolated world."""
         dx, dy = await self._origin()
         return x - dx, y - dy
 
     async def expect_press(self) -> None:
-        """Take note of what a button of the mouse is pressed on next."""
-        await self._realm.call("expectPress", self._local_id)
+        """Record the target of the next mouse press, for `missed_press`."""
+        await self._world.call("expectPress", self._local_id)
 
     async def missed_press(self) -> str | None:
-        """What the button was pressed on since `expect_press` instead; None: on this element."""
+        """Describe what was pressed instead of this element; None if the press reached it."""
         try:
-            missed: str | None = await self._realm.call("missedPress", self._local_id)
+            missed: str | None = await self._world.call("missedPress", self._local_id)
         except ContextGone:
-            return None  # the page went elsewhere, so something was hit
+            return None  # the press navigated
         return missed
 
-    async def quote(self, text: str) -> dict[str, Any] | None:
+    async def locate_text(self, text: str) -> dict[str, Any] | None:
         """Find a text inside the element and bring it into view.
 
         Args:
-            text: as it is shown, white space and case aside; all that is shown if empty.
+            text: the displayed text, ignoring white space and case; empty for all text.
 
         Returns:
-            None if it is not there; else `count`: how often it is; `x1`, `y1`, `x2`, `y2`: where
-            the first one begins and ends, in the main frame's viewport; `covered_by`: what lies
-            over its beginning; `silent`: a mouse that is dragged over it would do something else
-            than to select it, so that it is selected already.
+            None if the element does not show it. Otherwise `count`: number of occurrences; `x1`,
+            `y1`, `x2`, `y2`: start and end of the first one in the main frame's viewport;
+            `covered_by`: the element that covers its start; `silent`: whether it is selected
+            already, because dragging the mouse over it would not select it.
         """
         try:
-            found: dict[str, Any] | None = await self._realm.call(
+            found: dict[str, Any] | None = await self._world.call(
                 "locateText", self._local_id, text
             )
         except ContextGone:
@@ -171,26 +184,27 @@ class Target:
             found |= {"y1": found["y1"] + dy, "y2": found["y2"] + dy}
         return found
 
-    async def quote_selected(self) -> bool | None:
-        """Whether the text that `quote` found is selected, which is mended if it is not quite.
+    async def ensure_text_selected(self) -> bool | None:
+        """Select the text that `locate_text` found, if the mouse selected a different one.
 
-        None: it is not there any more.
+        Returns:
+            whether it is selected now; None if it left the page.
         """
         try:
-            selected: bool | None = await self._realm.call("ensureSelected")
+            selected: bool | None = await self._world.call("ensureSelected")
         except ContextGone:
             return None
         return selected
 
     async def handle(self) -> ElementHandle:
-        """The element as the browser library's own handle, for what only it can do.
+        """Return Playwright's handle of the element.
 
         Raises:
-            ElementGone: it vanished meanwhile.
+            ElementGone: it left the page.
         """
         if self.frame is None:
-            raise Error("the document of an object or embed element hands nothing over")
-        handle = await self._observer.hand_over(self._realm, self._local_id, self.frame)
+            raise Error("elements inside object and embed elements have no handle")
+        handle = await self._observer.get_handle(self._world, self._local_id, self.frame)
         if handle is None:
             raise gone(self.id)
         return handle

@@ -1,4 +1,4 @@
-"""The walk over a page: the document, and the frames of other origins inside it, level by level."""
+"""The walk over a page: its document, then the frames of other origins, level by level."""
 
 from __future__ import annotations
 
@@ -33,11 +33,14 @@ def walker_source(secret: str) -> str:
 
 
 class Walker:
-    """Walks one page, and knows what its ids stand for.
+    """Walk one page, and map its ids to elements.
 
     Args:
         page: the page.
-        main: where its document is walked.
+        main: the isolated world of its main document.
+
+    Attributes:
+        incomplete: whether the last walk skipped elements that could not be read.
     """
 
     def __init__(self, page: Page, main: IsolatedWorld) -> None:
@@ -45,22 +48,24 @@ class Walker:
         self._page = page
         self._next_id = 3
         self._places: dict[int, tuple[IsolatedWorld, int]] = {}
-        self._ahead: asyncio.Task[Any] | None = None
-        self._ahead_full = False
+        self._early: asyncio.Task[Any] | None = None
+        self._early_full = False
         self.incomplete = False
-        """Whether the last walk met elements that could not be read."""
 
     def place(self, element_id: int) -> tuple[IsolatedWorld, int]:
-        """Where an element is: the realm that knows it, and its id there."""
+        """The isolated world of an element, and its id there."""
         return self._places.get(element_id, (self.main, element_id))
 
     async def ask(
         self, world: IsolatedWorld, function: str, *arguments: Any
     ) -> dict[str, Any] | None:
-        """Call a function of the walker that may number elements; its `id` and `near` page-wide.
+        """Call a function of the walker that may assign ids.
+
+        Returns:
+            its result, with page-wide ids in `id` and `near`.
 
         Raises:
-            ContextGone: the document was replaced meanwhile.
+            ContextGone: the document was replaced.
         """
         main = world is self.main
         found: dict[str, Any] | None
@@ -74,14 +79,14 @@ class Walker:
             found["near"] = [self._page_id(world, local) for local in found.get("near", ())]
         return found
 
-    def realm_in(self, world: IsolatedWorld, frame: dict[str, Any]) -> IsolatedWorld | None:
-        """The realm of a frame element that `ask` told of, if it was walked already."""
+    def world_in(self, world: IsolatedWorld, frame: dict[str, Any]) -> IsolatedWorld | None:
+        """The isolated world of a frame element that `ask` returned, if it was walked already."""
         _, local = self._places.get(frame["id"], (world, frame["id"]))
         inner = world.children.get(local)
         return None if inner is None or inner.dead else inner
 
     def _page_id(self, world: IsolatedWorld, local: int) -> int:
-        """The page-wide id of an element of a frame that is walked by itself."""
+        """The page-wide id of an element in a frame of another origin."""
         if local not in world.page_ids:
             world.page_ids[local] = self._next_id
             self._places[self._next_id] = (world, local)
@@ -89,47 +94,46 @@ class Walker:
         return world.page_ids[local]
 
     def walk_when(self, event: str, full: bool) -> None:
-        """Walk the document at the moment when an event of that name comes to it.
-
-        What it finds is for the next `walk` that is told that the event was heard.
-        """
-        self.forget_ahead()
-        self._ahead_full = full
-        self._ahead = asyncio.ensure_future(
+        """Walk the document when an event of that name reaches it, for the next quiet `walk`."""
+        self.discard_early_walk()
+        self._early_full = full
+        self._early = asyncio.ensure_future(
             self.main.call("observeWhen", event, self._options(full))
         )
 
-    def forget_ahead(self) -> None:
-        """What `walk_when` finds is of no use any more."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            ahead.cancel()
-            ahead.add_done_callback(_retrieve)
+    def discard_early_walk(self) -> None:
+        """Discard the result of `walk_when`."""
+        early, self._early = self._early, None
+        if early is not None:
+            early.cancel()
+            early.add_done_callback(_ignore_result)
 
     def _options(self, full: bool) -> dict[str, Any]:
         return {"next": self._next_id, "full": full, "clip": None, "focus": True}
 
     async def walk(
-        self, full: bool, heard: bool = False, every: bool = False
+        self, full: bool, quiet: bool = False, all_options: bool = False
     ) -> tuple[dict[str, Any], list[render.Node]]:
-        """The whole page once.
+        """Walk the whole page.
 
         Args:
-            full: what is off screen as well.
-            every: all options of all lists.
-            heard: the event of `walk_when` came, and nothing happened since.
+            full: include content outside of the viewport.
+            quiet: use the result of `walk_when`: its event arrived, and nothing happened since.
+            all_options: include all options of long lists.
 
         Returns:
-            what `observe` of `js/page.js` tells of the document, and the trees of its lines.
+            the result of `observe` in js/page.js, and the trees of nodes.
 
         Raises:
-            ContextGone: the document was replaced meanwhile.
+            ContextGone: the document was replaced.
         """
         main = self.main
-        first = await self._found_ahead(full) if heard else None
-        self.forget_ahead()
+        first = await self._early_walk(full) if quiet else None
+        self.discard_early_walk()
         self.incomplete = False
-        result = await self._walk_document(main, {**self._options(full), "every": every}, first)
+        result = await self._walk_document(
+            main, {**self._options(full), "allOptions": all_options}, first
+        )
         self._next_id = result["next"]
         nodes = render.parse_records(result["records"])
         if result["frames"]:
@@ -138,12 +142,12 @@ class Walker:
             await self._walk_frames(pending, full)
         return result, nodes
 
-    async def _found_ahead(self, full: bool) -> dict[str, Any] | None:
-        """What `walk_when` found; None if it came to nothing."""
-        if self._ahead is None or full != self._ahead_full:
+    async def _early_walk(self, full: bool) -> dict[str, Any] | None:
+        """The result of `walk_when`; None if it failed or has another extent."""
+        if self._early is None or full != self._early_full:
             return None
         try:
-            found: dict[str, Any] | None = await self._ahead
+            found: dict[str, Any] | None = await self._early
         except Error:
             return None
         return found
@@ -151,11 +155,11 @@ class Walker:
     async def _walk_document(
         self, world: IsolatedWorld, options: dict[str, Any], first: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """One walk; a second one when it met closed shadow roots that it did not know."""
+        """Walk a document, and again if it has closed shadow roots that were not known."""
         result: dict[str, Any] = first or await world.call("observe", options)
         if result["failures"]:
             self.incomplete = True
-            log.warning("elements left out of the observation: %s", "; ".join(result["failures"]))
+            log.warning("elements skipped in the observation: %s", "; ".join(result["failures"]))
         if result["possibleHosts"]:
             opened = [await world.adopt_closed_root(number) for number in result["possibleHosts"]]
             if any(opened):
@@ -168,7 +172,7 @@ class Walker:
         pending: list[tuple[IsolatedWorld, dict[str, Any], render.Node, tuple[float, float]]],
         full: bool,
     ) -> None:
-        """Walk frames of other origins, level by level, all of a level at once."""
+        """Walk frames of other origins, all frames of a level at once."""
         for _ in range(MAX_FRAME_LEVELS):
             if not pending:
                 return
@@ -183,7 +187,7 @@ class Walker:
                     continue
                 world, result = answer
                 origin = (base[0] + frame["x"], base[1] + frame["y"])
-                ids = self._number(world, result["records"])
+                ids = self._page_ids(world, result["records"])
                 owner.children = render.parse_records(result["records"], ids=ids, offset=origin)
                 inner = {n.id: n for n in render.flatten(owner.children)}
                 deeper += [(world, f, inner[ids[f["id"]]], origin) for f in result["frames"]]
@@ -192,7 +196,7 @@ class Walker:
     async def _walk_frame(
         self, parent: IsolatedWorld, frame: dict[str, Any], full: bool
     ) -> tuple[IsolatedWorld, dict[str, Any]] | None:
-        """One frame of another origin; None when it cannot be looked into (it is just leaving)."""
+        """Walk a frame of another origin; None if it left the page."""
         options = {"next": 3, "full": full, "clip": frame["clip"], "focus": frame["focused"]}
         for _ in range(2):
             world = await find_frame_world(self._page, parent, frame["id"])
@@ -204,8 +208,8 @@ class Walker:
                 continue
         return None
 
-    def _number(self, world: IsolatedWorld, records: str) -> dict[int, int]:
-        """Page-wide ids for what a frame walked by itself has numbered on its own."""
+    def _page_ids(self, world: IsolatedWorld, records: str) -> dict[int, int]:
+        """Map the ids in a frame's records to page-wide ids."""
         if len(self._places) > _MANY_PLACES:
             self._places = {n: place for n, place in self._places.items() if not place[0].dead}
         for record in records.split("\x1e") if records else ():
@@ -213,7 +217,7 @@ class Walker:
         return world.page_ids
 
 
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Nobody waits for it any more: its failure is no news."""
+def _ignore_result(task: asyncio.Task[Any]) -> None:
+    """Retrieve the exception of a cancelled task, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()

@@ -88,7 +88,7 @@ class ActionRun:
             raise await self._failure(error) from None
         finally:
             if not self._settled.get("seen"):
-                self._page_handle.observer.forget_look()
+                self._page_handle.observer.cancel_observe_when()
         if session.pending.asked > asked:
             session.pending.forget_answers()
         if self._page_handle.stays > stays and action.leaves_page:
@@ -113,7 +113,7 @@ class ActionRun:
             # The guard would report a page that closes as lost.
             self._done = await (acting if action.closes_page else page_handle.guard(acting, limit))
         finally:
-            page_handle.observer.forget_ahead()
+            page_handle.observer.drop_prefetched()
 
     async def _handle_loss(self, problem: PageLost | PageHung) -> None:
         """Restore the page after a crash or a hang, and report how far the action came.
@@ -196,7 +196,7 @@ async def _prepare(page_handle: PageHandle, request: PerformAction) -> None:
     """Start watching the page, and look up the action's element at the same time."""
     number = element_number(request.targetId)
     if number.isdecimal() and len(number) <= MAX_ID_DIGITS:
-        ahead = page_handle.observer.resolve_ahead(int(number))
+        ahead = page_handle.observer.prefetch(int(number))
         await asyncio.gather(page_handle.settler.arm(), ahead)
     else:
         await page_handle.settler.arm()

@@ -108,7 +108,7 @@ class Views:
 
 
 async def observe(
-    session: Session, tab: Tab, options: ObserveOptions, heard: bool = False
+    session: Session, tab: Tab, options: ObserveOptions, quiet: bool = False
 ) -> dict[str, Any]:
     """Return the observation of a tab as the wire carries it, with the session's pending events.
 
@@ -116,7 +116,7 @@ async def observe(
         session: the leased browser.
         tab: the page.
         options: what to observe.
-        heard: see `Observer.observe`.
+        quiet: see `Observer.observe`.
     """
     page_handle = tab.page_handle
     observed, image, html = await asyncio.gather(
@@ -125,7 +125,7 @@ async def observe(
             fulltree=options.fulltree,
             snapshot=options.snapshot,
             elements=options.elements,
-            heard=heard,
+            quiet=quiet,
         ),
         _capture(tab, options),
         _html(tab, options),

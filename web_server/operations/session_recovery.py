@@ -191,7 +191,7 @@ class SessionRecovery:
             # A pop-up that closed itself: what is below it needs no waiting.
             return {}
         if options is not None:
-            page_handle.observer.look_when(
+            page_handle.observer.observe_when(
                 page_handle.settler.still, options.scope, options.fulltree
             )
         settled = await self._settled(session, page_handle)

@@ -73,7 +73,7 @@ def split_parts(text: str, size: int = PART) -> list[str]:
 
 async def find_lines(page_handle: PageHandle, text: str, most: int) -> list[Line]:
     """Lines of the whole page's tree that hold a text, whatever its case and spacing."""
-    observed = await page_handle.observer.observe(scope="page", every=True)
+    observed = await page_handle.observer.observe(scope="page", all_options=True)
     wanted = one_line(text).lower()
     found: list[Line] = []
     for line in observed.yaml_body.split("\n"):

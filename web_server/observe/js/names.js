@@ -171,7 +171,7 @@ function labelText(label) {
   return textOf(label, 'LabelText', { seen: new Set([label, label.control]), hidden: false });
 }
 
-// The labels of a control. Form-associated custom elements do not expose theirs.
+// The labels of a control. Form-associated custom elements have no property `labels`.
 function labelsOf(element) {
   if (element.labels) return element.labels;
   const wrapping = element.closest('label');

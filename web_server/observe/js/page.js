@@ -85,7 +85,7 @@ function scrollOf(scroller) {
   return scroll;
 }
 
-// Options: `next` (first free id), `full` (include content out of view), `every` (all options of all
+// Options: `next` (first free id), `full` (include content out of view), `allOptions` (all options of all
 // lists), `clip` (visible area of a frame that is walked separately), `focus` (whether the focus may be
 // in this document).
 function observe(options) {
@@ -98,7 +98,7 @@ function observe(options) {
   const root = rootElementOf(document);
   const scroller = scrollerOf(document) || root;
   walk = {
-    out: [], run: null, full: options.full, every: options.every, frames: [], possibleHosts: [], failures: [],
+    out: [], run: null, full: options.full, allOptions: options.allOptions, frames: [], possibleHosts: [], failures: [],
     later: [],
     focus: options.focus ? focusedElement(document) : null, active: null,
   };

@@ -50,7 +50,7 @@ function visitSelect(element, inner, rect, context) {
   const name = nameOf(element, role);
   const pairs = statesOf(element, role, name, element === walk.focus);
   const count = element.options.length;
-  const most = walk.every ? count : Math.min(count, MAX_OPTIONS);
+  const most = walk.allOptions ? count : Math.min(count, MAX_OPTIONS);
   if (count > most) pairs.push(`options: ${count} (the first ${MAX_OPTIONS} are listed)`);
   const cover = inner.inView ? coveredBy(element, inner) : '';
   if (cover) pairs.push('covered by: ' + cover);

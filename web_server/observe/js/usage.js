@@ -94,7 +94,7 @@ const CLICK_FIRST = 'if a click turns it into a field, click it first';
 
 // The editor or field that an element belongs to, or covers.
 function nearbyUse(element) {
-  if (closestComposed(element, isPressable)) return refused('is a part of a control that takes no text');
+  if (closestComposed(element, isPressable)) return refused('is part of a control that takes no text');
   let e = composedParent(element);
   for (let i = 0; e && e.nodeType === 1 && !isPage(e) && i < 12; i++, e = composedParent(e)) {
     const fields = descendants(e, isField).filter(isShown);
@@ -135,7 +135,7 @@ function fieldUse(field) {
   const fixed = tag === 'input' && /^(range|color)$/.test(field.type);
   if (field.readOnly === true && !fixed || attribute(field, 'aria-readonly') === 'true') {
     return { ...found, how: 'none', why: 'is read-only',
-      fits: 'click it and use what opens, or type into it if it can be changed then' };
+      fits: 'click it first: a pop-up may open, or it may become editable' };
   }
   if (tag === 'input' && SET_VALUE.has(field.type)) return { ...found, how: 'value' };
   return { ...found, how: tag === 'textarea' && editorOf(field) ? 'editor' : 'field' };
