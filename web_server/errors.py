@@ -1,6 +1,6 @@
-"""Errors that the browser server answers with: each knows its HTTP status.
+"""Errors of the browser server, each with its HTTP status.
 
-Every message is one line that says what was wrong and what to do.
+A message is one line: what was wrong and what to do.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from typing import Any
 
 
 class ServerError(Exception):
-    """Base of all answers that are not 200.
+    """Base of all error responses.
 
     Args:
-        message: one line for the caller: what was wrong, and what to do.
-        retry_after: seconds after which the same request may succeed (sent as `Retry-After`).
+        message: one line for the client: what was wrong and what to do.
+        retry_after: seconds after which the same request may succeed, sent as `Retry-After`.
     """
 
     status = 500
     code = ""
-    """Names the error for programs, where the status is not enough."""
+    """Identifies the error for programs if the status is not enough."""
 
     def __init__(self, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -40,43 +40,43 @@ class Unauthorized(ServerError):
 
 
 class Forbidden(ServerError):
-    """A request that may not be made at all, such as one that a web page sent."""
+    """The request is not allowed, for example because a web page sent it."""
 
     status = 403
 
 
 class NotFound(ServerError):
-    """There is no such browser, page, file, round or element."""
+    """The browser, page, file, round or element does not exist."""
 
     status = 404
 
 
 class BrowserGone(NotFound):
-    """The browser is not leased (any more). Clients tell it from a missing element by its code."""
+    """The browser is not leased. The code distinguishes this error from a missing element."""
 
     code = "browser_gone"
 
 
 class Conflict(ServerError):
-    """The target cannot be acted on as it is now: covered, disabled, not editable."""
+    """The action does not apply to the element in its current state: covered, disabled, ..."""
 
     status = 409
 
 
 class TooLarge(ServerError):
-    """What was sent does not fit into what the server keeps of one session."""
+    """The upload exceeds the storage limit of the session."""
 
     status = 413
 
 
 class Busy(ServerError):
-    """Another request is still at work on the same browser."""
+    """Another request for the same browser is in progress."""
 
     status = 423
 
 
 class TooManyWaiting(ServerError):
-    """So many callers wait for a free browser that no further one may queue."""
+    """The queue for a free browser is full."""
 
     status = 429
 
@@ -88,11 +88,11 @@ class Unavailable(ServerError):
 
 
 RETRY_SECONDS = 30
-"""What callers are told to wait who were turned away for want of a browser."""
+"""`Retry-After` if no browser is available."""
 
 
 def stopping() -> Unavailable:
-    """What is told to all who come too late."""
+    """Return the error for requests while the server is stopping."""
     return Unavailable(
         "the browser server is stopping: try again when it runs", retry_after=RETRY_SECONDS
     )

@@ -158,7 +158,7 @@ async def click(
         # It moved, or shows something else under the mouse: what that started comes first, be it
         # a picture that has no size as long as it is not there.
         await page_handle.settler.settle()
-        await page_handle.settler.until_loaded(_PICTURE_SECONDS)
+        await page_handle.settler.wait_for_images(_PICTURE_SECONDS)
         target = await reach(page_handle, str(target.id))
     await _press_checked(page_handle, button, count)
 

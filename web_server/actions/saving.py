@@ -59,7 +59,9 @@ async def save_address(session: Session, tab: Tab, text: str) -> str:
         finally:
             session.downloads.expect_no_more(page_handle.activity.frame_id)
     if isinstance(download, str):
-        reason = session.unreached(saving.url or url) or page_handle.activity.unanswered or download
+        reason = (
+            session.unreached(saving.url or url) or page_handle.activity.timeout_reason or download
+        )
         raise Conflict(f"{shortened(url)} was not saved: {reason}")
     kind = f", {saving.kind}" if saving.kind else ""
     return f"saved {download.name} ({download.size:,} bytes{kind}) from {shortened(url)}"

@@ -1,4 +1,4 @@
-"""Which requests may be made at all: decided by their headers, before a body is read."""
+"""Admission of requests by their headers, before the body is read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Admission:
-    """The rule for all requests.
+    """Admit or refuse requests.
 
     Args:
-        token: bearer token that every request must carry; none by default.
-        hosts: names and addresses, beside those of loopback, that a `Host` header may give. It is
-            checked where there is no token: else a web page could reach the server by a name of
-            its own that resolves to this machine.
+        token: bearer token that every request needs; none by default.
+        hosts: names and addresses, besides loopback, that a `Host` header may contain. The header
+            is checked if there is no token; otherwise a web page could reach the server by a name
+            that resolves to this machine.
     """
 
     def __init__(self, token: str = "", hosts: Iterable[str] = ()) -> None:
@@ -27,13 +27,13 @@ class Admission:
         self._hosts = _LOOPBACK_NAMES | {_name(host) for host in hosts}
 
     def refusal(self, header: Callable[[str], str | None]) -> ServerError | None:
-        """Why a request is refused; None if it is not.
+        """Return the error for a refused request; None if the request is admitted.
 
         Args:
-            header: gives a header of the request by its name.
+            header: returns a header of the request by its name.
         """
-        # Browsers name the page that makes them send something; agents' clients do not. So no
-        # web page, not even one of this machine's user, can drive a session.
+        # Browsers send these headers for requests of web pages, and agents' clients do not. So no
+        # web page can control a session, not even a page of this machine's user.
         if header("Origin") or (header("Sec-Fetch-Site") or "none").lower() != "none":
             return Forbidden("requests from web pages are refused")
         host = header("Host")
@@ -50,7 +50,7 @@ class Admission:
 
 
 def _name(host: str) -> str:
-    """The name or address in a `Host` header, without its port."""
+    """Return the name or address in a `Host` header, without the port."""
     text = host.strip().lower()
     if text.startswith("["):
         return text[1:].partition("]")[0]

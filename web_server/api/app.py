@@ -1,6 +1,6 @@
-"""The application: who is let in, how faults are told, what is counted and logged.
+"""The Flask application: admission, error responses, metrics and logs.
 
-JSON in, JSON out; every fault of the caller is a 4xx with one line of help.
+Errors are JSON. An error of the client has a status of 4xx and one line of help.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ def create_app(
     pool: Pool,
     loop: LoopThread,
     admission: Admission,
-    most: int = 1000,
-    ending: Callable[[], bool] = lambda: False,
+    max_requests: int = 1000,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> Flask:
-    """The Flask application.
+    """Create the Flask application.
 
     Args:
         pool: the browsers.
-        loop: the event loop on which the pool lives.
-        admission: which requests may be made at all.
-        most: so many requests may be at work at once; further ones are turned away, but for those
-            that give a browser back or look at the server.
-        ending: tells whether the server is about to stop; all but those are turned away then.
+        loop: the event loop of the pool.
+        admission: which requests are admitted.
+        max_requests: limit of concurrent requests. closeBrowser, status and metrics are exempt.
+        is_stopping: returns whether the server is stopping. Then only those routes are served.
     """
     app = Flask("web_server", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -56,20 +55,21 @@ def create_app(
 
     @app.before_request
     def admit() -> None:
-        g.begun = time.monotonic()
-        at_work = requests.begin()
+        g.started = time.monotonic()
+        in_progress = requests.start()
         refused = admission.refusal(request.headers.get)
         if refused is not None:
             raise refused
-        if ending() and request.endpoint not in _ALWAYS:
+        if is_stopping() and request.endpoint not in _ALWAYS:
             raise stopping()
-        if at_work > most and request.endpoint not in _ALWAYS:
-            raise Unavailable(f"{most} requests are at work: try again", retry_after=1)
+        if in_progress > max_requests and request.endpoint not in _ALWAYS:
+            message = f"{max_requests} requests are in progress: try again"
+            raise Unavailable(message, retry_after=1)
 
     @app.after_request
     def account(response: Response) -> Response:
         route = request.endpoint or "unknown"
-        seconds = time.monotonic() - g.get("begun", time.monotonic())
+        seconds = time.monotonic() - g.get("started", time.monotonic())
         requests.count(route, response.status_code, seconds)
         fields: dict[str, Any] = {
             "route": route,
@@ -80,13 +80,14 @@ def create_app(
             fields["browser"] = g.browser
         if g.get("action"):
             fields["action"] = g.action
-        message = "%s %d %.0f ms", route, response.status_code, seconds * 1000
-        log.info(*message, extra={FIELDS: fields})
+        log.info(
+            "%s %d %.0f ms", route, response.status_code, seconds * 1000, extra={FIELDS: fields}
+        )
         return response
 
     @app.teardown_request
     def leave(_error: BaseException | None) -> None:
-        if "begun" in g:
+        if "started" in g:
             requests.end()
 
     _handle_errors(app)
@@ -113,15 +114,15 @@ def _handle_errors(app: Flask) -> None:
     @app.errorhandler(HTTPException)
     def http(error: HTTPException) -> Response:
         hints = {
-            404: "no such route; docs/web_server.md lists them",
-            405: "this route takes POST with a JSON body",
+            404: "unknown route; docs/web_server.md lists the routes",
+            405: "send POST with a JSON body to this route",
             413: "the request is too large",
         }
         status = error.code or 500
         return answer(status, hints.get(status, error.description or error.name))
 
     @app.errorhandler(Exception)
-    def ours(error: Exception) -> Response:
-        # The boundary of the process: whatever it was, it is logged and the server goes on.
+    def internal(error: Exception) -> Response:
+        # The boundary of the process: log the error and keep serving.
         log.exception("%s failed", request.path)
         return answer(500, f"the browser server failed: {type(error).__name__}; see its log")

@@ -1,4 +1,4 @@
-"""What the server writes to standard error: lines for people, or JSON for programs."""
+"""The log on standard error: lines of text or JSON."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 FORMATS = ("text", "json")
 FIELDS = "fields"
-"""Key of `extra` under which a record carries what JSON lines show as fields of their own."""
+"""Key of `extra` with additional fields for JSON lines."""
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per record: time (UTC, RFC 3339), level, message, and the record's fields."""
+    """Format a record as a JSON object: time (UTC, RFC 3339), level, message, other fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line."""
+        """Return the record as one line."""
         moment = datetime.fromtimestamp(record.created, timezone.utc)
         line: dict[str, Any] = {
             "time": moment.isoformat(timespec="milliseconds"),
@@ -30,11 +30,11 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(form: str, *, verbose: bool) -> None:
-    """Send all records to standard error.
+    """Log to standard error.
 
     Args:
         form: one of `FORMATS`.
-        verbose: also records of single requests and leases.
+        verbose: also log each request and lease.
     """
     handler = logging.StreamHandler()
     if form == "json":

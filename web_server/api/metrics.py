@@ -1,7 +1,4 @@
-"""Counts of the server, and their text form for Prometheus.
-
-The form is Prometheus' text exposition format, version 0.0.4.
-"""
+"""Metrics of the server, in Prometheus' text exposition format, version 0.0.4."""
 
 from __future__ import annotations
 
@@ -13,20 +10,20 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "web_server_"
 _HELP = {
     "browsers_leased": "Sessions that are leased now.",
-    "browsers_free": "Sessions that could be leased at once now.",
-    "callers_waiting": "Callers that wait for a free session.",
-    "requests_at_work": "Requests that came and are not answered yet, this one too.",
-    "memory_bytes": "Memory of the server with all its processes.",
-    "leases_total": "Sessions that were leased.",
-    "leases_expired_total": "Leases that ended by their time.",
-    "chromium_crashes_total": "How often Chromium was started anew.",
-    "requests_total": "Requests that were answered, by route and status.",
-    "request_seconds_total": "Time that answering took, by route.",
+    "browsers_free": "Sessions that can be leased now without waiting.",
+    "callers_waiting": "Callers waiting for a free session.",
+    "requests_at_work": "Requests in progress, including this one.",
+    "memory_bytes": "Memory of the server and its child processes.",
+    "leases_total": "Leases since the start.",
+    "leases_expired_total": "Leases that expired.",
+    "chromium_crashes_total": "Restarts of Chromium.",
+    "requests_total": "Responses by route and status.",
+    "request_seconds_total": "Duration of requests by route.",
 }
 
 
 class Requests:
-    """Counts requests; from any thread."""
+    """Count requests. Thread-safe."""
 
     def __init__(self) -> None:
         self._active = 0
@@ -35,36 +32,36 @@ class Requests:
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
     @property
-    def at_work(self) -> int:
-        """How many requests came and are not answered yet."""
+    def in_progress(self) -> int:
+        """Number of requests in progress."""
         with self._lock:
             return self._active
 
-    def begin(self) -> int:
-        """A request came in; how many are at work now, with this one."""
+    def start(self) -> int:
+        """Count a new request; returns the number of requests in progress."""
         with self._lock:
             self._active += 1
             return self._active
 
     def end(self) -> None:
-        """A request was answered, or given up."""
+        """Count a request as finished."""
         with self._lock:
             self._active -= 1
             self._lock.notify_all()
 
     def wait_until_idle(self, seconds: float) -> bool:
-        """Wait until no request is being answered, at most so long; whether that came."""
+        """Wait until no request is in progress, at most so long; returns whether that happened."""
         with self._lock:
             return self._lock.wait_for(lambda: self._active == 0, seconds)
 
     def count(self, route: str, status: int, seconds: float) -> None:
-        """A request of that route was answered with that status, after so many seconds."""
+        """Count a response with its status and duration."""
         with self._lock:
             self._counts[route, status] += 1
             self._seconds[route] += seconds
 
     def lines(self) -> Iterator[str]:
-        """The counts, in the text form."""
+        """Yield the counts in the text format."""
         with self._lock:
             counts, seconds = sorted(self._counts.items()), sorted(self._seconds.items())
         yield from _head("requests_total")
@@ -76,10 +73,10 @@ class Requests:
 
 
 def render(values: Mapping[str, float], requests: Requests) -> str:
-    """All numbers in the text form.
+    """Return all metrics in the text format.
 
     Args:
-        values: single numbers by name.
+        values: values by name.
         requests: the counts of requests.
     """
     lines: list[str] = []

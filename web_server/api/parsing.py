@@ -1,4 +1,4 @@
-"""A request's body as a wire type; what is wrong with it is told by field, value and remedy."""
+"""Parse request bodies into wire types. Errors name the field, its value and the valid form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from web_server.errors import BadRequest
 from web_server.view import one_line
 
 _SHOWN = 60
-_WANTED = {
+_EXPECTED = {
     "string_type": "a text",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
@@ -31,20 +31,20 @@ _WANTED = {
     "greater_than_equal": "{ge:g} or more",
     "less_than_equal": "{le:g} or less",
 }
-"""What is wanted, by pydantic's type of error, in whose context the places in braces are."""
+"""The valid form by pydantic's type of error; its context provides the values in braces."""
 
 W = TypeVar("W", bound=Wire)
 
 
 def parse(model: type[W], raw: bytes) -> W:
-    """A request's body as a wire type.
+    """Parse the body of a request.
 
     Args:
         model: the wire type.
-        raw: the body; an empty one is an empty object.
+        raw: the body; an empty body is an empty object.
 
     Raises:
-        BadRequest: it is not JSON, not an object, or a field has the wrong type.
+        BadRequest: the body is not a JSON object, or a field has a wrong type.
     """
     body = _body(raw)
     try:
@@ -53,7 +53,7 @@ def parse(model: type[W], raw: bytes) -> W:
         raise BadRequest("the body is nested too deeply") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise BadRequest(_told(first)) from None
+        raise BadRequest(_message(first)) from None
 
 
 def _body(raw: bytes) -> dict[str, Any]:
@@ -68,8 +68,8 @@ def _body(raw: bytes) -> dict[str, Any]:
     return body
 
 
-def ignored(model: type[Wire], raw: bytes) -> str:
-    """Of a body with fields that its type does not know: that they were ignored; else empty.
+def unknown_fields(model: type[Wire], raw: bytes) -> str:
+    """Return a message about unknown fields, which were ignored; empty if there are none.
 
     Args:
         model: the wire type.
@@ -87,9 +87,9 @@ def ignored(model: type[Wire], raw: bytes) -> str:
     return f"unknown fields were ignored: {listed}"
 
 
-def _told(error: ErrorDetails) -> str:
-    """One line: which field, what it must be, what it is."""
-    # A field that takes one of several types names the type as well, which is no part of the wire.
+def _message(error: ErrorDetails) -> str:
+    """Return one line: the field, its valid form, its value."""
+    # The location of a union type contains the name of the type, which is not part of the wire.
     parts = [str(part) for part in error["loc"] if part not in ("UploadFile", "str")]
     where = ".".join(parts) or "the body"
     kind, context = error["type"], error.get("ctx", {})
@@ -100,14 +100,14 @@ def _told(error: ErrorDetails) -> str:
         return f"{where} is too long: {context['max_length']:,} {counted} at most"
     if kind == "value_error":
         return f"{where}: {context['error']}, not {shown(error['input'])}"
-    wanted = _WANTED.get(kind)
-    if wanted is None:
+    expected = _EXPECTED.get(kind)
+    if expected is None:
         return f"{where}: {error['msg']}, not {shown(error['input'])}"
-    return f"{where} must be {wanted.format(**context)}, not {shown(error['input'])}"
+    return f"{where} must be {expected.format(**context)}, not {shown(error['input'])}"
 
 
 def shown(value: object) -> str:
-    """A value of a request as JSON, cut to what fits into a message."""
+    """Return a value of a request as short JSON for a message."""
     if isinstance(value, str):
         return json.dumps(_cut(value), ensure_ascii=False)
     if isinstance(value, list | dict) and len(str(value)) > _SHOWN:

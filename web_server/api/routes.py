@@ -1,4 +1,4 @@
-"""What each route does: parse the request, hand the work to the event loop, put up the reply."""
+"""The routes: parse the request, run the work on the event loop, build the response."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from playwright.async_api import Error
 
 from web_server import contract
 from web_server.api import metrics
-from web_server.api.parsing import ignored, parse
+from web_server.api.parsing import parse, unknown_fields
 from web_server.chromium.loop import LoopThread
 from web_server.chromium.memory import TreeMemory
 from web_server.errors import BadRequest, NotFound, ServerError, Unavailable
@@ -29,8 +29,8 @@ log = logging.getLogger("web_server")
 VERSION = "1.0"
 REQUEST_SECONDS = 240.0
 _QUEUE_EXTRA_SECONDS = 60.0
-_PIECE = 3 * 256 * 1024  # a multiple of three, so that pieces of base64 join
-_LOST = "send the request again, cookies and pages are restored"
+_CHUNK = 3 * 256 * 1024  # a multiple of three, so that chunks of base64 can be joined
+_LOST = "send the request again; cookies and pages are restored"
 
 T = TypeVar("T")
 W = TypeVar("W", bound=contract.Wire)
@@ -38,11 +38,11 @@ Route = Callable[[], Response]
 
 
 def _parse(model: type[W]) -> W:
-    """The request's body; what it holds beside that is kept for a hint, should it fail."""
+    """Parse the body of the request; a later error response mentions unknown fields."""
     raw = request.get_data()
-    wanted = parse(model, raw)
-    g.hint = partial(ignored, model, raw)
-    return wanted
+    body = parse(model, raw)
+    g.hint = partial(unknown_fields, model, raw)
+    return body
 
 
 class Routes:
@@ -81,15 +81,15 @@ class Routes:
         except TimeoutError:
             raise ServerError(f"the browser did not finish within {seconds:g} s") from None
         except (Error, PageLost, PageHung) as error:
-            # Chromium or its helper process died, and once more while that was being mended.
+            # Chromium or Playwright's process ended, and again during the recovery.
             log.warning("%s failed", request.path, exc_info=True)
-            raise Unavailable(f"the browser was lost meanwhile: {_LOST}", retry_after=1) from error
+            raise Unavailable(f"the browser crashed: {_LOST}", retry_after=1) from error
 
     def get_browser(self) -> Response:
-        wanted = _parse(contract.GetBrowser)
+        body = _parse(contract.GetBrowser)
         hung_up = request.environ.get("waitress.client_disconnected", lambda: False)
         seconds = self._pool.options.queue_seconds + _QUEUE_EXTRA_SECONDS
-        lease = self._run(self._pool.lease(wanted, hung_up), seconds)
+        lease = self._run(self._pool.lease(body, hung_up), seconds)
         return jsonify(
             {
                 "browserId": lease.session.id,
@@ -100,78 +100,78 @@ class Routes:
         )
 
     def close_browser(self) -> Response:
-        wanted = _parse(contract.BrowserRequest)
-        self._run(self._pool.release(_browser_id(wanted)))
+        body = _parse(contract.BrowserRequest)
+        self._run(self._pool.release(_browser_id(body)))
         return jsonify({"message": "browser closed"})
 
     def renew_browser(self) -> Response:
-        wanted = _parse(contract.RenewBrowser)
+        body = _parse(contract.RenewBrowser)
 
         async def renew() -> float:
-            lease = self._pool.renew(_browser_id(wanted), wanted.leaseSeconds)
-            lease.parked = wanted.parked
+            lease = self._pool.renew(_browser_id(body), body.leaseSeconds)
+            lease.parked = body.parked
             return lease.expires_at
 
-        return jsonify({"browserId": wanted.browserId, "expiresAt": self._run(renew())})
+        return jsonify({"browserId": body.browserId, "expiresAt": self._run(renew())})
 
     def open_page(self) -> Response:
-        wanted = _parse(contract.OpenPage)
-        options = wanted if wanted.observe else None
-        work = self._driver.open_page(_browser_id(wanted), wanted.url, options)
+        body = _parse(contract.OpenPage)
+        options = body if body.observe else None
+        work = self._driver.open_page(_browser_id(body), body.url, options)
         page_id, view = self._run(work)
-        return _reply({"browserId": wanted.browserId, "pageId": page_id}, view)
+        return _reply({"browserId": body.browserId, "pageId": page_id}, view)
 
     def goto_url(self) -> Response:
-        wanted = _parse(contract.GotoUrl)
-        options = wanted if wanted.observe else None
-        work = self._driver.goto(_browser_id(wanted), wanted.pageId, wanted.targetUrl, options)
+        body = _parse(contract.GotoUrl)
+        options = body if body.observe else None
+        work = self._driver.goto(_browser_id(body), body.pageId, body.targetUrl, options)
         message, view = self._run(work)
         return _reply({"message": message}, view)
 
     def observe(self) -> Response:
-        wanted = _parse(contract.GetAccessibilityTree)
-        return jsonify(self._run(self._driver.observe(_browser_id(wanted), wanted.pageId, wanted)))
+        body = _parse(contract.GetAccessibilityTree)
+        return jsonify(self._run(self._driver.observe(_browser_id(body), body.pageId, body)))
 
     def perform(self) -> Response:
-        wanted = _parse(contract.PerformAction)
-        _browser_id(wanted)
-        g.action = wanted.actionName[:40]
-        message, view = self._run(self._driver.act(wanted), 2 * REQUEST_SECONDS)
+        body = _parse(contract.PerformAction)
+        _browser_id(body)
+        g.action = body.actionName[:40]
+        message, view = self._run(self._driver.act(body), 2 * REQUEST_SECONDS)
         return _reply({"message": message}, view)
 
     def describe_action(self) -> Response:
-        wanted = _parse(contract.PerformAction)
-        _browser_id(wanted)
-        return jsonify(self._run(self._driver.describe(wanted)))
+        body = _parse(contract.PerformAction)
+        _browser_id(body)
+        return jsonify(self._run(self._driver.describe(body)))
 
     def take_screenshot(self) -> Response:
-        wanted = _parse(contract.PageRequest)
-        image = self._run(self._driver.full_page(_browser_id(wanted), wanted.pageId))
+        body = _parse(contract.PageRequest)
+        image = self._run(self._driver.full_page(_browser_id(body), body.pageId))
         return Response(image, mimetype="image/png")
 
     def load_screenshot(self) -> Response:
-        wanted = _parse(contract.RoundRequest)
-        work = self._driver.stored_image(_browser_id(wanted), wanted.pageId, wanted.currentRound)
+        body = _parse(contract.RoundRequest)
+        work = self._driver.stored_image(_browser_id(body), body.pageId, body.currentRound)
         image = self._run(work)
         kind = "image/png" if image.startswith(b"\x89PNG") else "image/jpeg"
         return Response(image, mimetype=kind)
 
     def html_content(self) -> Response:
-        wanted = _parse(contract.RoundRequest)
-        work = self._driver.html(_browser_id(wanted), wanted.pageId, wanted.currentRound)
+        body = _parse(contract.RoundRequest)
+        work = self._driver.html(_browser_id(body), body.pageId, body.currentRound)
         html, url = self._run(work)
         return jsonify({"html": html, "url": url})
 
     def get_file(self) -> Response:
-        wanted = _parse(contract.GetFile)
+        body = _parse(contract.GetFile)
 
         async def find() -> Path:
-            return self._driver.file(wanted.filename)
+            return self._driver.file(body.filename)
 
         try:
             content = self._run(find()).open("rb")
         except OSError:
-            raise NotFound("no such file: the browser was closed meanwhile") from None
+            raise NotFound("the file is not available: the browser was closed") from None
         return _file_reply(content)
 
     def status(self) -> Response:
@@ -210,37 +210,37 @@ class Routes:
 
         values = {
             **self._run(look()),
-            "requests_at_work": self._requests.at_work,
+            "requests_at_work": self._requests.in_progress,
             "memory_bytes": self._memory.bytes(),
         }
         text = metrics.render(values, self._requests)
         return Response(text, content_type=metrics.CONTENT_TYPE)
 
 
-def _browser_id(wanted: contract.BrowserRequest) -> str:
-    if not wanted.browserId.strip():
+def _browser_id(body: contract.BrowserRequest) -> str:
+    if not body.browserId.strip():
         raise BadRequest("browserId is missing: call /getBrowser first")
-    g.browser = wanted.browserId[:8]
-    return wanted.browserId
+    g.browser = body.browserId[:8]
+    return body.browserId
 
 
 def _file_reply(content: BinaryIO) -> Response:
-    """A file as `{"file": "<base64>"}`, encoded piece by piece while it is sent."""
+    """Return a file as `{"file": "<base64>"}`, encoded in chunks while it is sent."""
     size = os.fstat(content.fileno()).st_size
 
-    def pieces() -> Iterator[bytes]:
+    def chunks() -> Iterator[bytes]:
         yield b'{"file":"'
-        while piece := content.read(_PIECE):
-            yield base64.b64encode(piece)
+        while chunk := content.read(_CHUNK):
+            yield base64.b64encode(chunk)
         yield b'"}\n'
 
-    response = Response(pieces(), mimetype="application/json")
+    response = Response(chunks(), mimetype="application/json")
     response.content_length = len(b'{"file":""}\n') + 4 * -(-size // 3)
     response.call_on_close(content.close)
     return response
 
 
-def _reply(body: dict[str, Any], view: dict[str, Any] | None) -> Response:
+def _reply(reply: dict[str, Any], view: dict[str, Any] | None) -> Response:
     if view is not None:
-        body["observation"] = view
-    return jsonify(body)
+        reply["observation"] = view
+    return jsonify(reply)

@@ -1,4 +1,4 @@
-"""The whole server, put together: event loop, pool, application and WSGI server."""
+"""The whole server: event loop, pool, application and WSGI server."""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ log = logging.getLogger("web_server")
 
 _SPARE_THREADS = 8
 _DRAIN_SECONDS = 5.0
-"""How long requests at work may take to finish. All of the end takes 10 seconds at most."""
-_TOLD_SECONDS = 1.0
+"""Limit for requests in progress when the server stops. Stopping takes 10 seconds at most."""
+_CANCELLED_SECONDS = 1.0
+"""Limit for sending errors to the requests that were cancelled then."""
 _SENDING_SECONDS = 1.0
+"""Limit for sending the last responses."""
 _STOP_SECONDS = 10.0
 
 
 class Server:
-    """A browser server that listens once it is made.
+    """A browser server. It listens as soon as it is created.
 
     Args:
         options: limits and policy of the pool.
         host: address to bind to.
         port: port to bind to; 0 picks a free one.
-        token: bearer token that requests must carry; none by default.
-        known_hosts: further names by which clients without a token may reach the server.
+        token: bearer token that requests need; none by default.
+        known_hosts: further names of the server for clients without a token.
 
     Raises:
-        OSError: the address cannot be bound to.
+        OSError: binding to the address failed.
         web_server.errors.Unavailable: Chromium does not start.
     """
 
@@ -50,8 +52,8 @@ class Server:
         token: str = "",
         known_hosts: Iterable[str] = (),
     ) -> None:
-        # A full queue of waiting callers must leave threads for those who work or give back.
-        most = 2 * options.max_browsers + options.max_waiting
+        # Requests in a full queue must leave threads for requests on leased browsers.
+        max_requests = 2 * options.max_browsers + options.max_waiting
         self._loop = LoopThread()
         self._pool = Pool(options)
         self._stopping = threading.Lock()
@@ -60,9 +62,9 @@ class Server:
         self._ending = threading.Event()
         try:
             admission = Admission(token, [host, *known_hosts])
-            app = create_app(self._pool, self._loop, admission, most, self._ending.is_set)
+            app = create_app(self._pool, self._loop, admission, max_requests, self._ending.is_set)
             self._requests: Requests = app.extensions["requests"]
-            self._wsgi = listen(app, host, port, most + _SPARE_THREADS, admission)
+            self._wsgi = listen(app, host, port, max_requests + _SPARE_THREADS, admission)
             self._loop.call(self._pool.start(), 120)
         except BaseException:
             self._end_pool()
@@ -71,23 +73,23 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the server listens, `http://host:port`."""
+        """URL of the server, `http://host:port`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
     def run(self) -> None:
-        """Serve until `stop` is called or a signal that `stop_on_signals` took comes."""
+        """Serve until `stop` is called or a signal arrives after `stop_on_signals`."""
         try:
             self._wsgi.run()
         finally:
             self.stop()
 
     def stop_on_signals(self) -> None:
-        """End `run` in good order on SIGINT, SIGTERM and SIGHUP. For the main thread.
+        """Stop `run` cleanly on SIGINT, SIGTERM and SIGHUP. Call it on the main thread.
 
-        The first signal lets requests at work finish, as `finish` does; the second one ends at
-        once, but for SIGHUP: of a terminal that closes a shell and the kernel may both tell. One
-        that is ignored (`nohup`) stays so.
+        After the first signal, requests in progress may finish, as in `finish`. A second signal
+        ends the server at once, except for SIGHUP, because a closing terminal may send it twice.
+        SIGHUP remains ignored under `nohup`.
         """
 
         def end(number: int, _frame: FrameType | None) -> None:
@@ -103,29 +105,28 @@ class Server:
             signal.signal(signal.SIGHUP, end)
 
     def _drain(self) -> None:
-        """Finish; then a second signal comes, from us."""
-        log.info("stopping: requests at work may finish")
+        """Finish, then send the second signal."""
+        log.info("stopping: requests in progress may finish")
         self.finish()
         os.kill(os.getpid(), signal.SIGTERM)
 
     def finish(self) -> None:
-        """Answer all who are there, from another thread than the one that runs `run`.
+        """Let requests in progress finish. Call it on a different thread than `run`.
 
-        Requests at work may finish, for some seconds; those that take longer, callers who wait for
-        a browser, and whoever comes from now on are told that the server is stopping.
+        Slower requests, queued requests and new requests get 503.
         """
         self._ending.set()
         self._loop.call(self._pool.turn_away())
         if not self._requests.wait_until_idle(_DRAIN_SECONDS):
             self._loop.call(self._pool.end_all(), _STOP_SECONDS)
-            self._requests.wait_until_idle(_TOLD_SECONDS)
-        # The thread that serves sends what was answered last, and tells nobody when it is done.
+            self._requests.wait_until_idle(_CANCELLED_SECONDS)
+        # The thread of `run` sends the last responses, and has no event for their end.
         end = time.monotonic() + _SENDING_SECONDS
         while self._wsgi.sending and time.monotonic() < end:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """Close Chromium and stop listening. May be called twice, from any thread."""
+        """Close Chromium and stop listening. Thread-safe; a second call has no effect."""
         with self._stopping:
             if self._stopped:
                 return

@@ -1,4 +1,4 @@
-"""Chromium processes: found, started, restarted and measured.
+"""Chromium processes: find, start, restart and measure them.
 
 May import: `network` and what stands above it.
 `pool` uses `Engines`.

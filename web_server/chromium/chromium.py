@@ -1,4 +1,4 @@
-"""Finding Chromium, and the flags it is started with."""
+"""Find Chromium, and the flags to start it with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = (
     "microsoft-edge",
 )
 _WRITTEN_BY = re.compile(r"^\[[^]]*\] *")
-"""Before what Chromium writes: process, time, level and place in its source."""
+"""Prefix of a line of Chromium's log: process, time, level, source."""
 _NEEDED = re.compile("shared librar|[Nn]o usable sandbox|[Pp]ermission denied|without --no-sandbox")
 _MAC_PLACES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -37,27 +37,27 @@ _PLAYWRIGHT_BINARIES = (
 
 
 class ChromiumNotFound(Exception):
-    """No usable Chromium on this machine. The message is one line for a person."""
+    """This machine has no usable Chromium. The message is one line for the user."""
 
 
 def find_chromium(configured: str = "") -> str:
-    """The path of a Chromium (or Chrome) executable.
+    """Return the path of a Chromium or Chrome executable.
 
-    Looks at `configured`, the environment variable CK_CHROMIUM, PATH, the usual macOS places and
-    the browsers that `playwright install` put into its cache, in this order.
+    Checks `configured`, the environment variable CK_CHROMIUM, PATH, the usual macOS paths and
+    Playwright's cache, in this order.
 
     Args:
-        configured: a path or command that was asked for by name; it must then exist.
+        configured: a path or command; it must exist if it is given.
 
     Raises:
-        ChromiumNotFound: none is there; the message says how to get one.
+        ChromiumNotFound: none was found; the message says how to install one.
     """
     named = ((configured, "--chromium"), (os.environ.get("CK_CHROMIUM", ""), "CK_CHROMIUM"))
-    for wanted, origin in named:
-        if wanted:
-            found = shutil.which(str(Path(wanted).expanduser()))
+    for path, origin in named:
+        if path:
+            found = shutil.which(str(Path(path).expanduser()))
             if not found:
-                raise ChromiumNotFound(f"{origin} names {wanted!r}, which is no executable file")
+                raise ChromiumNotFound(f"{origin} names {path!r}, which is not an executable file")
             return found
     for name in _NAMES:
         if found := shutil.which(name):
@@ -66,7 +66,7 @@ def find_chromium(configured: str = "") -> str:
         for place in _MAC_PLACES:
             if os.access(place, os.X_OK):
                 return place
-    if found := _playwright_own():
+    if found := _find_in_playwright_cache():
         return found
     raise ChromiumNotFound(
         "no Chromium was found: run `python -m web_server.install_chromium`, install the "
@@ -74,8 +74,8 @@ def find_chromium(configured: str = "") -> str:
     )
 
 
-def _playwright_own() -> str:
-    """The newest Chromium in Playwright's cache, or an empty text."""
+def _find_in_playwright_cache() -> str:
+    """Return the newest Chromium in Playwright's cache, or an empty string."""
     configured = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
     caches = (configured,) if configured and configured != "0" else _PLAYWRIGHT_CACHES
     for cache in caches:
@@ -88,8 +88,8 @@ def _playwright_own() -> str:
 
 
 _DISABLED = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup")
-"""Features of Chromium that are switched off: for its address bar, which nobody sees, it would
-start a renderer, of 40 MB and a second of processor time."""
+"""Disabled features. Chromium would start a renderer for its invisible address bar, which costs
+40 MB and a second of processor time."""
 _OTHERS_DISABLED = (
     "AcceptCHFrame",
     "AimEnabled",
@@ -107,11 +107,11 @@ _OTHERS_DISABLED = (
     "ThirdPartyStoragePartitioning",
     "Translate",
 )
-"""Those that the browser library switches off, by a flag of which ours takes the place."""
+"""Features that Playwright disables. This server's flag replaces Playwright's."""
 
 
 def launch_flags() -> list[str]:
-    """Command-line flags for Chromium: no traffic of its own, nothing past the proxy."""
+    """Return flags for Chromium: no background traffic, no connection that bypasses the proxy."""
     return [
         "--disable-background-networking",
         "--disable-component-update",
@@ -122,19 +122,19 @@ def launch_flags() -> list[str]:
         "--no-first-run",
         "--no-default-browser-check",
         "--no-pings",
-        # Questions that would take all clicks, and are seen by nobody: what of the screen to share,
-        # which wallet to open. (For passkeys see `Activity.attach`.)
+        # Dialogs for screen sharing and wallets: invisible here, and they would take all clicks.
+        # (For passkeys see `Activity.attach`.)
         "--disable-blink-features=GetDisplayMedia,WebIdentityDigitalCredentials",
         "--dns-prefetch-disable",
-        # Every connection goes through our proxy: nothing may resolve names or send UDP itself.
+        # All connections use the session's proxy: Chromium must not resolve names or send UDP.
         "--proxy-server=http://127.0.0.1:9",
         "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
         "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
         "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-        # One process for all frames of a page: half the memory, and one walk reaches them all.
+        # One process for all frames of a page: half the memory, and one walk reaches all frames.
         "--disable-site-isolation-trials",
-        # The middle button would paste what another session has selected. The other settings are
-        # the browser library's own, a mouse, of which this flag takes the place.
+        # The middle button would paste the selection of another session. This flag replaces
+        # Playwright's, so it repeats Playwright's settings for a mouse.
         "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,"
         "availablePointerTypes=4,middleClickPasteAllowed=false",
         "--disable-features=" + ",".join([*_OTHERS_DISABLED, *_DISABLED]),
@@ -142,34 +142,34 @@ def launch_flags() -> list[str]:
 
 
 def can_have_sandbox() -> bool:
-    """Whether Chromium's own sandbox may work: Chromium refuses it to root."""
+    """Whether Chromium's sandbox may work. Chromium refuses it for root."""
     return not hasattr(os, "geteuid") or os.geteuid() != 0
 
 
 def lacks_sandbox(reason: str) -> bool:
-    """Whether Chromium did not start because the system lets it have no sandbox.
+    """Whether Chromium failed to start because the system refuses its sandbox.
 
     Args:
-        reason: as `why_not_started` gives it.
+        reason: the result of `launch_failure`.
     """
     return "sandbox" in reason.lower()
 
 
-def why_not_started(error: str) -> str:
-    """The line that tells why Chromium did not start, of all that the browser library reports.
+def launch_failure(error: str) -> str:
+    """Extract the reason why Chromium did not start from Playwright's message.
 
     Args:
-        error: its message: a heading that is always the same, then what Chromium wrote to standard
-            error, most of it complaints that it can live with.
+        error: the message: a constant heading, then Chromium's standard error, which is mostly
+            harmless warnings.
     """
     written = re.findall(r"\[err\] (.*)", error)
     fatal = [line for line in written if "FATAL" in line or _NEEDED.search(line)]
     others = [line for line in written if "dbus" not in line.lower()]
-    (told,) = fatal[:1] or others[-1:] or error.strip().splitlines()[:1] or ["no word from it"]
+    (line,) = fatal[:1] or others[-1:] or error.strip().splitlines()[:1] or ["no message"]
     ended = re.search(r"<process did exit: (.*?)>", error)
-    return " ".join(_WRITTEN_BY.sub("", told).split()) + (f" ({ended[1]})" if ended else "")
+    return " ".join(_WRITTEN_BY.sub("", line).split()) + (f" ({ended[1]})" if ended else "")
 
 
 DROPPED_DEFAULTS = ["--disable-popup-blocking", "--disable-ipc-flooding-protection"]
-"""Playwright's own flags that are left out: pages may open pop-ups only on a user's gesture, and a
-page that navigates or changes its history without end is slowed down by Chromium."""
+"""Flags of Playwright that are not used: pages may open pop-ups only after a user gesture, and
+Chromium throttles pages that navigate or change their history endlessly."""

@@ -1,13 +1,12 @@
-"""A clipboard for each session, where Chromium has a single one for all of them.
+"""A separate clipboard for each session of a Chromium.
 
-Between its uses Chromium's clipboard is empty. What a session copies is read at once and kept with
-the session; when it presses the keys that paste, it is put back for that moment. So no session
-pastes what another one has copied, a page of another task with another account among them. Pages
-cannot read the clipboard by themselves: that permission is denied.
+Chromium has one clipboard for all sessions. The server keeps it empty: it reads a copied text at
+once and stores it with the session, and restores it only while that session pastes. So no session
+can paste the text of another one. Pages have no permission to read the clipboard.
 
-What is left open: a page that copies by a button in the few milliseconds in which another session
-presses such keys, and a button in a frame of another site, which is not noticed. That copy is kept
-only if no other session has acted before the text is pasted.
+Limits: a page may copy by a button during the few milliseconds in which another session pastes. A
+copy by a button in a frame of another site is not detected; it is stored only if no other session
+acts before the text is pasted.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ from web_server.javascript import load_script
 T = TypeVar("T")
 
 WAIT_SECONDS = 5.0
-"""How long a session waits for another one that is just copying or pasting."""
+"""Limit for waiting until another session has copied or pasted."""
 
 LONGEST = 10_000_000
-"""So many characters of each type are kept; what is longer is not."""
+"""Longer texts, in characters, are not stored."""
 
 _EMPTY = {"text/plain": ""}
 
 Copied = dict[str, str]
-"""What was copied, by type: `text/plain`, `text/html` and whatever else a page puts there."""
+"""Copied texts by type: `text/plain`, `text/html` and others."""
 
 
 class Owner(Protocol):
-    """A session, which keeps what it has copied.
+    """A session that copies and pastes.
 
     Attributes:
-        copied: that; empty before the first time.
+        copied: the texts that it copied last.
         lock: held while it acts.
     """
 
@@ -50,10 +49,10 @@ class Owner(Protocol):
 
 
 class Clipboard:
-    """The clipboard of one Chromium, lent to one session at a time.
+    """The clipboard of a Chromium. One session uses it at a time.
 
     Args:
-        browser: that Chromium.
+        browser: the Chromium.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -64,37 +63,37 @@ class Clipboard:
         self._acted: WeakSet[Owner] = WeakSet()
 
     def begins(self, owner: Owner) -> None:
-        """A session begins to act, and may copy something unnoticed."""
+        """Note that a session acts, and may copy something undetected."""
         self._acted.add(owner)
 
     async def paste(self, owner: Owner, press: Callable[[], Awaitable[None]]) -> None:
-        """Press keys that paste, with what the session has copied in the clipboard.
+        """Press keys that paste the text that the session copied.
 
         Raises:
-            Conflict: another session does not let go of the clipboard.
+            Conflict: another session is using the clipboard.
         """
         async with self._lent(owner):
             await self._safely(lambda: self._write(owner.copied))
             await press()
 
     async def copy(self, owner: Owner, press: Callable[[], Awaitable[None]]) -> str:
-        """Press keys that copy or cut, and keep what that copies.
+        """Press keys that copy or cut, and store the copied text.
 
         Returns:
-            the text that was copied; empty if nothing was.
+            the copied text; empty if nothing was copied.
 
         Raises:
-            Conflict: another session does not let go of the clipboard.
+            Conflict: another session is using the clipboard.
         """
         async with self._lent(owner):
             await press()
             return await self._take(owner)
 
     async def keep(self, owner: Owner) -> str:
-        """Keep what a page has copied by itself, at a click on its button.
+        """Store what the page copied after a click.
 
         Returns:
-            its text; empty if there is none, or another session did not let go of the clipboard.
+            its text; empty if there is none or another session is using the clipboard.
         """
         try:
             async with self._lent(owner):
@@ -120,15 +119,15 @@ class Clipboard:
                 self._lock.release()
 
     async def _take(self, owner: Owner) -> str:
-        """What lies in the clipboard becomes the session's."""
+        """Store the content of the clipboard with the session."""
         found = await self._safely(self._read)
         owner.copied = found or owner.copied
         return found.get("text/plain", "")
 
-    # --- a page of ours, by which to get at it ---
+    # --- access by a separate page ---
 
     async def _safely(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something with our page, made anew if its renderer has died."""
+        """Use the clipboard's page; retry once with a new one if its renderer crashed."""
         try:
             await self._open()
             return await work()

@@ -1,4 +1,4 @@
-"""A Chromium: started when it is needed, and anew when it or its helper process died."""
+"""A Chromium process, started when needed and restarted after a crash."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from web_server.chromium.chromium import (
     DROPPED_DEFAULTS,
     can_have_sandbox,
     lacks_sandbox,
+    launch_failure,
     launch_flags,
-    why_not_started,
 )
 from web_server.chromium.clipboard import Clipboard
 from web_server.chromium.environment import passed_on, reduced
@@ -31,27 +31,27 @@ log = logging.getLogger("web_server")
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""So often is tried what a Chromium, or a renderer, that dies can spoil."""
+"""Attempts for work that a crash of Chromium or of a renderer interrupts."""
 _CLOSE_SECONDS = 2.0
-"""How long Chromium, and then the helper process, may take to end before they are killed."""
+"""Limit for Chromium, and then for Playwright's process, to exit before they are killed."""
 LAUNCHES = 3
-"""So often Chromium is started, until it is told that it does not start."""
+"""Attempts to start Chromium."""
 
 
 class Engine:
-    """Starts, watches and stops Chromium, on the event loop.
+    """Start, watch and stop a Chromium, on the event loop.
 
     Args:
         executable: path of Chromium.
-        folder: where it keeps profiles and caches; removed by whoever made it.
-        on_lost: called with a Chromium that is gone.
-        starting: held while the library's helper process is started, for which the environment of
-            this process is changed.
+        folder: for profiles and caches; the caller removes it.
+        on_lost: called with a Chromium that ended.
+        starting: held while Playwright's process starts, because the environment of this process
+            changes meanwhile.
 
     Attributes:
-        crashes: how often Chromium had to be started anew.
-        clipboard: of the Chromium that runs now; None before the first one.
-        sandbox: whether Chromium's own sandbox is on.
+        crashes: number of restarts.
+        clipboard: of the current Chromium; None before the first start.
+        sandbox: whether Chromium's sandbox is on.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Engine:
         self._stopped = False
 
     async def browser(self) -> Browser:
-        """The running Chromium; started anew if it died.
+        """Return the running Chromium; start it if necessary.
 
         Raises:
             Unavailable: it does not start, or the server is stopping.
@@ -89,8 +89,8 @@ class Engine:
                 return self._browser
             if self._browser is not None:
                 self.crashes += 1
-                log.warning("chromium is gone: starting it anew")
-            # Whoever finds out now that the old one is of no use says nothing of the new one.
+                log.warning("Chromium ended: restarting it")
+            # Errors that concern the previous Chromium must not affect the new one.
             self._browser = self._probe = None
             if self._broken:
                 await self._stop_playwright()
@@ -104,15 +104,15 @@ class Engine:
             return browser
 
     async def do(self, work: Callable[[Browser], Awaitable[T]], given_up: Callable[[], bool]) -> T:
-        """Do something in the Chromium that runs now; again if that, or a renderer, dies.
+        """Run work in the current Chromium; retry it after a crash.
 
         Args:
-            work: what is done; it may find what an attempt before it left.
-            given_up: whether nobody wants it any more.
+            work: the work; an earlier attempt may have left something.
+            given_up: returns whether the caller no longer needs the result.
 
         Raises:
-            Unavailable: no Chromium starts, or the server is stopping.
-            Error: of the last attempt.
+            Unavailable: Chromium does not start, or the server is stopping.
+            Error: the last attempt failed.
         """
         for attempt in range(1, ATTEMPTS + 1):
             browser: Browser | None = None
@@ -120,7 +120,7 @@ class Engine:
                 browser = await self.browser()
                 return await work(browser)
             except Error:
-                # Whether it has died shows only when it is asked; then there will be another.
+                # Detect a crash, so that the next attempt gets a new Chromium.
                 await self.alive(browser)
                 if given_up() or attempt == ATTEMPTS:
                     raise
@@ -131,13 +131,13 @@ class Engine:
             try:
                 return await self._launch()
             except (Error, OSError) as error:
-                # The library's own helper process may have died with it: begin from scratch.
+                # Playwright's process may have ended as well: restart both.
                 await self._stop_playwright()
-                reason = why_not_started(str(error))
+                reason = launch_failure(str(error))
                 if self.sandbox and lacks_sandbox(reason):
-                    # Another launch, and not one of those that a dying process may spoil.
+                    # This launch does not count as an attempt.
                     self.sandbox = False
-                    log.warning("Chromium runs without its sandbox, which this system refuses")
+                    log.warning("Chromium runs without its sandbox: this system refuses it")
                     return await self._launched()
                 if attempt == LAUNCHES or self._stopped:
                     message = f"Chromium ({self._executable}) does not start: {reason}"
@@ -164,19 +164,19 @@ class Engine:
         )
 
     async def _started(self) -> Playwright:
-        """The library's helper process, which makes profiles and caches in its temporary folder:
-        ours, where a later start finds and removes what a kill left behind."""
+        """Start Playwright's process with this server's folder as its temporary folder, so that
+        the next server can remove the files after a kill."""
         try:
             with reduced(TMPDIR=str(self._folder)):
                 return await async_playwright().start()
-        except Exception as error:  # noqa: BLE001 - so it tells that its helper process died
+        except Exception as error:  # noqa: BLE001 - Playwright raises it if its process ends
             raise Error(one_line(str(error))) from None
 
     async def alive(self, asked: Browser | None = None) -> bool:
-        """Whether Chromium answers. If not, it is given up, and `browser` starts another.
+        """Whether Chromium answers. If it does not, the next call of `browser` restarts it.
 
         Args:
-            asked: which Chromium; the present one by default. One that was replaced is not alive.
+            asked: the Chromium; by default the current one. A replaced one is not alive.
         """
         browser = self._browser
         if browser is None or self._probe is None or self._broken or asked not in (None, browser):
@@ -189,13 +189,13 @@ class Engine:
         return True
 
     def give_up(self, browser: Browser) -> None:
-        """A Chromium is of no more use, whatever it answers: `browser` starts another."""
+        """Abandon a Chromium: the next call of `browser` starts another."""
         if self._browser is browser:
             self._broken = True
         self._on_lost(browser)
 
     async def stop(self) -> None:
-        """End Chromium and the library's helper process for good."""
+        """Stop Chromium and Playwright's process for good."""
         self._stopped = True
         async with self._launching:
             if self._browser is not None:
@@ -206,7 +206,7 @@ class Engine:
                         with suppress(OSError):
                             os.kill(self._pid, signal.SIGKILL)
                 except Error:
-                    pass  # it is gone already; its helper process sees to the rest
+                    pass  # it ended; Playwright's process cleans up
                 self._browser = None
             await self._stop_playwright()
 
@@ -216,11 +216,11 @@ class Engine:
             try:
                 await asyncio.wait_for(playwright.stop(), _CLOSE_SECONDS)
             except (Error, asyncio.TimeoutError):
-                pass  # the helper process is gone already
+                pass  # it ended already
 
 
 async def _process_id(probe: CDPSession) -> int:
-    """The id of Chromium's first process; 0 if it does not say."""
+    """Return the id of Chromium's main process; 0 if it is unknown."""
     try:
         listed = await probe.send("SystemInfo.getProcessInfo")
     except Error:

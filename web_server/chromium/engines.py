@@ -1,4 +1,4 @@
-"""The Chromiums of a server: one by default, or several that share its sessions."""
+"""The Chromium processes of a server, which share its sessions: one by default."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from web_server.chromium.engine import Engine
 
 
 class Engines:
-    """All of them. Each starts with the first session that it gets.
+    """Several Chromium processes. Each starts with its first session.
 
     Args:
         count: how many, at least 1.
         executable: path of Chromium.
-        folder: where each gets a folder of its own.
-        on_lost: called with a Chromium that is gone.
+        folder: parent of their folders.
+        on_lost: called with a Chromium that ended.
     """
 
     def __init__(
@@ -28,22 +28,22 @@ class Engines:
         starting = asyncio.Lock()
         self._engines = []
         for number in range(count):
-            own = folder / f"c{number}"  # paths of sockets in it must be short
-            own.mkdir()
-            self._engines.append(Engine(executable, own, on_lost, starting))
+            subfolder = folder / f"c{number}"  # short, for the paths of sockets in it
+            subfolder.mkdir()
+            self._engines.append(Engine(executable, subfolder, on_lost, starting))
 
     @property
     def crashes(self) -> int:
-        """How often one had to be started anew."""
+        """Number of restarts."""
         return sum(engine.crashes for engine in self._engines)
 
     @property
     def sandbox(self) -> bool:
-        """Whether all run in Chromium's own sandbox."""
+        """Whether all of them use Chromium's sandbox."""
         return all(engine.sandbox for engine in self._engines)
 
     def least_used(self, used: Iterable[Engine]) -> Engine:
-        """The one that has the fewest sessions, the first of those.
+        """Return the engine with the fewest sessions.
 
         Args:
             used: the engine of each session.
@@ -52,5 +52,5 @@ class Engines:
         return min(self._engines, key=lambda engine: counts[id(engine)])
 
     async def stop(self) -> None:
-        """End all for good."""
+        """Stop all of them for good."""
         await asyncio.gather(*(engine.stop() for engine in self._engines))

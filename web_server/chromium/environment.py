@@ -1,4 +1,4 @@
-"""The environment variables that Chromium and the browser library's helper process get."""
+"""The environment variables of Chromium and of Playwright's process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PREFIXES = ("LC_", "XDG_", "FONTCONFIG_", "PLAYWRIGHT_")
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of an environment that are passed on: no keys, tokens or proxies."""
+    """Return the variables that child processes get: no keys, tokens or proxies."""
     return {
         name: text
         for name, text in environment.items()
@@ -37,12 +37,12 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def reduced(**changes: str) -> Iterator[None]:
-    """Reduce this process's environment to what is passed on, while a child is started.
+    """Reduce the environment of this process while a child process starts.
 
-    The browser library takes no other environment for its helper process.
+    Playwright's process always inherits the environment.
 
     Args:
-        changes: variables that are set meanwhile.
+        changes: variables to set meanwhile.
     """
     before = dict(os.environ)
     kept = {**passed_on(before), **changes}

@@ -1,8 +1,8 @@
-"""Links for other programs, such as mailto: and tel: ones: told of, and never opened.
+"""Links for other programs, such as mailto: and tel:, are reported and never opened.
 
-Chromium asks the desktop, by `xdg-settings`, whether it handles such a link itself. If not, it
-lays a question over the page that nobody sees and that takes all clicks from then on; or, if the
-desktop has a program for it, starts that by `xdg-open`.
+Chromium runs `xdg-settings` to find out whether it handles such a link itself. If it does not, it
+opens an invisible dialog that takes all clicks, or starts another program by `xdg-open`. So both
+tools are replaced.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ _OF_THE_BROWSER = frozenset(
     | {"chrome", "chrome-error", "devtools", "view-source"}
 )
 _ANSWER = """#!/bin/sh
-# To `check default-url-scheme-handler SCHEME PROGRAM`: the browser itself handles all links.
+# Answers `check default-url-scheme-handler SCHEME PROGRAM`: the browser handles all links.
 echo yes
 """
 
 
 def leads_outside(url: str) -> bool:
-    """Whether a URL is for another program than the browser."""
+    """Whether a URL is for a program other than the browser."""
     scheme, colon, _ = url.partition(":")
     return bool(colon) and scheme.lower() not in _OF_THE_BROWSER
 
 
 def path_without_desktop(folder: Path) -> str:
-    """A search path for Chromium on which no program is found for links of other programs.
+    """Return a search path on which Chromium finds replacements for the desktop's tools.
 
     Args:
-        folder: where the stand-ins for the desktop's tools are put; made if it is missing.
+        folder: for the replacements; created if it is missing.
     """
     folder.mkdir(exist_ok=True)
     for name in ("xdg-settings", "xdg-open"):

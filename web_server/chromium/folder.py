@@ -1,4 +1,4 @@
-"""The server's folder of temporary files, which goes with the server, however that ends."""
+"""The server's folder for temporary files, which is removed however the server ends."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 _PREFIX = "ck-web-server-"
 _LONGEST_BASE = 25
 _LOCK = "lock"
-# What a killed server leaves to its janitor: a shell, being some hundred kilobytes. It waits until
-# the server's end of its standard input closes; a line that comes before says that all is done.
-# A dying Chromium may go on writing, and make its folders anew, so the folder has to stay away.
+# The janitor is a shell, which takes little memory. It waits until its standard input closes, then
+# removes the folder unless it has read a line. An ending Chromium may create its folders again, so
+# the janitor checks for three seconds that the folder stays removed.
 _JANITOR = """
 trap '' INT TERM HUP
 if read -r line; then exit 0; fi
@@ -36,21 +36,21 @@ _JANITOR_SECONDS = 10.0
 
 
 class ServerFolder:
-    """A new folder for one server, with a process that removes it if the server is killed.
+    """A new folder for a server, and a process that removes it if the server is killed.
 
-    Folders of servers whose janitor was killed too are removed by the next server.
+    If that process is killed as well, the next server removes the folder.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be created.
     """
 
     def __init__(self) -> None:
         base = folder_base()
         sweep(base)
         self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
-        # Locked for as long as the server lives, whatever process ids mean where others look.
+        # Held while the server lives. Process ids are not enough: a container has its own.
         self._lock = (self.path / _LOCK).open("wb")
-        with suppress(OSError):  # a file system without locks: then nobody gets this one
+        with suppress(OSError):  # no locks here: servers leave such folders alone
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._janitor: subprocess.Popen[bytes] | None = None
         try:
@@ -61,13 +61,13 @@ class ServerFolder:
                 stderr=subprocess.DEVNULL,
                 cwd="/",
                 env={"PATH": os.environ.get("PATH", os.defpath)},
-                start_new_session=True,  # no signal for the server's group is meant for it
+                start_new_session=True,  # signals to the server's group must not reach it
             )
         except OSError:
-            pass  # no shell here: then the next server removes what a kill leaves
+            pass  # no shell: the next server removes the folder after a kill
 
     def remove(self) -> None:
-        """Remove it and all that is in it, now; what cannot be removed is left to the janitor."""
+        """Remove the folder. The janitor retries if something cannot be removed."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
         if self._janitor is None:
@@ -82,9 +82,9 @@ class ServerFolder:
 
 
 def folder_base() -> Path:
-    """Where the folder is made: the usual place for temporary files, if its path is short.
+    """Return the parent of the folder: the usual one for temporary files if its path is short.
 
-    Chromium makes a socket in there, and the path of a socket may have some hundred bytes only.
+    Chromium creates a socket in the folder, and the path of a socket is limited to about 100 bytes.
     """
     usual = tempfile.gettempdir()
     short = "/tmp"
@@ -94,7 +94,7 @@ def folder_base() -> Path:
 
 
 def sweep(base: Path) -> None:
-    """Remove the folders in `base` whose servers are gone."""
+    """Remove the folders in `base` whose servers have ended."""
     for folder in base.glob(f"{_PREFIX}*-*"):
         if _abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -105,10 +105,10 @@ def _abandoned(folder: Path) -> bool:
         with (folder / _LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
-    except FileNotFoundError:  # it is being made, or half removed
+    except FileNotFoundError:  # being created or removed
         owner = folder.name.removeprefix(_PREFIX).split("-")[0]
         return owner.isdecimal() and not _alive(int(owner))
-    except OSError:  # its server holds it, or another person's
+    except OSError:  # its server is running, or another user owns it
         return False
 
 

@@ -1,6 +1,6 @@
-"""One asyncio event loop on a thread of its own, for code that runs on other threads.
+"""An asyncio event loop on a separate thread.
 
-All of Playwright lives on this loop; request threads hand it coroutines and wait for the result.
+Playwright runs on this loop. Request threads submit coroutines and wait for the results.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ class LoopThread:
     """Start an event loop on a daemon thread; `call` runs a coroutine there.
 
     Args:
-        name: the thread's name, for people who look at a stack dump.
+        name: the thread's name in stack dumps.
     """
 
     def __init__(self, name: str = "browser-loop") -> None:
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(_unasked)
+        self._loop.set_exception_handler(_log_exception)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -36,12 +36,12 @@ class LoopThread:
         """Run a coroutine on the loop and wait for its result.
 
         Args:
-            coroutine: what to run.
-            timeout: seconds to wait; after that the coroutine is cancelled.
+            coroutine: the coroutine to run.
+            timeout: seconds to wait before the coroutine is cancelled.
 
         Raises:
-            TimeoutError: it was not done in time.
-            Exception: whatever the coroutine raised.
+            TimeoutError: the coroutine did not finish in time.
+            Exception: the coroutine raised it.
         """
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
@@ -50,10 +50,10 @@ class LoopThread:
             if future.done():
                 raise
             future.cancel()
-            raise TimeoutError(f"not done within {timeout:g} s") from None
+            raise TimeoutError(f"not finished within {timeout:g} s") from None
 
     def stop(self) -> None:
-        """Cancel what is left on the loop, stop it and join its thread."""
+        """Cancel all tasks, stop the loop and join its thread."""
         if not self._thread.is_alive():
             return
         asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result(10)
@@ -63,9 +63,9 @@ class LoopThread:
             self._loop.close()
 
 
-def _unasked(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """An error that nobody asked for is logged, but for those of a helper process that died: each
-    call that it owed an answer leaves one, and the log says already that Chromium is gone."""
+def _log_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an exception that no task retrieved, unless Playwright's process ended: every pending
+    call then fails, and the log reports the end of Chromium already."""
     if not str(context.get("exception")).startswith("Connection closed"):
         loop.default_exception_handler(context)
 

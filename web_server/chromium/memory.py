@@ -1,4 +1,4 @@
-"""How much memory the server takes, Chromium and all helper processes included."""
+"""Memory of the server, including Chromium and all other child processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FRESH_SECONDS = 2.0
 
 
 def process_tree(root: int) -> list[int]:
-    """Ids of a process and all its descendants; the process alone where /proc is missing."""
+    """Return the ids of a process and its descendants; only the process itself without /proc."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -27,10 +27,10 @@ def process_tree(root: int) -> list[int]:
 
 
 def tree_bytes(root: int | None = None) -> int:
-    """Memory of a process tree in bytes, shared pages counted once (PSS); 0 if unknown.
+    """Return the memory of a process tree in bytes, shared pages counted once (PSS); 0 if unknown.
 
     Args:
-        root: the process at the top; ours by default.
+        root: the top process; by default this one.
     """
     total = 0
     for pid in process_tree(os.getpid() if root is None else root):
@@ -43,9 +43,9 @@ def tree_bytes(root: int | None = None) -> int:
 
 
 class TreeMemory:
-    """Memory of our process tree, measured again only after a while, however often it is asked.
+    """Memory of this process tree, cached for two seconds.
 
-    Each measurement has the kernel walk the page tables of all processes of Chromium.
+    A measurement is expensive: the kernel walks the page tables of all Chromium processes.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class TreeMemory:
         self._bytes = 0
 
     def bytes(self) -> int:
-        """As `tree_bytes`, at most two seconds old. From any thread."""
+        """The result of `tree_bytes`, at most two seconds old. Thread-safe."""
         with self._lock:
             if time.monotonic() - self._measured > _FRESH_SECONDS:
                 self._bytes = tree_bytes()

@@ -1,4 +1,4 @@
-"""Settings of the whole process, made by the entry point before anything else."""
+"""Settings of the whole process, which the entry point applies first."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ _FEW_FILES = 1024
 
 
 def keep_memory_together() -> None:
-    """Have the C library give back what was freed.
+    """Make glibc return freed memory to the system.
 
-    By default glibc makes an arena for each of several threads, and none of them shrinks: with the
-    many threads of a WSGI server, each of which holds a page or a picture now and then, most of
-    what the process has is free memory after a while. Here all threads share two arenas, and what
-    is large is mapped by itself, and unmapped when it is freed. Other C libraries are left alone.
-    The numbers are those of glibc's malloc.h.
+    By default glibc creates an arena for each of several threads, and arenas rarely shrink. In a
+    WSGI server with many threads and large responses, most memory of the process would be free.
+    Here all threads share two arenas, and large blocks are mapped separately, so that freeing
+    unmaps them. Other C libraries are not changed. The numbers are from glibc's malloc.h.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -32,10 +31,9 @@ def keep_memory_together() -> None:
 
 
 def allow_many_files() -> None:
-    """Raise the limit of open files as far as the system lets us: each connection is one.
+    """Raise the limit of open files as far as the system allows, and log a low limit.
 
-    Where that is not far, the log says so: of a Chromium that has too few, nobody learns why it
-    does not start, or dies later.
+    Each connection is an open file. Chromium does not report a lack of them when it fails.
     """
     try:
         import resource
@@ -48,5 +46,4 @@ def allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
     if soft != resource.RLIM_INFINITY and soft < _FEW_FILES:
-        told = "only %d files may be open at once (ulimit -n): Chromium may fail for want of them"
-        log.warning(told, soft)
+        log.warning("the limit of open files is %d (ulimit -n): Chromium may fail", soft)

@@ -1,17 +1,17 @@
-"""Which URLs, hosts and addresses the browsers may reach.
+"""The policy: which URLs, hosts and addresses the browsers may reach.
 
-A policy holds two lists of rules, allowed and blocked. A rule is one of
+A policy has two lists of rules, to allow and to block. A rule is one of
 
-    example.com         that host and every subdomain of it, any port
-    example.com:8080    the same, that port alone
+    example.com         the host and its subdomains, any port
+    example.com:8080    the same, only this port
     192.0.2.7, [::1]:80 an address, with or without a port
     10.0.0.0/8          a range of addresses
     *                   everything
 
-The most specific rule that matches decides; of two equally specific ones the blocking one does.
-Where no rule matches, public addresses are allowed and all others (loopback, private, link-local,
-multicast, reserved) refused: those need a rule that names the host or the address. `*` names
-nothing. So `--block '*' --allow example.com` makes an allow-list.
+The most specific matching rule decides. Of equally specific rules the blocking one decides. If no
+rule matches, public addresses are allowed. All others (loopback, private, link-local, multicast,
+reserved) are refused: those need a rule with their host or address, and `*` is not enough. So
+`--block '*' --allow example.com` makes an allow-list.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class Refusal(str):
-    """Why a place may not be reached, as one line.
+    """Why a host may not be reached, as one line.
 
     Attributes:
-        private: no rule blocks it; it is not public, and no rule allows it.
+        private: whether the reason is that the address is not public and no rule allows it.
     """
 
     private = False
 
     @classmethod
     def of_private(cls, text: str) -> Refusal:
-        """The refusal of a place that is not public."""
+        """Create the refusal of an address that is not public."""
         refusal = cls(text)
         refusal.private = True
         return refusal
 
 
 class RuleError(ValueError):
-    """A rule of the policy is malformed. The message is one line for a person."""
+    """A rule is malformed. The message is one line for the user."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One entry of the allow or block list.
+    """An entry of the allow or block list.
 
     Attributes:
-        host: lower-case host name without a trailing dot; empty for an address or for `*`.
-        network: the address range it stands for, if it does.
-        port: the one port it is about, or None for all.
-        text: the rule as it was written.
+        host: lower-case host name without a trailing dot; empty for addresses and `*`.
+        network: the range of addresses; None for hosts and `*`.
+        port: the port; None for all ports.
+        text: the rule as written.
     """
 
     host: str
@@ -71,15 +71,15 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Read a rule as written on the command line.
+        """Parse a rule.
 
         Raises:
-            RuleError: it is none of the forms that the module describes.
+            RuleError: it has none of the forms in the docstring of this module.
         """
         rest = text.strip().lower()
         port: int | None = None
         if "://" in rest:
-            raise RuleError(f"{text!r}: a rule names a host, not a URL: leave out the scheme")
+            raise RuleError(f"{text!r}: a rule is a host, not a URL: leave out the scheme")
         if match := re.fullmatch(r"(\[[^\]]+\]|[^:]*):(\d+)", rest):
             rest, port = match[1], int(match[2])
             if not 0 < port < 65536:
@@ -99,7 +99,7 @@ class Rule:
         return cls(_ascii_host(host), None, port, text)
 
     def specificity(self, host: str, port: int, addresses: Sequence[Address]) -> int:
-        """How specifically the rule matches; -1 if it does not. 0 is `*`, above it is a name."""
+        """Return how specifically the rule matches: -1 not at all, 0 as `*`, more as a name."""
         if self.port is not None and self.port != port:
             return -1
         extra = 0 if self.port is None else 1
@@ -121,9 +121,9 @@ class Policy:
     """The rules in force. Immutable, safe to share.
 
     Args:
-        allow: rules that open hosts or addresses.
-        block: rules that close them.
-        lease: the rules of one client, which close only.
+        allow: rules that allow hosts or addresses.
+        block: rules that block them.
+        lease: the rules of one client, which can only restrict.
     """
 
     allow: tuple[Rule, ...] = ()
@@ -132,18 +132,18 @@ class Policy:
 
     @classmethod
     def of(cls, allow: Iterable[str] = (), block: Iterable[str] = ()) -> Policy:
-        """Build a policy from rules as texts.
+        """Create a policy from rules as strings.
 
         Raises:
-            RuleError: one of them is malformed.
+            RuleError: a rule is malformed.
         """
         return cls(tuple(map(Rule.parse, allow)), tuple(map(Rule.parse, block)))
 
     @classmethod
     def read(cls, path: Path, allow: Iterable[str] = (), block: Iterable[str] = ()) -> Policy:
-        """Build a policy from a file, and from further rules as texts.
+        """Create a policy from a file and more rules as strings.
 
-        A line of the file is `allow RULE`, `block RULE`, a comment that begins with `#`, or empty.
+        A line of the file is `allow RULE`, `block RULE`, a comment after `#`, or empty.
 
         Raises:
             RuleError: the file cannot be read, or a line or a rule is malformed.
@@ -153,7 +153,7 @@ class Policy:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise RuleError(f"the policy {path} cannot be read: {reason}") from None
+            raise RuleError(f"cannot read the policy {path}: {reason}") from None
         for number, line in enumerate(text.splitlines(), 1):
             words = line.split("#", 1)[0].split()
             if not words:
@@ -170,22 +170,22 @@ class Policy:
         return cls.of(lists["allow"], lists["block"])
 
     def narrowed(self, allow: Iterable[str], block: Iterable[str]) -> Policy:
-        """This policy with the rules of one client, which can only close what is open.
+        """Return this policy restricted by the rules of one client.
 
         Raises:
-            RuleError: a rule is malformed, or would open what this policy closes.
+            RuleError: a rule is malformed, or allows what this policy refuses.
         """
         lease = Policy.of(allow, block)
         for rule in lease.allow:
-            if reason := self._closed_to(rule):
+            if reason := self._refuse_rule(rule):
                 raise RuleError(
-                    f"allow {rule.text!r}: {reason}; only the server's operator can allow it, "
-                    f"by starting the server with --allow {rule.text}"
+                    f"allow {rule.text!r}: {reason}; only the server's operator can allow it: "
+                    f"start the server with --allow {rule.text}"
                 )
         return replace(self, lease=lease) if lease.allow or lease.block else self
 
-    def _closed_to(self, rule: Rule) -> str:
-        """Why nothing that a rule names can be reached; empty if some of it may be."""
+    def _refuse_rule(self, rule: Rule) -> str:
+        """Return why all hosts of a rule are refused; empty if some may be reached."""
         port = rule.port or 0
         if rule.network is not None:
             ends = (rule.network[0], rule.network[-1])
@@ -197,13 +197,13 @@ class Policy:
         return self._refuse(rule.host, port, [], range_=False) if rule.host else ""
 
     def refuse_host(self, host: str, port: int) -> str:
-        """Why this host may not be reached, judged by its name alone; empty if it may be tried."""
+        """Return why the policy refuses a host by its name; empty if it does not."""
         host = _ascii_host(host)
         literal = parse_address(host)
         return self._refuse(host, port, [literal] if literal else [], range_=bool(literal))
 
     def refuse_address(self, host: str, port: int, address: Address) -> str:
-        """Why a connection to `address`, as which `host` was resolved, may not be made."""
+        """Return why the policy refuses `address`, to which `host` resolves; empty if allowed."""
         return self._refuse(_ascii_host(host), port, [unwrap(address)], range_=True)
 
     def _refuse(self, host: str, port: int, addresses: Sequence[Address], *, range_: bool) -> str:
@@ -221,15 +221,15 @@ class Policy:
         return ""
 
     def _strengths(self, host: str, port: int, addresses: Sequence[Address]) -> tuple[int, int]:
-        """How specifically the rules allow and block a host."""
+        """Return how specifically the rules allow and block a host."""
         allowed = max((r.specificity(host, port, addresses) for r in self.allow), default=-1)
         blocked = max((r.specificity(host, port, addresses) for r in self.block), default=-1)
         return allowed, blocked
 
     def refuse_url(self, url: str) -> str:
-        """Why this URL may not be opened, as far as its text tells; empty if it may be tried.
+        """Return why the policy refuses a URL by its text; empty if it does not.
 
-        The host's addresses are checked when it is connected to, in the proxy.
+        The proxy checks the address of the host for each connection.
         """
         if url == "about:blank":
             return ""
@@ -241,14 +241,14 @@ class Policy:
         if parts.scheme not in ("http", "https"):
             return f"only http and https are allowed, not {parts.scheme or 'no scheme'}"
         if not parts.hostname:
-            return "the URL names no host"
+            return "the URL has no host"
         return self.refuse_host(parts.hostname, port or (443 if parts.scheme == "https" else 80))
 
 
 def normalise_url(text: str) -> str:
-    """A URL as a person writes it, made complete: `example.com/a` -> `https://example.com/a`.
+    """Complete a URL without a scheme: `example.com/a` -> `https://example.com/a`.
 
-    Loopback names and addresses get `http`. What has a scheme is left alone.
+    Loopback names and addresses get `http`.
     """
     url = text.strip()
     if not url or _SCHEME.match(url):
@@ -262,7 +262,7 @@ def normalise_url(text: str) -> str:
 
 
 def place_of(url: str) -> str:
-    """The `host:port` that a URL leads to, as rules name it."""
+    """Return the `host:port` of a URL, as rules write it."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -270,7 +270,7 @@ def place_of(url: str) -> str:
 
 
 def parse_address(host: str) -> Address | None:
-    """The IP address that `host` is written as, unwrapped; None for a name."""
+    """Parse an IP address and unwrap it; None for a name."""
     try:
         return unwrap(ipaddress.ip_address(host.strip("[]").split("%")[0]))
     except ValueError:
@@ -278,7 +278,7 @@ def parse_address(host: str) -> Address | None:
 
 
 def unwrap(address: Address) -> Address:
-    """The IPv4 address inside an IPv6 one (mapped, 6to4, NAT64), else the address itself."""
+    """Return the IPv4 address inside an IPv6 one (mapped, 6to4, NAT64), else the address itself."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped
@@ -290,13 +290,13 @@ def unwrap(address: Address) -> Address:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the public internet's (unicast, not reserved)."""
+    """Whether an address is on the public internet: unicast and not reserved."""
     address = unwrap(address)
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
 def _ascii_host(host: str) -> str:
-    """Lower case, no trailing dot, international names in their ASCII form."""
+    """Normalise a host: lower case, no trailing dot, international names in ASCII."""
     host = host.strip("[]").rstrip(".").lower()
     if host.isascii():
         return host

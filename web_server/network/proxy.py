@@ -1,13 +1,13 @@
-"""A small filtering forward proxy between Chromium and the network.
+"""A filtering forward proxy between Chromium and the network.
 
-Every browser session has a listener of its own, on loopback; Chromium sends it every connection
-of that session whatever made it: navigation, redirect, frame, pop-up, worker or web socket. The
-proxy resolves the name, asks the policy about the address, and connects to that very address, so
-a name that resolves differently the next moment gains nothing (DNS rebinding).
+Each session has its own proxy on loopback. Chromium sends it every connection of the session, of
+navigations, redirects, frames, pop-ups, workers and web sockets. The proxy resolves the name,
+checks the address against the policy, and connects to exactly this address. So a name that resolves
+to a different address later gains nothing (DNS rebinding).
 
-HTTP requests arrive in absolute form (RFC 9112, 3.2.2), all else as CONNECT tunnels. One request
-is served per connection: what a client sends after it is never forwarded, because it might be
-meant for another host.
+HTTP requests arrive in absolute form (RFC 9112, 3.2.2), other connections as CONNECT tunnels. A
+connection serves one request. The proxy does not forward what a client sends after it, because that
+might be for another host.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STATUS = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}
 
 
 class _Refused(Exception):
-    """The connection is not made; carries the HTTP status to answer with."""
+    """The proxy refuses the connection, with this HTTP status."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -40,15 +40,14 @@ class _Refused(Exception):
 
 
 class FilterProxy:
-    """One listener that forwards what the policy allows.
+    """A proxy that forwards what the policy allows.
 
     Args:
-        policy: what may be reached.
-        on_refused: called with (`host:port`, reason) for each connection that was refused.
+        policy: the rules in force.
+        on_refused: called with `host:port` and the reason for each refused connection.
 
     Attributes:
-        failures: why the last connection to a `host:port` was not made, for those of which the
-            browser tells no more than that.
+        failures: why the last connection to a `host:port` failed. Chromium reports no reason.
     """
 
     def __init__(self, policy: Policy, on_refused: Callable[[str, str], None]) -> None:
@@ -59,7 +58,7 @@ class FilterProxy:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> str:
-        """Listen on a free loopback port; returns the proxy's URL."""
+        """Listen on a free loopback port and return the proxy's URL."""
         self._server = await asyncio.start_server(
             self._accept, "127.0.0.1", 0, limit=_HEAD_LIMIT, backlog=256
         )
@@ -83,7 +82,7 @@ class FilterProxy:
         try:
             await self._request(reader, writer)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, EOFError):
-            pass  # one of the two ends went away: nothing is left to tell
+            pass  # an end closed the connection
         finally:
             _close(writer)
 
@@ -117,10 +116,10 @@ class FilterProxy:
     async def _connect(
         self, host: str, port: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Resolve, check and connect, and take note of why that failed.
+        """Resolve a host, check its addresses and connect to one.
 
         Raises:
-            _Refused: the policy says no (403), or nothing answers there (502).
+            _Refused: the policy refuses the host (403), or no address answers (502).
         """
         place = f"{host}:{port}"
         self.failures.pop(place, None)
@@ -157,7 +156,7 @@ class FilterProxy:
 
 
 async def _resolve(host: str, port: int) -> list[str]:
-    """All addresses of a host name, as texts; none if it has none."""
+    """Return the addresses of a host name; empty if it does not resolve."""
     if parse_address(host) is not None:
         return [host.strip("[]")]
     if host == "localhost" or host.endswith(".localhost"):
@@ -179,7 +178,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _split_authority(text: str, default_port: int) -> tuple[str, int]:
-    """`host:port` or `[v6]:port` as its two parts."""
+    """Split `host:port` or `[v6]:port`."""
     match = re.fullmatch(r"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]/@\s]+)(?::(\d{1,5}))?", text)
     port = int(match[2]) if match and match[2] else default_port
     if not match or not 0 < port < 65536:
@@ -188,7 +187,7 @@ def _split_authority(text: str, default_port: int) -> tuple[str, int]:
 
 
 def _split_target(target: str) -> tuple[str, str, int]:
-    """An absolute-form target as (origin form, host, port)."""
+    """Split an absolute-form target into origin form, host and port."""
     parts = urlsplit(target)
     if parts.scheme != "http":
         raise _Refused(400, "only http:// and CONNECT are served")
@@ -205,7 +204,7 @@ async def _exchange(
     up_reader: asyncio.StreamReader,
     up_writer: asyncio.StreamWriter,
 ) -> None:
-    """Forward one request and its response, then be done with both connections."""
+    """Forward one request and its response."""
     kept = [line for line in headers if _name(line) not in _HOP_BY_HOP]
     up_writer.write(b"\r\n".join([request, *kept, b"Connection: close", b"", b""]))
     sending = asyncio.ensure_future(_send_body(headers, reader, up_writer))
@@ -218,7 +217,7 @@ async def _exchange(
 
 
 async def _forward_heads(up_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Forward response heads up to the final one, which gets `Connection: close`."""
+    """Forward the heads of the response. The final one gets `Connection: close`."""
     while True:
         head = await up_reader.readuntil(b"\r\n\r\n")
         line, *headers = head[:-4].split(b"\r\n")
@@ -234,7 +233,7 @@ async def _forward_heads(up_reader: asyncio.StreamReader, writer: asyncio.Stream
 async def _send_body(
     headers: list[bytes], reader: asyncio.StreamReader, up_writer: asyncio.StreamWriter
 ) -> None:
-    """Forward the request's body, and not a byte more."""
+    """Forward the body of the request and nothing after it."""
     fields = {_name(line): line.partition(b":")[2].strip().lower() for line in headers}
     if b"chunked" in fields.get(b"transfer-encoding", b""):
         while True:
@@ -260,17 +259,17 @@ async def _tunnel(
     up_reader: asyncio.StreamReader,
     up_writer: asyncio.StreamWriter,
 ) -> None:
-    """Copy both ways until one end closes."""
-    ways = [
+    """Copy in both directions until one end closes."""
+    copies = [
         asyncio.ensure_future(_copy(reader, up_writer)),
         asyncio.ensure_future(_copy(up_reader, writer)),
     ]
     try:
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
+        for copy in copies:
+            copy.cancel()
+        await asyncio.gather(*copies, return_exceptions=True)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -280,7 +279,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _answer(writer: asyncio.StreamWriter, status: int, reason: str) -> None:
-    """A whole response of our own, so that the page that asked shows why there is none."""
+    """Send a page that shows why the request failed."""
     title = "Blocked" if status == 403 else "Page not reachable"
     body = (
         f"<!doctype html><meta charset=utf-8><title>{title}</title>"
@@ -299,6 +298,6 @@ def _name(header: bytes) -> bytes:
 
 
 def _close(writer: asyncio.StreamWriter) -> None:
-    """Close without waiting: a peer that never answers must not hold us."""
+    """Close a connection without waiting for the peer."""
     if not writer.is_closing():
         writer.close()

@@ -21,6 +21,7 @@ from web_server.operations.session_recovery import SessionRecovery
 from web_server.session.page import STAYED, Tab, protocol_reason
 from web_server.session.page_handle import PageHandle, PageHung, PageLost
 from web_server.session.session import Session
+from web_server.settle.settle import Settled
 from web_server.view import shortened
 
 MAX_ID_DIGITS = 15
@@ -56,7 +57,7 @@ class ActionRun:
         self._page_handle = tab.page_handle
         self._effects = Effects(session, tab)
         self._done: str | None = None
-        self._settled: dict[str, Any] = {}
+        self._settled = Settled()
 
     async def run(self) -> tuple[str, dict[str, Any] | None]:
         """Return a message of what happened, and the observation if the request asks for it.
@@ -87,7 +88,7 @@ class ActionRun:
         except ServerError as error:
             raise await self._failure(error) from None
         finally:
-            if not self._settled.get("seen"):
+            if not self._settled.observed:
                 self._page_handle.observer.cancel_observe_when()
         if session.pending.asked > asked:
             session.pending.forget_answers()
@@ -135,7 +136,7 @@ class ActionRun:
             interrupted = Conflict(f"{self._request.actionName} was interrupted: {lost}")
             raise await self._views.attach(interrupted, session, tab, self._options) from None
         self._done = f"{self._done}; then {lost}" if self._done else lost
-        self._settled = {"unseen": True}
+        self._settled = Settled(unseen=True)
 
     async def _failure(self, error: ServerError) -> ServerError:
         """Attach the observation to an error, if the request asks for it."""
@@ -147,7 +148,7 @@ class ActionRun:
             tab = session.tabs[session.current]
         expects_change = self._action.expects_change
         message = self._effects.message(self._done or "", tab, self._settled, expects_change)
-        seen = bool(self._settled.get("seen")) and tab is self._context.tab
+        seen = self._settled.observed and tab is self._context.tab
         return message, await self._views.observe(session, tab, self._options, seen)
 
 
@@ -166,9 +167,7 @@ class Effects:
         self._dialogs = len(session.pending.dialogs)
         self._errors = tab.page_handle.errors.count
 
-    def message(
-        self, done: str, tab: Tab, settled: dict[str, Any], expects_change: bool = False
-    ) -> str:
+    def message(self, done: str, tab: Tab, settled: Settled, expects_change: bool = False) -> str:
         """Return one line: what was done, and the page's reaction.
 
         Args:
@@ -178,13 +177,13 @@ class Effects:
             expects_change: report when nothing changed.
         """
         results = [*self._pending.dialogs[self._dialogs :], *self._pending.events[self._events :]]
-        if settled.get("navigated"):
+        if settled.navigated:
             results.append(f"the page is now {shortened(tab.url())}")
-        elif settled.get("changed"):
+        elif settled.changed:
             results.append("the page changed")
         elif expects_change and not results and tab.url() != self._url:
             results.append(f"the address is now {shortened(tab.url())}")
-        elif expects_change and not results and not settled.get("unseen"):
+        elif expects_change and not results and not settled.unseen:
             results.append("nothing changed")
             if tab.page_handle.errors.count > self._errors:
                 results.insert(-1, tab.page_handle.errors.explain(self._errors))

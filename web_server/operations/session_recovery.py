@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 from playwright.async_api import Browser, Error
 
@@ -19,6 +18,7 @@ from web_server.quoting import quoted
 from web_server.session.page import Tab
 from web_server.session.page_handle import PageHandle, PageHung, PageLost, Renderer
 from web_server.session.session import Session
+from web_server.settle.settle import Settled
 from web_server.view import one_line
 
 LOCK_SECONDS = 60.0
@@ -174,7 +174,7 @@ class SessionRecovery:
 
     async def settle(
         self, session: Session, tab: Tab, options: ObserveOptions | None = None
-    ) -> dict[str, Any]:
+    ) -> Settled:
         """Wait until page, pop-ups and downloads have come to rest.
 
         Args:
@@ -183,48 +183,48 @@ class SessionRecovery:
                 moment when it rests, which saves a round trip.
 
         Returns:
-            as `Settler.settle`; `seen` says that this look is what the page shows.
+            as `Settler.settle`.
         """
         await tab.close_discarded()
         page_handle = tab.page_handle
         if page_handle.page.is_closed():
             # A pop-up that closed itself: what is below it needs no waiting.
-            return {}
+            return Settled()
         if options is not None:
             page_handle.observer.observe_when(
-                page_handle.settler.still, options.scope, options.fulltree
+                page_handle.settler.quiet_event, options.scope, options.fulltree
             )
         settled = await self._settled(session, page_handle)
-        if settled["copied"]:
+        if settled.copied:
             copied = await page_handle.guard(
                 session.clipboard.keep(session), session.deadline.to_act()
             )
             if copied:
                 session.pending.note(f"the page copied {quoted(copied)}")
         if session.arriving:
-            settled["seen"] = False
+            settled.observed = False
             await session.settle_arrivals()
         if tab.id in session.tabs and tab.page_handle is not page_handle:
             settled = await self._settled(session, tab.page_handle)
-            settled |= {"navigated": True, "seen": False}
+            settled.navigated, settled.observed = True, False
         elif session.current in session.tabs and session.current != tab.id:
             await self._settled(session, session.tabs[session.current].page_handle)
-            settled["seen"] = False
+            settled.observed = False
         if page_handle.settler.download_due is not None:
-            settled["seen"] = False
+            settled.observed = False
             await self._wait_for_download(session, page_handle)
         if session.downloads.active:
-            settled["seen"] = False
+            settled.observed = False
             await session.downloads.wait(session.deadline.to_act(DOWNLOAD_SECONDS))
         await self._tell_document(session, tab)
         opened = session.tabs.get(session.current)
         if opened is not None and opened is not tab:
             await self._tell_document(session, opened)
         if session.tabs.get(session.current) is not opened:
-            settled["seen"] = False
+            settled.observed = False
         return settled
 
-    async def _settled(self, session: Session, page_handle: PageHandle) -> dict[str, Any]:
+    async def _settled(self, session: Session, page_handle: PageHandle) -> Settled:
         """Wait until one page has come to rest; see `Settler.settle`."""
         deadline = session.deadline
         settling = page_handle.settler.settle(deadline.acting - _BEFORE_LIMIT)
@@ -233,7 +233,7 @@ class SessionRecovery:
     async def _wait_for_download(self, session: Session, page_handle: PageHandle) -> None:
         """Wait for the beginning of a download that an action seems to have started."""
         due, link = page_handle.settler.download_due, page_handle.settler.linked_download
-        empty = "" if link else await page_handle.activity.answered_empty()
+        empty = "" if link else await page_handle.activity.no_content_reason()
         if empty:
             session.pending.note(empty)
             return

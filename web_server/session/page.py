@@ -148,7 +148,7 @@ class Tab:
         end = time.monotonic() + seconds
         try:
             await asyncio.wait({asked}, timeout=min(seconds, _END_SECONDS))
-            if not asked.done() and not await page_handle.activity.awaits_answer():
+            if not asked.done() and not await page_handle.activity.awaits_response():
                 await page_handle.stop_long_script()
             reply: dict[str, Any] = await asyncio.wait_for(asked, end - time.monotonic())
             return reply
@@ -200,11 +200,11 @@ class Tab:
     async def tell_document(self) -> None:
         """Tell once of a document that came with an HTTP error or did not come at all."""
         activity = self.page_handle.activity
-        if activity.unanswered:
-            line, activity.unanswered = activity.unanswered, ""
+        if activity.timeout_reason:
+            line, activity.timeout_reason = activity.timeout_reason, ""
             self._host.pending.note(f"{line}: the page stayed", loud=True)
-        if activity.outside:
-            url, activity.outside = shortened(activity.outside).replace(" ", "%20"), ""
+        if activity.external_link:
+            url, activity.external_link = shortened(activity.external_link).replace(" ", "%20"), ""
             line = f"{url} is for another program: nothing was opened"
             self._host.pending.note(line, loud=True)
         if self._told == (self.page_handle, activity.commits):
@@ -227,8 +227,10 @@ class Tab:
             reason = self._host.unreached(url) or activity.failure
             self.failure = f"{shortened(url)} could not be opened" + (reason and f": {reason}")
             self.refused = _refused(url, reason)
-        elif activity.broken:
-            self.failure = f"{shortened(self.url())} broke off before its end: {activity.broken}"
+        elif activity.incomplete_reason:
+            self.failure = (
+                f"{shortened(self.url())} broke off before its end: {activity.incomplete_reason}"
+            )
         else:
             return
         self._host.pending.note(self.failure)

@@ -1,4 +1,4 @@
-"""Waiting until the effects of an action have finished: by events, never by a fixed sleep.
+"""Wait until the effects of an action have finished: by events, without fixed delays.
 
 May import: `chromium` and what stands above it.
 `session` uses `Settler` and `Activity`.

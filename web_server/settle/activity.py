@@ -1,7 +1,7 @@
-"""What a page is busy with, heard from its events: navigations, requests, frames, windows.
+"""Track what a page is busy with by its events: navigations, requests, frames, windows.
 
-Nothing here waits for the page to do anything; that is `settle`. A navigation that nobody answers
-is given up, so that the page that it would leave is of use meanwhile.
+A navigation without a response is cancelled after a while, so that the current page can be used.
+Waiting for the page to become quiet is the task of `settle`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from web_server.chromium.external_links import leads_outside
 from web_server.view import one_line
 
 ANSWER_SECONDS = 12.0
-"""How long a page may wait for another that it leads to; Chromium answers nothing meanwhile."""
+"""Limit for the response to a navigation; Chromium does not answer about the page meanwhile."""
 REQUESTED_SECONDS = 0.5
-"""How long a navigation that a page announced may take to send its request."""
+"""Limit for a navigation that the page announced to send its request."""
 RESTLESS_AFTER = 4
-"""So often a URL may be asked for while one action settles, until it counts as polling."""
+"""A URL that is requested so often while one action settles counts as polling."""
 
 _ABORTED = "ERR_ABORTED"
 _NO_CONTENT = (204, 205)
@@ -41,27 +41,27 @@ def _call_weakly(method: weakref.WeakMethod[Any], argument: weakref.ref[Any]) ->
 
 
 class Activity:
-    """What a page is busy with.
+    """Track what a page is busy with.
 
     Args:
         page: the page to listen to.
 
     Attributes:
-        patience: how long, in seconds, a navigation of the main frame may stay unanswered.
-        frame_id: DevTools id of the main frame; another process may take it over under a new one.
-        commits: how many documents have come into the main frame.
-        dom_ready: whether the document that came last has been read to its end.
-        loaded: whether it has had its event `load`.
-        document: the request that brought it, if there was one.
-        unreachable: its URL if an error page stands in its place, else empty.
-        broken: why the document came in part only, or empty.
-        failure: why a navigation since `begin` came to nothing, or empty.
-        unanswered: what is to be told of a navigation that was given up, or empty.
-        outside: a link that was for another program, if it is not told yet, or empty.
-        download_hinted: whether something since `begin` seems to have become a download.
-        windows_due: how many windows have been opened that are no pages yet.
-        requests: how many requests the page has ever made.
-        departures: how many navigations of the main frame the page began since `begin`.
+        patience: seconds for the response to a navigation of the main frame.
+        frame_id: DevTools id of the main frame; it changes with the frame's process.
+        commits: number of documents that the main frame has shown.
+        dom_ready: whether the current document has been parsed.
+        loaded: whether its event `load` has fired.
+        document: the request of the current document, if there was one.
+        unreachable: the document's URL if Chromium shows an error page instead, else empty.
+        incomplete_reason: why the document is incomplete, else empty.
+        failure: why a navigation since `begin` failed, else empty.
+        timeout_reason: message about a navigation that was cancelled, until it is reported.
+        external_link: URL of a link for another program, until it is reported.
+        download_hinted: whether a request since `begin` seems to have become a download.
+        pending_windows: number of windows that opened and are not pages yet.
+        requests: number of requests of the page.
+        navigations: number of navigations of the main frame that the page started since `begin`.
         frames: DevTools ids of all its frames.
     """
 
@@ -70,9 +70,9 @@ class Activity:
         self._cdp: CDPSession | None = None
         self._changed = asyncio.Event()
         self._in_flight: set[Request] = set()
-        self._pictures: set[Request] = set()
+        self._images: set[Request] = set()
         self._restless: Counter[str] = Counter()
-        self._asked: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._announced = 0.0
         self._navigation: Request | None = None
         self._failed: Request | None = None
@@ -84,14 +84,14 @@ class Activity:
         self.loaded = True
         self.document: Request | None = None
         self.unreachable = ""
-        self.broken = ""
+        self.incomplete_reason = ""
         self.failure = ""
-        self.unanswered = ""
-        self.outside = ""
+        self.timeout_reason = ""
+        self.external_link = ""
         self.download_hinted = False
-        self.windows_due = 0
+        self.pending_windows = 0
         self.requests = 0
-        self.departures = 0
+        self.navigations = 0
         self.frames: set[str] = set()
 
     @property
@@ -101,7 +101,7 @@ class Activity:
         return self._cdp
 
     async def attach(self) -> None:
-        """Begin to listen. To be called once, before the page goes anywhere."""
+        """Subscribe to the page's events. Call once, before the first navigation."""
         page = self._page
         page.on("request", self._on_request)
         page.on("requestfinished", self._on_request_end)
@@ -116,72 +116,75 @@ class Activity:
         cdp.on("Page.navigatedWithinDocument", self._on_same_document)
         cdp.on("Page.domContentEventFired", self._on_read)
         cdp.on("Page.loadEventFired", self._on_loaded)
-        # With keys kept by us, of which there are none, Chromium does not ask a person for one: by
-        # a window that nobody sees and that takes all clicks.
+        # With virtual authenticators on, Chromium does not open its dialog for passkeys, which is
+        # invisible here and would take all clicks.
         await asyncio.gather(cdp.send("Page.enable"), cdp.send("WebAuthn.enable"))
         tree = await cdp.send("Page.getFrameTree")
         frame = tree["frameTree"]["frame"]
         self.frame_id = frame["id"]
-        self.unreachable = frame.get("unreachableUrl", "")  # of a window that began with it
+        self.unreachable = frame.get("unreachableUrl", "")  # a window may open with an error page
         self.frames.add(self.frame_id)
 
     def begin(self) -> None:
-        """An action begins: what was under way before is no doing of it."""
+        """Start an action: forget all earlier activity."""
         self.failure = ""
         self.patience = ANSWER_SECONDS
         self.download_hinted = False
-        self._asked.clear()
+        self._counts.clear()
         self._announced = 0.0
-        self.departures = 0
-        self.windows_due = 0
+        self.navigations = 0
+        self.pending_windows = 0
         self._in_flight.clear()
-        self._pictures.clear()
+        self._images.clear()
 
-    # --- what there is to wait for ---
+    # --- pending activity ---
 
     @property
     def navigating(self) -> bool:
-        """Whether a navigation of the main frame is under way."""
+        """Whether a navigation of the main frame is in progress."""
         if self._navigation is not None:
             return True
         return 0 < time.monotonic() - self._announced < REQUESTED_SECONDS
 
     @property
-    def awaited(self) -> list[Request]:
-        """Requests in flight since `begin` that are not known to go on for ever."""
-        return [
-            request
-            for request in self._in_flight
-            if self._restless[_key(request)] == 0 and self._asked[_key(request)] < RESTLESS_AFTER
-        ]
+    def pending_requests(self) -> list[Request]:
+        """Requests in flight since `begin`, except polling."""
+        return [request for request in self._in_flight if not self._is_polling(request)]
+
+    def _is_polling(self, request: Request) -> bool:
+        url = _url_without_query(request)
+        return self._restless[url] > 0 or self._counts[url] >= RESTLESS_AFTER
 
     @property
-    def pictures(self) -> bool:
-        """Whether pictures that were asked for since `begin` are on their way."""
-        return bool(self._pictures)
+    def loading_images(self) -> bool:
+        """Whether images that were requested since `begin` are loading."""
+        return bool(self._images)
 
-    def leave_out(self, requests: Iterable[Request]) -> None:
-        """Await requests of such URLs no more, for as long as the document lives."""
-        self._restless.update(_key(request) for request in requests)
+    def ignore_requests(self, requests: Iterable[Request]) -> None:
+        """Stop waiting for requests of these URLs until the next document."""
+        self._restless.update(_url_without_query(request) for request in requests)
 
     @property
-    def told(self) -> bool:
-        """Whether anything was heard since `until` waited last."""
+    def has_events(self) -> bool:
+        """Whether an event arrived since the last wait of `until`."""
         return self._changed.is_set()
 
     async def until(self, condition: Callable[[], bool], deadline: float) -> bool:
-        """Wait for events until `condition()` holds; False when the deadline came first.
+        """Wait until a condition holds.
 
         Args:
-            condition: asked after each event.
-            deadline: by the monotonic clock.
+            condition: checked after each event.
+            deadline: on the monotonic clock.
+
+        Returns:
+            False if the deadline passed first.
         """
         while not condition():
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
             self._changed.clear()
-            # An announced navigation lapses without an event, so look again after a while.
+            # An announced navigation may expire without an event, so check again after a while.
             limit = min(left, REQUESTED_SECONDS) if self._announced else left
             try:
                 await asyncio.wait_for(self._changed.wait(), limit)
@@ -190,54 +193,55 @@ class Activity:
         return True
 
     def expect_navigation(self) -> None:
-        """To be called before what navigates without the page's doing, such as going back."""
+        """Call before a navigation that the page does not start, such as going back."""
         self._announced = time.monotonic()
 
     def window_opened(self) -> None:
-        """To be called when a pop-up of this page has become a page."""
-        self.windows_due = max(0, self.windows_due - 1)
+        """Call when a pop-up of this page has become a page."""
+        self.pending_windows = max(0, self.pending_windows - 1)
         self._changed.set()
 
     # --- requests ---
 
     def _on_request(self, request: Request) -> None:
         if leads_outside(request.url):
-            return  # nothing comes of it, and it was announced
+            return  # never sent, and already noted when it was announced
         if request.is_navigation_request() and request.frame == self._page.main_frame:
             self._navigation = request
             self._failed = None
             self._announced = 0.0
-            # weakly: a timer must not keep a closed session for as long as it runs
+            # weakly, so that the timer does not keep a closed session in memory
             give_up = weakref.WeakMethod(self._give_up), weakref.ref(request)
             asyncio.get_running_loop().call_later(self.patience, _call_weakly, *give_up)
         self.requests += 1
         if request.resource_type in _AWAITED:
             self._in_flight.add(request)
-            self._asked[_key(request)] += 1
+            self._counts[_url_without_query(request)] += 1
         elif request.resource_type == "image":
-            self._pictures.add(request)
+            self._images.add(request)
         self._changed.set()
 
     def _give_up(self, request: Request) -> None:
-        """Stop a navigation that nobody answers: the page that is left is of use meanwhile."""
+        """Cancel a navigation without a response, so that the current page can be used."""
         if request is not self._navigation:
             return
         self._navigation = None
-        self.unanswered = f"{one_line(request.url)[:300]} did not answer within {self.patience:g} s"
+        url = one_line(request.url)[:300]
+        self.timeout_reason = f"{url} did not answer within {self.patience:g} s"
         task = asyncio.ensure_future(self.stop_loading())
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)
 
     async def stop_scripts(self) -> None:
-        """Stop what the page loads, and run none of its scripts from now on."""
+        """Stop loading, and turn the page's scripts off."""
         try:
             await self.cdp.send("Emulation.setScriptExecutionDisabled", {"value": True})
         except Error:
-            pass  # as below
+            pass  # the page is closed
         await self.stop_loading()
         if self.loaded:
             return
-        # The document was stopped half read. Without its scripts it can be read to its end.
+        # The document was not parsed to its end. Without scripts it can be.
         commits = self.commits
         with suppress(Error):
             await self.cdp.send("Page.reload")
@@ -246,31 +250,31 @@ class Activity:
         await self.stop_loading()
 
     async def stop_loading(self) -> None:
-        """Stop what the page loads, and the navigation that it began."""
+        """Stop loading, and cancel a pending navigation."""
         try:
             await self.cdp.send("Page.stopLoading")
         except Error:
-            pass  # the page is gone, and the navigation with it
+            pass  # the page is closed
 
     def _on_request_end(self, request: Request) -> None:
         self._in_flight.discard(request)
-        self._pictures.discard(request)
+        self._images.discard(request)
         self._changed.set()
 
     def _on_request_failed(self, request: Request) -> None:
         if request is self._navigation:
             self._navigation, self._failed = None, request
             self.failure = request.failure or "failed"
-            # what becomes a download ends so as a navigation, before the download is told
+            # a navigation that becomes a download fails before the download is reported
             self.download_hinted = _ABORTED in self.failure
         elif request is self.document and not self.unreachable:
-            self._break_off(request)
+            self._end_incomplete(request)
         self._on_request_end(request)
 
-    async def awaits_answer(self) -> bool:
-        """Whether a navigation was sent to its server and has no answer yet.
+    async def awaits_response(self) -> bool:
+        """Whether a navigation waits for the response of its server.
 
-        Chromium answers nothing about the page meanwhile, so it does not seem to respond.
+        Chromium does not answer about the page meanwhile, so the page seems not to respond.
         """
         request = self._navigation
         if request is None:
@@ -283,8 +287,8 @@ class Activity:
             pass  # it failed
         return False
 
-    async def answered_empty(self) -> str:
-        """What is to be told if the navigation that failed last was answered, but with no page."""
+    async def no_content_reason(self) -> str:
+        """Message if the response to the last failed navigation had no content, else empty."""
         failed = self._failed
         if failed is None:
             return ""
@@ -296,30 +300,30 @@ class Activity:
             return ""
         return f"{one_line(failed.url)[:300]} led to no page (HTTP status {response.status})"
 
-    def _break_off(self, document: Request) -> None:
-        """What came of the document is all: no event tells of its end."""
+    def _end_incomplete(self, document: Request) -> None:
+        """Mark the document as incomplete: no event reports its end."""
         self.dom_ready = True
         if _ABORTED not in (document.failure or ""):
-            self.broken = document.failure or "failed"
+            self.incomplete_reason = document.failure or "failed"
 
     # --- documents, frames, windows ---
 
     def _on_announced(self, event: dict[str, Any]) -> None:
         if leads_outside(event["url"]):
-            self.outside = event["url"]
+            self.external_link = event["url"]
         elif event["frameId"] == self.frame_id and event["disposition"] == "currentTab":
             self._announced = time.monotonic()
-            self.departures += 1
+            self.navigations += 1
             self._changed.set()
         elif event["disposition"] == "download":
             self.download_hinted = True
 
     def _on_window_open(self, event: dict[str, Any]) -> None:
-        # Without a gesture of the user Chromium's own blocker keeps the window from opening.
+        # Without a user gesture, Chromium's pop-up blocker refuses the window.
         if leads_outside(event["url"]):
-            self.outside = event["url"]
+            self.external_link = event["url"]
         elif event.get("userGesture"):
-            self.windows_due += 1
+            self.pending_windows += 1
             self._changed.set()
 
     def _on_navigated(self, event: dict[str, Any]) -> None:
@@ -334,11 +338,11 @@ class Activity:
         self.unreachable = frame.get("unreachableUrl", "")
         self.frame_id = frame["id"]
         self.dom_ready = self.loaded = False
-        self.broken = ""
+        self.incomplete_reason = ""
         if failed is not None and not self.unreachable:
-            self._break_off(failed)
+            self._end_incomplete(failed)
         self.commits += 1
-        self.unanswered = ""
+        self.timeout_reason = ""
         self._restless.clear()
         self._changed.set()
 
@@ -360,6 +364,6 @@ class Activity:
         self._on_read(event)
 
 
-def _key(request: Request) -> str:
-    """A request's URL without query: what polls for ever asks the same place again and again."""
+def _url_without_query(request: Request) -> str:
+    """The URL of a request without its query, which is the same at each poll."""
     return request.url.split("?", 1)[0].split("#", 1)[0]

@@ -1,52 +1,77 @@
-"""Waiting until what an action started has come to rest: by events, never by a fixed sleep.
+"""Wait until the effects of an action have finished: by events, without fixed delays.
 
-`Settler` asks what the page is busy with (`activity`) and, through `settle.js` in an isolated
-world (`settle_world`), for changes of the document, running animations and the short timers that
-the action's handlers set (`timers.js`).
+`Settler` waits for requests and navigations (`activity`) and, by js/settle.js in an isolated world
+(`settle_world`), for changes of the document, animations and the short timers that the action's
+handlers set (js/timers.js).
 
-A page may never rest. So every wait has a cap, and what kept it waiting (a polled URL, a ticking
-node) is left out of the next ones for as long as the document lives.
+Some pages never become quiet. Each wait has a limit, and later waits ignore its cause (a polled
+URL, a ticking node) until the next document.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from web_server.settle.activity import Activity
 from web_server.settle.settle_world import SettleWorld
 
 NAVIGATION_SECONDS = 12.0
-"""How long a navigation may take until its document is there."""
-MOST_DEPARTURES = 15
-"""How many navigations a page may begin after one action. One that begins more never rests."""
+"""Limit for a navigation to show its document."""
+MAX_NAVIGATIONS = 15
+"""A page that starts more navigations after one action never becomes quiet."""
 LOAD_SECONDS = 8.0
-"""How long, after the document came, scripts, styles and data of a new page are waited for."""
+"""Limit for the scripts, styles and data of a new document."""
 LOAD_EVENT_SECONDS = 1.5
-"""How long, after all that, the event `load` of a new page is waited for: pictures hold it up."""
+"""Limit for the event `load` after that, which images may delay."""
 REQUEST_SECONDS = 4.0
-"""How long the requests that an action started are waited for."""
+"""Limit for the requests that an action started."""
 QUIET_SECONDS = 1.5
-"""How long the document may go on changing after an action."""
+"""Limit for changes of the document after an action."""
 WINDOW_SECONDS = 5.0
-"""How long a window that a page opened may take to become a page."""
-SLOW_DEPARTURES = 4
-"""How many of them are too many for a page that did not rest in time."""
+"""Limit for a window that a page opened to become a page."""
+SLOW_NAVIGATIONS = 4
+"""The same limit as `MAX_NAVIGATIONS` for a page that was not quiet in time."""
 LONGEST_SECONDS = 12.0
-"""How long one wait may take where its caller sets no end."""
+"""Default limit for one wait."""
+
+
+@dataclass
+class Settled:
+    """The result of a wait.
+
+    Attributes:
+        navigated: whether a new document arrived since `arm`.
+        changed: whether the document changed.
+        late: whether a limit ended the wait.
+        copied: whether the page copied something.
+        failure: why a navigation failed, or empty.
+        unseen: whether the page may have changed undetected: the focus is in a frame of another
+            origin, or a canvas is in view.
+        observed: whether `Observer.observe_when` observed the quiet page, and nothing followed.
+    """
+
+    navigated: bool = False
+    changed: bool = False
+    late: bool = False
+    copied: bool = False
+    failure: str = ""
+    unseen: bool = False
+    observed: bool = False
 
 
 class Settler:
-    """Waits for a page to come to rest.
+    """Wait for a page to become quiet.
 
     Args:
-        activity: what the page is busy with.
-        token: the secret under which `timers.js` answers in that page's context.
+        activity: the activity of the page.
+        token: the secret under which js/timers.js answers in this page's context.
 
     Attributes:
-        linked_download: the URL of a link with `download` that was clicked since `arm`, or empty.
-        reloading: whether the page was stopped, since it began so many navigations.
+        linked_download: URL of a link with `download` that was clicked since `arm`, or empty.
+        reloading: whether the page was stopped because it navigated too often.
     """
 
     def __init__(self, activity: Activity, token: str) -> None:
@@ -57,116 +82,108 @@ class Settler:
         self._commits_before = 0
         self._load_awaited = -1
         self._restless_document = -1
-        self._untold = False
+        self._report_lost = False
         self.linked_download = ""
         self.reloading = False
 
     async def attach(self) -> None:
-        """Begin to listen. To be called once, before the page goes anywhere."""
+        """Subscribe to the page's events. Call once, before the first navigation."""
         await self._activity.attach()
-        await self.call("arm")  # so that the script is there when the first page is asked for
+        await self.call("arm")  # loads the script before the first navigation
 
     @property
-    def still(self) -> str:
-        """Name of the event of the document by which `settle.js` tells that it came to rest."""
+    def quiet_event(self) -> str:
+        """Name of the event that js/settle.js dispatches when the document is quiet."""
         return self._token + "still"
 
     async def arm(self) -> None:
-        """Begin to watch the document. To be called right before an action."""
+        """Start to watch the document. Call right before an action."""
         self._activity.begin()
         self.linked_download = ""
         self._armed_at = time.monotonic()
         self._commits_before = self._activity.commits
         await self.call("arm")
 
-    async def until_loaded(self, seconds: float) -> None:
-        """Wait for pictures that were asked for since `arm`, at most so long."""
+    async def wait_for_images(self, seconds: float) -> None:
+        """Wait for images that were requested since `arm`, at most so long."""
         activity = self._activity
-        await activity.until(lambda: not activity.pictures, time.monotonic() + seconds)
+        await activity.until(lambda: not activity.loading_images, time.monotonic() + seconds)
 
-    async def settle(self, until: float | None = None) -> dict[str, Any]:
-        """Wait until the page has come to rest.
+    async def settle(self, until: float | None = None) -> Settled:
+        """Wait until the effects of the action have finished.
 
         Args:
-            until: when the wait ends at the latest, by the monotonic clock; by default after
-                `LONGEST_SECONDS`.
-
-        Returns:
-            `navigated`: a new document came since `arm`; `changed`: the document changed;
-            `late`: a cap ended the wait; `copied`: the page copied something; `failure`: why a
-            navigation came to nothing, or empty;
-            `unseen`: what changed cannot be told: the focus is in a foreign frame, or there is a
-            canvas;
-            `seen`: what listens for `still` heard of the very end, after which nothing came.
+            until: end of the wait on the monotonic clock; by default after `LONGEST_SECONDS`.
         """
         activity = self._activity
         until = time.monotonic() + LONGEST_SECONDS if until is None else until
-        changes = 0
-        late = copied = unseen = seen = False
+        settled = await self._until_quiet(until)
+        if settled.late and not self.reloading and activity.navigations >= SLOW_NAVIGATIONS:
+            await self._stop()
+        if activity.pending_windows:
+            settled.observed = False
+            soon = min(until, time.monotonic() + WINDOW_SECONDS)
+            await activity.until(lambda: activity.pending_windows == 0, soon)
+        if settled.late:
+            self._restless_document = activity.commits
+        settled.navigated = self._navigated
+        settled.failure = activity.failure
+        return settled
+
+    async def _until_quiet(self, until: float) -> Settled:
+        """Wait until documents and requests are quiet, or a limit is reached (`late`)."""
+        activity = self._activity
+        settled = Settled()
         deadline = min(until, time.monotonic() + REQUEST_SECONDS)
         while True:
             if await self._stop_reloading() or time.monotonic() > until:
-                late = True
+                settled.late = True
                 break
-            quiet = await self.call("quiet", QUIET_SECONDS * 1000)
-            seen = quiet is not None and bool(quiet["seen"])
-            if quiet is not None:
-                changes += quiet["changes"]
-                late = late or quiet["late"]
-                unseen = bool(quiet["unseen"])
-                copied = copied or quiet["copied"]
-                self.linked_download = next(iter(quiet["downloads"]), self.linked_download)
+            quiet = await self._wait_for_document(settled)
             if activity.navigating:
                 if not await self._until_committed(until):
-                    late = True
+                    settled.late = True
                     break
                 deadline = min(until, time.monotonic() + LOAD_SECONDS)
                 continue
             if self._navigated and not activity.dom_ready:
                 if not await activity.until(lambda: activity.dom_ready, deadline):
-                    late = True
+                    settled.late = True
                     break
                 continue
-            waiting = activity.awaited
-            if not waiting and (quiet is not None or time.monotonic() > deadline):
+            requests = activity.pending_requests
+            if not requests and (quiet or time.monotonic() > deadline):
                 if await self._loaded_meanwhile(until):
-                    continue  # to see what the page does then
+                    continue  # the handlers of `load` may have started something
                 break
             if time.monotonic() > deadline:
-                late = True
-                activity.leave_out(waiting)
+                settled.late = True
+                activity.ignore_requests(requests)
                 break
-            await self._until_more_is_known(bool(waiting), deadline)
-        if late and not self.reloading and activity.departures >= SLOW_DEPARTURES:
-            await self._stop()
-        if activity.windows_due:
-            seen = False
-            soon = min(until, time.monotonic() + WINDOW_SECONDS)
-            await activity.until(lambda: activity.windows_due == 0, soon)
-        if late:
-            self._restless_document = activity.commits
-        return {
-            "navigated": self._navigated,
-            "changed": changes > 0,
-            "late": late,
-            "copied": copied,
-            "failure": activity.failure,
-            "unseen": unseen,
-            "seen": seen,
-        }
+            await self._until_requests_end(bool(requests), deadline)
+        return settled
+
+    async def _wait_for_document(self, settled: Settled) -> bool:
+        """Wait until the document is quiet; False if it was replaced meanwhile."""
+        quiet = await self.call("quiet", QUIET_SECONDS * 1000)
+        settled.observed = quiet is not None and bool(quiet["seen"])
+        if quiet is None:
+            return False
+        settled.changed = settled.changed or quiet["changes"] > 0
+        settled.late = settled.late or quiet["late"]
+        settled.unseen = bool(quiet["unseen"])
+        settled.copied = settled.copied or quiet["copied"]
+        self.linked_download = next(iter(quiet["downloads"]), self.linked_download)
+        return True
 
     @property
     def _navigated(self) -> bool:
-        """Whether a new document came since `arm`."""
+        """Whether a new document arrived since `arm`."""
         return self._activity.commits != self._commits_before
 
     async def _stop_reloading(self) -> bool:
-        """Stop the navigation of a page that loads one document after the other.
-
-        Returns:
-            whether the page does so.
-        """
-        if self._activity.departures < MOST_DEPARTURES:
+        """Stop a page that navigates again and again; returns whether it does."""
+        if self._activity.navigations < MAX_NAVIGATIONS:
             return False
         await self._stop()
         return True
@@ -181,7 +198,7 @@ class Settler:
         return await activity.until(lambda: not activity.navigating, end)
 
     async def _loaded_meanwhile(self, until: float) -> bool:
-        """Wait for the event `load` of a new document, once; whether it came."""
+        """Wait for the event `load` of a new document, once; returns whether it fired."""
         activity = self._activity
         if not self._navigated or activity.loaded or self._load_awaited == activity.commits:
             return False
@@ -189,22 +206,24 @@ class Settler:
         end = min(until, time.monotonic() + LOAD_EVENT_SECONDS)
         return await activity.until(lambda: activity.loaded or activity.navigating, end)
 
-    async def _until_more_is_known(self, waiting: bool, deadline: float) -> None:
-        """Wait for the requests in flight; for anything if the document went away meanwhile."""
+    async def _until_requests_end(self, pending: bool, deadline: float) -> None:
+        """Wait for pending requests; without any, for the next event."""
         activity = self._activity
-        if waiting:
-            await activity.until(lambda: not activity.awaited or activity.navigating, deadline)
+        if pending:
+            await activity.until(
+                lambda: not activity.pending_requests or activity.navigating, deadline
+            )
         else:
-            await activity.until(lambda: activity.told, min(deadline, time.monotonic() + 0.1))
+            await activity.until(lambda: activity.has_events, min(deadline, time.monotonic() + 0.1))
 
     @property
     def keeps_changing(self) -> bool:
-        """Whether the document is one that does not come to rest."""
+        """Whether the document did not become quiet in time."""
         return self._restless_document == self._activity.commits
 
     @property
     def download_due(self) -> float | None:
-        """When the action was begun that seems to have started a download; None if none did."""
+        """Start time of an action that seems to have started a download; None if it did not."""
         hinted = self._activity.download_hinted or self.linked_download
         return self._armed_at if hinted else None
 
@@ -212,17 +231,17 @@ class Settler:
         """Stop watching the document.
 
         Returns:
-            origin, local storage, session storage (both as objects) and cookies (as the document
-            tells them) of the document; None if they are as they were at the last time.
+            origin, local storage, session storage (both as objects) and the text of
+            `document.cookie`; None if they have not changed.
         """
-        again, self._untold = self._untold, True
-        answer = await self.call("rest", again)
-        self._untold = False
+        repeat, self._report_lost = self._report_lost, True  # until this call returns
+        answer = await self.call("rest", repeat)
+        self._report_lost = False
         if not isinstance(answer, str):
             return None
-        told: list[Any] = json.loads(answer)
-        return told
+        state: list[Any] = json.loads(answer)
+        return state
 
     async def call(self, function: str, *arguments: Any) -> Any:
-        """Call a function of `settle.js`; None when the document went away meanwhile."""
+        """Call a function of js/settle.js; None if the document was replaced meanwhile."""
         return await self._world.call(function, *arguments)

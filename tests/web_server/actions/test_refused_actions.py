@@ -91,7 +91,7 @@ SAID = {
     ("type", "button 'Delete order'"): "is not a field that takes text",
     ("type", "checkbox 'Agree'"): "takes no text: use check or uncheck",
     ("type", "button 'Document'"): "takes no text: use upload",
-    ("type", "textbox 'Fixed'"): "is read-only: click it and use what opens",
+    ("type", "textbox 'Fixed'"): "is read-only: click it first",
     ("type", "group 'Pair'"): "holds 2 fields: give the id of one textbox 'One' [",
     ("type", "generic 'Row action'"): "if a click turns it into a field, click it first",
     ("type", "combobox 'Shade'"): "choose with select",

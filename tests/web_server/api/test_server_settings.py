@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from web_server.chromium import process
-from web_server.chromium.chromium import why_not_started
+from web_server.chromium.chromium import launch_failure
 
 resource = pytest.importorskip("resource")
 
@@ -46,7 +46,7 @@ _COMPLAINT = (
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        ("", "no word from it"),
+        ("", "no message"),
         ("Executable doesn't exist at /x\nCall log", "Executable doesn't exist at /x"),
         (
             _HEADING + "Browser logs:\n\n<launched> pid=7\n"
@@ -67,10 +67,10 @@ _COMPLAINT = (
         ),
     ],
 )
-def test_why_chromium_does_not_start_is_one_line(error: str, told: str) -> None:
-    assert why_not_started(error) == told
+def test_why_chromium_does_not_start_is_one_line(error: str, reason: str) -> None:
+    assert launch_failure(error) == reason
 
 
 @given(st.text())
 def test_any_report_gives_a_line(error: str) -> None:
-    assert "\n" not in why_not_started("[err] " + error)
+    assert "\n" not in launch_failure("[err] " + error)
