@@ -18,7 +18,7 @@ class Admission:
     Args:
         token: bearer token that every request needs; none by default.
         hosts: names and addresses, besides loopback, that a `Host` header may contain. The header
-            is checked if there is no token; otherwise a web page could reach the server by a name
+            is checked without a token; otherwise a web page could reach the server by a name
             that resolves to this machine.
     """
 

@@ -258,9 +258,8 @@ def listen(app: Flask, host: str, port: int, threads: int, admission: Admission)
         ident=None,
     )
     parser = type("_Parser", (_Parser,), {"admission": admission})
-    channel = type(
-        "_Channel", (_Channel,), {"parser_class": parser, "max_connections": max_connections}
-    )
+    attributes = {"parser_class": parser, "max_connections": threads + _SPARE_CONNECTIONS}
+    channel = type("_Channel", (_Channel,), attributes)
     for each in sockets.values():
         if isinstance(each, BaseWSGIServer):
             each.channel_class = channel

@@ -93,7 +93,7 @@ class Clipboard:
         """Store what the page copied after a click.
 
         Returns:
-            its text; empty if there is none or another session is using the clipboard.
+            its text; empty without one, or if another session is using the clipboard.
         """
         try:
             async with self._lent(owner):

@@ -120,7 +120,7 @@ def test_an_element_that_left_the_page_is_refused_by_every_action(client: Client
     client.act("click", "button 'B'")
     for action, (more, _) in CASES.items():
         client.act(action, targetId=gone, status=404, **more)
-        assert f"no element [{gone}]" in client.message
+        assert f"Element [{gone}] is not on the page" in client.message
 
 
 PAGES["/meant"] = """<title>Meant</title><p id=out></p>

@@ -253,7 +253,7 @@ def test_a_very_long_list_is_shown_in_part_and_found_whole(lab: Lab) -> None:
     lab.fresh()
     lab.show("<select aria-label=L>" + "<option>item</option>" * 299 + "<option>last</select>")
     assert "options: 300 (the first 30 are listed)" in lab.look(scope="page").yaml_body
-    assert "option 'last'" in bare(lab.look(scope="page", every=True).yaml_body)
+    assert "option 'last'" in bare(lab.look(scope="page", all_options=True).yaml_body)
 
 
 @pytest.mark.parametrize("fails", ["throw Error('e')", "Promise.reject(Error('e'))"])
