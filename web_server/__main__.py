@@ -26,7 +26,11 @@ def _is_loopback(host: str) -> bool:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.option("--host", default="127.0.0.1", help="Address to bind to; others need --token.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    help="Address to bind to; addresses other than loopback need --token.",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -41,40 +45,40 @@ def _is_loopback(host: str) -> bool:
     default=16,
     envvar="MAX_BROWSERS",
     show_envvar=True,
-    help="How many sessions may be leased at once.",
+    help="Limit of sessions that are leased at the same time.",
 )
 @click.option(
     "--chromiums",
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="How many Chromiums share them; each costs memory, and disturbs fewer when it dies.",
+    help="Number of Chromium processes that share the sessions; each needs about 200 MB.",
 )
 @click.option(
     "--token",
     default="",
     envvar="CK_WEB_TOKEN",
     show_envvar=True,
-    help="Bearer token that every request must carry.",
+    help="Bearer token that every request needs.",
 )
 @click.option(
     "--known-host",
     "known_hosts",
     multiple=True,
     metavar="NAME",
-    help="A further name of this server in the Host header, without a token. Repeatable.",
+    help="Further name of this server in Host headers, for use without a token. Repeatable.",
 )
 @click.option(
     "--allow",
     multiple=True,
     metavar="HOST[:PORT]",
-    help="Open a host, address or range; needed for private and loopback ones. Repeatable.",
+    help="Allow a host, address or range; required for private and loopback ones. Repeatable.",
 )
 @click.option(
     "--block",
     multiple=True,
     metavar="HOST[:PORT]",
-    help="Close a host with its subdomains, an address or range, or '*'. Repeatable.",
+    help="Block a host with its subdomains, an address, a range or '*'. Repeatable.",
 )
 @click.option(
     "--policy",
@@ -82,33 +86,33 @@ def _is_loopback(host: str) -> bool:
     type=click.Path(dir_okay=False, path_type=Path),
     envvar="CK_WEB_POLICY",
     show_envvar=True,
-    help="File with a line `allow RULE` or `block RULE` for each rule; # begins a comment.",
+    help="File with lines `allow RULE` and `block RULE`; # starts a comment.",
 )
 @click.option("--chromium", default="", metavar="PATH", help="Chromium executable.")
 @click.option(
     "--idle-seconds",
     type=click.FloatRange(min=1),
     default=1800.0,
-    help="A lease ends when unused for so long.",
+    help="End a lease after so many seconds without a request.",
 )
 @click.option(
     "--queue-seconds",
     type=click.FloatRange(min=0),
     default=300.0,
-    help="How long a caller may wait for a free browser.",
+    help="Limit for waiting for a free browser.",
 )
 @click.option(
     "--max-download-mb",
     type=click.FloatRange(min=0.001),
     default=200.0,
-    help="Largest download that is kept.",
+    help="Limit for the size of a download.",
 )
 @click.option("--verbose", is_flag=True, help="Log every request to standard error.")
 @click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="text",
-    help="Lines for people, or a JSON object per line.",
+    help="Lines of text, or one JSON object per line.",
 )
 def main(
     host: str,
@@ -127,16 +131,18 @@ def main(
     verbose: bool,
     log_format: str,
 ) -> None:
-    """Serve web pages to agents: one Chromium, many separate sessions.
+    """Start the browser server: separate browser sessions for agents over HTTP.
 
-    Pages reach public addresses over http and https. Of --allow and --block rules the most
-    specific one decides, so "--block '*' --allow example.com" makes an allow-list.
+    Pages may reach public addresses over http and https. The most specific rule of --allow and
+    --block decides, so "--block '*' --allow example.com" makes an allow-list.
     """
     keep_memory_together()
     set_up(log_format, verbose=verbose)
     allow_many_files()
     if not token and not _is_loopback(host):
-        raise click.UsageError(f"binding to {host} lets others in: set --token or CK_WEB_TOKEN")
+        raise click.UsageError(
+            f"binding to {host} gives other machines access: set --token or CK_WEB_TOKEN"
+        )
     try:
         policy = Policy.read(policy_file, allow, block) if policy_file else Policy.of(allow, block)
         executable = find_chromium(chromium)
@@ -160,7 +166,7 @@ def main(
     )
     try:
         server = Server(options, host, port, token, known_hosts)
-    except (OSError, ValueError) as error:  # waitress: a name that does not resolve
+    except (OSError, ValueError) as error:  # ValueError: the name does not resolve
         reason = getattr(error, "strerror", None) or str(error)
         raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from None
     except ServerError as error:

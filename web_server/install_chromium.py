@@ -1,7 +1,7 @@
-"""`python -m web_server.install_chromium`: make sure that there is a Chromium, with what is there.
+"""`python -m web_server.install_chromium`: find a Chromium or install one.
 
-In this order: one that is found already (CK_CHROMIUM, PATH, Playwright's cache), Playwright's own
-download, the system's package manager (as root, with `sudo` that asks for no password, or brew).
+Tries in this order: an installed one (CK_CHROMIUM, PATH, Playwright's cache), Playwright's
+download, the system's package manager (as root, by `sudo` without a password, or brew).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Runner = Callable[[Sequence[str], float], bool]
 
 
 def working_chromium() -> str:
-    """The Chromium that will be used, asked for its version; an empty text if none answers.
+    """Return the path of a Chromium that starts; empty if there is none.
 
     Raises:
-        ChromiumNotFound: CK_CHROMIUM names something that is not there.
+        ChromiumNotFound: CK_CHROMIUM names a missing file.
     """
     if os.environ.get("CK_CHROMIUM"):
         return find_chromium()
@@ -34,12 +34,12 @@ def working_chromium() -> str:
         path = find_chromium()
     except ChromiumNotFound:
         return ""
-    # Playwright's download may lack system libraries, and some packages are mere signposts
+    # Playwright's download may lack system libraries, and some packages contain no Chromium
     return path if run_quietly([path, "--version"], _VERSION_SECONDS) else ""
 
 
 def install_commands() -> Iterator[list[str]]:
-    """The commands that may bring a Chromium, the best first."""
+    """Yield commands that may install a Chromium, the best first."""
     yield [sys.executable, "-m", "playwright", "install", "chromium"]
     prefix = root_prefix()
     if prefix is not None and shutil.which("apt-get"):
@@ -53,7 +53,7 @@ def install_commands() -> Iterator[list[str]]:
 
 
 def root_prefix() -> list[str] | None:
-    """What to put before a command to run it as root; None if that is not possible."""
+    """Return the prefix that runs a command as root; None if that is not possible."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         return []
     sudo = shutil.which("sudo")
@@ -62,41 +62,41 @@ def root_prefix() -> list[str] | None:
     return None
 
 
-def install(run: Runner, say: Callable[[str], None]) -> str:
-    """Find a Chromium, or try each way to get one until one works.
+def install(run: Runner, report: Callable[[str], None]) -> str:
+    """Find a Chromium, or run each installation command until one works.
 
     Args:
-        run: runs a command within some seconds; whether it succeeded.
-        say: is told what happens.
+        run: runs a command with a timeout in seconds; returns whether it succeeded.
+        report: receives a line for each command.
 
     Returns:
-        The path of the Chromium.
+        the path of the Chromium.
 
     Raises:
-        ChromiumNotFound: none could be had; the message says what to do.
+        ChromiumNotFound: no command worked; the message says what to do.
     """
     path = working_chromium()
     for command in () if path else install_commands():
-        say(f"Chromium: {' '.join(command)}")
+        report(f"Chromium: {' '.join(command)}")
         run(command, _INSTALL_SECONDS)
         path = working_chromium()
         if path:
             break
     if not path:
         raise ChromiumNotFound(
-            "no Chromium could be installed here: install the package `chromium` (or Google "
-            "Chrome) yourself, or name one with CK_CHROMIUM=/path/to/chromium"
+            "Chromium could not be installed: install the package `chromium` or Google Chrome, "
+            "or set CK_CHROMIUM=/path/to/chromium"
         )
     return path
 
 
 def run_quietly(command: Sequence[str], seconds: float) -> bool:
-    """Run a command without its output; whether it ended with success in time."""
+    """Run a command without output; returns whether it succeeded in time."""
     return _run(command, seconds, subprocess.DEVNULL)
 
 
-def run_aloud(command: Sequence[str], seconds: float) -> bool:
-    """Run a command with its output on standard error; whether it ended with success in time."""
+def run_verbosely(command: Sequence[str], seconds: float) -> bool:
+    """Run a command with its output on standard error; returns whether it succeeded in time."""
     return _run(command, seconds, sys.stderr.fileno())
 
 
@@ -112,14 +112,14 @@ def _run(command: Sequence[str], seconds: float, output: int) -> bool:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
-    """Print the path of a usable Chromium; install one if there is none."""
+    """Print the path of a usable Chromium; install one if necessary."""
     sys.exit(main())
 
 
 def main() -> int:
     """Run the command; return its exit code."""
     try:
-        path = install(run_aloud, lambda text: _write(sys.stderr, text))
+        path = install(run_verbosely, lambda text: _write(sys.stderr, text))
     except ChromiumNotFound as e:
         _write(sys.stderr, f"error: {e}")
         return 1

@@ -1,8 +1,8 @@
-"""Text of pages in lines of our own syntax: a page cannot write what reads as ours.
+"""Quote page text, so that it cannot imitate the syntax of observations and messages.
 
-Page text loses its line breaks and every character that nobody sees. In single quotes an
-apostrophe stays only between two letters or digits (`Don't`); others become U+2019. So the quote
-that ends a text is the first one that is not followed by a letter or digit.
+Line breaks and invisible characters are removed from page text. In single quotes an apostrophe
+stays only between two letters or digits (`Don't`); others become U+2019. So a quoted text ends at
+the first apostrophe that no letter or digit follows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 _APOSTROPHE = re.compile(r"(?<![^\W_])'|'(?![^\W_])")
-_UNSEEN_LETTERS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")
+_INVISIBLE_LETTERS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")
 _SELECTORS = re.compile(
     "(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
 )
@@ -24,21 +24,21 @@ _LIKE_LINE = re.compile(
 
 
 def visible(text: str) -> str:
-    """Page text on one line, without the characters that nobody sees.
+    """Return page text on one line, without invisible characters.
 
-    Control, bidirectional, tag and zero-width characters go. The joiners U+200C and U+200D stay
-    between two letters or symbols beyond ASCII, as emoji and Indic and Persian words have them. Of
-    several variation selectors in a row the first stays.
+    Control, bidirectional, tag and zero-width characters are removed. The joiners U+200C and
+    U+200D stay between two letters or symbols beyond ASCII, as in emoji and in Indic and Persian
+    words. The first of several consecutive variation selectors stays.
     """
     if not text.isprintable():
         text = "".join(_shown(text, at, character) for at, character in enumerate(text))
     if not text.isascii():
-        text = _SELECTORS.sub("", _UNSEEN_LETTERS.sub(" ", text))
+        text = _SELECTORS.sub("", _INVISIBLE_LETTERS.sub(" ", text))
     return " ".join(text.split())
 
 
 def _shown(text: str, at: int, character: str) -> str:
-    """What one character of a text becomes."""
+    """Return the replacement of one character in a text."""
     if character.isprintable():
         return character
     if character in _JOINERS:
@@ -54,37 +54,45 @@ def _is_joined(character: str) -> bool:
 
 
 def unquoted(text: str) -> str:
-    """Page text for between single quotes, which it cannot end."""
+    """Return page text for use between single quotes, which it cannot end."""
     return _APOSTROPHE.sub("\N{RIGHT SINGLE QUOTATION MARK}", visible(text))
 
 
-def quoted(text: str, most: int = 80) -> str:
-    """Page text in single quotes for a message, without quotes of its own, at most so long."""
+def quoted(text: str, limit: int = 80) -> str:
+    """Return page text in single quotes, without inner quotes.
+
+    Args:
+        text: the page text.
+        limit: maximum length in characters; longer text is cut.
+    """
     plain = visible(text)
-    cut = plain if len(plain) <= most else plain[:most] + "\u2026"
+    cut = plain if len(plain) <= limit else plain[:limit] + "\u2026"
     return "'" + unquoted(cut).replace('"', "\N{RIGHT DOUBLE QUOTATION MARK}") + "'"
 
 
 def value(text: str) -> str:
-    """Page text after `key: `, without apostrophes: old clients take the last one of a line for
-    the end of the name. In double quotes where it could be read as more than a value."""
+    """Return page text for use after `key: `, in double quotes if it could be read as syntax.
+
+    Apostrophes are replaced, because old clients read the last one of a line as the end of the
+    name.
+    """
     plain = visible(text).replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")
     return _in_double_quotes(plain) if _MARKED.search(plain) else plain
 
 
 def title(text: str) -> str:
-    """Page text at the end of a line: in double quotes where it looks like our syntax."""
+    """Return page text for the end of a line, in double quotes if it looks like syntax."""
     plain = unquoted(text)
     return _in_double_quotes(plain) if _LIKE_TITLE_SYNTAX.search(plain) else plain
 
 
 def notice(text: str) -> str:
-    """A line of the server for between single quotes; quotes within it become double ones."""
+    """Return a text of the server for use between single quotes; inner quotes become double."""
     return _APOSTROPHE.sub('"', visible(text))
 
 
 def paragraphs(text: str) -> str:
-    """Page text of several lines: none begins like a line of our own."""
+    """Return page text of several lines, none of which begins like a line of an observation."""
     lines = (
         line if line.isprintable() and line.isascii() else _kept_indent(line)
         for line in text.split("\n")

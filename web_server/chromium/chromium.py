@@ -69,8 +69,8 @@ def find_chromium(configured: str = "") -> str:
     if found := _find_in_playwright_cache():
         return found
     raise ChromiumNotFound(
-        "no Chromium was found: run `python -m web_server.install_chromium`, install the "
-        "package `chromium`, or name one with CK_CHROMIUM=/path/to/chromium"
+        "Chromium was not found: run `python -m web_server.install_chromium`, install the "
+        "package `chromium`, or set CK_CHROMIUM=/path/to/chromium"
     )
 
 

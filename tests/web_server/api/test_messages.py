@@ -9,7 +9,7 @@ import pytest
 from server_client import Client
 
 from web_server import contract
-from web_server.api.parsing import ignored, parse
+from web_server.api.parsing import parse, unknown_fields
 from web_server.errors import BadRequest
 
 ODD: dict[str, Any] = {"a": [1]}
@@ -78,10 +78,12 @@ def test_an_unknown_field_is_named_with_the_known_one_that_is_near() -> None:
     def hint(**body: Any) -> str:
         raw = json.dumps(body).encode()
         parse(contract.PerformAction, raw)
-        return ignored(contract.PerformAction, raw)
+        return unknown_fields(contract.PerformAction, raw)
 
     assert hint(actionName="click", targetId=3) == ""
-    assert hint(targetID=3) == "the field 'targetID' is unknown and was ignored: use targetId"
+    assert (
+        hint(targetID=3) == "the field 'targetID' is unknown and was ignored: use targetId"
+    )
     assert hint(target_id=3).endswith("use targetId")
     assert hint(zzz=1, yyy=2) == "unknown fields were ignored: 'zzz', 'yyy'"
 

@@ -44,7 +44,7 @@ _COMPLAINT = (
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reason"),
     [
         ("", "no message"),
         ("Executable doesn't exist at /x\nCall log", "Executable doesn't exist at /x"),
