@@ -1,10 +1,10 @@
-"""Measures what collecting costs beside the model: throughput, overhead, memory, storage.
+"""Measure the cost of collecting trajectories without the model: throughput, memory, storage.
 
     python benchmarks/collection.py [--quick] [--json FILE] [--only steps,peer,sizes,tasks,ray]
 
-The model is a process of its own that answers over HTTP after a fixed time. What is compared takes
-turns in one run; medians are printed, with ratios, and the target of the design where there is one.
-See README.md for how to read it. Linux only (memory is read from /proc).
+The model is a separate process that answers over HTTP after a fixed time. Contenders take turns in
+one run. Prints medians, ratios, and the targets of the design. See README.md. Linux only, because
+memory is read from /proc.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from collection_steps import journal_sizes, overhead  # noqa: E402
 from collection_tasks import STEPS, run_tasks  # noqa: E402
 
 LATENCY = 0.2
-"""Seconds of a model call in the measurement of throughput."""
+"""Seconds of a model call, for the throughput."""
 WORKERS = (1, 2, 4, 8, 16)
 SIZES = (10, 100, 300, 1000)
 TARGETS = {"flushed": 5.0, "fsync": 15.0}
 """Milliseconds per step."""
 FLAT = 1.3
-"""Step 300 may cost so many times step 10 to be called flat."""
-USUAL = ("steps", "peer", "sizes", "tasks")
+"""Limit for the ratio of step 300 to step 10 in a flat series."""
+DEFAULT_PARTS = ("steps", "peer", "sizes", "tasks")
 
 
 def steps_part(quick: bool) -> dict[str, Any]:
-    """Overhead per step, flushed and with fsync, and its growth with the steps."""
+    """Measure the overhead per step, flushed and with fsync, and its growth."""
     with model_process(0.0) as url:
         found = overhead(1 if quick else 5, 115 if quick else 300, url)
         if not quick:
@@ -47,7 +47,7 @@ def steps_part(quick: bool) -> dict[str, Any]:
 
 
 def sizes_part(quick: bool) -> dict[str, Any]:
-    """Bytes of journals against one JSON line with the whole prompts."""
+    """Measure the size of journals and of one JSON line with all prompts."""
     found = {}
     for steps in SIZES[:2] if quick else SIZES:
         with tempfile.TemporaryDirectory() as made:
@@ -56,7 +56,7 @@ def sizes_part(quick: bool) -> dict[str, Any]:
 
 
 def tasks_part(quick: bool) -> dict[str, Any]:
-    """Tasks per minute and memory by workers; the numbers of workers take turns."""
+    """Measure tasks per minute and memory by number of workers."""
     rounds, per_worker = (1, 1) if quick else (3, 3)
     found: dict[int, list[dict[str, Any]]] = {n: [] for n in WORKERS}
     with model_process(LATENCY) as url:
@@ -75,7 +75,7 @@ def tasks_part(quick: bool) -> dict[str, Any]:
 
 
 def peer_part(quick: bool) -> dict[str, Any]:
-    """The loop of smolagents beside ours; `missing` where it is not installed."""
+    """Compare with the loop of smolagents; returns `missing` if it is not installed."""
     try:
         from collection_peer import peer_part
     except ImportError as e:
@@ -84,17 +84,17 @@ def peer_part(quick: bool) -> dict[str, Any]:
 
 
 def show_peer(found: dict[str, Any]) -> None:
-    """Overhead of both."""
+    """Print the overhead of both loops."""
     if "missing" in found:
-        print(f"No peer: {found['missing']}\n")
+        print(f"Peer not measured: {found['missing']}\n")
         return
-    print("The same steps by a loop without journal and isolation, ms beside the model")
+    print("Overhead of a step, and of a loop without journal and isolation, ms")
     rows = [[name, *(f"{row[n]:.2f}" for n in row)] for name, row in found.items()]
     table(["", *(f"step {n}" for n in next(iter(found.values())))], rows)
 
 
 def ray_part(quick: bool) -> dict[str, Any]:
-    """The runner on Ray (the extra `ray`) beside threads."""
+    """Compare the runner on Ray (extra `ray`) with threads."""
     from collection_ray import ray_part
 
     with model_process(LATENCY) as url:
@@ -102,8 +102,8 @@ def ray_part(quick: bool) -> dict[str, Any]:
 
 
 def show_ray(found: dict[str, Any]) -> None:
-    """Throughput on Ray and on threads."""
-    print(f"{found['tasks']} such tasks, {found['workers']} at once, on this one machine")
+    """Print the throughput on Ray and on threads."""
+    print(f"{found['tasks']} such tasks by {found['workers']} workers, on one machine")
     head = ["", "tasks / minute", "of the ideal", "start and end, s"]
     rows = []
     for name in ("threads", "ray"):
@@ -111,11 +111,11 @@ def show_ray(found: dict[str, Any]) -> None:
         share, around = f"{row['ideal']:.0%}", f"{row['start_and_end_seconds']:.1f}"
         rows.append([name, f"{row['per_minute']:.0f}", share, around])
     table(head, rows)
-    print(f"rows of 100 KB that the desk takes per second: {found['desk_rows_per_second']:.0f}\n")
+    print(f"rows of 100 KB that the desk stores per second: {found['desk_rows_per_second']:.0f}\n")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table with columns of equal width, but for the first."""
+    """Print a table."""
     first = max(16, *(len(str(row[0])) for row in rows))
     for row in [head, *rows]:
         print("  ".join([f"{row[0]:>{first}}", *(f"{cell:>16}" for cell in row[1:])]))
@@ -123,8 +123,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def show_steps(found: dict[str, Any]) -> None:
-    """Overhead: medians around steps, growth, and the verdict."""
-    print(f"Everything of a step but the model, ms (its code alone: {found['code_ms']:.2f})")
+    """Print the overhead: medians around steps, growth, verdict."""
+    print(f"Overhead of a step, ms (its code alone: {found['code_ms']:.2f})")
     rows = []
     for name, target in TARGETS.items():
         times = {**found.get("long", {}).get(name, {}), **found[name]}
@@ -138,13 +138,13 @@ def show_steps(found: dict[str, Any]) -> None:
     table(head, rows)
     for name in TARGETS:
         share = found[name][max(found[name])] / (1000 * LATENCY)
-        print(f"{name}: {share:.1%} of the time of a model that takes {LATENCY:g} s")
+        print(f"{name}: {share:.1%} of a model call of {LATENCY:g} s")
     print()
 
 
 def show_sizes(found: dict[str, Any]) -> None:
-    """Journal against one line."""
-    print("What a run leaves, KB (1,000 characters are observed in each step)")
+    """Print the sizes."""
+    print("Size of a run, KB (each step observes 1,000 characters)")
     rows = [
         [
             steps,
@@ -158,7 +158,7 @@ def show_sizes(found: dict[str, Any]) -> None:
 
 
 def show_tasks(found: dict[str, Any]) -> None:
-    """Throughput and memory."""
+    """Print throughput and memory."""
     print(f"Tasks of {STEPS} model calls of {LATENCY:g} s each, {os.cpu_count()} cores")
     rows = [
         [
@@ -171,17 +171,19 @@ def show_tasks(found: dict[str, Any]) -> None:
         for workers, row in found.items()
         if isinstance(row, dict)
     ]
-    table(["workers", "tasks / minute", "of the ideal", "to 1 worker", "MB in all"], rows)
-    print(f"memory of one more worker: {found['megabytes_per_worker']:.1f} MB\n")
+    table(["workers", "tasks / minute", "of the ideal", "to 1 worker", "MB total"], rows)
+    print(f"memory of each further worker: {found['megabytes_per_worker']:.1f} MB\n")
 
 
 def main() -> None:
-    """Measure the chosen parts, print tables, write JSON."""
+    """Measure the chosen parts, print tables and write JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="one round: does it run at all")
+    parser.add_argument("--quick", action="store_true", help="one round, as a smoke test")
     parser.add_argument("--json", type=Path, help="write the medians to this file")
-    parser.add_argument("--only", default=",".join(USUAL), help="parts (default: %(default)s)")
-    given = parser.parse_args()
+    parser.add_argument(
+        "--only", default=",".join(DEFAULT_PARTS), help="parts (default: %(default)s)"
+    )
+    options = parser.parse_args()
     parts: dict[str, tuple[Callable[[bool], Any], Callable[[Any], None]]] = {
         "steps": (steps_part, show_steps),
         "peer": (peer_part, show_peer),
@@ -190,14 +192,14 @@ def main() -> None:
         "ray": (ray_part, show_ray),
     }
     results: dict[str, Any] = {"cores": os.cpu_count()}
-    for part in given.only.split(","):
+    for part in options.only.split(","):
         if part not in parts:
-            parser.error(f"--only {part}: known are {', '.join(parts)}")
+            parser.error(f"--only {part}: known parts: {', '.join(parts)}")
         measure, show = parts[part]
-        results[part] = measure(given.quick)
+        results[part] = measure(options.quick)
         show(results[part])
-    if given.json is not None:
-        given.json.write_text(json.dumps(results, indent=1) + "\n")
+    if options.json is not None:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

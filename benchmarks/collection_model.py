@@ -1,10 +1,10 @@
-"""A model of fixed latency over HTTP, in a process of its own, for `collection.py`.
+"""A model with fixed latency over HTTP, as a separate process, for `collection.py`.
 
     python benchmarks/collection_model.py --latency 0.2
 
-It prints its address and answers until standard input closes. A prompt whose task says "in N
-steps" gets N - 1 pieces of code that compute and print some text, then a `stop`: what it replies
-depends on the prompt alone.
+Prints its URL and answers until standard input closes. For a task with "in N steps" it returns
+N - 1 code actions that compute and print some text, then a `stop`. A reply depends only on the
+prompt.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from ck_pro.testing import ChatCall, FakeChatServer
 _STEPS = re.compile(r"in (\d+) steps")
 _SEEN = re.compile(r"Observation of step (\d+):")
 PRINTED = 1000
-"""Characters that each step prints."""
+"""Number of characters that each step prints."""
 
 
 def step_reply(number: int, last: int, *, light: bool = False) -> str:
-    """The reply in one step: some prose, some code, as much of both as is usual.
+    """Return the reply of a step, with a usual amount of text and code.
 
     Args:
-        number: of the step, from 0 on.
-        last: the step that stops.
-        light: one line of code that costs nothing.
+        number: of the step, starting at 0.
+        last: number of the step that stops.
+        light: return one line of cheap code.
     """
     if number >= last:
         return f"Thought: All is done.\n```python\nstop(output='{number}', log='counted')\n```"
     if light:
         return f"Thought: Step {number}.\n```python\nprint('step', {number})\n```"
     return (
-        f"Thought: Step {number}. The list is extended by the next numbers, and what it holds by "
-        "now is shown, so that the next step can go on from there. Nothing else is needed.\n"
+        f"Thought: Step {number}. The list is extended by the next numbers, and its content "
+        "is shown, so that the next step can continue from there. Nothing else is needed.\n"
         "```python\n"
         f"values = [((k * {number + 1}) % 1009) ** 2 for k in range(200)]\n"
         "table = {n: values.count(n) for n in values[:5]}\n"
@@ -52,7 +52,7 @@ def step_reply(number: int, last: int, *, light: bool = False) -> str:
 
 
 def reply(messages: Sequence[dict[str, Any]], *, light: bool = False) -> str:
-    """The reply to a prompt of the agent loop; see `step_reply`."""
+    """Return the reply to a prompt of the agent loop; see `step_reply`."""
     texts = [str(m["content"]) for m in messages]
     steps = next((found for text in texts if (found := _STEPS.search(text))), None)
     if steps is None:
@@ -62,10 +62,10 @@ def reply(messages: Sequence[dict[str, Any]], *, light: bool = False) -> str:
 
 
 class FixedLatency(FakeChatServer):
-    """Answers `reply` to each prompt after so many seconds.
+    """A server that returns `reply` after a fixed time.
 
     Args:
-        latency: seconds.
+        latency: in seconds.
     """
 
     def __init__(self, latency: float):
@@ -73,7 +73,7 @@ class FixedLatency(FakeChatServer):
         self.latency = latency
 
     def answer(self, call: ChatCall) -> str:
-        """The reply, late."""
+        """Return the reply after the latency."""
         end = time.monotonic() + self.latency
         text = reply(call.messages)
         self.closing.wait(max(0.0, end - time.monotonic()))
@@ -82,7 +82,7 @@ class FixedLatency(FakeChatServer):
 
 @contextmanager
 def model_process(latency: float) -> Iterator[str]:
-    """A model in a process of its own; gives its address."""
+    """Run the model as a separate process; yields its URL."""
     command = [sys.executable, __file__, "--latency", str(latency)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -96,9 +96,9 @@ def model_process(latency: float) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds of each reply")
-    given = parser.parse_args()
-    with FixedLatency(given.latency) as server:
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds per reply")
+    options = parser.parse_args()
+    with FixedLatency(options.latency) as server:
         print(server.url, flush=True)
         sys.stdin.read()
 

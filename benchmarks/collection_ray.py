@@ -1,4 +1,4 @@
-"""The runner on Ray beside the runner of one machine, for `collection.py --only ray`."""
+"""Compare the runner on Ray with the runner on threads, for `collection.py --only ray`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROW_BYTES = 100_000
 
 
 class Silent:
-    """A watcher that tells nobody."""
+    """A watcher without output."""
 
     def started(self, task: Task) -> None: ...
     def event(self, task_id: str, event: dict[str, Any]) -> None: ...
@@ -34,7 +34,7 @@ class Silent:
 
 
 def run_with(make: Callable[..., TaskRunner], url: str, workers: int, count: int) -> dict[str, Any]:
-    """Run tasks: seconds in all, and from the first beginning to the last end."""
+    """Run tasks. Returns the total seconds, and those from the first start to the last end."""
     settings = {"templates": {"plan": None}, "active_functions": ["stop"]}
     agent = CKAgent(**settings, model=f"{url}/v1")
     with tempfile.TemporaryDirectory() as made:
@@ -54,7 +54,7 @@ def run_with(make: Callable[..., TaskRunner], url: str, workers: int, count: int
 
 
 def ray_part(url: str, latency: float, *, quick: bool) -> dict[str, Any]:
-    """Tasks per minute on Ray and on threads, taking turns; and rows per second of the desk."""
+    """Measure tasks per minute on Ray and on threads, and rows per second of the desk."""
     workers, count = 4, 8 if quick else 24
     ideal = -(-count // workers) * STEPS * latency
     found: dict[str, list[dict[str, Any]]] = {"threads": [], "ray": []}
@@ -77,7 +77,7 @@ def ray_part(url: str, latency: float, *, quick: bool) -> dict[str, Any]:
 
 
 def desk_rate(count: int) -> float:
-    """Rows of some 100 KB that a desk appends and forces to the disk per second."""
+    """Return the rows of about 100 KB that a desk appends and syncs to the disk per second."""
     import ray
 
     info = {"status": "done", "call_stat": {"__ALL__": {"total_tokens": 0}}}

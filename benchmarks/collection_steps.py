@@ -1,4 +1,4 @@
-"""What a step costs beside the model: loop, journal and executor, for `collection.py`."""
+"""Measure the overhead of a step: loop, journal and executor, for `collection.py`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ck_pro.model.backends.targets import open_target
 from ck_pro.tool import StopTool
 
 RANGES = {10: (6, 15), 20: (16, 25), 100: (86, 115), 300: (271, 300), 1000: (951, 1000)}
-"""Step -> first and last of the steps around it whose median is taken."""
+"""Step -> first and last step of the range for its median."""
 
 
 class TimedModel(Backend):
-    """A model whose own time is known: that of an address, or of a function of this process.
+    """A model that measures its own time.
 
     Args:
-        url: where to ask; None asks `reply` here.
-        light: of `reply`.
+        url: of the model; None calls `reply` in this process.
+        light: see `reply`.
     """
 
     free = True
@@ -61,14 +61,14 @@ class TimedModel(Backend):
 def step_times(
     steps: int, fsync: str, url: str | None, folder: Path, *, light: bool = False
 ) -> list[float]:
-    """Milliseconds of each step of a run that are not the model's.
+    """Return the milliseconds of each step of a run without the model.
 
     Args:
-        steps: of the run.
-        fsync: the journal's policy.
-        url: of the model; None for one in this process.
+        steps: number of steps.
+        fsync: the policy of the journal.
+        url: of the model; None for a model in this process.
         folder: for the journal and the working directory.
-        light: steps of one line, by a model in this process.
+        light: run steps of one line; only with a model in this process.
     """
     model = TimedModel(url, light=light)
     agent = MultiStepAgent(
@@ -87,14 +87,14 @@ def step_times(
     return times
 
 
-def around(times: list[float]) -> dict[int, float]:
-    """The medians around the steps of `RANGES` that the run reached, in milliseconds."""
+def medians_around(times: list[float]) -> dict[int, float]:
+    """Return the medians around the steps of `RANGES` that the run reached, in milliseconds."""
     found = {n: times[a:b] for n, (a, b) in RANGES.items() if len(times) >= b}
     return {n: statistics.median(part) for n, part in found.items()}
 
 
 def code_times(steps: int, folder: Path) -> float:
-    """Median milliseconds of the steps' code alone, in the executor: the floor."""
+    """Return the median milliseconds of the code alone, in the executor: the floor."""
     times = []
     with CodeExecutor(workdir=folder / "bare") as executor:
         for n in range(steps):
@@ -107,13 +107,13 @@ def code_times(steps: int, folder: Path) -> float:
 
 
 def overhead(rounds: int, steps: int, url: str) -> dict[str, Any]:
-    """Per-step overhead flushed and with fsync, taking turns; medians of the rounds' medians."""
+    """Measure the overhead flushed and with fsync; returns medians of the rounds' medians."""
     found: dict[str, list[dict[int, float]]] = {"flushed": [], "fsync": []}
     floor = []
     for _ in range(rounds):
         for name, policy in (("flushed", "never"), ("fsync", "step")):
             with tempfile.TemporaryDirectory() as made:
-                found[name].append(around(step_times(steps, policy, url, Path(made))))
+                found[name].append(medians_around(step_times(steps, policy, url, Path(made))))
         with tempfile.TemporaryDirectory() as made:
             floor.append(code_times(30, Path(made)))
     out: dict[str, Any] = {"code_ms": round(statistics.median(floor), 3)}
@@ -123,11 +123,11 @@ def overhead(rounds: int, steps: int, url: str) -> dict[str, Any]:
 
 
 def journal_sizes(steps: int, folder: Path) -> dict[str, int]:
-    """Bytes of a run's journal, and of the one JSON line that has its whole prompts.
+    """Return the bytes of a run's journal and of one JSON line with all prompts.
 
     Args:
-        steps: of the run.
-        folder: empty.
+        steps: number of steps.
+        folder: an empty folder.
     """
     agent = MultiStepAgent(
         model=LLM(backend=TimedModel(None)),

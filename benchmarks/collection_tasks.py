@@ -1,4 +1,4 @@
-"""Task files run by the real command: tasks per minute and memory, for `collection.py`."""
+"""Run task files by the command line: tasks per minute and memory, for `collection.py`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = 5
-"""Steps of a task, with one model call each."""
+"""Number of steps of a task, with one model call each."""
 _SAMPLE_SECONDS = 0.1
 
 
 def write_tasks(path: Path, count: int, steps: int = STEPS) -> None:
-    """A task file of so many tasks."""
+    """Write a task file."""
     lines = (
         json.dumps({"id": f"t{n:03d}", "question": f"Count in {steps} steps.", "answer": steps - 1})
         for n in range(count)
@@ -27,12 +27,12 @@ def write_tasks(path: Path, count: int, steps: int = STEPS) -> None:
 
 
 def run_tasks(url: str, workers: int, count: int, latency: float) -> dict[str, Any]:
-    """Run tasks with so many workers.
+    """Run tasks with a number of workers.
 
     Returns:
-        Tasks per minute from the beginning of the first task to the end of the last; `ideal`, the
-        share of that which a machine without any cost but the model's latency would reach; the
-        largest memory of the runner and all below it, shared pages counted once.
+        tasks per minute from the start of the first task to the end of the last; `ideal`, the share
+        of the throughput without any cost but the model; the peak memory of all processes, shared
+        pages counted once.
     """
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -40,7 +40,7 @@ def run_tasks(url: str, workers: int, count: int, latency: float) -> dict[str, A
         command = [sys.executable, "-m", "ck_main.main", "--plain"]
         command += ["-i", str(folder / "tasks.jsonl"), "-o", str(folder / "out.jsonl")]
         command += ["-m", f"{url}/v1", "-w", str(workers)]
-        # no plan: one call per step; no web agent, so that no browser is looked for
+        # one call per step, without a plan; without the web agent, which needs a browser
         command += ["-u", "{'templates': {'plan': None}, 'active_functions': ['stop']}"]
         environ = {**os.environ, "PYTHONPATH": str(ROOT)}
         with (folder / "log").open("wb") as log:
@@ -61,25 +61,25 @@ def run_tasks(url: str, workers: int, count: int, latency: float) -> dict[str, A
 
 
 def _peak_memory(runner: subprocess.Popen[bytes]) -> float:
-    """Megabytes of a process and all below it at its largest; waits for its end."""
+    """Wait for a process and return the peak memory of it and its descendants in megabytes."""
     peak = 0.0
     ended = threading.Event()
     while runner.poll() is None:
-        family = [runner.pid, *_below(runner.pid)]
+        family = [runner.pid, *_descendants(runner.pid)]
         peak = max(peak, sum(map(_megabytes, family)))
         ended.wait(_SAMPLE_SECONDS)
     return peak
 
 
-def _below(pid: int) -> list[int]:
-    """Descendants of a process (Linux)."""
+def _descendants(pid: int) -> list[int]:
+    """Return the descendants of a process (Linux)."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
                 parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
-                continue  # it ended meanwhile
+                continue  # it has ended
             children.setdefault(parent, []).append(int(folder.name))
     found, new = [], [pid]
     while new:
@@ -89,7 +89,7 @@ def _below(pid: int) -> list[int]:
 
 
 def _megabytes(pid: int) -> float:
-    """Memory of a process, shared pages divided among those that share them."""
+    """Return the proportional memory of a process in megabytes."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -1,12 +1,11 @@
-"""Measures the executor beside what people use without isolation, A/B in one run.
+"""Compare the executor with executors without isolation, in one run.
 
     python benchmarks/executor.py [--rounds N] [--quick]
 
-Every row measures its contenders in turn, round after round, so that a noisy machine is noisy for
-all of them; the first rounds are not counted. Medians are printed, with the 95th percentile and the
-ratio to ours. Contenders: `exec` in this very process, a fresh subprocess per step, and smolagents'
-local executor if it is installed (the extra `bench`). The last column says whether the target of
-the design is met. The last lines are about many workers at once.
+The contenders of a row take turns, so that noise affects all of them; the first rounds do not
+count. Prints medians, 95th percentiles and ratios. Contenders: `exec` in this process, a new
+subprocess for each step, and smolagents' local executor if it is installed (extra `bench`). The
+last column compares with the target of the design. The last line is about many workers.
 """
 
 from __future__ import annotations
@@ -47,22 +46,22 @@ BURST = 8
 WARM_UP = 3
 CROWD = 50
 HIGH_TARGET = 5.0
-"""Milliseconds for the 95th percentile of a step, beside the target for its median."""
+"""Target for the 95th percentile of a step, in milliseconds."""
 
 
 class Row(NamedTuple):
     name: str
     target: float | None
-    """Milliseconds; or, for `CPU-bound`, a ratio to `exec`."""
+    """In milliseconds; for `CPU-bound` a ratio to `exec`."""
     contenders: dict[str, Callable[[], float]]
-    """Each call does it once and gives its milliseconds; the first one is ours."""
+    """Each call runs once and returns milliseconds; the first contender is this project's."""
 
 
 def timed(action: Callable[[], Any]) -> Callable[[], float]:
     def measure() -> float:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         action()
-        return (time.perf_counter() - began) * 1000
+        return (time.perf_counter() - start_time) * 1000
 
     return measure
 
@@ -81,7 +80,7 @@ def add_two(x: int) -> int:
 
 
 def start(preload: tuple[str, ...] = ()) -> float:
-    """Milliseconds from nothing to a worker that has run a step."""
+    """Return the milliseconds to start a worker and run a step."""
     executor = CodeExecutor(workdir=WORKDIR, preload=preload)
     try:
         return timed(lambda: executor.run("pass"))()
@@ -90,13 +89,13 @@ def start(preload: tuple[str, ...] = ()) -> float:
 
 
 def kill() -> float:
-    """Milliseconds from the deadline to the return of `run`, children included."""
+    """Return the milliseconds from the deadline to the return of `run`, with a child process."""
     with CodeExecutor(workdir=WORKDIR) as executor:
         executor.run("pass")
         code = "import subprocess\np = subprocess.Popen(['sleep', '60'])\nwhile True: pass"
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         executor.run(code, timeout=0.2)
-        return (time.perf_counter() - began) * 1000 - 200
+        return (time.perf_counter() - start_time) * 1000 - 200
 
 
 def after_kill() -> float:
@@ -106,12 +105,12 @@ def after_kill() -> float:
 
 
 def calls(run: Callable[[str], Any], count: int = 200) -> float:
-    """Milliseconds of one call among many."""
+    """Return the milliseconds of one call, of many in a row."""
     return timed(lambda: run(f"for i in range({count}): add_two(i)"))() / count
 
 
 def parallel_calls() -> float:
-    """Milliseconds for 16 calls of 50 ms, made at once from 16 threads."""
+    """Return the milliseconds of 16 parallel calls of 50 ms from 16 threads."""
     release = threading.Event()
     with CodeExecutor(functions={"wait": lambda: release.wait(0.05)}, workdir=WORKDIR) as executor:
         executor.run("from concurrent.futures import ThreadPoolExecutor")
@@ -129,10 +128,10 @@ def smol(functions: dict[str, Any]) -> Callable[[str], Any] | None:
     return executor
 
 
-def rows(ours: CodeExecutor) -> list[Row]:
+def rows(executor: CodeExecutor) -> list[Row]:
     other = smol({"add_two": add_two})
 
-    def beside(name: str, action: Callable[[Callable[[str], Any]], float]) -> dict[str, Any]:
+    def optional(name: str, action: Callable[[Callable[[str], Any]], float]) -> dict[str, Any]:
         return {} if other is None else {name: lambda: action(other)}
 
     def step(run: Callable[[str], Any], code: str) -> float:
@@ -144,28 +143,28 @@ def rows(ours: CodeExecutor) -> list[Row]:
             "print(1), one step",
             0.3,
             {
-                "ck_pro": lambda: step(ours.run, "print(1)"),
+                "ck_pro": lambda: step(executor.run, "print(1)"),
                 "exec": lambda: step(run_exec, "print(1)"),
                 "subprocess": lambda: step(run_subprocess, "print(1)"),
-                **beside("smolagents", lambda run: step(run, "print(1)")),
+                **optional("smolagents", lambda run: step(run, "print(1)")),
             },
         ),
         Row(
             "a step with one call",
             None,
             {
-                "ck_pro": lambda: step(ours.run, "print(add_two(1))"),
+                "ck_pro": lambda: step(executor.run, "print(add_two(1))"),
                 "exec": lambda: step(run_exec, "print(add_two(1))"),
-                **beside("smolagents", lambda run: step(run, "print(add_two(1))")),
+                **optional("smolagents", lambda run: step(run, "print(add_two(1))")),
             },
         ),
         Row(
             "one call of a tool",
             0.1,
             {
-                "ck_pro": lambda: calls(ours.run),
+                "ck_pro": lambda: calls(executor.run),
                 "exec": lambda: calls(run_exec),
-                **beside("smolagents", calls),
+                **optional("smolagents", calls),
             },
         ),
         Row(
@@ -180,16 +179,16 @@ def rows(ours: CodeExecutor) -> list[Row]:
             "CPU-bound code",
             1.05,
             {
-                "ck_pro": lambda: step(ours.run, CPU_CODE),
+                "ck_pro": lambda: step(executor.run, CPU_CODE),
                 "exec": lambda: step(run_exec, CPU_CODE),
-                **beside("smolagents", lambda run: step(run, CPU_CODE)),
+                **optional("smolagents", lambda run: step(run, CPU_CODE)),
             },
         ),
     ]
     try:
         start(HEAVY)
     except ExecutorError as error:
-        print(f"(no numpy and pandas: {error})")
+        print(f"(without numpy and pandas: {error})")
         return found
     heavy = {
         "ck_pro": lambda: start(HEAVY),
@@ -204,28 +203,28 @@ def measure(row: Row, rounds: int) -> dict[str, list[float]]:
         for _ in range(WARM_UP):
             contender()
     for turn in range(rounds):
-        # the order changes: what the one before left of caches and clock meets each of them
+        # alternate the order, so that each contender runs after each other one
         turns = list(row.contenders.items())[:: 1 if turn % 2 else -1]
         for name, contender in turns:
             usual = statistics.median(times[name]) if times[name] else 0.0
             if usual > 300 and len(times[name]) >= 5:
                 continue
-            # what is quick is done some times in a row: a session's steps follow each other too
+            # repeat quick contenders, because the steps of a session follow each other as well
             times[name] += [contender() for _ in range(BURST if usual < 5 else 1)]
     return times
 
 
 def show(row: Row, times: dict[str, list[float]]) -> None:
     medians = {name: statistics.median(found) for name, found in times.items()}
-    ours = medians["ck_pro"]
+    reference = medians["ck_pro"]
     for name, found in times.items():
         high = sorted(found)[int(len(found) * 0.95)]
-        ratio = f"{medians[name] / ours:8.2f} x" if name != "ck_pro" else " " * 10
+        ratio = f"{medians[name] / reference:8.2f} x" if name != "ck_pro" else " " * 10
         verdict = ""
         if name == "ck_pro" and row.target is not None:
-            value, unit = (ours, "ms")
+            value, unit = reference, "ms"
             if row.name.startswith("CPU"):
-                value, unit = ours / medians["exec"], "x exec"
+                value, unit = reference / medians["exec"], "x exec"
             met = "met" if value <= row.target else "MISSED"
             verdict = f"{value:.2f} {unit} of {row.target:g}: {met}"
             if row.name.startswith("print"):
@@ -236,28 +235,28 @@ def show(row: Row, times: dict[str, list[float]]) -> None:
 
 
 def crowd() -> None:
-    """Tell what many workers that are alive at once cost."""
+    """Print the cost of many live workers."""
     workers = [CodeExecutor(workdir=WORKDIR) for _ in range(CROWD)]
     try:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         for worker in workers:
             worker.run("x = 1")
-        started = (time.perf_counter() - began) * 1000 / CROWD
+        started = (time.perf_counter() - start_time) * 1000 / CROWD
         idle = sum(map(memory_of, descendants(os.getpid()))) / 1024
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         threads = [threading.Thread(target=worker.run, args=("x + 1",)) for worker in workers]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        together = (time.perf_counter() - began) * 1000
+        together = (time.perf_counter() - start_time) * 1000
     finally:
         for worker in workers:
             worker.close()
     print(
         f"{CROWD} workers alive: {started:.1f} ms to start each, one after the other; "
         f"{idle:.0f} MB in all, {idle / CROWD:.1f} MB each (shared pages counted once); "
-        f"a step of all of them at once: {together:.0f} ms"
+        f"a step in all of them in parallel: {together:.0f} ms"
     )
 
 
@@ -270,7 +269,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def memory_of(pid: int) -> int:
-    """Kilobytes of a process, its share of what it shares (Linux)."""
+    """Return the proportional memory of a process in kilobytes (Linux)."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -281,17 +280,17 @@ def memory_of(pid: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=40, help="rounds per row")
-    parser.add_argument("--quick", action="store_true", help="5 rounds: does it run at all")
-    given = parser.parse_args()
-    rounds = 5 if given.quick else given.rounds
-    with CodeExecutor(functions={"add_two": add_two}, workdir=WORKDIR) as ours:
-        isolation = ours.isolation
+    parser.add_argument("--quick", action="store_true", help="5 rounds, as a smoke test")
+    options = parser.parse_args()
+    rounds = 5 if options.quick else options.rounds
+    with CodeExecutor(functions={"add_two": add_two}, workdir=WORKDIR) as executor:
+        isolation = executor.isolation
         print("layers:", ", ".join(isolation["active"]))
         for name, why in isolation["missing"].items():
             print(f"missing: {name} ({why})")
         for _ in range(20):
-            ours.run("print(1)")
-        for row in rows(ours):
+            executor.run("print(1)")
+        for row in rows(executor):
             show(row, measure(row, rounds * 5 if re.search("step|CPU", row.name) else rounds))
     if sys.platform == "linux":
         crowd()

@@ -1,4 +1,4 @@
-"""A web server on a free port of loopback, for as long as a `with` statement."""
+"""A web server on a free port of loopback, as a context manager."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ S = TypeVar("S", bound="LoopbackSite")
 
 
 class LoopbackSite:
-    """Serves on a thread of its own; use it in a `with` statement.
+    """A web server on a separate thread, as a context manager.
 
     Args:
-        handler: answers the requests.
+        handler: handles the requests.
     """
 
     def __init__(self, handler: type[http.server.BaseHTTPRequestHandler]) -> None:
@@ -23,7 +23,7 @@ class LoopbackSite:
 
     @property
     def host(self) -> str:
-        """`127.0.0.1:port`, as the browser server's policy wants it."""
+        """`127.0.0.1:port`, a rule for the policy of the browser server."""
         return f"127.0.0.1:{self._server.server_port}"
 
     def __enter__(self: S) -> S:

@@ -1,11 +1,11 @@
-"""Thousands of sessions in a row against one browser server: does its memory stay where it is?
+"""Check that the memory of a browser server does not grow over many sessions.
 
     python benchmarks/soak.py [--sessions 1000] [--minutes 30] [--json FILE]
 
-A session leases a browser, opens a page, clicks, observes and gives the browser back. Between the
-sessions the memory of the server and of its Chromium is sampled, shared pages counted once (PSS).
-The slope is the median of the slopes between all pairs of samples (Theil and Sen), which single
-spikes do not move. The first fifth, 50 sessions at least, is left out: caches fill then.
+A session leases a browser, opens a page, clicks, observes and closes the browser. Between sessions
+the memory of the server and its Chromium is sampled, shared pages counted once (PSS). The slope is
+the median of the slopes between all pairs of samples (Theil-Sen), which is robust against spikes.
+The first fifth of the run, at least 50 sessions, is ignored, because caches fill then.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from web_contenders import BrowserServer
 from web_pages import Site
-from web_ways import Ours
 
 from web_server.chromium.memory import process_tree
 
 _PAGES = ("form", "article", "tiny", "table")
 _LIMIT = 20.0
-_LEAST = 200  # sessions that a slope is told from: fewer are all noise
+_MIN_SESSIONS = 200  # for a slope; with fewer it is noise
 
 
 @dataclass
 class Sample:
-    """What was there after a number of sessions, all of them closed.
+    """A sample after some sessions, all of them closed.
 
     Attributes:
-        sessions: done so far.
-        seconds: since the first one began.
-        server: megabytes of the server's own process.
-        rest: megabytes of its children: Chromium, and the driver of the browser library.
-        processes: of the whole tree.
+        sessions: number of sessions so far.
+        seconds: since the start.
+        server: megabytes of the server's process.
+        rest: megabytes of its child processes: Chromium and Playwright.
+        processes: number of all processes.
     """
 
     sessions: int
@@ -54,31 +54,31 @@ class Sample:
 
     @property
     def total(self) -> float:
-        """Megabytes of the whole tree."""
+        """Megabytes of all processes."""
         return self.server + self.rest
 
 
 @dataclass
 class Soak:
-    """All samples of a run.
+    """The samples of a run.
 
     Attributes:
         samples: in order.
-        cut: whether its time limit ended it early.
+        cut: whether the time limit ended the run.
     """
 
     samples: list[Sample] = field(default_factory=list)
     cut: bool = False
 
     def settled(self) -> list[Sample]:
-        """The samples after the warming up: a fifth of the run, and 50 sessions at least."""
+        """Return the samples after the warm-up: a fifth of the run, at least 50 sessions."""
         after = max(50, self.samples[-1].sessions // 5) if self.samples else 0
         return [seen for seen in self.samples if seen.sessions >= after]
 
     def growth(self) -> float | None:
-        """Megabytes per 1,000 sessions; None if there are too few samples to tell."""
+        """Return the growth in megabytes per 1,000 sessions; None with too few samples."""
         settled = self.settled()
-        if len(settled) < 5 or settled[-1].sessions - settled[0].sessions < _LEAST:
+        if len(settled) < 5 or settled[-1].sessions - settled[0].sessions < _MIN_SESSIONS:
             return None
         slopes = [
             (b.total - a.total) / (b.sessions - a.sessions) for a, b in combinations(settled, 2)
@@ -86,25 +86,25 @@ class Soak:
         return 1000 * statistics.median(slopes)
 
     def verdict(self, limit: float = _LIMIT) -> str:
-        """One line for a person, which begins with `flat`, `GROWS` or `too short`."""
+        """Return one line that begins with `flat`, `GROWS` or `too short`."""
         first, last, grown = self.samples[0], self.samples[-1], self.growth()
         done = f"{last.sessions} sessions in {last.seconds:.0f} s"
-        done += " (cut by its time limit)" if self.cut else ""
+        done += " (ended by the time limit)" if self.cut else ""
         memory = f"{first.total:.0f} -> {last.total:.0f} MB"
         memory += f", {first.processes} -> {last.processes} processes"
         if grown is None:
-            return f"too short to tell: {done}, {memory}"
+            return f"too short to judge: {done}, {memory}"
         word = "flat" if grown <= limit else "GROWS"
         return f"{word}: {done}, {grown:+.1f} MB per 1,000 sessions (limit {limit:g}), {memory}"
 
 
-def sample(pid: int, sessions: int, begun: float) -> Sample:
-    """Memory and processes of a server now."""
+def sample(pid: int, sessions: int, start: float) -> Sample:
+    """Measure memory and processes of a server."""
     tree = process_tree(pid)
     sizes = {each: _pss(each) for each in tree}
     return Sample(
         sessions,
-        round(time.monotonic() - begun, 1),
+        round(time.monotonic() - start, 1),
         round(sizes.pop(pid) / 1e6, 1),
         round(sum(sizes.values()) / 1e6, 1),
         len(tree),
@@ -112,7 +112,7 @@ def sample(pid: int, sessions: int, begun: float) -> Sample:
 
 
 def _pss(pid: int) -> int:
-    """Memory of one process in bytes, what it shares with others counted by its part."""
+    """Return the proportional memory of a process in bytes."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:  # it has just ended
@@ -120,52 +120,51 @@ def _pss(pid: int) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 
 
-def one_session(server: Ours, url: str) -> None:
-    """Lease, open, click, observe, close.
+def one_session(server: BrowserServer, url: str) -> None:
+    """Lease a browser, open a page, click, observe and close.
 
     Raises:
-        AssertionError: the page does not show the click.
+        AssertionError: the observation does not show the click.
         requests.RequestException: a request failed.
     """
     session, _text = server.open(url)
     try:
-        seen = server.click(session)
-        if "StaticText '1'" not in seen:
-            raise AssertionError(f"the click is not seen in {seen[:200]!r}")
+        text = server.click(session)
+        if "StaticText '1'" not in text:
+            raise AssertionError(f"the click had no effect: {text[:200]!r}")
         server.post("getAccessibilityTree", browserId=session["browserId"], pageId="0")
     finally:
         server.close(session)
 
 
 def soak(
-    server: Ours,
+    server: BrowserServer,
     site: Site,
     sessions: int,
     *,
     every: int = 20,
     seconds: float = 3600.0,
-    say: Callable[[Sample], None] = lambda seen: None,
+    report: Callable[[Sample], None] = lambda seen: None,
 ) -> Soak:
-    """Run sessions one after the other, and sample memory after every so many.
+    """Run sessions one after another and sample the memory.
 
     Args:
-        server: the server that is tried.
-        site: where the pages are.
-        sessions: how many.
-        every: how many sessions between two samples; a multiple of the four pages compares like
-            with like.
-        seconds: it ends by itself then, with what it has.
-        say: is given each sample.
+        server: the server.
+        site: the pages.
+        sessions: number of sessions.
+        every: number of sessions between samples, a multiple of the number of pages.
+        seconds: time limit.
+        report: receives each sample.
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     run = Soak()
     pid = server.pids()[0]
     for number in range(1, sessions + 1):
         one_session(server, site.url(_PAGES[number % len(_PAGES)]))
-        late = time.monotonic() - begun > seconds
+        late = time.monotonic() - start > seconds
         if number % every == 0 or number == sessions or late:
-            run.samples.append(sample(pid, number, begun))
-            say(run.samples[-1])
+            run.samples.append(sample(pid, number, start))
+            report(run.samples[-1])
         if late:
             run.cut = True
             break
@@ -174,15 +173,15 @@ def soak(
 
 @click.command()
 @click.option("--sessions", default=1000, show_default=True)
-@click.option("--every", default=20, show_default=True, help="Sessions between two samples.")
-@click.option("--minutes", default=30.0, show_default=True, help="End after this long.")
-@click.option("--limit", default=_LIMIT, show_default=True, help="MB per 1,000 sessions.")
-@click.option("--json", "json_file", type=click.Path(), help="Keep all samples in this file.")
+@click.option("--every", default=20, show_default=True, help="Number of sessions between samples.")
+@click.option("--minutes", default=30.0, show_default=True, help="Time limit.")
+@click.option("--limit", default=_LIMIT, show_default=True, help="Limit in MB per 1,000 sessions.")
+@click.option("--json", "json_file", type=click.Path(), help="Write all samples to this file.")
 def main(sessions: int, every: int, minutes: float, limit: float, json_file: str | None) -> None:
-    """Run the sessions; exit code 1 if memory grows."""
+    """Run the sessions. The exit code is 1 if the memory grows."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
 
-    def say(seen: Sample) -> None:
+    def report(seen: Sample) -> None:
         if seen.sessions % (10 * every) == 0 or seen.sessions == sessions:
             print(
                 f"{seen.sessions:6} sessions {seen.seconds:7.0f} s   server {seen.server:6.1f} MB"
@@ -191,11 +190,11 @@ def main(sessions: int, every: int, minutes: float, limit: float, json_file: str
             )
 
     with Site() as site:
-        server = Ours(site.host, 2)
+        server = BrowserServer(site.host, 2)
         try:
-            run = soak(server, site, sessions, every=every, seconds=minutes * 60, say=say)
+            run = soak(server, site, sessions, every=every, seconds=minutes * 60, report=report)
         finally:
-            server.end()
+            server.stop()
     print(run.verdict(limit))
     if json_file:
         rows = [asdict(seen) for seen in run.samples]

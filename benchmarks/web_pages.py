@@ -1,7 +1,7 @@
-"""Generated pages for the benchmarks of the browser server, and a server of them on loopback.
+"""Generated pages for the benchmarks of the browser server, and a server for them on loopback.
 
-Every interactive element has a name of its own, so that what an observation lists can be counted:
-`interactive` gives them all. Each page has a button `Count` that changes a number.
+Each interactive element has a unique name (`interactive`), so that the elements in an observation
+can be counted. Each page has a button `Count` that changes a number.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ PAGES = {
 
 
 def interactive(page: str) -> list[str]:
-    """Names of all interactive elements of a page, in order."""
+    """Return the names of all interactive elements of a page, in order."""
     if page == "form":
         names = [f"Field {i}" for i in range(10)] + [f"Box {i}" for i in range(4)]
         names += [f"Radio {i}" for i in range(4)] + [f"List {i}" for i in range(3)]
@@ -85,11 +85,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Site(LoopbackSite):
-    """The pages on a free port of loopback; use it in a `with` statement."""
+    """A server for the pages on a free port of loopback, as a context manager."""
 
     def __init__(self) -> None:
         super().__init__(_Handler)
 
     def url(self, page: str) -> str:
-        """The address of a page."""
+        """Return the URL of a page."""
         return f"http://{self.host}/{page}"

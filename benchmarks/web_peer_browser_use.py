@@ -1,4 +1,4 @@
-"""browser-use behind the line protocol of `web_peers`; runs in the peer's own Python.
+"""browser-use behind the protocol of `web_peer_lines`, in its own Python environment.
 
 python web_peer_browser_use.py CHROMIUM
 """
@@ -13,10 +13,10 @@ from web_peer_lines import serve
 
 
 class Peer:
-    """Sessions of browser-use: one Chromium for each, with its default waiting."""
+    """Sessions of browser-use, each with its own Chromium and the default waits."""
 
     def __init__(self) -> None:
-        import browser_use.browser.events  # now, so that no session pays for it
+        import browser_use.browser.events  # now, so that no session includes the import
         from browser_use import BrowserSession  # noqa: F401
 
         self._click_event = browser_use.browser.events.ClickElementEvent
@@ -24,15 +24,15 @@ class Peer:
         self._sessions: dict[int, tuple[Any, int]] = {}
 
     def open(self, url: str) -> dict[str, Any]:
-        """A new session at a page."""
+        """Open a page in a new session."""
         return self._loop.run_until_complete(self._open(url))
 
     def click(self, session: int) -> dict[str, Any]:
-        """Click the button; what is seen then."""
+        """Click the button and observe."""
         return self._loop.run_until_complete(self._click(session))
 
     def close(self, session: int) -> dict[str, Any]:
-        """End a session."""
+        """Close a session."""
         self._loop.run_until_complete(self._sessions.pop(session)[0].kill())
         return {}
 

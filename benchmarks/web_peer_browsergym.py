@@ -1,8 +1,8 @@
-"""browsergym-core behind the line protocol of `web_peers`; runs in the peer's own Python.
+"""browsergym-core behind the protocol of `web_peer_lines`, in its own Python environment.
 
     python web_peer_browsergym.py CHROMIUM DELAY
 
-DELAY is the seconds that it waits before it observes (its default is 0.5).
+DELAY is its wait before an observation, in seconds (default 0.5).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from web_peer_lines import serve
 
 
 class Peer:
-    """Sessions of BrowserGym: one environment, and so one Chromium, for each."""
+    """Sessions of BrowserGym, each an environment with its own Chromium."""
 
     def __init__(self) -> None:
         from browsergym.core.env import BrowserEnv
@@ -25,7 +25,9 @@ class Peer:
 
         launch = BrowserType.launch
 
-        def launch_given(self: Any, **kwargs: Any) -> Any:  # its chat window takes no settings
+        def launch_given(
+            self: Any, **kwargs: Any
+        ) -> Any:  # its chat window has no setting for this
             return launch(self, **{**kwargs, "executable_path": sys.argv[1]})
 
         BrowserType.launch = launch_given
@@ -40,7 +42,7 @@ class Peer:
         self._sessions: dict[int, tuple[Any, str]] = {}
 
     def open(self, url: str) -> dict[str, Any]:
-        """A new session at a page."""
+        """Open a page in a new session."""
         env = self._make(url)
         seen, _ = env.reset()
         text = self._flatten(seen["axtree_object"])
@@ -50,7 +52,7 @@ class Peer:
         return {"session": session, "text": text}
 
     def click(self, session: int) -> dict[str, Any]:
-        """Click the button; what is seen then."""
+        """Click the button and observe."""
         env, button = self._sessions[session]
         seen, *_ = env.step(f"click('{button}')")
         if seen["last_action_error"]:
@@ -58,7 +60,7 @@ class Peer:
         return {"text": self._flatten(seen["axtree_object"])}
 
     def close(self, session: int) -> dict[str, Any]:
-        """End a session."""
+        """Close a session."""
         self._sessions.pop(session)[0].close()
         return {}
 

@@ -1,4 +1,4 @@
-"""The line protocol between `web.py` and a peer in a Python of its own: a JSON object per line."""
+"""The protocol between `web.py` and a peer in its own Python environment: JSON lines."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 
 def serve(peer: Any) -> None:
-    """Do what each line of standard input asks of `peer` until there is no more.
+    """Call the methods of `peer` that the lines of standard input request.
 
-    A line is `{"do": method, ...arguments}`; the reply is the method's dict, or `{"error": text}`.
-    The first line that is sent is `{"ready": true}`. What the peer prints goes to standard error.
+    A request is `{"do": method, ...arguments}`. The reply is the result, or `{"error": text}`. The
+    first line of output is `{"ready": true}`. What the peer prints goes to standard error.
     """
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     replies.write(json.dumps({"ready": True}) + "\n")
     replies.flush()
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         try:
-            reply = getattr(peer, asked.pop("do"))(**asked)
-        except Exception as e:  # noqa: BLE001  (the boundary of the process: told, not swallowed)
+            reply = getattr(peer, request.pop("do"))(**request)
+        except Exception as e:  # noqa: BLE001  (the boundary of the process: it is reported)
             reply = {"error": f"{type(e).__name__}: {e}"}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()

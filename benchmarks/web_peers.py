@@ -1,8 +1,8 @@
-"""The contenders of `web.py` that others made: browsergym-core, browser-use, @playwright/mcp.
+"""The peers of `web.py`: browsergym-core, browser-use, @playwright/mcp.
 
-None of them is installed with ours, as their requirements contradict each other: the Python ones
-run in a Python of their own, which `--peer-python` names, and the third by Node, from the folder
-that `--mcp` names. All use the same Chromium as we do, headless, 1280 x 720, text alone.
+Their requirements conflict, so they are installed separately: the Python peers in the environment
+of `--peer-python`, the third one in the folder of `--mcp`, for Node. All use the same Chromium,
+headless, 1280 x 720, without screenshots.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from web_ways import Contender, Failed
+from web_contenders import Contender, ContenderFailed
 
 from web_server.chromium.chromium import find_chromium
 
 PEERS = ("browsergym", "browser-use", "playwright-mcp")
 _HERE = Path(__file__).resolve().parent
-_PATIENCE = 180.0  # seconds for one request
+_TIMEOUT = 180.0  # seconds for one request
 
 
 class PeerMissing(Exception):
-    """A peer is not installed; says what to install, in one line."""
+    """A peer is not installed. The message is one line with the command."""
 
 
 class Lines:
-    """A child process that answers a line of JSON with a line of JSON.
+    """A child process that exchanges lines of JSON.
 
     Args:
-        command: how to start it.
-        folder: where it may leave its files.
+        command: the command to start it.
+        folder: working directory and temporary folder.
     """
 
     def __init__(self, command: list[str], folder: str) -> None:
@@ -51,7 +51,7 @@ class Lines:
 
     @property
     def pid(self) -> int:
-        """Of the child."""
+        """Process id of the child."""
         return self._process.pid
 
     def send(self, message: dict[str, Any]) -> None:
@@ -60,22 +60,22 @@ class Lines:
         self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()
 
-    def receive(self, wanted: Callable[[dict[str, Any]], bool] = bool) -> dict[str, Any]:
-        """The next line that is wanted; the child is killed when that takes too long."""
+    def receive(self, accept: Callable[[dict[str, Any]], bool] = bool) -> dict[str, Any]:
+        """Return the next accepted line; kill the child after the timeout."""
         assert self._process.stdout is not None
-        watch = threading.Timer(_PATIENCE, self._process.kill)
+        watch = threading.Timer(_TIMEOUT, self._process.kill)
         watch.start()
         try:
             for line in self._process.stdout:
                 message: dict[str, Any] = json.loads(line)
-                if wanted(message):
+                if accept(message):
                     return message
         finally:
             watch.cancel()
-        raise Failed(f"{self._process.args!r} ended, or was silent for {_PATIENCE:g} s")
+        raise ContenderFailed(f"{self._process.args!r} ended, or did not answer in {_TIMEOUT:g} s")
 
-    def end(self) -> None:
-        """Close its input, which ends it."""
+    def stop(self) -> None:
+        """Close its input, which ends it; kill it after 30 s."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         try:
@@ -87,23 +87,23 @@ class Lines:
 
 
 class PythonPeer:
-    """A peer behind `web_peer_lines`, in its own Python."""
+    """A peer in its own Python environment, behind `web_peer_lines`."""
 
     floor = False
 
     def __init__(self, name: str, python: str, script: str, *arguments: str) -> None:
         self.name = name
         self._folder = tempfile.mkdtemp(prefix="peer")
-        where = str(Path(python).absolute()) if "/" in python else python
-        command = [where, str(_HERE / script), find_chromium(), *arguments]
+        executable = str(Path(python).absolute()) if "/" in python else python
+        command = [executable, str(_HERE / script), find_chromium(), *arguments]
         self._lines = Lines(command, self._folder)
         self._lines.receive()
 
-    def _ask(self, **asked: Any) -> dict[str, Any]:
-        self._lines.send(asked)
+    def _ask(self, **request: Any) -> dict[str, Any]:
+        self._lines.send(request)
         reply = self._lines.receive(lambda message: True)
         if "error" in reply:
-            raise Failed(f"{self.name}: {reply['error']}")
+            raise ContenderFailed(f"{self.name}: {reply['error']}")
         return reply
 
     def open(self, url: str) -> tuple[Any, str]:
@@ -119,17 +119,17 @@ class PythonPeer:
     def pids(self) -> list[int]:
         return [self._lines.pid]
 
-    def end(self) -> None:
-        self._lines.end()
+    def stop(self) -> None:
+        self._lines.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Mcp:
-    """@playwright/mcp over its standard input and output: a process for each session.
+    """@playwright/mcp over standard input and output, with a process for each session.
 
     Args:
         cli: its `cli.js`.
-        settle: milliseconds for `--timeout-settle`; its default if None.
+        settle: milliseconds for `--timeout-settle`; None for its default.
     """
 
     floor = False
@@ -153,7 +153,7 @@ class Mcp:
         result = reply.get("result", {})
         text = "".join(part.get("text", "") for part in result.get("content", []))
         if "error" in reply or result.get("isError"):
-            raise Failed(f"{self.name}: {reply.get('error') or text}")
+            raise ContenderFailed(f"{self.name}: {reply.get('error') or text}")
         return text
 
     def _tool(self, lines: Lines, name: str, **arguments: Any) -> str:
@@ -179,27 +179,27 @@ class Mcp:
 
     def close(self, session: Any) -> None:
         self._running.remove(session[0])
-        session[0].end()
+        session[0].stop()
 
     def pids(self) -> list[int]:
         return [lines.pid for lines in self._running]
 
-    def end(self) -> None:
+    def stop(self) -> None:
         while self._running:
-            self._running.pop().end()
+            self._running.pop().stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def peers(names: list[str], python: str, mcp: str) -> list[Contender]:
-    """The peers of these names, started.
+    """Start the peers with these names.
 
     Args:
-        names: of `PEERS`.
-        python: a Python that has browsergym-core and browser-use.
+        names: some of `PEERS`.
+        python: a Python with browsergym-core and browser-use.
         mcp: a folder with `node_modules/@playwright/mcp`.
 
     Raises:
-        PeerMissing: one is not installed there.
+        PeerMissing: a peer is not installed.
     """
     made: list[Contender] = []
     try:
@@ -207,7 +207,7 @@ def peers(names: list[str], python: str, mcp: str) -> list[Contender]:
             made += _make(name, python, mcp)
     except PeerMissing:
         for contender in made:
-            contender.end()
+            contender.stop()
         raise
     return made
 
@@ -226,7 +226,7 @@ def _make(name: str, python: str, mcp: str) -> list[Contender]:
     if not cli.is_file() or shutil.which("node") is None:
         raise PeerMissing(
             f"@playwright/mcp is not in {mcp!r}: npm install --prefix peers @playwright/mcp, "
-            "then --mcp peers (it needs Node)"
+            "then use --mcp peers (requires Node)"
         )
     return [Mcp("playwright-mcp", cli), Mcp("playwright-mcp, settle 0", cli, settle=0)]
 
@@ -239,6 +239,6 @@ def _need(python: str, module: str, package: str) -> None:
         found = None
     if found is None or found.returncode:
         raise PeerMissing(
-            f"{package} is not there for {python}: python -m venv peers && peers/bin/pip install "
-            f"{package}, then --peer-python peers/bin/python"
+            f"{package} is not installed for {python}: python -m venv peers && "
+            f"peers/bin/pip install {package}, then use --peer-python peers/bin/python"
         )

@@ -1,4 +1,4 @@
-"""What `web.py` measured, as tables and as a plot.
+"""Print the measurements of `web.py` as tables, and plot them.
 
 python benchmarks/web_report.py measured.json [--plot docs/web_benchmark.svg]
 """
@@ -16,32 +16,32 @@ from web_pages import interactive
 
 _FLOORS = ("floor: click + walk", "floor: mouse + walk")
 _LINE_IDS = (
-    r"\[\d+\] [A-Za-z]+ '(.*)'",  # ours
+    r"\[\d+\] [A-Za-z]+ '(.*)'",  # web_server
     r"\[\w+\] \w+ '(.*?)'",  # browsergym
     r"- \w+ \"(.*?)\".*\[ref=\w+\]",  # playwright-mcp
 )
 
 
-def usable(contender: str, text: str, page: str, in_sight: list[str]) -> dict[str, int]:
-    """How many of the page's interactive elements an observation lets a model act on by id.
+def usable(contender: str, text: str, page: str, in_view: list[str]) -> dict[str, int]:
+    """Count the interactive elements that an observation makes usable by id.
 
     Args:
-        contender: whose text it is.
-        text: what the model reads.
+        contender: its name.
+        text: the observation.
         page: a name of `web_pages.PAGES`.
-        in_sight: names of the elements within the viewport.
+        in_view: names of the elements in the viewport.
 
     Returns:
-        `sight` of `in_sight`, and `page` of `all`.
+        `view` of `in_view` in the viewport, and `page` of `all` on the page.
     """
     found = _browser_use_names(text) if contender == "browser-use" else _names(text)
-    every = interactive(page)
-    sight = [name for name in in_sight if name in every]
+    all_names = interactive(page)
+    expected = [name for name in in_view if name in all_names]
     return {
-        "sight": sum(name in found for name in sight),
-        "in_sight": len(sight),
-        "page": sum(name in found for name in every),
-        "all": len(every),
+        "view": sum(name in found for name in expected),
+        "in_view": len(expected),
+        "page": sum(name in found for name in all_names),
+        "all": len(all_names),
     }
 
 
@@ -50,46 +50,48 @@ def _names(text: str) -> set[str]:
 
 
 def _browser_use_names(text: str) -> set[str]:
-    """Its lines are `[7]<a ... />`, with the element's text indented on the lines that follow."""
+    """Parse lines `[7]<a ... />`, each followed by the element's text on indented lines."""
     found: set[str] = set()
-    element_depth: int | None = None  # of the last element, until its text has come
-    words = ""
+    element_depth: int | None = None  # of the last element, until its text follows
+    previous = ""
     for line in text.split("\n"):
-        depth, told = len(line) - len(line.lstrip("\t")), line.strip()
-        element = re.match(r"(?:\|[^|]*\|)?\*?\[\d+\]<(\w+)", told)
+        depth, text_of_line = len(line) - len(line.lstrip("\t")), line.strip()
+        element = re.match(r"(?:\|[^|]*\|)?\*?\[\d+\]<(\w+)", text_of_line)
         if element:
             element_depth = depth
-            if re.search(r"type=(checkbox|radio)\b", told):
-                element_depth = depth - 1  # its label is a line of its own, after it
+            if re.search(r"type=(checkbox|radio)\b", text_of_line):
+                element_depth = depth - 1  # its label is the next line
             elif element[1] in ("input", "select", "textarea"):
-                found.add(words)  # its label is a line of its own, before it
-        elif told:
+                found.add(previous)  # its label is the previous line
+        elif text_of_line:
             if element_depth is not None and depth > element_depth:
-                found.add(told)
+                found.add(text_of_line)
             element_depth = None
-            words = told
+            previous = text_of_line
     return found
 
 
 def table(record: dict[str, Any]) -> str:
-    """All that was measured, for reading."""
+    """Return all measurements as text."""
     pages = list(record["pages"])
     names = list(record["opening"])
     width = max(map(len, names)) + 2
-    lines = ["click + observation, median ms (times ours)", _head(width, pages)]
+    lines = ["click + observation, median ms (times web_server)", _head(width, pages)]
     for name in names:
         cells = [_time_cell(record["pages"][page]["click"], name) for page in pages]
         lines.append(f"{name:{width}}" + "".join(f"{cell:>22}" for cell in cells))
     lines.append("")
     for floor in _FLOORS:
         medians = [_medians(record["pages"][page]["click"]) for page in pages]
-        ratios = [f"{p} {m['ours'] / m[floor]:.2f}" for p, m in zip(pages, medians, strict=True)]
-        lines.append(f"ours / {floor}: {'  '.join(ratios)}")
+        ratios = [
+            f"{p} {m['web_server'] / m[floor]:.2f}" for p, m in zip(pages, medians, strict=True)
+        ]
+        lines.append(f"web_server / {floor}: {'  '.join(ratios)}")
     for page in pages:
         for failures in record["pages"][page]["failures"].values():
             first = failures[0].splitlines()[0][:120]
             lines.append(f"failed on {page}: {len(failures)} x {first}")
-    lines += ["", "tokens (o200k); usable by id of those in the viewport; of the whole page"]
+    lines += ["", "tokens (o200k); usable by id in the viewport; on the whole page"]
     lines.append(_head(width, pages))
     for name in names:
         if any(name in record["pages"][page]["tokens"] for page in pages) and "+" not in name:
@@ -100,8 +102,8 @@ def table(record: dict[str, Any]) -> str:
         lines.append(f"{name:{width}}{statistics.median(times):8.0f}")
     lines += ["", "memory in MB by number of sessions, each with the article"]
     for name, sizes in record["memory"].items():
-        told = "".join(f"{count}: {size:.0f}".rjust(12) for count, size in sizes.items())
-        lines.append(f"{name:{width}}{told}")
+        listed = "".join(f"{count}: {size:.0f}".rjust(12) for count, size in sizes.items())
+        lines.append(f"{name:{width}}{listed}")
     return "\n".join(lines)
 
 
@@ -109,7 +111,7 @@ def _time_cell(times: dict[str, list[float]], name: str) -> str:
     if not times.get(name):
         return "-"
     median = statistics.median(times[name])
-    return f"{median:.0f} ({median / statistics.median(times['ours']):5.2f})"
+    return f"{median:.0f} ({median / statistics.median(times['web_server']):5.2f})"
 
 
 def _head(width: int, pages: list[str]) -> str:
@@ -121,12 +123,12 @@ def _text_cell(measured: dict[str, Any], name: str) -> str:
         return "-"
     tokens, found = measured["tokens"][name], measured["usable"][name]
     shown = "-" if tokens is None else str(tokens)
-    sight = f"{found['sight']}/{found['in_sight']}"
-    return f"{shown} {sight} {found['page']}/{found['all']}"
+    view = f"{found['view']}/{found['in_view']}"
+    return f"{shown} {view} {found['page']}/{found['all']}"
 
 
 def plot(record: dict[str, Any], path: str) -> None:
-    """Draw medians of the clicks and tokens, on logarithmic scales, one group for each page.
+    """Plot the medians of the clicks and the tokens, on logarithmic scales, by page.
 
     Raises:
         click.ClickException: matplotlib is not installed.
@@ -145,10 +147,10 @@ def plot(record: dict[str, Any], path: str) -> None:
     colors = {name: f"C{i}" for i, name in enumerate(names)}
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.6))
     _bars(left, {page: _medians(record["pages"][page]["click"]) for page in pages}, colors)
-    left.set_title("A click and the observation after it, ms")
+    left.set_title("Click and next observation, ms")
     readers = {name: color for name, color in colors.items() if "," not in name}
     _bars(right, {page: record["pages"][page]["tokens"] for page in pages}, readers)
-    right.set_title("What the model reads, tokens")
+    right.set_title("Observation, tokens")
     for axes in (left, right):
         axes.set_yscale("log")
         axes.spines[["top", "right"]].set_visible(False)
@@ -163,7 +165,7 @@ def _medians(times: dict[str, list[float]]) -> dict[str, float]:
 
 
 def _bars(axes: Any, values: dict[str, dict[str, Any]], colors: dict[str, str]) -> None:
-    """A group of bars for each page, one bar for each contender that has a value there."""
+    """Draw a group of bars for each page, with a bar for each contender that has a value."""
     names = [name for name in colors if any(value.get(name) for value in values.values())]
     size = 0.8 / len(names)
     for i, name in enumerate(names):
@@ -175,9 +177,9 @@ def _bars(axes: Any, values: dict[str, dict[str, Any]], colors: dict[str, str]) 
 
 @click.command()
 @click.argument("measured", type=click.Path(exists=True, dir_okay=False))
-@click.option("--plot", "path", type=click.Path(), help="Draw to this .svg or .png file.")
+@click.option("--plot", "path", type=click.Path(), help="Write the plot to this .svg or .png file.")
 def main(measured: str, path: str | None) -> None:
-    """Print, and perhaps draw, what `web.py --json` kept."""
+    """Print the file of `web.py --json`, and plot it with --plot."""
     record = json.loads(Path(measured).read_text(encoding="utf-8"))
     print(table(record))
     if path:

@@ -13,7 +13,7 @@ from paths import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "benchmarks/README.md", *sorted(ROOT.glob("docs/*.md"))]
 PROGRAM = re.compile(
-    r"python (?:-m ((?:ck|web)_[\w.]+)|((?:benchmarks|examples|tests)/[\w/]+\.py))"
+    r"python (?:-m ((?:ck_|web_|benchmarks\.)[\w.]+)|((?:benchmarks|examples|tests)/[\w/]+\.py))"
 )
 
 

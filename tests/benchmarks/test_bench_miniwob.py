@@ -1,4 +1,4 @@
-"""The conformance suite itself: its table, and two of its tasks in a real browser."""
+"""The conformance suite: its table, and two of its tasks in a real browser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def test_the_table_counts_full_rewards_only() -> None:
-    import miniwob_suite as suite
+    from benchmarks.miniwob import suite
 
     task = suite.Result("drag", [suite.Episode(1, 1.0, 3), suite.Episode(2, 0.9, 5, 0.0, "near")])
     lines = suite.table([task]).split("\n")
@@ -16,8 +16,8 @@ def test_the_table_counts_full_rewards_only() -> None:
     assert lines[-1] == "1/2 episodes (50.0%), 0/1 tasks without a failure"
 
 
-def test_there_are_policies_for_sixty_tasks_and_more() -> None:
-    import miniwob_suite as suite
+def test_more_than_a_hundred_tasks_have_a_documented_policy() -> None:
+    from benchmarks.miniwob import suite
 
     assert len(suite.POLICIES) >= 100
     assert all(function.__doc__ for function in suite.POLICIES.values())
@@ -26,7 +26,7 @@ def test_there_are_policies_for_sixty_tasks_and_more() -> None:
 @pytest.mark.browser
 @pytest.mark.slow
 def test_policies_succeed_in_a_real_browser() -> None:
-    import miniwob_suite as suite
+    from benchmarks.miniwob import suite
 
     try:
         importlib.metadata.distribution("miniwob")
@@ -38,8 +38,10 @@ def test_policies_succeed_in_a_real_browser() -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_a_wrong_policy_is_told_by_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    import miniwob_suite as suite
+def test_the_result_shows_a_wrong_policy_and_an_error_in_a_policy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from benchmarks.miniwob import suite
 
     try:
         importlib.metadata.distribution("miniwob")
@@ -57,4 +59,4 @@ def test_a_wrong_policy_is_told_by_the_page(monkeypatch: pytest.MonkeyPatch) -> 
     first, second = suite.run(["click-test-2", "click-test"], range(1, 2), at_once=1)
     assert first.episodes[0].reward == -1 and first.successes == 0
     assert second.episodes[0].reward is None
-    assert second.episodes[0].problem == "fault of the policy: ZeroDivisionError: no"
+    assert second.episodes[0].problem == "error in the policy: ZeroDivisionError: no"

@@ -1,4 +1,4 @@
-"""Counting what an observation lets a model use, and reading a soak."""
+"""The report of `web.py`: usable elements, table, plot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ pytestmark = pytest.mark.integration
 @pytest.mark.parametrize(
     ("contender", "text"),
     [
-        ("ours", "[3] button 'Count'\n\t[4] textbox 'Field 0' value: x\n\t[5] StaticText 'Save'"),
+        (
+            "web_server",
+            "[3] button 'Count'\n\t[4] textbox 'Field 0' value: x\n\t[5] StaticText 'Save'",
+        ),
         ("browsergym", "[a3] button 'Count'\n\t[4] textbox 'Field 0', focused\nStaticText 'Save'"),
         ("playwright-mcp", '- button "Count" [ref=e2]\n- textbox "Field 0" [active] [ref=e7]: x'),
         (
@@ -23,19 +26,19 @@ pytestmark = pytest.mark.integration
         ),
     ],
 )
-def test_what_is_usable_by_id_is_counted(contender: str, text: str) -> None:
+def test_elements_that_are_usable_by_id_are_counted(contender: str, text: str) -> None:
     found = usable(contender, text, "form", ["Count", "Field 0", "Cancel", "not interactive"])
-    wanted = 3 if contender == "ours" else 2  # a text of ours has an id too, and can be clicked
-    assert found == {"sight": 2, "in_sight": 3, "page": wanted, "all": 25}
+    on_page = 3 if contender == "web_server" else 2  # its texts have ids, too
+    assert found == {"view": 2, "in_view": 3, "page": on_page, "all": 25}
 
 
-def test_boxes_of_browser_use_are_named_after_them() -> None:
+def test_labels_of_radio_buttons_of_browser_use_are_found() -> None:
     text = "[7]<label />\n\t[1]<input type=radio name=r />\n\tRadio 3\n[9]<button />\n\tSave"
     found = usable("browser-use", text, "form", ["Radio 3", "Save", "Help"])
-    assert found["sight"] == 2
+    assert found["view"] == 2
 
 
-def test_the_pages_have_what_is_said_of_them() -> None:
+def test_the_pages_contain_their_interactive_elements() -> None:
     found = {page: interactive(page) for page in PAGES}
     for page, html in PAGES.items():
         for name in found[page]:
@@ -51,26 +54,31 @@ def measured() -> dict[str, object]:
     click = {
         "floor: click + walk": [20.0],
         "floor: mouse + walk": [10.0],
-        "ours": [30.0, 30.0],
+        "web_server": [30.0, 30.0],
         "slow": [],
     }
     page = {
         "click": click,
         "failures": {"slow": ["slow: Timeout\nlog"]},
-        "tokens": {"ours": 100, "slow": None},
+        "tokens": {"web_server": 100, "slow": None},
         "usable": {
-            name: {"sight": 1, "in_sight": 1, "page": 1, "all": 1} for name in ("ours", "slow")
+            name: {"view": 1, "in_view": 1, "page": 1, "all": 1} for name in ("web_server", "slow")
         },
     }
     opening = {name: [5.0] for name in click}
-    return {"rounds": 2, "pages": {"tiny": page}, "opening": opening, "memory": {"ours": {1: 99.6}}}
+    return {
+        "rounds": 2,
+        "pages": {"tiny": page},
+        "opening": opening,
+        "memory": {"web_server": {1: 99.6}},
+    }
 
 
-def test_the_table_tells_ratios_and_failures(measured: dict[str, object]) -> None:
-    told = table(measured)
-    assert "ours / floor: click + walk: tiny 1.50" in told
-    assert "failed on tiny: 1 x slow: Timeout" in told
-    assert "100 1/1 1/1" in told and "1: 100" in told
+def test_the_table_shows_ratios_and_failures(measured: dict[str, object]) -> None:
+    text = table(measured)
+    assert "web_server / floor: click + walk: tiny 1.50" in text
+    assert "failed on tiny: 1 x slow: Timeout" in text
+    assert "100 1/1 1/1" in text and "1: 100" in text
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What policies of the conformance suite read is what the observation says."""
+"""The parser of observations for the policies of the conformance suite."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from miniwob_world import GaveUp, Screen, matched, ordinal, quoted
+
+from benchmarks.miniwob.world import PolicyFailed, Screen, matched, ordinal, quoted
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +43,7 @@ def test_elements_are_found_by_name_role_and_case() -> None:
     assert screen.named("OK", "button").id == 1
     assert screen.maybe("No") is None
     assert [e.id for e in screen.of("button")] == [1, 3]
-    with pytest.raises(GaveUp, match="nothing is named 'No'"):
+    with pytest.raises(PolicyFailed, match="no element is named 'No'"):
         screen.named("No")
 
 
@@ -55,7 +56,7 @@ def test_elements_are_found_by_name_role_and_case() -> None:
         )
     )
 )
-def test_any_name_is_read_back(lines: list[tuple[int, str, str]]) -> None:
+def test_any_name_is_parsed_back(lines: list[tuple[int, str, str]]) -> None:
     text = "\n".join(
         "\t" * depth + f"[{i}] {role} '{name}' hint: x"
         for i, (depth, role, name) in enumerate(lines)
@@ -67,14 +68,14 @@ def test_any_name_is_read_back(lines: list[tuple[int, str, str]]) -> None:
 
 
 @given(st.text())
-def test_no_text_breaks_the_reading(text: str) -> None:
+def test_no_text_breaks_the_parser(text: str) -> None:
     Screen(text, text[:20])
 
 
-def test_task_texts() -> None:
+def test_quotes_and_ordinals_of_task_texts_are_found() -> None:
     assert quoted('Enter "a b" and "c"') == ["a b", "c"]
     assert ordinal("the 3rd box") == 3
     assert matched(r"(\d+) mins", "for 30 mins")[1] == "30"
     for wrong in (lambda: ordinal("the box"), lambda: matched("x", "y")):
-        with pytest.raises(GaveUp):
+        with pytest.raises(PolicyFailed):
             wrong()

@@ -105,17 +105,17 @@ def test_no_object_of_a_closed_session_stays(server_site: Site) -> None:
 @pytest.mark.timeout(3600)
 def test_sessions_in_a_row_leave_nothing_behind() -> None:
     from soak import soak
+    from web_contenders import BrowserServer
     from web_pages import Site
-    from web_ways import Ours
 
     sessions = int(os.environ.get("CK_SOAK_SESSIONS", "8"))
     with Site() as site:
-        server = Ours(site.host, 2)
+        server = BrowserServer(site.host, 2)
         try:
             run = soak(server, site, sessions, every=max(1, sessions // 20))
             left = server.status()
         finally:
-            server.end()
+            server.stop()
     first, last = run.samples[0], run.samples[-1]
     assert last.sessions == sessions and not run.cut
     assert left["browsers"] == [] and left["free"] == 2

@@ -208,7 +208,7 @@ def test_counts_of_requests_are_safe_between_threads() -> None:
 
     def many() -> None:
         for _ in range(200):
-            requests.begin()
+            requests.start()
             requests.count("openPage", 200, 0.5)
             requests.end()
 

@@ -81,15 +81,13 @@ def test_an_unknown_field_is_named_with_the_known_one_that_is_near() -> None:
         return unknown_fields(contract.PerformAction, raw)
 
     assert hint(actionName="click", targetId=3) == ""
-    assert (
-        hint(targetID=3) == "the field 'targetID' is unknown and was ignored: use targetId"
-    )
+    assert hint(targetID=3) == "the field 'targetID' is unknown and was ignored: use targetId"
     assert hint(target_id=3).endswith("use targetId")
     assert hint(zzz=1, yyy=2) == "unknown fields were ignored: 'zzz', 'yyy'"
 
 
 ACTIONS: list[tuple[dict[str, Any], int, str]] = [
-    ({}, 400, "actionName is missing: use one of click, "),
+    ({}, 400, "actionName is missing: use one of "),
     ({"actionName": "clik"}, 400, "unknown actionName 'clik'; known: click, "),
     ({"actionName": "click"}, 400, "targetId is missing: give the number"),
     (

@@ -153,7 +153,7 @@ def test_a_policy_from_a_file(tmp_path: Path) -> None:
         (b"allow a..b", "policy.txt:1: 'a..b' is not a rule"),
         (b"allow", "policy.txt:1: write"),
         (b"\xff\xfe\x00", "is not UTF-8 text"),
-        (None, "cannot be read: No such file"),
+        (None, ": No such file"),
     ],
 )
 def test_a_malformed_policy_file_says_where(

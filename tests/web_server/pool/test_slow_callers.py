@@ -179,7 +179,7 @@ def test_what_takes_too_long_at_the_end_is_told_so(
         url = f"{ending.url}/performAction"
         working = [callers.submit(requests.post, url, json=body, timeout=120) for _ in range(2)]
         assert until(ending._pool.leases[client.browser].session.lock.locked)
-        assert until(lambda: ending._requests.at_work == 2)
+        assert until(lambda: ending._requests.in_progress == 2)
         ending.finish()
         assert not ending._wsgi.sending
         late = client.post("openPage", browserId=client.browser, url="http://x.example/")

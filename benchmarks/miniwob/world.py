@@ -1,8 +1,7 @@
-"""What a scripted policy is given: the page as text, the task's text, and action strings.
+"""The interface of policies: observations as text, the text of the task, and action strings.
 
-`Screen` reads the text of an observation, and nothing else: what it does not say, no policy knows.
-`World` does action strings in one `WebEnv` and ends the policy when the page has said the reward,
-as the page is over then.
+`Screen` parses the text of an observation, which is all that a policy knows. `World` runs action
+strings in a `WebEnv`, and ends the policy when the page reports the reward.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from miniwob_pages import Told
-
+from benchmarks.miniwob.pages import PageReport
 from ck_web.actions import PREDEFINED_WEB_ACTIONS, parse_action
 from ck_web.env import WebEnv
 
@@ -26,23 +24,25 @@ _PROPERTY = re.compile(
 _MAX_ACTIONS = 200
 
 
-class GaveUp(Exception):
-    """The policy does not know how to go on; says why."""
+class PolicyFailed(Exception):
+    """The policy cannot continue. The message is the reason."""
 
 
-class Over(Exception):
-    """The episode is over: the page has said its reward."""
+class EpisodeOver(Exception):
+    """The page reported the reward."""
 
 
 @dataclass
 class Element:
-    """One line of an observation.
+    """A line of an observation.
 
     Attributes:
-        id, role, name: as shown.
-        properties: `key: value` of the line, as texts.
-        depth: of the indentation.
-        children: of this line, in order.
+        id: as shown.
+        role: as shown.
+        name: as shown.
+        properties: the `key: value` pairs of the line.
+        depth: the indentation.
+        children: the lines below it, in order.
     """
 
     id: int
@@ -53,14 +53,14 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def has(self, key: str, value: str = "true") -> bool:
-        """Whether the line says `key: value`."""
+        """Whether the line contains `key: value`."""
         return self.properties.get(key) == value
 
     def __getitem__(self, key: str) -> str:
         return self.properties.get(key, "")
 
     def walk(self) -> Iterator[Element]:
-        """This element and all below it, in order."""
+        """Yield this element and all below it, in order."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -73,17 +73,16 @@ class Element:
 
     @property
     def text(self) -> str:
-        """All names from here down."""
+        """The names of this element and those below it."""
         return " ".join(element.name for element in self.walk() if element.name)
 
 
 class Screen:
-    """One observation, read.
+    """A parsed observation.
 
     Args:
-        text: as `WebEnv.observe` gives it.
-        task: text of the task, which the page repeats at its top; those lines are left out, so
-            that `elements` are of what the task is about.
+        text: the text of `WebEnv.observe`.
+        task: text of the task. The page repeats it at its top; `elements` omits those lines.
     """
 
     def __init__(self, text: str, task: str = "") -> None:
@@ -104,19 +103,19 @@ class Screen:
             open_.append(element)
             elements.append(element)
         self.all = elements
-        self.elements = [e for e in elements if not _apart(e, task)]
+        self.elements = [e for e in elements if not _is_frame_line(e, task)]
 
     def of(self, *roles: str, name: str | None = None) -> list[Element]:
-        """Elements of these roles, and of this very name if one is given."""
+        """Return the elements with these roles, and with exactly this name if it is given."""
         return [
             e for e in self.elements if e.role in roles and (name is None or e.name.strip() == name)
         ]
 
     def named(self, name: str, *roles: str) -> Element:
-        """The first element of this name, whatever case it is written in; of these roles, if any.
+        """Return the first element with this name in any case, and one of these roles if given.
 
         Raises:
-            GaveUp: there is none.
+            PolicyFailed: no element matches.
         """
         found = [e for e in self.elements if not roles or e.role in roles]
         for match in (
@@ -125,21 +124,21 @@ class Screen:
         ):
             for element in filter(match, found):
                 return element
-        raise GaveUp(f"nothing is named {name!r}")
+        raise PolicyFailed(f"no element is named {name!r}")
 
     def maybe(self, name: str, *roles: str) -> Element | None:
-        """The same, or None."""
+        """The same, but return None if no element matches."""
         try:
             return self.named(name, *roles)
-        except GaveUp:
+        except PolicyFailed:
             return None
 
     def clickables(self) -> list[Element]:
-        """What the page shows as clickable though its role does not say so."""
+        """Return the elements that are clickable although their role is not."""
         return [e for e in self.elements if e.has("clickable")]
 
     def texts(self) -> list[str]:
-        """The plain texts of the page."""
+        """Return the texts of the page."""
         return [e.name for e in self.elements if e.role == "StaticText"]
 
 
@@ -148,52 +147,54 @@ def _properties(text: str) -> dict[str, str]:
     return {parts[i]: parts[i + 1].strip() for i in range(1, len(parts) - 1, 2)}
 
 
-def _apart(element: Element, task: str) -> bool:
-    """Whether a line is of the frame that all pages have: document, scrolling, task, canvas."""
+def _is_frame_line(element: Element, task: str) -> bool:
+    """Whether a line is part of every page: document, scroll position, task, canvas."""
     if element.role in ("RootWebArea", "scrollbar") or element["hint"] == "click-canvas":
         return True
     return element.role == "StaticText" and " ".join(element.name.split()) == task
 
 
 class World:
-    """The page of one episode, for a policy.
+    """The page of an episode, for a policy.
 
     Args:
         env: shows the page.
-        told: what the page said; a policy reads `task` alone of it.
-        trace: gets one line for each action, if given.
+        report: the report of the page; a policy reads only `task`.
+        log: receives a line for each action.
     """
 
-    def __init__(self, env: WebEnv, told: Told, trace: Callable[[str], None] | None = None) -> None:
-        self._env, self._told, self._trace = env, told, trace
-        self.task = told.utterance or ""
+    def __init__(
+        self, env: WebEnv, report: PageReport, log: Callable[[str], None] | None = None
+    ) -> None:
+        self._env, self._report, self._log = env, report, log
+        self.task = report.utterance or ""
         self.actions = 0
 
-    def look(self) -> Screen:
-        """The page now."""
+    def observe(self) -> Screen:
+        """Observe the page."""
         return Screen(self._env.observe().text, self.task)
 
     def do(self, action: str) -> str:
-        """Do an action string; one line of what came of it.
+        """Run an action string and return its result as one line.
 
         Raises:
-            Over: the page has said its reward.
-            GaveUp: more actions than any episode needs.
+            EpisodeOver: the page reported the reward.
+            PolicyFailed: too many actions.
         """
         self.actions += 1
         line = self._env.execute(parse_action(action)).text
-        if self._trace is not None:
-            self._trace(f"  {action!r} -> {line}")
-        if self._told.reward is not None:
-            raise Over
+        if self._log is not None:
+            self._log(f"  {action!r} -> {line}")
+        if self._report.reward is not None:
+            raise EpisodeOver
         if self.actions >= _MAX_ACTIONS:
-            raise GaveUp(f"{_MAX_ACTIONS} actions were not enough")
+            raise PolicyFailed(f"{_MAX_ACTIONS} actions were not enough")
         return line
 
     def act(self, name: str, *args: Any, **kwargs: Any) -> str:
-        """Do the action that the agent's function of this name would write."""
+        """Run the action of the agent's function with this name."""
         if name not in PREDEFINED_WEB_ACTIONS:
-            raise GaveUp(f"there is no action {name!r}")
+            raise PolicyFailed(f"unknown action {name!r}")
         return self.do(PREDEFINED_WEB_ACTIONS[name](*args, **kwargs))
 
     def click(self, element: Element) -> str:
@@ -201,11 +202,11 @@ class World:
         return self.act("click", element.id)
 
     def click_named(self, name: str, *roles: str) -> str:
-        """Look, and click what has this name."""
-        return self.click(self.look().named(name, *roles))
+        """Observe, and click the element with this name."""
+        return self.click(self.observe().named(name, *roles))
 
     def type(self, element: Element, text: str, enter: bool = False) -> str:
-        """Type a text in place of what a field holds."""
+        """Replace the content of a field."""
         return self.act("type", element.id, text, enter)
 
     def submit(self, name: str = "Submit") -> None:
@@ -219,40 +220,40 @@ POLICIES: dict[str, Policy] = {}
 
 
 def policy(*tasks: str) -> Callable[[Policy], Policy]:
-    """Let a function be the policy of these tasks."""
+    """Register a function as the policy of these tasks."""
 
-    def keep(function: Policy) -> Policy:
+    def register(function: Policy) -> Policy:
         for task in tasks:
             POLICIES[task] = function
         return function
 
-    return keep
+    return register
 
 
 def quoted(text: str) -> list[str]:
-    """What a task's text has in double quotes."""
+    """Return the parts of a text in double quotes."""
     return re.findall(r'"(.*?)"', text)
 
 
 def ordinal(text: str) -> int:
-    """The number of the first `1st`, `2nd`, `3rd`... of a text, from 1.
+    """Return the first ordinal number of a text: 1 for `1st`, 2 for `2nd`.
 
     Raises:
-        GaveUp: there is none.
+        PolicyFailed: the text contains none.
     """
     found = re.search(r"(\d+)(?:st|nd|rd|th)\b", text)
     if found is None:
-        raise GaveUp(f"no ordinal number in {text!r}")
+        raise PolicyFailed(f"no ordinal number in {text!r}")
     return int(found[1])
 
 
 def matched(pattern: str, text: str) -> re.Match[str]:
-    """Where a pattern is found in a text.
+    """Return the first match of a pattern in a text.
 
     Raises:
-        GaveUp: nowhere.
+        PolicyFailed: the text does not match.
     """
     found = re.search(pattern, text)
     if found is None:
-        raise GaveUp(f"{text!r} is not of a known form")
+        raise PolicyFailed(f"{text!r} has an unknown form")
     return found

@@ -1,16 +1,25 @@
-"""Policies for tasks that are done by reading: tables, texts, sums, menus, prices."""
+"""Policies for tasks with something to read: tables, texts, sums, menus, prices."""
 
 from __future__ import annotations
 
 import re
 
-from miniwob_world import Element, GaveUp, Screen, World, matched, ordinal, policy, quoted
+from benchmarks.miniwob.world import (
+    Element,
+    PolicyFailed,
+    Screen,
+    World,
+    matched,
+    ordinal,
+    policy,
+    quoted,
+)
 
 
 @policy("read-table", "read-table-2")
 def read_table(world: World) -> None:
-    """Fill in the values of the table that the labels ask for."""
-    screen = world.look()
+    """Fill in the values of the table for the labels."""
+    screen = world.observe()
     values = dict(row.name.split(" | ", 1) for row in screen.of("row"))
     asked = re.search(r"the value of (.+?) into", world.task)
     label = asked[1] if asked else ""
@@ -25,7 +34,7 @@ def read_table(world: World) -> None:
 @policy("find-word")
 def find_word(world: World) -> None:
     """Type the nth word of the paragraph."""
-    screen = world.look()
+    screen = world.observe()
     words = " ".join(screen.texts()).split()
     word = words[ordinal(world.task) - 1].strip(".,")
     world.type(screen.of("textbox")[0], word)
@@ -34,8 +43,8 @@ def find_word(world: World) -> None:
 
 @policy("simple-arithmetic")
 def arithmetic(world: World) -> None:
-    """Do the sum."""
-    screen = world.look()
+    """Type the result."""
+    screen = world.observe()
     a, sign, b = matched(r"(-?\d+) ([x+-]) (-?\d+)", " ".join(screen.texts())).groups()
     result = {"x": int(a) * int(b), "+": int(a) + int(b), "-": int(a) - int(b)}[sign]
     world.type(screen.of("textbox")[0], str(result))
@@ -44,8 +53,8 @@ def arithmetic(world: World) -> None:
 
 @policy("simple-algebra")
 def algebra(world: World) -> None:
-    """Solve for x, which is tried out."""
-    screen = world.look()
+    """Find x by trying."""
+    screen = world.observe()
     text = " ".join(screen.texts())
     left, sign, right, total = matched(r"(\w+) ([x+-]) (\w+) = (-?\d+)", text).groups()
     for x in range(-500, 501):
@@ -53,13 +62,13 @@ def algebra(world: World) -> None:
         if {"x": a * b, "+": a + b, "-": a - b}[sign] == int(total):
             world.type(screen.of("textbox")[0], str(x))
             world.submit()
-    raise GaveUp(f"{text!r} has no solution")
+    raise PolicyFailed(f"{text!r} has no solution")
 
 
 @policy("copy-paste", "copy-paste-2")
 def copy_text(world: World) -> None:
-    """Copy and paste by keys: spaces at the end count, and no text shows them."""
-    fields = world.look().of("textbox")
+    """Copy and paste by keys, because trailing spaces count and observations omit them."""
+    fields = world.observe().of("textbox")
     areas = [e for e in fields if e["hint"] != "answer-input"]
     area = areas[ordinal(world.task) - 1 if len(areas) > 1 else 0]
     world.act("press", "Control+a", area.id)
@@ -70,8 +79,8 @@ def copy_text(world: World) -> None:
 
 @policy("scroll-text")
 def last_word(world: World) -> None:
-    """Type the last word of a long text, of which the observation shows the beginning only."""
-    fields = world.look().of("textbox")
+    """Type the last word of a long text; observations show only its beginning."""
+    fields = world.observe().of("textbox")
     area = next(e for e in fields if e["hint"] == "text-area")
     page = world.act("read")
     begin = page.index(area["value"][:20])
@@ -85,25 +94,25 @@ def scroll_text(world: World) -> None:
     """Scroll the text to its end, or to its beginning."""
     down = "to the bottom" in world.task
     for _ in range(30):
-        area = world.look().of("textbox")[0]
+        area = world.observe().of("textbox")[0]
         above, below = matched(r"(\d+) px above, (\d+) px below", area["scroll"]).groups()
         if (below if down else above) == "0":
             world.submit()
         world.act("scroll_in", area.id, "down" if down else "up")
-    raise GaveUp("the text does not scroll")
+    raise PolicyFailed("the text does not scroll")
 
 
 @policy("search-engine")
 def search_engine(world: World) -> None:
-    """Search, go through the pages of results, click the nth."""
-    screen = world.look()
+    """Search, and click the nth result, on any page."""
+    screen = world.observe()
     world.type(screen.of("textbox")[0], quoted(world.task)[0])
     world.submit("Search")
     position = ordinal(world.task)
     seen: list[str] = []
     page = 1
     while True:
-        screen = world.look()
+        screen = world.observe()
         links = [e for e in screen.elements if e.role == "link" and not _paging(e)]
         links = links or [e for e in screen.clickables() if e.name and not _paging(e)]
         if position <= len(seen) + len(links):
@@ -121,11 +130,11 @@ def _paging(element: Element) -> bool:
 
 @policy("phone-book")
 def phone_book(world: World) -> None:
-    """Turn the pages until the name is there, then click what is asked for."""
+    """Turn the pages until the name appears, then click the requested entry."""
     name = matched(r"Find (\w+) in", world.task)[1]
     what = matched(r"click on their (\w+)", world.task)[1].lower()
     for _ in range(60):
-        screen = world.look()
+        screen = world.observe()
         if screen.maybe(name, "heading"):
             label = ""
             for element in screen.elements:
@@ -133,59 +142,59 @@ def phone_book(world: World) -> None:
                     world.click(element)
                 label = element.name or label
         world.click(screen.named(">", "link"))
-    raise GaveUp(f"{name!r} is not in the book")
+    raise PolicyFailed(f"{name!r} is not in the book")
 
 
 @policy("social-media")
 def social_media(world: World) -> None:
-    """Press a button of one person's post, perhaps one of the menu behind `more`."""
+    """Click a button of a user's post, or an item in its menu `more`."""
     user, action = matched(r"For the user (\S+), click on the \"(.+)\" button", world.task).groups()
     for post in _posts(world, user):
         icons = {_icon(e): e for e in post}
         if action.lower() in icons:
             world.click(icons[action.lower()])
         world.click(icons["more"])
-        for _ in range(5):  # the menu may be longer than what the page shows of it
-            for item in world.look().elements:
+        for _ in range(5):  # the menu may be longer than the page
+            for item in world.observe().elements:
                 if item.name.lower().startswith(action.lower()):
                     world.click(item)
             world.act("scroll_down")
-    raise GaveUp(f"no post by {user} is seen")
+    raise PolicyFailed(f"the page has no post by {user}")
 
 
 @policy("social-media-all", "social-media-some")
 def social_media_several(world: World) -> None:
-    """Press a button of all, or some, of a person's posts."""
+    """Click a button of all or some posts of a user."""
     asked = matched(r"Click the \"(.+)\" button on (\w+) posts? by (\S+)", world.task)
     posts = _posts(world, asked[3])
     for post in posts if asked[2] == "all" else posts[: int(asked[2])]:
         world.click(next(e for e in post if _icon(e) == asked[1].lower()))
-    while not world.look().maybe("Submit", "button"):
+    while not world.observe().maybe("Submit", "button"):
         world.act("scroll_down")
     world.submit()
 
 
 def _icon(element: Element) -> str:
-    """What a button without a name is for: the first word of its hint."""
+    """Return the first word of the hint, which identifies a button without a name."""
     return element["hint"].partition(" ")[0]
 
 
 def _posts(world: World, user: str) -> list[list[Element]]:
-    """The lines of each post by a person, scrolling down to the end of the page."""
+    """Scroll through the page and return the lines of each post of a user."""
     posts: dict[int, list[Element]] = {}
     for _ in range(40):
-        screen = world.look()
+        screen = world.observe()
         of_user = rf"{re.escape(user)}(?!\w)"
         for post in (p for p in _posts_in(screen) if re.search(of_user, p[0].name)):
-            if not _is_whole(post) and post[0].id not in posts:  # cut off at the end
+            if not _is_whole(post) and post[0].id not in posts:  # its end is below the view
                 world.act("scroll_to", post[0].id)
-                post = next(p for p in _posts_in(world.look()) if p[0].id == post[0].id)
+                post = next(p for p in _posts_in(world.observe()) if p[0].id == post[0].id)
             if _is_whole(post):
                 posts[post[0].id] = post
         if not _below(screen):
             return list(posts.values())
         world.act("scroll_down")
-    raise GaveUp("the page does not end")
+    raise PolicyFailed("the page does not end")
 
 
 def _posts_in(screen: Screen) -> list[list[Element]]:
@@ -203,41 +212,41 @@ def _is_whole(post: list[Element]) -> bool:
 
 
 def _below(screen: Screen) -> bool:
-    """Whether something that scrolls has more to show."""
+    """Whether the page or a box has more content below."""
     return any(re.search(r"[1-9]\d* px below", e["scroll"]) for e in screen.elements)
 
 
 @policy("order-food")
 def order_food(world: World) -> None:
-    """Press + beside the dishes, by name or by kind."""
+    """Click + beside the dishes, by name or kind."""
     by_name = re.search(r"one of each item: (.+)", world.task)
-    wanted = by_name[1].split(", ") if by_name else []
+    expected = by_name[1].split(", ") if by_name else []
     count = re.search(r"Order (\d+) items that are (.+)", world.task)
     left = int(count[1]) if count else 0
     done: set[str] = set()
     for _ in range(40):
-        screen = world.look()
+        screen = world.observe()
         for dish, kinds, plus in _dishes(screen):
             if dish in done:
                 continue
-            if dish in wanted or (count and left and count[2].strip().lower() in kinds):
+            if dish in expected or (count and left and count[2].strip().lower() in kinds):
                 world.click(plus)
                 done.add(dish)
                 left -= 1
-        if (by_name and done >= {*wanted}) or (count and left <= 0):
+        if (by_name and done >= {*expected}) or (count and left <= 0):
             break
         if not _below(screen):
-            raise GaveUp("not all dishes are on the menu")
+            raise PolicyFailed("not all dishes are on the menu")
         world.act("scroll_down")
     for _ in range(40):
-        button = next((b for b in world.look().of("button")), None)
+        button = next((b for b in world.observe().of("button")), None)
         if button:
             world.click(button)
         world.act("scroll_down")
 
 
 def _dishes(screen: Screen) -> list[tuple[str, list[str], Element]]:
-    """Name, kinds and + of each dish that is whole in sight."""
+    """Return name, kinds and + of each dish in view."""
     dishes = []
     name, kinds = "", [""]
     for element in screen.elements:
@@ -257,27 +266,27 @@ def _dishes(screen: Screen) -> list[tuple[str, list[str], Element]]:
 
 @policy("stock-market")
 def stock_market(world: World) -> None:
-    """Watch the price, and buy when it is low enough."""
+    """Observe the price and buy when it is low enough."""
     limit = float(matched(r"less than \$([\d.]+\d)", world.task)[1])
     for _ in range(400):
-        screen = world.look()
+        screen = world.observe()
         price = re.search(r"\$([\d.]+)", " ".join(screen.texts()))
-        # the price may change between looking and clicking: a little below is safe enough
+        # the price may change between observation and click
         if price and float(price[1]) < limit:
             world.click(screen.named("Buy", "button"))
-    raise GaveUp("the price was never low enough")
+    raise PolicyFailed("the price was never low enough")
 
 
 @policy("terminal")
 def terminal(world: World) -> None:
-    """List the files and delete the one with the ending."""
-    field = next(e for e in world.look().of("textbox") if e["hint"] == "terminal-target")
+    """List the files and delete the one with the extension."""
+    field = next(e for e in world.observe().of("textbox") if e["hint"] == "terminal-target")
     world.type(field, "ls", enter=True)
-    text = " ".join(e.name for e in world.look().elements)
+    text = " ".join(e.name for e in world.observe().elements)
     listed = matched(r"user\$ ?ls (.*?) ?user\$", text)[1].split()
     ending = re.search(r"the extension (\.\S+)", world.task)
     for name in listed:
         if name.endswith(ending[1]) if ending else "." not in name:
-            field = next(e for e in world.look().of("textbox") if e["hint"] == "terminal-target")
+            field = next(e for e in world.observe().of("textbox") if e["hint"] == "terminal-target")
             world.type(field, f"rm {name}", enter=True)
-    raise GaveUp(f"no such file among {listed}")
+    raise PolicyFailed(f"no such file among {listed}")

@@ -1,8 +1,8 @@
-"""Colours by the names that the tasks give them."""
+"""Values of the colours that the tasks name."""
 
 from __future__ import annotations
 
-NAMED_COLORS = {  # the basic colours of CSS that the tasks name, with their values
+NAMED_COLORS = {
     "aqua": (0, 255, 255),
     "black": (0, 0, 0),
     "blue": (0, 0, 255),

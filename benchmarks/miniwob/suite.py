@@ -1,32 +1,24 @@
-"""Episodes of the conformance suite: run, and told as a table.
-
-A scripted policy for each task sees our observation text and the task's text, and acts by action
-strings alone, through `WebEnv` and a real Chromium. The page itself says the reward, to this
-program and not to the policy. An episode counts when that reward is the full one.
-"""
+"""Run the episodes of the conformance suite and print a table."""
 
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import miniwob_choices  # noqa: F401  (registers policies, as the next ones do)
-import miniwob_forms  # noqa: F401
-import miniwob_mail  # noqa: F401
-import miniwob_mouse  # noqa: F401
-import miniwob_options  # noqa: F401
-import miniwob_reading  # noqa: F401
-import miniwob_values  # noqa: F401
-from miniwob_pages import Pages
-from miniwob_world import POLICIES, GaveUp, Over, World
-
+from benchmarks.miniwob import (  # noqa: F401  (they register policies)
+    choices,
+    forms,
+    mail,
+    mouse,
+    options,
+    reading,
+    values,
+)
+from benchmarks.miniwob.pages import Pages
+from benchmarks.miniwob.world import POLICIES, EpisodeOver, PolicyFailed, World
 from ck_pro.exceptions import CKError
 from ck_web.env import WebEnv
 
@@ -35,14 +27,14 @@ FULL = 1.0
 
 @dataclass
 class Episode:
-    """How one episode went.
+    """The result of an episode.
 
     Attributes:
-        seed: of the page's random numbers.
-        reward: the page's raw reward, None if it said none.
-        actions: how many action strings the policy wrote.
-        seconds: of the policy, looking included.
-        problem: why there is no full reward, as far as the policy or the page says.
+        seed: of the random numbers.
+        reward: the raw reward; None if the page reported none.
+        actions: number of action strings.
+        seconds: duration of the policy, including observations.
+        problem: why the reward is not the full one.
     """
 
     seed: int
@@ -66,45 +58,47 @@ class Result:
 
     @property
     def successes(self) -> int:
-        """How many episodes had the full reward."""
+        """Number of episodes with the full reward."""
         return sum(episode.success for episode in self.episodes)
 
 
-def play(env: WebEnv, pages: Pages, task: str, seed: int, say: Callable[[str], None]) -> Episode:
-    """One episode: open the page, press its START, let the policy act."""
+def play(env: WebEnv, pages: Pages, task: str, seed: int, log: Callable[[str], None]) -> Episode:
+    """Run an episode: open the page, click START, run the policy."""
     episode = Episode(seed)
     pages.forget(task, seed)
-    told = pages.begin(task, seed)
+    report = pages.begin(task, seed)
     env.step_state(f"goto {pages.url(task, seed)}")
     text = env.observe().text
     start = re.search(r"\[(\d+)\] [A-Za-z]+ 'START'", text)
     if start is None:
-        say(text)
+        log(text)
         episode.problem = "the page has no START to click"
         return episode
     env.step_state(f"click [{start[1]}]")
-    if told.utterance is None:
-        episode.problem = "the episode did not begin"
+    if report.utterance is None:
+        episode.problem = "the episode did not start"
         return episode
-    world = World(env, told, say)
-    say(f"{task} {seed}: {world.task}")
-    begun = time.monotonic()
+    world = World(env, report, log)
+    log(f"{task} {seed}: {world.task}")
+    start_time = time.monotonic()
     try:
         POLICIES[task](world)
         episode.problem = "the policy ended before the page did"
-    except Over:
-        episode.problem = "" if told.reward and told.reward >= FULL else told.reason or "wrong"
-    except GaveUp as e:
+    except EpisodeOver:
+        episode.problem = (
+            "" if report.reward and report.reward >= FULL else report.reason or "wrong"
+        )
+    except PolicyFailed as e:
         episode.problem = str(e)
     except CKError:
         raise
-    except Exception as e:  # noqa: BLE001  (a policy's own fault is the result of its episode)
-        episode.problem = f"fault of the policy: {type(e).__name__}: {e}"
-    episode.seconds = time.monotonic() - begun
-    episode.reward, episode.actions = told.reward, world.actions
+    except Exception as e:  # noqa: BLE001  (the error of a policy is the result of its episode)
+        episode.problem = f"error in the policy: {type(e).__name__}: {e}"
+    episode.seconds = time.monotonic() - start_time
+    episode.reward, episode.actions = report.reward, world.actions
     if not episode.success:
-        say(env.observe().text)
-    say(f"{task} {seed}: reward {episode.reward} {episode.problem}")
+        log(env.observe().text)
+    log(f"{task} {seed}: reward {episode.reward} {episode.problem}")
     return episode
 
 
@@ -113,19 +107,19 @@ def run(
     seeds: range,
     *,
     at_once: int = 2,
-    say: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
     finished: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
-    """All episodes, a browser for each task, `at_once` of them at a time."""
+    """Run all episodes with one browser for each task, `at_once` tasks at a time."""
     with Pages() as pages:
         settings = {"allow": [pages.host], "keep_server_seconds": 1}
 
-        def of_task(task: str) -> Result:
+        def run_task(task: str) -> Result:
             result = Result(task)
             env = WebEnv(settings)
             try:
                 for seed in seeds:
-                    result.episodes.append(play(env, pages, task, seed, say))
+                    result.episodes.append(play(env, pages, task, seed, log))
             except CKError as e:
                 result.episodes.append(Episode(seeds.stop, problem=f"failed: {e}"))
             finally:
@@ -133,16 +127,16 @@ def run(
             finished(result)
             return result
 
-        holding = WebEnv(settings)  # so that the one server stays between the tasks
+        keeper = WebEnv(settings)  # keeps the server running between the tasks
         try:
             with ThreadPoolExecutor(at_once) as workers:
-                return list(workers.map(of_task, tasks))
+                return list(workers.map(run_task, tasks))
         finally:
-            holding.close()
+            keeper.close()
 
 
 def table(results: list[Result]) -> str:
-    """The table that is printed: one line per task, and the total."""
+    """Return a table with one line per task and the total."""
     width = max(len(result.task) for result in results)
     lines = [f"{'task':{width}}  full reward  mean reward  actions  problems"]
     for result in results:
@@ -150,10 +144,10 @@ def table(results: list[Result]) -> str:
         mean = sum(e.reward or 0 for e in result.episodes) / count
         actions = sum(e.actions for e in result.episodes) / count
         problems = {e.problem: e.seed for e in result.episodes if not e.success}
-        told = "; ".join(f"{problem} (seed {seed})" for problem, seed in problems.items())
+        listed = "; ".join(f"{problem} (seed {seed})" for problem, seed in problems.items())
         lines.append(
             f"{result.task:{width}}  {result.successes:5}/{count:<5}  {mean:11.2f}"
-            f"  {actions:7.1f}  {told}".rstrip()
+            f"  {actions:7.1f}  {listed}".rstrip()
         )
     episodes = sum(len(result.episodes) for result in results)
     successes = sum(result.successes for result in results)

@@ -1,8 +1,4 @@
-"""The contenders of `web.py` that need nothing but our own packages: the server, and two floors.
-
-All contenders have the same three methods: `open` gives a session and the text that a model would
-read, `click` presses the page's button and gives the text that follows, `close` ends the session.
-"""
+"""The contenders of `web.py` from this project: the browser server and two floors."""
 
 from __future__ import annotations
 
@@ -17,62 +13,50 @@ import requests
 from web_server.chromium.chromium import find_chromium, launch_flags
 
 ROOT = Path(__file__).resolve().parent.parent
-_WALK = """() => {
-  const lines = [];
-  const visit = (node) => {
-    if (node.nodeType === 3) { const t = node.data.trim(); if (t) lines.push(t); return; }
-    if (node.nodeType !== 1) return;
-    const box = node.getBoundingClientRect();
-    if (box.width && box.bottom > 0 && box.top < innerHeight) lines.push(node.tagName);
-    for (const child of node.childNodes) visit(child);
-  };
-  visit(document.body);
-  return lines.join('\\n');
-}"""
-_IN_SIGHT = """() => [...document.querySelectorAll('button, a, input, select')].filter((e) => {
-  const box = e.getBoundingClientRect();
-  return box.bottom > 0 && box.top < innerHeight;
-}).map((e) => (e.labels && e.labels.length ? e.labels[0] : e).innerText.split('\\n')[0].trim())"""
+_JS = Path(__file__).parent / "js"
+_WALK = (_JS / "plain_walk.js").read_text(encoding="utf-8")
+_NAMES_IN_VIEW = (_JS / "names_in_view.js").read_text(encoding="utf-8")
 
 
-class Failed(Exception):
-    """A contender could not do what it was asked; its own words."""
+class ContenderFailed(Exception):
+    """A contender failed. The message is its own."""
 
 
 class Contender(Protocol):
-    """What is measured. `open` and `click` raise `Failed` where the contender gives up."""
+    """The interface of a contender. `open` and `click` raise `ContenderFailed`."""
 
     name: str
     floor: bool
 
     def open(self, url: str) -> tuple[Any, str]:
-        """A new session at a page, and what it shows."""
+        """Open a page in a new session. Returns the session and the observation."""
 
     def click(self, session: Any) -> str:
-        """Click the page's button; what is shown then."""
+        """Click the page's button. Returns the next observation."""
 
     def close(self, session: Any) -> None:
-        """End a session."""
+        """Close a session."""
 
     def pids(self) -> list[int]:
-        """The processes at the top, whose trees hold all the memory."""
+        """Ids of the top processes, for the memory."""
 
-    def end(self) -> None:
-        """End everything."""
+    def stop(self) -> None:
+        """Close all sessions and processes."""
 
 
-class Ours:
-    """Our browser server, as a process of its own, over HTTP.
+class BrowserServer:
+    """This project's browser server, as a separate process, over HTTP.
 
     Args:
         allow: `host:port` of the pages.
-        sessions: at once.
-        further: fields of each request beside the leanest.
+        sessions: largest number of sessions.
+        name: the name in the tables.
+        further: additional fields of each request.
     """
 
     floor = False
 
-    def __init__(self, allow: str, sessions: int, name: str = "ours", **further: Any) -> None:
+    def __init__(self, allow: str, sessions: int, name: str = "web_server", **further: Any) -> None:
         self.name = name
         self._further = further
         command = [sys.executable, "-m", "web_server", "--port", "0", "--allow", allow]
@@ -81,22 +65,22 @@ class Ours:
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
         )
         assert self._process.stdout is not None
-        said = self._process.stdout.readline()
-        if not said.startswith("listening on "):
-            raise RuntimeError("the browser server did not start: python -m web_server says why")
-        self._url = said.removeprefix("listening on ").strip()
+        line = self._process.stdout.readline()
+        if not line.startswith("listening on "):
+            raise RuntimeError("the browser server did not start: run python -m web_server")
+        self._url = line.removeprefix("listening on ").strip()
         self._http = requests.Session()
         self._http.trust_env = False
 
     def post(self, route: str, **body: Any) -> dict[str, Any]:
-        """One request."""
+        """Send a request and return its response."""
         reply = self._http.post(f"{self._url}/{route}", json=body, timeout=120)
         reply.raise_for_status()
         answer: dict[str, Any] = reply.json()
         return answer
 
     def status(self) -> dict[str, Any]:
-        """What the server says of itself."""
+        """Return the response of /status."""
         reply: dict[str, Any] = self._http.get(f"{self._url}/status", timeout=60).json()
         return reply
 
@@ -124,7 +108,7 @@ class Ours:
     def pids(self) -> list[int]:
         return [self._process.pid]
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self._http.close()
         self._process.terminate()
         self._process.wait(60)
@@ -133,11 +117,11 @@ class Ours:
 
 
 class Floor:
-    """The least that could do: Playwright, a click, one plain walk over the page from inside it.
+    """The least possible work: a click by Playwright and a plain walk over the page.
 
     Args:
         playwright: a started `sync_playwright`.
-        mouse: click at a point instead of with `page.click`, which waits for actionability.
+        mouse: click at a point, instead of by `page.click`, which waits for actionability.
     """
 
     floor = True
@@ -165,9 +149,9 @@ class Floor:
             page.click("#b")
         return str(page.evaluate(_WALK))
 
-    def in_sight(self, session: Any) -> list[str]:
-        """Names of the interactive elements within the viewport: what recall is measured by."""
-        names: list[str] = session[0].evaluate(_IN_SIGHT)
+    def in_view(self, session: Any) -> list[str]:
+        """Return the names of the interactive elements in the viewport, for the recall."""
+        names: list[str] = session[0].evaluate(_NAMES_IN_VIEW)
         return names
 
     def close(self, session: Any) -> None:
@@ -176,5 +160,5 @@ class Floor:
     def pids(self) -> list[int]:
         return [os.getpid()]
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self._browser.close()

@@ -1,4 +1,4 @@
-"""Policies for tasks that are done by clicking: buttons, tabs, menus, trees, boards."""
+"""Policies for tasks with clicks: buttons, tabs, menus, trees, boards."""
 
 from __future__ import annotations
 
@@ -6,34 +6,43 @@ import re
 from functools import cache
 from statistics import fmean
 
-from miniwob_world import Element, GaveUp, Screen, World, matched, ordinal, policy, quoted
+from benchmarks.miniwob.world import (
+    Element,
+    PolicyFailed,
+    Screen,
+    World,
+    matched,
+    ordinal,
+    policy,
+    quoted,
+)
 
 
 @policy("click-test")
 def click_the_button(world: World) -> None:
     """Click the only button."""
-    world.click(world.look().of("button")[0])
+    world.click(world.observe().of("button")[0])
 
 
 @policy("click-test-2", "click-test-transfer", "click-button-sequence", "button-delay")
 def click_buttons_in_order(world: World) -> None:
-    """Click the buttons that are named in capitals, waiting where the task says so."""
-    screen = world.look()
+    """Click the buttons in the order of the task, with its wait."""
+    screen = world.observe()
     wait = re.search(r"wait (\d+) seconds", world.task)
     for name in re.findall(r"\b(ONE|TWO)\b", world.task):
         if wait and name == "TWO":
-            world.act("wait_for", seconds=int(wait[1]) - 0.1)  # acting takes a moment itself
+            world.act("wait_for", seconds=int(wait[1]) - 0.1)  # the click takes a moment, too
         world.click(screen.named(name, "button"))
 
 
 @policy("click-button", "unicode-test", "click-link", "click-dialog-2")
 def click_the_quoted(world: World) -> None:
-    """Click what the task has in quotes."""
+    """Click the element whose name the task quotes."""
     name = quoted(world.task)[0]
-    screen = world.look()
-    # the cross of a dialog is drawn; its name for those who cannot see is Close
-    wanted = screen.maybe(name, "button", "link", "generic")
-    world.click(wanted or screen.named("Close" if name == "x" else name))
+    screen = world.observe()
+    # the accessible name of the dialog's x is Close
+    target = screen.maybe(name, "button", "link", "generic")
+    world.click(target or screen.named("Close" if name == "x" else name))
 
 
 @policy("click-dialog")
@@ -50,56 +59,56 @@ def click_tab(world: World) -> None:
 
 @policy("click-tab-2", "click-tab-2-easy", "click-tab-2-medium", "click-tab-2-hard")
 def find_in_tabs(world: World) -> None:
-    """Open one tab after the other until the link is there."""
+    """Open the tabs one by one until the link appears."""
     name = quoted(world.task)[0]
     seen: set[str] = set()
     while True:
-        screen = world.look()
+        screen = world.observe()
         link = screen.maybe(name, "generic", "link")
         if link:
             world.click(link)
         tabs = [tab for tab in screen.of("tab") if tab.name not in seen]
         if not tabs:
-            raise GaveUp(f"{name!r} is in none of the tabs")
+            raise PolicyFailed(f"{name!r} is in none of the tabs")
         seen.add(tabs[0].name)
         world.click(tabs[0])
 
 
 @policy("click-collapsible", "click-collapsible-nodelay")
 def expand_and_submit(world: World) -> None:
-    """Expand the first section, then press its Submit."""
-    world.click(world.look().of("tab")[0])
+    """Expand the first section and click its Submit."""
+    world.click(world.observe().of("tab")[0])
     world.submit()
 
 
 @policy("click-collapsible-2", "click-collapsible-2-nodelay")
 def find_in_sections(world: World) -> None:
-    """Expand one section after the other until the link is there."""
+    """Expand the sections one by one until the link appears."""
     name = quoted(world.task)[0]
-    names = [tab.name for tab in world.look().of("tab")]
+    names = [tab.name for tab in world.observe().of("tab")]
     for section in names:
         world.click_named(section, "tab")
-        link = world.look().maybe(name, "generic", "link")
+        link = world.observe().maybe(name, "generic", "link")
         if link:
             world.click(link)
-    raise GaveUp(f"{name!r} is in none of the sections")
+    raise PolicyFailed(f"{name!r} is in none of the sections")
 
 
 @policy("click-pie", "click-pie-nodelay")
 def pie_menu(world: World) -> None:
-    """Open the pie menu, then click the item."""
+    """Open the pie menu and click the item."""
     world.click_named("+")
     world.click_named(quoted(world.task)[0])
 
 
 @policy("click-menu")
 def nested_menu(world: World) -> None:
-    """Open submenus with the mouse, click the last item of the path."""
+    """Hover over the submenus and click the last item."""
     *parents, last = matched(r"Select (.+)", world.task)[1].split(">")
     for name in parents:
-        world.act("hover", world.look().named(name, "menuitem").id)
-        for _ in range(10):  # submenus open a moment after the mouse came
-            if world.look().named(name, "menuitem").has("expanded"):
+        world.act("hover", world.observe().named(name, "menuitem").id)
+        for _ in range(10):  # submenus open after a moment
+            if world.observe().named(name, "menuitem").has("expanded"):
                 break
             world.act("wait_for", seconds=0.3)
     world.click_named(last, "menuitem")
@@ -107,24 +116,24 @@ def nested_menu(world: World) -> None:
 
 @policy("click-menu-2")
 def menu_with_icons(world: World) -> None:
-    """Open the menu and click the item of this label, or with the same icon as the task shows."""
-    icon = next((e["hint"] for e in world.look().elements if "ui-icon" in e["hint"]), "")
+    """Open the menu and click the item with the label or icon of the task."""
+    icon = next((e["hint"] for e in world.observe().elements if "ui-icon" in e["hint"]), "")
     world.click_named("Menu", "button")
-    screen = world.look()
+    screen = world.observe()
     if "labeled" in world.task:
         path = quoted(world.task)[-1].split(">")
     else:
         path = [_item_with(screen, icon)]
     for name in path:
-        item = world.look().maybe(name, "menuitem")
-        if item is None:  # in a submenu that is not open
-            for parent in [e.name for e in world.look().of("menuitem") if e["hasPopup"]]:
+        item = world.observe().maybe(name, "menuitem")
+        if item is None:  # in a closed submenu
+            for parent in [e.name for e in world.observe().of("menuitem") if e["hasPopup"]]:
                 world.click_named(parent, "menuitem")
-                item = world.look().maybe(name, "menuitem")
+                item = world.observe().maybe(name, "menuitem")
                 if item:
                     break
         if item is None:
-            raise GaveUp(f"{name!r} is not in the menu")
+            raise PolicyFailed(f"{name!r} is not in the menu")
         world.click(item)
 
 
@@ -132,16 +141,16 @@ def _item_with(screen: Screen, icon: str) -> str:
     for item in screen.of("menuitem"):
         if icon and any(icon in e["hint"] for e in item.walk()):
             return item.name
-    raise GaveUp("the task shows its item by a picture only")
+    raise PolicyFailed("the task shows the item only by a picture")
 
 
 @policy("navigate-tree")
 def navigate_tree(world: World) -> None:
-    """Open folders until the name is there."""
+    """Open folders until the name appears."""
     name = quoted(world.task)[0]
     opened: set[int] = set()
     while True:
-        screen = world.look()
+        screen = world.observe()
         found = screen.maybe(name, "listitem", "generic", "StaticText")
         if found:
             world.click(found)
@@ -149,49 +158,49 @@ def navigate_tree(world: World) -> None:
             e for e in screen.elements if "expandable-hitarea" in e["hint"] and e.id not in opened
         ]
         if not folders:
-            raise GaveUp(f"{name!r} is in no folder")
+            raise PolicyFailed(f"{name!r} is not in a folder")
         opened.add(folders[0].id)
         world.click(folders[0])
 
 
 @policy("ascending-numbers")
 def ascending_numbers(world: World) -> None:
-    """Click the numbers, the smallest first; they are covered after the first click."""
-    shown = [int(e.name) for e in world.look().clickables() if e.name.isdigit()]
+    """Click the numbers in ascending order; they are hidden after the first click."""
+    shown = [int(e.name) for e in world.observe().clickables() if e.name.isdigit()]
     for number in sorted(shown):
-        tiles = [e for e in world.look().clickables() if e.role == "generic"]
+        tiles = [e for e in world.observe().clickables() if e.role == "generic"]
         world.click(tiles[shown.index(number)])  # the others keep their order
         shown.remove(number)
 
 
 @policy("focus-text", "focus-text-2")
 def focus_field(world: World) -> None:
-    """Click the field of this number."""
-    fields = world.look().of("textbox")
+    """Click the field with this number."""
+    fields = world.observe().of("textbox")
     world.click(fields[ordinal(world.task) - 1 if len(fields) > 1 else 0])
 
 
 @policy("click-widget")
 def click_widget(world: World) -> None:
-    """Click the first element of the kind that is named."""
+    """Click the first element of the given kind."""
     kind = quoted(world.task)[0]
-    screen = world.look()
+    screen = world.observe()
     if kind in ("text", "textarea"):
-        wanted = [e for e in screen.of("textbox") if e.has("multiline") == (kind == "textarea")]
+        expected = [e for e in screen.of("textbox") if e.has("multiline") == (kind == "textarea")]
     else:
-        wanted = screen.of(kind)
-    if not wanted:
-        raise GaveUp(f"no {kind} is seen")
-    world.click(wanted[0])
+        expected = screen.of(kind)
+    if not expected:
+        raise PolicyFailed(f"the observation has no {kind}")
+    world.click(expected[0])
 
 
 @policy("grid-coordinate")
 def grid_coordinate(world: World) -> None:
-    """Click the point whose hint is the coordinate."""
-    wanted = matched(r"\(-?\d+,-?\d+\)", world.task)[0]
-    points = [e for e in world.look().elements if e["hint"] == wanted]
+    """Click the point with this coordinate as its hint."""
+    expected = matched(r"\(-?\d+,-?\d+\)", world.task)[0]
+    points = [e for e in world.observe().elements if e["hint"] == expected]
     if not points:
-        raise GaveUp(f"no point is marked {wanted}")
+        raise PolicyFailed(f"the observation has no point {expected}")
     world.click(points[0])
 
 
@@ -200,24 +209,24 @@ _LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 
 
 @policy("tic-tac-toe")
 def tic_tac_toe(world: World) -> None:
-    """Play for the best chance to win: a draw is a failure."""
+    """Play for the best chance to win; a draw is a failure."""
     while True:
-        squares = [e for e in world.look().elements if e.has("clickable") or e.role == "image"]
+        squares = [e for e in world.observe().elements if e.has("clickable") or e.role == "image"]
         if len(squares) != 9:
-            raise GaveUp(f"{len(squares)} squares are seen")
+            raise PolicyFailed(f"the observation has {len(squares)} squares")
         _, move = _best_move("".join(_mark(e) or "-" for e in squares))
         world.click(squares[move])
 
 
 @cache
 def _best_move(board: str) -> tuple[float, int]:
-    """The chance to win a game of nine squares where X is next, and the move that gives it."""
+    """Return the chance of X to win with the next move, and that move."""
     moves = [(_chance_after(_put(board, i, "X")), i) for i in _free(board)]
     return max(moves, default=(0.0, -1))
 
 
 def _chance_after(board: str) -> float:
-    """The chance of X once X has moved, against one who plays well every other time."""
+    """Return the chance of X after its move, if the opponent plays well in half of its moves."""
     free = _free(board)
     if _wins(board, "X") or not free:
         return float(_wins(board, "X"))
@@ -247,6 +256,6 @@ def _wins_at(board: str, who: str) -> list[int]:
 
 
 def _mark(square: Element) -> str:
-    """X, O or nothing, drawn by the images x.png and o.png."""
+    """Return X, O or an empty string for the images x.png and o.png."""
     found = re.search(r"\b([xo])\.png", f"{square.name} {square['hint']}")
     return found[1].upper() if found else ""

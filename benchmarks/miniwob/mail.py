@@ -1,10 +1,10 @@
-"""Policies for the tasks of the mail box."""
+"""Policies for the tasks with a mail box."""
 
 from __future__ import annotations
 
 import re
 
-from miniwob_world import Element, GaveUp, Screen, World, matched, policy
+from benchmarks.miniwob.world import Element, PolicyFailed, Screen, World, matched, policy
 
 
 @policy(
@@ -17,7 +17,7 @@ from miniwob_world import Element, GaveUp, Screen, World, matched, policy
     "email-inbox-star-reply",
 )
 def mail(world: World) -> None:
-    """Find the mail by its sender, and delete, mark, answer or forward it."""
+    """Find a mail by its sender, and delete, star, answer or forward it."""
     sender = matched(r"Find the email by (\w+)", world.task)[1]
     if "trash" in world.task:
         _press(world, sender, "trash")
@@ -31,10 +31,10 @@ def mail(world: World) -> None:
 
 @policy("email-inbox-forward-nl", "email-inbox-forward-nl-turk", "email-inbox-nl-turk")
 def mail_in_words(world: World) -> None:
-    """The same, asked for in the words of many people."""
+    """The same for tasks in free wording."""
     senders = {name for name in _senders(world) if re.search(rf"\b{name}\b", world.task)}
     if not senders:
-        raise GaveUp("the task names nobody of the mail box")
+        raise PolicyFailed("the task names no sender in the mail box")
     sender = _from(world.task, senders)
     wish = world.task.lower()
     text = re.search(r'"(.*)"', world.task)
@@ -49,12 +49,12 @@ def mail_in_words(world: World) -> None:
         _reply(world, sender, re.sub(r"^(the )?(text|words?|message) ", "", given[1]))
     others = [name for name in re.findall(r"\b[A-Z][a-z]+\b", world.task[1:]) if name != sender]
     if not others:
-        raise GaveUp("the task does not say whom to forward to")
+        raise PolicyFailed("the task names no recipient")
     _forward(world, sender, others[-1])
 
 
 def _from(task: str, senders: set[str]) -> str:
-    """Who of the names is the one that wrote the mail."""
+    """Return the name of the sender."""
     for name in senders:
         if re.search(rf"(from|by|of)\s+{name}\b|{name}('s| sent| wrote| gave)", task):
             return name
@@ -63,11 +63,11 @@ def _from(task: str, senders: set[str]) -> str:
     for name in senders:
         if not re.search(rf"\bto\s+{name}\b", task):
             return name
-    raise GaveUp("it is not clear whose mail is meant")
+    raise PolicyFailed("the sender is ambiguous")
 
 
 def _threads(screen: Screen) -> dict[str, Element]:
-    """Sender -> the line of a mail."""
+    """Map senders to the lines of their mails."""
     return {
         e.children[0].name: e
         for e in screen.clickables()
@@ -78,17 +78,17 @@ def _threads(screen: Screen) -> dict[str, Element]:
 def _senders(world: World) -> set[str]:
     names: set[str] = set()
     for _ in range(20):
-        screen = world.look()
+        screen = world.observe()
         names |= set(_threads(screen))
         if not _scrolled(world, screen):
             break
-    while _scrolled(world, world.look(), up=True):
+    while _scrolled(world, world.observe(), up=True):
         pass
     return names
 
 
 def _scrolled(world: World, screen: Screen, up: bool = False) -> bool:
-    """Scroll on if there is more; whether there was."""
+    """Scroll if the page has more; returns whether it has."""
     side = "above" if up else "below"
     if not any(re.search(rf"[1-9]\d* px {side}", e["scroll"]) for e in screen.elements):
         return False
@@ -97,9 +97,9 @@ def _scrolled(world: World, screen: Screen, up: bool = False) -> bool:
 
 
 def _thread(world: World, sender: str, inside: str = "") -> Element:
-    """The mail of a sender, or the icon in it, in sight."""
+    """Scroll to the mail of a sender and return its line, or an icon in it."""
     for _ in range(20):
-        screen = world.look()
+        screen = world.observe()
         thread = _threads(screen).get(sender)
         if thread is not None:
             icons = [e for e in thread.walk() if e["hint"].split(" ")[0] == inside]
@@ -109,7 +109,7 @@ def _thread(world: World, sender: str, inside: str = "") -> Element:
                 return icons[0]
         if not _scrolled(world, screen):
             break
-    raise GaveUp(f"no mail by {sender} is seen")
+    raise PolicyFailed(f"the mail box has no mail by {sender}")
 
 
 def _press(world: World, sender: str, icon: str) -> None:
@@ -117,38 +117,38 @@ def _press(world: World, sender: str, icon: str) -> None:
 
 
 def _open(world: World, sender: str, button: str) -> None:
-    """Open a mail and press Reply or Forward, icons without a name."""
+    """Open a mail and click Reply or Forward, which are icons without a name."""
     world.click(_first_text(_thread(world, sender)))
     for _ in range(20):
-        screen = world.look()
+        screen = world.observe()
         for element in screen.elements:
             if element.has("clickable") and button in f"{element['hint']} {element.name.lower()}":
                 world.click(element)
                 return
         if not _scrolled(world, screen):
             break
-    raise GaveUp(f"the mail has no {button}")
+    raise PolicyFailed(f"the mail has no {button}")
 
 
 def _first_text(thread: Element) -> Element:
-    """A part of the line that is no icon."""
+    """Return the part of the line that is not an icon."""
     return thread.children[0]
 
 
 def _reply(world: World, sender: str, text: str) -> None:
     _open(world, sender, "reply")
-    world.type(world.look().of("textbox")[-1], text)
+    world.type(world.observe().of("textbox")[-1], text)
     _send(world, "reply")
 
 
 def _forward(world: World, sender: str, to: str) -> None:
     _open(world, sender, "forward")
-    world.type(world.look().of("textbox")[0], to)
+    world.type(world.observe().of("textbox")[0], to)
     _send(world, "forward")
 
 
 def _send(world: World, kind: str) -> None:
-    for element in world.look().elements:
+    for element in world.observe().elements:
         if "send" in element["hint"] or element.name.lower() == "send":
             world.click(element)
-    raise GaveUp("nothing sends it")
+    raise PolicyFailed("the page has no send button")

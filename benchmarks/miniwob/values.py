@@ -1,20 +1,29 @@
-"""Policies for tasks about values: sliders, spinners, colours, numbers."""
+"""Policies for tasks with values: sliders, spinners, colours, numbers."""
 
 from __future__ import annotations
 
 import re
 
-from miniwob_colors import NAMED_COLORS
-from miniwob_world import Element, GaveUp, Screen, World, matched, ordinal, policy, quoted
+from benchmarks.miniwob.colors import NAMED_COLORS
+from benchmarks.miniwob.world import (
+    Element,
+    PolicyFailed,
+    Screen,
+    World,
+    matched,
+    ordinal,
+    policy,
+    quoted,
+)
 
 
 @policy("use-slider", "form-sequence")
 def use_slider(world: World) -> None:
-    """Move the slider by keys until its number is right."""
+    """Move the slider by keys to the number."""
     number = int(matched(r"Select (-?\d+) with the slider", world.task)[1])
     move_slider(world, 0, number)
     if "checkbox" in world.task:
-        world.click(world.look().of("checkbox")[ordinal(world.task) - 1])
+        world.click(world.observe().of("checkbox")[ordinal(world.task) - 1])
     world.submit()
 
 
@@ -28,18 +37,18 @@ def use_sliders(world: World) -> None:
 
 
 def move_slider(world: World, index: int, number: int) -> None:
-    """Move one slider to a number, which is shown after it."""
+    """Move a slider to a number; the page shows it after the slider."""
     for _ in range(60):
-        handles, shown = _sliders(world.look())
+        handles, shown = _sliders(world.observe())
         if shown[index] == number:
             return
         keys = "ArrowRight" if shown[index] < number else "ArrowLeft"
         world.act("press", keys, handles[index].id)
-    raise GaveUp(f"the slider does not get to {number}")
+    raise PolicyFailed(f"the slider does not reach {number}")
 
 
 def _sliders(screen: Screen) -> tuple[list[Element], list[int]]:
-    """Handles, and the number after each."""
+    """Return the handles, and the number after each."""
     handles: list[Element] = []
     shown: list[int] = []
     for element in screen.elements:
@@ -48,15 +57,15 @@ def _sliders(screen: Screen) -> tuple[list[Element], list[int]]:
         elif len(shown) < len(handles) and re.fullmatch(r"-?\d+", element.name):
             shown.append(int(element.name))
     if not handles or len(handles) != len(shown):
-        raise GaveUp("sliders and their numbers are not seen")
+        raise PolicyFailed("the observation has no sliders with numbers")
     return handles, shown
 
 
 @policy("use-spinner")
 def use_spinner(world: World) -> None:
-    """Press the spinner's small buttons, as it takes no keys; the first click tells which is up."""
+    """Click the buttons of the spinner; the first click shows which one is up."""
     number = int(matched(r"Select (-?\d+) with the spinner", world.task)[1])
-    first, second = (b for b in world.look().of("button") if not b.name)
+    first, second = (b for b in world.observe().of("button") if not b.name)
     before = _spun(world)
     world.click(first)
     up, down = (first, second) if _spun(world) > before else (second, first)
@@ -66,43 +75,43 @@ def use_spinner(world: World) -> None:
 
 
 def _spun(world: World) -> int:
-    return int(world.look().of("spinbutton")[0]["value"])
+    return int(world.observe().of("spinbutton")[0]["value"])
 
 
 @policy("use-colorwheel")
 def use_colorwheel(world: World) -> None:
-    """Type the colour's value into the field that the wheel fills."""
+    """Type the value of the colour into the field of the wheel."""
     name = matched(r"Select (\w+) with", world.task)[1]
-    world.type(world.look().of("textbox")[0], "{:02X}{:02X}{:02X}".format(*NAMED_COLORS[name]))
+    world.type(world.observe().of("textbox")[0], "{:02X}{:02X}{:02X}".format(*NAMED_COLORS[name]))
     world.click_named("Color:", "StaticText")  # a click outside closes the wheel
     world.submit()
 
 
 @policy("sign-agreement")
 def sign_agreement(world: World) -> None:
-    """Read to the end, sign, agree or cancel."""
+    """Scroll to the end, sign, and agree or cancel."""
     if "enter the name" not in world.task:
         world.click_named("Cancel", "button")
     name, button = quoted(world.task)
     for _ in range(30):
-        screen = world.look()
+        screen = world.observe()
         if not screen.named("Name", "textbox").has("disabled"):
             break
         world.act("scroll_in", screen.of("textbox")[0].id, "down")
-    world.type(world.look().named("Name", "textbox"), name)
+    world.type(world.observe().named("Name", "textbox"), name)
     world.click_named(button, "button")
 
 
 @policy("generate-number")
 def generate_number(world: World) -> None:
-    """Generate until the number is as asked."""
+    """Generate numbers until one fits."""
     wish = world.task
     for _ in range(100):
         world.click_named("Generate", "button")
-        text = next((t for t in world.look().texts() if re.fullmatch(r"-?\d+", t)), None)
+        text = next((t for t in world.observe().texts() if re.fullmatch(r"-?\d+", t)), None)
         if text and _fits(wish, int(text)):
             world.submit()
-    raise GaveUp("no such number came")
+    raise PolicyFailed("no generated number fits")
 
 
 def _fits(wish: str, number: int) -> bool:
@@ -117,20 +126,20 @@ def _fits(wish: str, number: int) -> bool:
         return number < numbers[0]
     if "between" in wish:
         return numbers[0] <= number <= numbers[1]
-    raise GaveUp(f"{wish!r} is not of a known form")
+    raise PolicyFailed(f"{wish!r} has an unknown form")
 
 
 @policy("guess-number")
 def guess_number(world: World) -> None:
-    """Halve what is left."""
+    """Guess by bisection."""
     low, high = (int(n) for n in matched(r"between (\d+)-(\d+)", world.task).groups())
     while low <= high:
         middle = (low + high) // 2
-        world.type(world.look().of("spinbutton", "textbox")[0], str(middle))
+        world.type(world.observe().of("spinbutton", "textbox")[0], str(middle))
         world.submit()
-        said = " ".join(world.look().texts()).lower()
-        if "higher" in said or "greater" in said:
+        hint = " ".join(world.observe().texts()).lower()
+        if "higher" in hint or "greater" in hint:
             low = middle + 1
-        elif "lower" in said or "less" in said:
+        elif "lower" in hint or "less" in hint:
             high = middle - 1
-    raise GaveUp("no number was right")
+    raise PolicyFailed("all guesses were wrong")
