@@ -11,6 +11,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from web_server.chromium.memory import tree_bytes
+
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = 5
 """Number of steps of a task, with one model call each."""
@@ -65,33 +67,6 @@ def _peak_memory(runner: subprocess.Popen[bytes]) -> float:
     peak = 0.0
     ended = threading.Event()
     while runner.poll() is None:
-        family = [runner.pid, *_descendants(runner.pid)]
-        peak = max(peak, sum(map(_megabytes, family)))
+        peak = max(peak, tree_bytes(runner.pid) / 2**20)
         ended.wait(_SAMPLE_SECONDS)
     return peak
-
-
-def _descendants(pid: int) -> list[int]:
-    """Return the descendants of a process (Linux)."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue  # it has ended
-            children.setdefault(parent, []).append(int(folder.name))
-    found, new = [], [pid]
-    while new:
-        new = [c for p in new for c in children.get(p, ())]
-        found += new
-    return found
-
-
-def _megabytes(pid: int) -> float:
-    """Return the proportional memory of a process in megabytes."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024

@@ -22,11 +22,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ck_pro.exceptions import ExecutorError
 from ck_pro.executor import CodeExecutor
+from web_server.chromium.memory import process_bytes, process_tree
 
 try:
     from smolagents.local_python_executor import LocalPythonExecutor
@@ -242,7 +242,7 @@ def crowd() -> None:
         for worker in workers:
             worker.run("x = 1")
         started = (time.perf_counter() - start_time) * 1000 / CROWD
-        idle = sum(map(memory_of, descendants(os.getpid()))) / 1024
+        idle = sum(map(process_bytes, process_tree(os.getpid())[1:])) / 2**20
         start_time = time.perf_counter()
         threads = [threading.Thread(target=worker.run, args=("x + 1",)) for worker in workers]
         for thread in threads:
@@ -258,23 +258,6 @@ def crowd() -> None:
         f"{idle:.0f} MB in all, {idle / CROWD:.1f} MB each (shared pages counted once); "
         f"a step in all of them in parallel: {together:.0f} ms"
     )
-
-
-def descendants(pid: int) -> set[int]:
-    try:
-        found = set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-    except OSError:
-        return set()
-    return found.union(*map(descendants, found))
-
-
-def memory_of(pid: int) -> int:
-    """Return the proportional memory of a process in kilobytes (Linux)."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from web_contenders import BrowserServer
 from web_pages import Site
 
-from web_server.chromium.memory import process_tree
+from web_server.chromium.memory import process_bytes, process_tree
 
 _PAGES = ("form", "article", "tiny", "table")
 _LIMIT = 20.0
@@ -101,7 +101,7 @@ class Soak:
 def sample(pid: int, sessions: int, start: float) -> Sample:
     """Measure memory and processes of a server."""
     tree = process_tree(pid)
-    sizes = {each: _pss(each) for each in tree}
+    sizes = {each: process_bytes(each) for each in tree}
     return Sample(
         sessions,
         round(time.monotonic() - start, 1),
@@ -109,15 +109,6 @@ def sample(pid: int, sessions: int, start: float) -> Sample:
         round(sum(sizes.values()) / 1e6, 1),
         len(tree),
     )
-
-
-def _pss(pid: int) -> int:
-    """Return the proportional memory of a process in bytes."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:  # it has just ended
-        return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 
 
 def one_session(server: BrowserServer, url: str) -> None:

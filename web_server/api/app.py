@@ -71,18 +71,7 @@ def create_app(
         route = request.endpoint or "unknown"
         seconds = time.monotonic() - g.get("started", time.monotonic())
         requests.count(route, response.status_code, seconds)
-        fields: dict[str, Any] = {
-            "route": route,
-            "status": response.status_code,
-            "ms": round(seconds * 1000, 1),
-        }
-        if g.get("browser"):
-            fields["browser"] = g.browser
-        if g.get("action"):
-            fields["action"] = g.action
-        log.info(
-            "%s %d %.0f ms", route, response.status_code, seconds * 1000, extra={FIELDS: fields}
-        )
+        _log_request(route, response.status_code, seconds * 1000)
         return response
 
     @app.teardown_request
@@ -92,6 +81,12 @@ def create_app(
 
     _handle_errors(app)
     return app
+
+
+def _log_request(route: str, status: int, milliseconds: float) -> None:
+    fields: dict[str, Any] = {"route": route, "status": status, "ms": round(milliseconds, 1)}
+    fields |= {name: g.get(name) for name in ("browser", "action") if g.get(name)}
+    log.info("%s %d %.0f ms", route, status, milliseconds, extra={FIELDS: fields})
 
 
 def _handle_errors(app: Flask) -> None:

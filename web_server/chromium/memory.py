@@ -32,14 +32,16 @@ def tree_bytes(root: int | None = None) -> int:
     Args:
         root: the top process; by default this one.
     """
-    total = 0
-    for pid in process_tree(os.getpid() if root is None else root):
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
-    return total
+    return sum(map(process_bytes, process_tree(os.getpid() if root is None else root)))
+
+
+def process_bytes(pid: int) -> int:
+    """Return the memory of a process in bytes, with its part of shared pages; 0 if unknown."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:  # it has ended, or this is not Linux
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 
 
 class TreeMemory:
