@@ -1,4 +1,4 @@
-"""Getting a Chromium: what is there is used; else each way is tried until one works."""
+"""An installed Chromium is used; otherwise each command is tried until one works."""
 
 import os
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ def never(command: Sequence[str], seconds: float) -> bool:
     raise AssertionError(command)
 
 
-def test_one_that_works_is_used(bin_folder: Path) -> None:
+def test_a_working_chromium_is_used(bin_folder: Path) -> None:
     chromium = program(bin_folder / "chromium")
     assert install(never, never) == str(chromium)  # type: ignore[arg-type]
 
 
-def test_one_that_does_not_start_does_not_count(bin_folder: Path) -> None:
+def test_a_chromium_that_does_not_start_is_ignored(bin_folder: Path) -> None:
     program(bin_folder / "chromium", code=1)
     assert working_chromium() == ""
 
@@ -49,7 +49,7 @@ def test_a_wrong_CK_CHROMIUM_is_an_error(bin_folder: Path, monkeypatch: pytest.M
         install(never, never)  # type: ignore[arg-type]
 
 
-def test_each_way_is_tried_until_one_works(bin_folder: Path) -> None:
+def test_each_command_is_tried_until_one_works(bin_folder: Path) -> None:
     program(bin_folder / "apt-get")
     program(bin_folder / "brew")
     ran: list[str] = []
@@ -66,7 +66,7 @@ def test_each_way_is_tried_until_one_works(bin_folder: Path) -> None:
     assert len(said) == 3
 
 
-def test_without_any_way_it_says_what_to_do(
+def test_a_failed_installation_explains_what_to_do(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

@@ -1,4 +1,4 @@
-"""The JavaScript of the browser server: in files with headers that are true, not in Python."""
+"""The JavaScript of the browser server is in files with correct headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions in a row: nothing of them stays. `CK_SOAK_SESSIONS` makes it as long as you like."""
+"""Many sessions in a row do not leak. `CK_SOAK_SESSIONS` sets their number."""
 
 from __future__ import annotations
 
@@ -35,15 +35,32 @@ def _samples(sizes: list[float], every: int = 50) -> list[object]:
         ([300.0, 400.0], "too short"),
     ],
 )
-def test_the_verdict_is_of_the_slope(sizes: list[float], word: str) -> None:
+def test_the_verdict_depends_on_the_slope(sizes: list[float], word: str) -> None:
     from soak import Soak
 
     assert Soak(_samples(sizes)).verdict().startswith(word)  # type: ignore[arg-type]
 
 
-_OURS = {"Session", "SessionContext", "Surface", "Tab", "Observer", "Activity", "Settler", "Realm"}
-_OURS |= {"FilterProxy", "Downloads", "News"}
-_THEIRS = {"Page", "BrowserContext", "CDPSession", "Frame", "Request", "Response", "JSHandle"}
+_SERVER_CLASSES = {
+    "Session",
+    "SessionContext",
+    "Surface",
+    "Tab",
+    "Observer",
+    "Activity",
+    "Settler",
+    "Realm",
+}
+_SERVER_CLASSES |= {"FilterProxy", "Downloads", "News"}
+_PLAYWRIGHT_CLASSES = {
+    "Page",
+    "BrowserContext",
+    "CDPSession",
+    "Frame",
+    "Request",
+    "Response",
+    "JSHandle",
+}
 
 
 def _alive(server: Any) -> Counter[str]:
@@ -52,8 +69,8 @@ def _alive(server: Any) -> Counter[str]:
     found: Counter[str] = Counter()
     for each in gc.get_objects():
         module, name = str(type(each).__module__), type(each).__name__  # some have odd modules
-        ours = module.startswith("web_server.") and name in _OURS
-        if ours or (module.startswith("playwright._impl") and name in _THEIRS):
+        is_server = module.startswith("web_server.") and name in _SERVER_CLASSES
+        if is_server or (module.startswith("playwright._impl") and name in _PLAYWRIGHT_CLASSES):
             found[f"{module}.{name}"] += 1
     found["tasks"] = server._loop.call(_tasks())
     found["threads"] = threading.active_count()
@@ -61,7 +78,7 @@ def _alive(server: Any) -> Counter[str]:
 
 
 def _at_rest(server: Any, before: Counter[str]) -> bool:
-    """Whether there is no more than before: the session that is made ahead, and nothing else."""
+    """Whether only the spare session remains."""
     return server._pool.spare.session is not None and not _alive(server) - before
 
 
@@ -73,7 +90,7 @@ async def _tasks() -> int:
 
 
 @pytest.mark.browser
-def test_no_object_of_a_closed_session_stays(server_site: Site) -> None:
+def test_no_object_of_a_closed_session_remains(server_site: Site) -> None:
     def sessions(number: int) -> None:
         for _ in range(number):
             with Client(server.url, server_site.url, tabs=True) as client:
@@ -95,7 +112,7 @@ def test_no_object_of_a_closed_session_stays(server_site: Site) -> None:
             grown = tracemalloc.get_traced_memory()[0] - held
         finally:
             tracemalloc.stop()
-    # Texts and bytes are no objects that the collector knows: they show only here.
+    # The garbage collector does not track strings and bytes; they are counted only here.
     assert grown < 5 * _NOISE, f"{grown / 5:,.0f} bytes of each session stay"
 
 
@@ -103,7 +120,7 @@ def test_no_object_of_a_closed_session_stays(server_site: Site) -> None:
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_sessions_in_a_row_leave_nothing_behind() -> None:
+def test_sessions_in_a_row_do_not_leak() -> None:
     from soak import soak
     from web_contenders import BrowserServer
     from web_pages import Site

@@ -1,4 +1,4 @@
-"""Connections that send nothing, or little, or too much: honest callers still get in."""
+"""Idle, slow and oversized connections do not block other clients."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def _ask(listener: Any, session: Any = requests, **more: Any) -> requests.Respon
 
 
 @pytest.mark.parametrize("data", [b"", b"POST /ec", HALF], ids=["nothing", "head", "body"])
-def test_hundreds_of_half_sent_requests_lock_nobody_out(listener: Any, data: bytes) -> None:
+def test_hundreds_of_incomplete_requests_do_not_block_other_clients(
+    listener: Any, data: bytes
+) -> None:
     with ExitStack() as stack, requests.Session() as session:
         session.trust_env = False
         assert _ask(listener, session, data=b"x" * 9).json() == {"bytes": 9}
@@ -83,7 +85,7 @@ def test_hundreds_of_half_sent_requests_lock_nobody_out(listener: Any, data: byt
         ("IDLE_SECONDS", b"", b""),
     ],
 )
-def test_a_request_that_does_not_come_in_time_is_given_up(
+def test_an_incomplete_request_gets_408(
     listener: Any, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes, answer: bytes
 ) -> None:
     monkeypatch.setattr(wsgi, name, 0.1)
@@ -96,9 +98,7 @@ def test_a_request_that_does_not_come_in_time_is_given_up(
     assert until(lambda: not listener.connections)
 
 
-def test_who_sends_a_byte_now_and_then_is_given_up_too(
-    listener: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_very_slow_request_gets_408(listener: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wsgi, "HEAD_SECONDS", 1.0)
     peer = _connect(listener, b"GET /echo HTTP/1.1\r\nX: ")
 
@@ -116,14 +116,14 @@ def test_who_sends_a_byte_now_and_then_is_given_up_too(
 @pytest.mark.parametrize(
     "head", [b"Content-Length: 90000000\r\n", b"Transfer-Encoding: chunked\r\n"]
 )
-def test_a_large_body_without_the_token_is_refused_before_it_comes(
+def test_a_large_body_without_the_token_is_refused_before_it_arrives(
     listener: Any, head: bytes
 ) -> None:
     with closing(_connect(listener, b"POST /echo HTTP/1.1\r\n" + head + b"\r\n")) as peer:
         assert peer.recv(4096).startswith(b"HTTP/1.1 401 ")
 
 
-def test_requests_in_one_piece_are_answered_in_order(listener: Any) -> None:
+def test_pipelined_requests_are_answered_in_order(listener: Any) -> None:
     one = b"POST /echo HTTP/1.1\r\nAuthorization: Bearer s3cret\r\nContent-Length: %d\r\n\r\n%s"
     many = b"".join(one % (n, b"x" * n) for n in range(1, 20))
     with closing(_connect(listener, many)) as peer:
@@ -153,7 +153,7 @@ def test_requests_in_one_piece_are_answered_in_order(listener: Any) -> None:
         ({"Host": "127.0.0.1", "Sec-Fetch-Site": "same-origin"}, 403),
     ],
 )
-def test_a_server_without_a_token_knows_its_names(
+def test_a_server_without_a_token_checks_the_host_header(
     headers: dict[str, str], status: int | None
 ) -> None:
     refused = Admission("", ["10.0.0.7", "Known.Example"]).refusal(headers.get)

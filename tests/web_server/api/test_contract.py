@@ -1,4 +1,4 @@
-"""The wire types and the pure parts of the server."""
+"""The wire types and the parts of the server without a browser."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_any_field_may_be_null_or_missing(model: type[contract.Wire]) -> None:
     assert nulls == model.model_validate({"unknown": 1})
 
 
-def test_numbers_and_texts_are_interchangeable() -> None:
+def test_numbers_and_strings_are_interchangeable() -> None:
     action = contract.PerformAction.model_validate(
         {"targetId": 7, "pageId": 0, "needEnter": "true", "x": "3.5", "keys": "Enter"}
     )
@@ -56,7 +56,7 @@ _VALUES = _LEAVES | st.lists(_LEAVES, max_size=2) | st.dictionaries(st.text(max_
 
 
 @given(st.sampled_from(REQUESTS), st.randoms(use_true_random=False), _VALUES, _VALUES)
-def test_whatever_json_comes_it_parses_or_is_refused(
+def test_any_json_is_parsed_or_refused(
     model: type[contract.Wire], choice: random.Random, one: object, other: object
 ) -> None:
     names = list(model.model_fields)
@@ -69,7 +69,7 @@ def test_whatever_json_comes_it_parses_or_is_refused(
 
 
 @pytest.mark.integration
-def test_the_contract_needs_pydantic_only() -> None:
+def test_the_contract_requires_only_pydantic() -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['flask','playwright','waitress','click']));"
         "import web_server.contract"
@@ -93,7 +93,7 @@ def test_a_configured_chromium_must_exist(tmp_path: Path, monkeypatch: pytest.Mo
     assert find_chromium(str(mine)) == str(mine)
 
 
-def test_no_chromium_gives_one_line_that_says_what_to_do(
+def test_a_missing_chromium_gives_one_line_with_instructions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CK_CHROMIUM", raising=False)
@@ -137,7 +137,7 @@ def test_the_tree_has_tabs_first_and_notices_after_the_scroll_line() -> None:
 
 
 @given(st.text(max_size=300))
-def test_download_names_are_one_harmless_component(text: str) -> None:
+def test_download_names_are_a_single_safe_component(text: str) -> None:
     from web_server.session.downloads import safe_name
 
     name = safe_name(text)
@@ -147,7 +147,7 @@ def test_download_names_are_one_harmless_component(text: str) -> None:
 
 
 @given(st.text(alphabet="ab\n", max_size=400), st.integers(5, 50))
-def test_parts_of_a_text_hold_it_all(text: str, size: int) -> None:
+def test_the_parts_of_a_text_contain_all_of_it(text: str, size: int) -> None:
     from web_server.session.reading import split_parts
 
     parts = split_parts(text, size)
@@ -193,10 +193,10 @@ def test_a_log_line_is_one_json_object() -> None:
     record = logging.LogRecord("web_server", logging.ERROR, "f", 1, "a %s", ("b",), exception)
     setattr(record, FIELDS, {"status": 500})
     line = JsonLines().format(record)
-    told = json.loads(line)
-    assert "\n" not in line and told["message"] == "a b" and told["status"] == 500
-    assert told["level"] == "error" and told["time"].endswith("+00:00")
-    assert "ValueError" in told["traceback"]
+    logged = json.loads(line)
+    assert "\n" not in line and logged["message"] == "a b" and logged["status"] == 500
+    assert logged["level"] == "error" and logged["time"].endswith("+00:00")
+    assert "ValueError" in logged["traceback"]
 
 
 def test_counts_of_requests_are_safe_between_threads() -> None:

@@ -1,4 +1,4 @@
-"""Callers who do not behave: all at once, too many, twice, gone in the middle, beyond all sizes."""
+"""Clients that misuse the server: in parallel, too often, with disconnects and huge bodies."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _statuses(replies: list[requests.Response]) -> list[int]:
     return sorted(reply.status_code for reply in replies)
 
 
-def test_actions_at_once_follow_one_another(server: Any, server_site: Site) -> None:
+def test_concurrent_actions_run_one_after_another(server: Any, server_site: Site) -> None:
     with Client(server.url, server_site.url) as client:
         client.open("/")
         press = {"browserId": client.browser, "actionName": "click"}
@@ -71,7 +71,9 @@ def test_a_browser_is_closed_once(server: Any, server_site: Site) -> None:
 
 
 @pytest.mark.parametrize("end", ["closed", "expired"])
-def test_an_action_at_work_ends_with_its_lease(server: Any, server_site: Site, end: str) -> None:
+def test_an_action_in_progress_ends_with_its_lease(
+    server: Any, server_site: Site, end: str
+) -> None:
     with Client(server.url, server_site.url, leaseSeconds=500) as client:
         client.open("/")
         body = {"browserId": client.browser, "actionName": "wait_for", "text": "never"}
@@ -88,7 +90,7 @@ def test_an_action_at_work_ends_with_its_lease(server: Any, server_site: Site, e
         assert "Home" in client.open("/")
 
 
-def test_who_hangs_up_in_the_middle_leaves_the_browser_usable(
+def test_a_client_that_disconnects_leaves_the_browser_usable(
     server: Any, server_site: Site
 ) -> None:
     with Client(server.url, server_site.url) as client:
@@ -127,7 +129,7 @@ _DEEPER = "[" * 100_000 + "]" * 100_000
         ("getFile", '{"filename": "\\u0000"'),
     ],
 )
-def test_what_is_hard_to_read_is_the_callers_fault(server: Any, route: str, body: str) -> None:
+def test_malformed_bodies_are_client_errors(server: Any, route: str, body: str) -> None:
     data = body.encode("latin-1")
     reply = requests.post(f"{server.url}/{route}", data=data, timeout=120)
     assert reply.status_code == 400, reply.text[:200]
@@ -136,7 +138,7 @@ def test_what_is_hard_to_read_is_the_callers_fault(server: Any, route: str, body
     assert server._pool.free == 1
 
 
-def test_giving_back_does_not_queue_behind_those_who_wait(server_site: Site) -> None:
+def test_closing_a_browser_does_not_wait_in_the_queue(server_site: Site) -> None:
     with serving(server_site, max_browsers=1, max_waiting=50) as server:
         with Client(server.url, server_site.url):
             threads, replies = _at_once(lambda: _post(server, "getBrowser"), 50)

@@ -1,4 +1,4 @@
-"""What is told of a request that cannot be carried out: the field, what it holds, what to do."""
+"""Error messages name the field, its value and what to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _message(model: type[contract.Wire], body: Any) -> str:
 
 
 @pytest.mark.parametrize("model", [contract.PerformAction, contract.OpenPage, contract.GotoUrl])
-def test_a_field_of_the_wrong_type_is_named_with_what_it_holds(model: type[contract.Wire]) -> None:
+def test_an_error_names_a_field_of_a_wrong_type_and_its_value(model: type[contract.Wire]) -> None:
     for name in model.model_fields:
         if name in ("targetElementType", "targetElementName", "files"):
             continue  # hints that are never read; and what an object is right for
@@ -70,11 +70,13 @@ def test_a_field_of_the_wrong_type_is_named_with_what_it_holds(model: type[contr
         (contract.GetBrowser, [1], "the body must be a JSON object, not [1]"),
     ],
 )
-def test_what_is_told_of_a_wrong_field(model: type[contract.Wire], body: Any, said: str) -> None:
+def test_the_message_for_each_kind_of_wrong_field(
+    model: type[contract.Wire], body: Any, said: str
+) -> None:
     assert _message(model, body).startswith(said)
 
 
-def test_an_unknown_field_is_named_with_the_known_one_that_is_near() -> None:
+def test_an_unknown_field_is_named_with_the_nearest_known_one() -> None:
     def hint(**body: Any) -> str:
         raw = json.dumps(body).encode()
         parse(contract.PerformAction, raw)
@@ -119,7 +121,7 @@ ACTIONS: list[tuple[dict[str, Any], int, str]] = [
 
 
 @pytest.mark.browser
-def test_what_is_told_of_an_action_that_cannot_be_done(client: Client) -> None:
+def test_the_message_for_each_action_that_fails(client: Client) -> None:
     client.open("/form")
     for body, status, said in ACTIONS:
         where = {"browserId": client.browser, "pageId": client.page}

@@ -1,4 +1,4 @@
-"""Page text in messages stands in quotes that it cannot end, and holds no invisible characters."""
+"""Page text in messages cannot end its quotes and has no invisible characters."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def test_what_covers_an_element_is_named_in_quotes(client: Client) -> None:
     assert re.fullmatch(said, _plain(client.message))
 
 
-def test_addresses_for_other_programs_hold_no_spaces(client: Client) -> None:
+def test_urls_for_other_programs_have_no_spaces(client: Client) -> None:
     client.open("/evil-text")
     client.act("click", "button 'Outside'")
     address, said = client.message.removeprefix("clicked button 'Outside'; ").split(" ", 1)
     assert address.startswith("other:") and said == "is for another program: nothing was opened"
 
 
-def test_titles_hold_no_invisible_characters(client: Client) -> None:
+def test_titles_have_no_invisible_characters(client: Client) -> None:
     client.open("/evil-text")
     client.act("click", "button 'Title'")
     title = client.view["title"]

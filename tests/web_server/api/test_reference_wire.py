@@ -1,4 +1,4 @@
-"""The wire of the system that the server replaces, with the rules that its clients depend on."""
+"""The wire protocol of the previous system, with the rules that its clients need."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_old_client_finds_all_keys_and_the_form_of_the_tree(client: Client) -
     assert base64.b64decode(tree["boxed_screenshot"]).startswith(b"\x89PNG")
 
 
-def test_the_old_actions(client: Client) -> None:
+def test_the_actions_of_the_old_wire_work(client: Client) -> None:
     client.open("/")
     _old_action(client, "click", client.id_of("link 'To two'"))
     assert "Second page" in client.tree()["yaml"]
@@ -80,7 +80,7 @@ def test_type_replaces_and_select_takes_a_label(client: Client) -> None:
     assert "grüße 🎈" in tree and re.search(r"option 'Green'.*selected: true", tree)
 
 
-def test_rounds_are_stored(client: Client) -> None:
+def test_screenshots_and_html_of_a_round_are_stored(client: Client) -> None:
     client.open("/")
     seen = client.tree(currentRound=3)
     client.go("/two")
@@ -127,7 +127,7 @@ def test_downloads_are_listed_and_served(client: Client) -> None:
     assert len(set(client.view["downloaded_file_path"])) == 2
 
 
-def test_navigation_faults_are_told_in_the_tree(client: Client) -> None:
+def test_failed_navigations_are_reported_in_the_tree(client: Client) -> None:
     assert "HTTP status 404" in client.open("/missing")
     assert client.page == "0"
     assert "not a public address" in client.go("http://10.0.0.1/")

@@ -1,4 +1,4 @@
-"""Hostile pages are contained, and bad requests answered."""
+"""Hostile pages are contained, and malformed requests get errors."""
 
 from __future__ import annotations
 
@@ -31,16 +31,14 @@ def test_a_hundred_popups_become_one(client: Client) -> None:
     assert "Tab 0 (current): Popups" in client.act("goback")
 
 
-def test_alerts_for_ever_end(client: Client) -> None:
+def test_endless_alerts_end(client: Client) -> None:
     client.open("/dialogs")
     assert "20 dialogs in a row" in client.act("click", "button 'Forever'")
     assert "hello" in client.act("click", "button 'Alert'")
 
 
 @pytest.mark.slow
-def test_a_script_that_never_ends_is_stopped(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_script_is_stopped(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.open("/busy")
     with monkeypatch.context() as shorter:
         shorter.setattr(deadline, "REQUEST_SECONDS", 9.0)
@@ -48,7 +46,7 @@ def test_a_script_that_never_ends_is_stopped(
     assert "Second page" in client.go("/two")
 
 
-def test_a_download_without_end_is_cut(client: Client) -> None:
+def test_an_endless_download_is_cancelled(client: Client) -> None:
     client.open("/")
     client.go("/huge")
     events: list[str] = list(client.view["events"])
@@ -58,7 +56,7 @@ def test_a_download_without_end_is_cut(client: Client) -> None:
     assert client.view["downloaded_file_path"] == []
 
 
-def test_files_of_others_and_of_the_server_are_not_served(client: Client, server_url: str) -> None:
+def test_other_files_are_not_served(client: Client, server_url: str) -> None:
     client.open("/")
     client.act("click", "link 'Get file'")
     (path,) = client.view["downloaded_file_path"]
@@ -89,19 +87,21 @@ def test_files_of_others_and_of_the_server_are_not_served(client: Client, server
         ("nowhere", {}, 404),
     ],
 )
-def test_bad_requests(server_url: str, route: str, body: dict[str, Any], status: int) -> None:
+def test_malformed_requests_get_400(
+    server_url: str, route: str, body: dict[str, Any], status: int
+) -> None:
     reply = requests.post(f"{server_url}/{route}", json=body, timeout=60)
     assert reply.status_code == status, reply.text
     assert reply.json()["error"] and "\n" not in reply.json()["error"]
 
 
 @pytest.mark.parametrize("data", [b"{", b"[1]", b'"x"', b"\xff", b"[" * 100_000, b"1" * 9000])
-def test_bodies_that_are_no_json_objects(server_url: str, data: bytes) -> None:
+def test_bodies_that_are_not_json_objects_get_400(server_url: str, data: bytes) -> None:
     reply = requests.post(f"{server_url}/openPage", data=data, timeout=60)
     assert reply.status_code == 400 and reply.json()["error"]
 
 
-def test_bad_requests_about_a_page(client: Client) -> None:
+def test_malformed_requests_for_a_page_get_an_error(client: Client) -> None:
     where = {"browserId": client.browser}
     assert client.post("getAccessibilityTree", **where).status_code == 404
     assert client.post("openPage", **where).status_code == 400
@@ -117,7 +117,7 @@ def test_bad_requests_about_a_page(client: Client) -> None:
     assert requests.get(f"{client.server}/openPage", timeout=60).status_code == 405
 
 
-def test_web_pages_may_not_use_the_server(server_url: str) -> None:
+def test_requests_of_web_pages_are_refused(server_url: str) -> None:
     reply = requests.post(
         f"{server_url}/getBrowser", json={}, headers={"Origin": "http://evil.example"}, timeout=60
     )
@@ -129,7 +129,9 @@ _ANY = st.none() | st.booleans() | st.integers(-5, 5000) | st.text(max_size=8) |
 
 
 @given(st.sampled_from([n for n in action_names() if n != "wait"]), st.data())
-def test_no_action_request_is_our_fault(fuzzed: Client, name: str, data: st.DataObject) -> None:
+def test_no_action_request_causes_an_internal_error(
+    fuzzed: Client, name: str, data: st.DataObject
+) -> None:
     body = data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(_FIELDS, _ANY)))
     reply = fuzzed.post(
         "performAction",
@@ -146,9 +148,7 @@ def fuzzed(server_url: str, server_site: Any) -> Any:
         yield leased
 
 
-def test_sessions_know_nothing_of_each_others_downloads(
-    client: Client, tabs_client: Client
-) -> None:
+def test_sessions_do_not_share_downloads(client: Client, tabs_client: Client) -> None:
     for each in (client, tabs_client):
         each.open("/")
     client.act("click", "link 'Get file'")
@@ -161,7 +161,7 @@ def test_sessions_know_nothing_of_each_others_downloads(
     assert len(client.tree()["downloads"]) == 1
 
 
-def test_a_client_narrows_what_its_own_pages_may_reach(server_url: str, server_site: Site) -> None:
+def test_a_client_can_restrict_its_own_browser(server_url: str, server_site: Site) -> None:
     place = server_site.url.removeprefix("http://")
     with Client(server_url, server_site.url, block=[place]) as narrow:
         assert "blocked by the rules of this browser" in narrow.open("/")

@@ -1,4 +1,4 @@
-"""What the server does before anything else, and what it tells if Chromium does not start."""
+"""Settings of the process, and the reason if Chromium does not start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ resource = pytest.importorskip("resource")
 
 
 @pytest.mark.parametrize(
-    ("soft", "hard", "raised", "told"),
+    ("soft", "hard", "raised", "warning"),
     [
         (64, 64, None, 64),
         (64, 500, 500, 500),
@@ -25,8 +25,8 @@ resource = pytest.importorskip("resource")
         (resource.RLIM_INFINITY, resource.RLIM_INFINITY, None, None),
     ],
 )
-def test_the_limit_of_open_files_is_raised_and_told_where_it_is_low(
-    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, raised: int | None, told: int | None
+def test_the_limit_of_open_files_is_raised_and_a_low_one_logged(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, raised: int | None, warning: int | None
 ) -> None:
     seen, set_to = [], []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
@@ -34,7 +34,7 @@ def test_the_limit_of_open_files_is_raised_and_told_where_it_is_low(
     monkeypatch.setattr(logging.getLogger("web_server"), "warning", lambda *said: seen.append(said))
     process.allow_many_files()
     assert set_to == ([] if raised is None else [(raised, hard)])
-    assert [args for _, *args in seen] == ([] if told is None else [[told]])
+    assert [args for _, *args in seen] == ([] if warning is None else [[warning]])
 
 
 _HEADING = "BrowserType.launch: Target page, context or browser has been closed\n"
@@ -67,10 +67,10 @@ _COMPLAINT = (
         ),
     ],
 )
-def test_why_chromium_does_not_start_is_one_line(error: str, reason: str) -> None:
+def test_the_reason_for_a_failed_start_is_one_line(error: str, reason: str) -> None:
     assert launch_failure(error) == reason
 
 
 @given(st.text())
-def test_any_report_gives_a_line(error: str) -> None:
+def test_any_error_gives_one_line(error: str) -> None:
     assert "\n" not in launch_failure("[err] " + error)

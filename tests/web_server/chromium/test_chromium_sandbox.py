@@ -1,4 +1,4 @@
-"""Chromium runs in its own sandbox, with none of the server's secrets in its environment."""
+"""Chromium runs in its sandbox and without the secrets of the server's environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from web_server.chromium.memory import process_tree
 
 pytestmark = [pytest.mark.browser, pytest.mark.integration]
 
-_NOBODY = 65534
+_UNPRIVILEGED = 65534
 
 
 def _field(pid: int, name: str) -> str:
@@ -34,7 +34,7 @@ def _may_import(home: Path) -> bool:
     quiet = subprocess.DEVNULL
     try:
         done = subprocess.run(
-            trying, user=_NOBODY, stdout=quiet, stderr=quiet, env={"HOME": str(home)}
+            trying, user=_UNPRIVILEGED, stdout=quiet, stderr=quiet, env={"HOME": str(home)}
         )
     except OSError:
         return False
@@ -47,10 +47,10 @@ def test_pages_of_an_ordinary_user_run_in_the_sandbox(server_site: Site) -> None
     home.mkdir()
     try:
         if os.geteuid() == 0:
-            os.chown(home, _NOBODY, _NOBODY)
+            os.chown(home, _UNPRIVILEGED, _UNPRIVILEGED)
             if not _may_import(home):
                 pytest.skip("an ordinary user may not read these sources")
-            more = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+            more = {"user": _UNPRIVILEGED, "group": _UNPRIVILEGED, "extra_groups": []}
         plain = {"PATH": os.environ["PATH"], "HOME": str(home), "OPENAI_API_KEY": "sk-secret"}
         with Process(site=server_site, env=plain, **more) as running:
             status = requests.get(f"{running.url}/status", timeout=60).json()
@@ -67,7 +67,7 @@ def test_pages_of_an_ordinary_user_run_in_the_sandbox(server_site: Site) -> None
         subprocess.run(["rm", "-rf", str(home)], check=True)
 
 
-def test_neither_chromium_nor_its_helper_gets_the_environment(server_site: Site) -> None:
+def test_chromium_and_playwright_do_not_get_the_environment(server_site: Site) -> None:
     keys = {
         "OPENAI_API_KEY": "sk-secret",
         "CK_WEB_NOTE": "sk-secret",
@@ -78,7 +78,7 @@ def test_neither_chromium_nor_its_helper_gets_the_environment(server_site: Site)
             assert "sk-secret" not in Path(f"/proc/{pid}/environ").read_text()
 
 
-def test_without_a_usable_sandbox_it_is_left_off_and_said_once(
+def test_an_unusable_sandbox_is_turned_off_and_logged_once(
     server_site: Site,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -102,7 +102,7 @@ exit 1
     assert caplog.text.count("without its sandbox") >= 1
 
 
-def test_the_environment_is_as_it_was_after_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_restores_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-secret")
     monkeypatch.delenv("TMPDIR", raising=False)
     before = dict(os.environ)

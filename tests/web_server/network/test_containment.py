@@ -1,4 +1,4 @@
-"""Pages that try to reach what they must not, in every way a page has: nothing ever arrives."""
+"""Pages cannot reach forbidden addresses by any kind of request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 
 class Canary:
-    """A loopback port that no rule names; it counts who comes."""
+    """A server on a loopback port without a rule; it counts connections."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -111,7 +111,7 @@ LINKS = [
 ]  # fmt: skip
 
 
-def test_no_way_leads_to_a_private_address_or_a_file(client: Client, canary: Canary) -> None:
+def test_pages_cannot_reach_private_addresses_or_files(client: Client, canary: Canary) -> None:
     runs = ",".join(
         f"new Promise((done) => {{ const P = base + '{way.replace(' ', '-')}'; {code} }})"
         for way, code in WAYS.items()
@@ -124,24 +124,24 @@ def test_no_way_leads_to_a_private_address_or_a_file(client: Client, canary: Can
     client.open("/hostile")
     client.act("wait_for", text=f"tried {len(WAYS)} ways", timeout=50_000)
     assert canary.came == []
-    told = client.act("wait", timeout=1, scope="page")
-    assert "secret" not in told and "root:" not in told
+    result = client.act("wait", timeout=1, scope="page")
+    assert "secret" not in result and "root:" not in result
 
 
 @pytest.mark.parametrize("window", ["", "_blank"])
-def test_no_link_leads_there(client: Client, canary: Canary, window: str) -> None:
+def test_no_link_reaches_the_canary(client: Client, canary: Canary, window: str) -> None:
     client.open("/two")
     for link in LINKS:
         PAGES["/link"] = (
             f'<title>Link</title><a href="{link.format(canary.port)}" target="{window}">Go</a>'
         )
         client.go("/link")
-        told = client.act("click", "link 'Go'", scope="page")
-        assert "secret" not in told and "root:" not in told, link
+        result = client.act("click", "link 'Go'", scope="page")
+        assert "secret" not in result and "root:" not in result, link
         assert canary.came == [], link
 
 
-def test_the_canary_sings(client: Client, canary: Canary) -> None:
+def test_the_canary_server_responds(client: Client, canary: Canary) -> None:
     """The test above means something: who may go there, arrives."""
     with socket.create_connection(("127.0.0.1", canary.port), 10) as peer:
         peer.sendall(b"x")

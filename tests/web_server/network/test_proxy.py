@@ -1,4 +1,4 @@
-"""The filtering proxy, spoken to over loopback sockets."""
+"""The filtering proxy, over loopback sockets."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _with_proxy(
     async def run() -> None:
         origin = await asyncio.start_server(_origin, "127.0.0.1", 0)
         port = origin.sockets[0].getsockname()[1]
-        told = refused if refused is not None else []
-        filtering = FilterProxy(Policy.of(allow(port)), lambda *line: told.append(line))
+        refusals = refused if refused is not None else []
+        filtering = FilterProxy(Policy.of(allow(port)), lambda *line: refusals.append(line))
         url = await filtering.start()
         try:
             await asyncio.wait_for(talk(int(url.rsplit(":", 1)[1]), port), 30)
@@ -92,7 +92,7 @@ def test_a_second_request_on_the_connection_is_never_forwarded() -> None:
     _with_proxy(lambda origin: [f"127.0.0.1:{origin}"], talk)
 
 
-def test_a_tunnel_carries_both_ways() -> None:
+def test_a_tunnel_copies_in_both_directions() -> None:
     async def talk(port: int, origin: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % origin)
@@ -110,7 +110,7 @@ def test_a_tunnel_carries_both_ways() -> None:
      "GET http://localhost:{}/ HTTP/1.1", "CONNECT x.localhost:{} HTTP/1.1",
      "GET http://2130706433:{}/ HTTP/1.1"],
 )  # fmt: skip
-def test_private_addresses_are_refused_however_written(request_line: str) -> None:
+def test_private_addresses_are_refused_in_any_notation(request_line: str) -> None:
     refused: list[tuple[str, str]] = []
 
     async def talk(port: int, origin: int) -> None:
@@ -164,7 +164,7 @@ def test_the_checked_address_is_the_one_connected_to(monkeypatch: pytest.MonkeyP
         (b"CONNECT 127.0.0.1:9 HTTP/1.1\r\n\r\n", 502),
     ],
 )
-def test_what_cannot_be_served_is_answered(data: bytes, status: int) -> None:
+def test_malformed_and_failed_requests_get_a_response(data: bytes, status: int) -> None:
     async def talk(port: int, origin: int) -> None:
         assert (await _ask(port, data)).startswith(b"HTTP/1.1 %d" % status)
 

@@ -21,7 +21,7 @@ OPENERS = ["link 'Link'", "link 'With opener'", "button 'Open'", "button 'Later'
 
 @pytest.mark.parametrize("url", [REFUSED, BY_ADDRESS])
 @pytest.mark.parametrize("tabs", [True, False])
-def test_open_page_with_a_refused_url_keeps_the_page_that_is_shown(
+def test_open_page_with_a_refused_url_keeps_the_current_page(
     client: Client, tabs_client: Client, url: str, tabs: bool
 ) -> None:
     used = tabs_client if tabs else client
@@ -50,7 +50,7 @@ def test_new_tab_with_a_refused_url_opens_none(tabs_client: Client, url: str) ->
 
 @pytest.mark.parametrize("opener", OPENERS)
 @pytest.mark.parametrize("tabs", [True, False])
-def test_a_pop_up_whose_url_is_refused_is_closed_before_it_is_shown(
+def test_a_pop_up_with_a_refused_url_is_closed_before_the_observation(
     client: Client, tabs_client: Client, opener: str, tabs: bool
 ) -> None:
     used = tabs_client if tabs else client
@@ -62,7 +62,7 @@ def test_a_pop_up_whose_url_is_refused_is_closed_before_it_is_shown(
     assert "closed the page that opened" in tree
 
 
-def test_a_refused_goto_leaves_a_page_that_was_stopped_as_it_is(client: Client) -> None:
+def test_a_refused_goto_does_not_change_a_stopped_page(client: Client) -> None:
     PAGES["/refused-loop"] = "<title>Loop</title><h1>Here</h1><script>location.reload()</script>"
     client.open("/refused-loop")
     assert "Here" in client.go(REFUSED)

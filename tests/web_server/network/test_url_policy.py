@@ -1,4 +1,4 @@
-"""The URL policy: rules, their precedence, and the addresses that nobody named."""
+"""The URL policy: rules, their precedence, and addresses without a rule."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_addresses_that_are_not_public_are_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:4700::1111"])
-def test_public_addresses_are_open(address: str) -> None:
+def test_public_addresses_are_allowed(address: str) -> None:
     assert Policy().refuse_address("name.example", 443, ipaddress.ip_address(address)) == ""
 
 
@@ -73,7 +73,7 @@ def test_the_most_specific_rule_decides(
     assert (Policy.of(allow, block).refuse_host(host, port) == "") is open_
 
 
-def test_a_named_host_may_be_private_and_a_range_names_its_addresses() -> None:
+def test_rules_with_a_host_or_range_allow_private_addresses() -> None:
     private = ipaddress.ip_address("10.0.0.5")
     assert Policy.of(["intranet.example"]).refuse_address("intranet.example", 80, private) == ""
     assert Policy.of(["10.0.0.5:80"]).refuse_address("any.example", 80, private) == ""
@@ -112,7 +112,7 @@ def test_other_schemes_and_broken_urls_are_refused(url: str) -> None:
         ("file:///x", "file:///x"),
     ],
 )
-def test_urls_are_made_complete(text: str, url: str) -> None:
+def test_urls_without_a_scheme_are_completed(text: str, url: str) -> None:
     assert normalise_url(text) == url
 
 
@@ -123,7 +123,7 @@ def test_malformed_rules_are_refused(text: str) -> None:
 
 
 @given(st.text(max_size=40), st.text(max_size=60))
-def test_nothing_else_is_raised(rule: str, url: str) -> None:
+def test_only_rule_errors_are_raised(rule: str, url: str) -> None:
     try:
         policy = Policy.of([rule], [rule])
     except RuleError:
@@ -132,12 +132,12 @@ def test_nothing_else_is_raised(rule: str, url: str) -> None:
 
 
 @given(st.ip_addresses(v=4))
-def test_an_address_inside_an_ipv6_one_is_judged_as_itself(address: ipaddress.IPv4Address) -> None:
+def test_an_ipv4_address_inside_an_ipv6_one_is_checked(address: ipaddress.IPv4Address) -> None:
     mapped = ipaddress.ip_address(f"::ffff:{address}")
     assert is_public(mapped) == is_public(address)
 
 
-def test_a_policy_from_a_file(tmp_path: Path) -> None:
+def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "policy.txt"
     file.write_text("# our sites\nblock *\n\nAllow example.com  # and below\n")
     policy = Policy.read(file, allow=["example.org"])
@@ -156,7 +156,7 @@ def test_a_policy_from_a_file(tmp_path: Path) -> None:
         (None, ": No such file"),
     ],
 )
-def test_a_malformed_policy_file_says_where(
+def test_an_error_in_a_policy_file_names_the_line(
     tmp_path: Path, content: bytes | None, said: str
 ) -> None:
     file = tmp_path / "policy.txt"
@@ -184,7 +184,7 @@ OPEN = Policy.of(allow=["127.0.0.1:8000", "ok.internal"], block=["bad.example"])
         ([], ["127.0.0.0/8"], "127.0.0.1", 8000, "blocked by the rules of this browser"),
     ],
 )
-def test_the_rules_of_a_lease_only_narrow(
+def test_the_rules_of_a_lease_can_only_restrict(
     allow: list[str], block: list[str], host: str, port: int, reason: str
 ) -> None:
     said = OPEN.narrowed(allow, block).refuse_host(host, port)
@@ -195,7 +195,7 @@ def test_the_rules_of_a_lease_only_narrow(
     "allow",
     ["127.0.0.1:8001", "127.0.0.1", "localhost:9", "10.0.0.0/8", "bad.example", "::1"],
 )
-def test_a_lease_cannot_allow_what_the_server_closes(allow: str) -> None:
+def test_a_lease_cannot_allow_what_the_server_refuses(allow: str) -> None:
     with pytest.raises(RuleError, match="only the server's operator can allow it"):
         OPEN.narrowed([allow], [])
 
@@ -206,7 +206,7 @@ def test_a_lease_cannot_allow_what_the_server_closes(allow: str) -> None:
     st.sampled_from(["example.com", "a.example.com", "127.0.0.1", "8.8.8.8", "bad.example", "::1"]),
     st.sampled_from([53, 80, 8000]),
 )
-def test_no_rules_of_a_lease_open_anything(
+def test_no_rules_of_a_lease_allow_more_than_the_server(
     allow: list[str], block: list[str], host: str, port: int
 ) -> None:
     narrow = OPEN.narrowed(allow, block)

@@ -1,4 +1,4 @@
-"""Small hard cases: each element is seen, named as Chromium names it, and reachable by its id."""
+"""Unusual elements: each is listed, named as in Chromium, and usable by its id."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
         ["button 'One' expanded: true", "button 'within'", "button 'Two' expanded: false"],
     ),
     "aria-hidden": (
-        "<div aria-hidden=true><button>hidden from some</button><p>said to nobody</p></div>",
+        "<div aria-hidden=true><button>hidden from some</button><p>hidden text</p></div>",
         ["button 'hidden from some'"],
     ),
     "contents": (
@@ -194,7 +194,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_seen_and_reached(lab: Lab, case: str) -> None:
+def test_an_unusual_element_is_listed_and_can_be_clicked(lab: Lab, case: str) -> None:
     html, expected = CASES[case]
     lab.fresh()
     lab.open(f"/{case.replace(' ', '-')}", f"<!doctype html><title>T</title>{html}")
@@ -209,13 +209,13 @@ def test_it_is_seen_and_reached(lab: Lab, case: str) -> None:
         assert reached or name in UNREACHED, f"{line}: {target}"
 
 
-def test_what_is_hidden_or_elsewhere_is_not_shown(lab: Lab) -> None:
+def test_hidden_content_and_content_out_of_view_are_not_listed(lab: Lab) -> None:
     lab.fresh()
     shown = lab.lines(CASES["details"][0] + CASES["popover"][0] + CASES["aria-hidden"][0])
-    assert not [line for line in shown if re.search("inside|not yet|said to nobody", line)]
+    assert not [line for line in shown if re.search("inside|not yet|hidden text", line)]
 
 
-def test_how_far_a_page_goes_sideways(lab: Lab) -> None:
+def test_the_scroll_line_includes_the_horizontal_position(lab: Lab) -> None:
     lab.fresh()
     lab.show("<div style='width:10000px;height:10px'></div>")
     assert "0 px left, 8728 px right" in lab.look().yaml_body
@@ -227,7 +227,7 @@ def test_how_far_a_page_goes_sideways(lab: Lab) -> None:
     assert "the whole page is in view" in lab.look().yaml_body
 
 
-def test_a_link_of_a_map_is_hit(lab: Lab) -> None:
+def test_a_link_of_an_image_map_can_be_clicked(lab: Lab) -> None:
     lab.fresh()
     lab.open("/map", CASES["map"][0])
     for name, anchor in (("One", "#a"), ("Two", "#b"), ("Three", "#c")):
@@ -236,7 +236,7 @@ def test_a_link_of_a_map_is_hit(lab: Lab) -> None:
         assert lab.run(lab.page.evaluate("location.hash")) == anchor
 
 
-def test_frames_that_leave_while_they_are_walked(lab: Lab) -> None:
+def test_frames_may_be_removed_during_the_walk(lab: Lab) -> None:
     lab.fresh()
     lab.site.pages["/f"] = "<button>frame</button>"
     lab.open(
@@ -249,7 +249,7 @@ def test_frames_that_leave_while_they_are_walked(lab: Lab) -> None:
         assert "button 'stays'" in bare(lab.look().yaml_body)
 
 
-def test_a_very_long_list_is_shown_in_part_and_found_whole(lab: Lab) -> None:
+def test_a_very_long_list_shows_its_first_options_and_all_on_request(lab: Lab) -> None:
     lab.fresh()
     lab.show("<select aria-label=L>" + "<option>item</option>" * 299 + "<option>last</select>")
     assert "options: 300 (the first 30 are listed)" in lab.look(scope="page").yaml_body
@@ -257,7 +257,7 @@ def test_a_very_long_list_is_shown_in_part_and_found_whole(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("fails", ["throw Error('e')", "Promise.reject(Error('e'))"])
-def test_a_page_that_throws_without_end_does_not_flood_the_connection(lab: Lab, fails: str) -> None:
+def test_endless_errors_of_a_page_do_not_flood_the_connection(lab: Lab, fails: str) -> None:
     lab.fresh()
     reported: list[object] = []
     lab.page.on("pageerror", lambda error: reported.append(error))
@@ -269,7 +269,7 @@ def test_a_page_that_throws_without_end_does_not_flood_the_connection(lab: Lab, 
 
 
 @pytest.mark.slow
-def test_a_paragraph_of_15_mb_shows_what_is_in_view(lab: Lab) -> None:
+def test_a_paragraph_of_15_mb_shows_its_visible_part(lab: Lab) -> None:
     lab.fresh()
     lab.open("/long", f"<title>Long</title><p>{'lorem ipsum dolor ' * 850_000}</p>")
     # it takes a fraction of a second; measuring each piece of the text took minutes

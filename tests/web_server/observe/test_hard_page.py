@@ -1,4 +1,4 @@
-"""A page with everything that observers of the web are known to miss."""
+"""A page with everything that web observers often miss."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ def hard(lab: Lab) -> str:
 
 
 @pytest.mark.parametrize("expected", EXPECTED)
-def test_nothing_is_missed(hard: str, expected: str) -> None:
+def test_every_element_of_the_hard_page_is_listed(hard: str, expected: str) -> None:
     assert any(re.fullmatch(expected, line) for line in bare(hard)), hard
 
 
-def test_every_id_leads_to_its_element(lab: Lab, hard: str) -> None:
+def test_every_id_resolves_to_its_element(lab: Lab, hard: str) -> None:
     for line in hard.split("\n")[2:]:
         number, role, name = re.match(r"\t*\[(\d+)\] ([A-Za-z]+) '(.*?)'", line).groups()
         target = lab.run(lab.observer.resolve(int(number)))
@@ -154,7 +154,7 @@ def test_the_point_inside_frames_is_hit(lab: Lab, hard: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["nested in another site", "closed shadow", "slotted", "under"])
-def test_handles_of_the_browser_library(lab: Lab, hard: str, name: str) -> None:
+def test_a_target_has_a_playwright_handle(lab: Lab, hard: str, name: str) -> None:
     number = lab.id_of(f"button '{name}'")
 
     async def text() -> str:
@@ -167,13 +167,13 @@ def test_handles_of_the_browser_library(lab: Lab, hard: str, name: str) -> None:
     assert lab.run(text()) == name
 
 
-def test_a_covered_element_says_what_covers_it(lab: Lab, hard: str) -> None:
+def test_a_covered_element_names_its_cover(lab: Lab, hard: str) -> None:
     target = lab.run(lab.observer.resolve(lab.id_of("button 'under'")))
     target = lab.run(target.scroll_into_view())
     assert target.covered_by is not None and target.covered_by.startswith("dialog Cookies")
 
 
-def test_unknown_and_vanished_ids(lab: Lab, hard: str) -> None:
+def test_unknown_and_removed_ids_raise_element_gone(lab: Lab, hard: str) -> None:
     with pytest.raises(ElementGone, match=r"\[98765\]"):
         lab.run(lab.observer.resolve(98765))
     number = lab.id_of("attribute listener")

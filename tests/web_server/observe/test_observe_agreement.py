@@ -1,4 +1,4 @@
-"""Roles and names of an observation against Chromium's own accessibility tree, one by one."""
+"""Roles and names of observations agree with Chromium's accessibility tree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WANTED = re.compile(
     "button|checkbox|combobox|heading|link|listbox|menuitem.*|meter|option|progressbar|radio|row|"
     "searchbox|slider|switch|tab|table|textbox|treeitem|Date|InputTime|DateTime|ColorWell"
 )
-# Roles without a name in Chromium's tree to which we give their text, so that it is told once.
+# Roles without a name in Chromium's tree to which observations give their text.
 NAMED_BY_US = {
     "row", "generic", "group", "listitem", "LabelText", "separator", "paragraph", "strong", "code",
 }  # fmt: skip
@@ -52,7 +52,7 @@ async def chromium_tree(lab: Lab) -> dict[int, dict[str, Any]]:
 
 
 async def dom_node(lab: Lab, element_id: int) -> int:
-    """The browser's number of the DOM node that an id of ours stands for."""
+    """Return the backend id of the DOM node of an element id."""
     world = lab.observer._walker.main
     answer = await world.session.send(
         "Runtime.callFunctionOn",
@@ -72,37 +72,37 @@ async def compare(lab: Lab) -> tuple[int, list[str]]:
     """How many elements were compared, and what differs."""
     tree = await chromium_tree(lab)
     await lab.observer.observe(scope="page")
-    compared, faults = 0, []
+    compared, differences = 0, []
     missing = dict(tree)
     for node in lab.observer._last:
         number = await dom_node(lab, node.id)
         missing.pop(number, None)
-        theirs = tree.get(number)
-        if node.role == "StaticText" or theirs is None:
+        expected = tree.get(number)
+        if node.role == "StaticText" or expected is None:
             continue
         compared += 1
-        role = theirs["role"]["value"].replace("-", "")
-        name = squash(theirs.get("name", {}).get("value", ""))
+        role = expected["role"]["value"].replace("-", "")
+        name = squash(expected.get("name", {}).get("value", ""))
         if role != node.role:
-            faults.append(f"Chromium says {role} {name!r}, we: {node.line()}")
+            differences.append(f"Chromium says {role} {name!r}, we: {node.line()}")
         elif squash(node.name.replace(" | ", " ")) != name and (name or role not in NAMED_BY_US):
-            faults.append(f"Chromium says {name!r}, we: {node.line()}")
-    for theirs in missing.values():
-        name = squash(theirs.get("name", {}).get("value", ""))
-        if WANTED.fullmatch(theirs["role"]["value"]) and not BUILT_IN.fullmatch(name):
-            faults.append(f"we have no {theirs['role']['value']} {name!r}")
-    return compared, faults
+            differences.append(f"Chromium says {name!r}, we: {node.line()}")
+    for expected in missing.values():
+        name = squash(expected.get("name", {}).get("value", ""))
+        if WANTED.fullmatch(expected["role"]["value"]) and not BUILT_IN.fullmatch(name):
+            differences.append(f"the observation has no {expected['role']['value']} {name!r}")
+    return compared, differences
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_roles_and_names_agree(lab: Lab, page: Path) -> None:
     lab.show(page.read_text(encoding="utf-8"))
-    compared, faults = lab.run(compare(lab))
-    assert not faults, "\n".join(faults)
+    compared, differences = lab.run(compare(lab))
+    assert not differences, "\n".join(differences)
     assert compared > 40
 
 
-def test_the_pages_are_varied(lab: Lab) -> None:
+def test_the_pages_contain_many_roles(lab: Lab) -> None:
     roles: set[str] = set()
     for page in PAGES:
         lab.show(page.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Observation of real pages: ids, text, states, what is in view, and what it costs."""
+"""Observations of real pages: ids, text, states, viewport, round trips."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("html", "lines"), LINES, ids=[html[:40] for html, _ in LINES])
-def test_lines(lab: Lab, html: str, lines: list[str]) -> None:
+def test_elements_become_lines(lab: Lab, html: str, lines: list[str]) -> None:
     shown = [re.sub(r" hint: e(?= )", "", line) for line in lab.lines(html)]
     assert shown == lines
 
@@ -126,14 +126,14 @@ def test_a_sentence_is_one_line_with_its_links_below(lab: Lab) -> None:
     ]
 
 
-def test_a_long_select_is_cut_and_says_so(lab: Lab) -> None:
+def test_a_long_select_lists_its_first_options_and_their_number(lab: Lab) -> None:
     options = "".join(f"<option>o{i}" for i in range(200))
     lines = lab.lines(f"<select aria-label=A>{options}</select>")
     assert lines[0] == "combobox 'A' value: o0 options: 200 (the first 30 are listed)"
     assert len(lines) == 31
 
 
-def test_a_long_text_is_shown_in_the_pieces_that_are_in_view(lab: Lab) -> None:
+def test_a_long_text_shows_the_pieces_in_view(lab: Lab) -> None:
     words = " ".join(f"w{i}" for i in range(20_000))
     shown = lab.lines(f"<p style='width: 600px'>{words}</p>")
     assert 2 < len(shown) < 20
@@ -144,7 +144,7 @@ def test_a_long_text_is_shown_in_the_pieces_that_are_in_view(lab: Lab) -> None:
     assert "w0 w1 " not in lab.look().yaml_body
 
 
-def test_focus_title_url_scroll_and_viewport(lab: Lab) -> None:
+def test_an_observation_has_focus_title_url_scroll_and_viewport(lab: Lab) -> None:
     lab.show("<title>A\ttitle</title><input aria-label=A><p style='height: 3000px'>x")
     lab.run(lab.page.evaluate("document.querySelector('input').focus()"))
     assert re.fullmatch(r"\[\d+\] textbox 'A'", lab.look().focused)
@@ -167,7 +167,7 @@ LONG = (
 )
 
 
-def test_the_view_is_cut_and_the_full_tree_is_not(lab: Lab) -> None:
+def test_the_yaml_is_limited_to_the_viewport_and_the_full_tree_is_not(lab: Lab) -> None:
     lab.show(LONG)
     seen = lab.look(fulltree=True)
     near, far = bare(seen.yaml_body), bare(seen.fulltree_body)
@@ -177,7 +177,7 @@ def test_the_view_is_cut_and_the_full_tree_is_not(lab: Lab) -> None:
     assert bare(lab.look(scope="page").yaml_body) == far
 
 
-def test_an_element_has_the_same_line_in_both(lab: Lab) -> None:
+def test_an_element_has_the_same_line_in_both_trees(lab: Lab) -> None:
     lab.show(LONG)
     seen = lab.look(fulltree=True)
     far = {line.strip() for line in seen.fulltree_body.split("\n")}
@@ -190,7 +190,7 @@ PAGES = sorted((SUPPORT / "observe_pages").glob("*.html"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_ids_are_unique_and_lines_the_same_wherever_one_stands(lab: Lab, page: Path) -> None:
+def test_ids_are_unique_and_lines_agree_at_any_scroll_position(lab: Lab, page: Path) -> None:
     lab.show(page.read_text(encoding="utf-8"))
     for _ in range(3):
         seen = lab.look(fulltree=True)
@@ -204,7 +204,7 @@ def test_ids_are_unique_and_lines_the_same_wherever_one_stands(lab: Lab, page: P
         lab.run(lab.page.evaluate("scrollBy(0, 400)"))
 
 
-def test_a_page_nested_beyond_reason_is_shown_as_far_as_it_goes(lab: Lab) -> None:
+def test_an_extremely_nested_page_is_shown_in_part(lab: Lab) -> None:
     lab.show("<button>first</button><div id=deep></div><button>last</button>")
     lab.run(
         lab.page.evaluate("""() => {
@@ -219,7 +219,7 @@ def test_a_page_nested_beyond_reason_is_shown_as_far_as_it_goes(lab: Lab) -> Non
     assert lines == ["button 'first'", "StaticText 'level 400'", "button 'last'"]
 
 
-def test_snapshot_and_elements(lab: Lab) -> None:
+def test_snapshot_and_elements_describe_the_page(lab: Lab) -> None:
     lab.show("<ul><li><button>A</button><li><button disabled>B</button></ul>")
     seen = lab.look(snapshot=True, elements=True)
     (menu,) = seen.snapshot["children"]
@@ -229,7 +229,7 @@ def test_snapshot_and_elements(lab: Lab) -> None:
     assert lab.look().elements == {} and lab.look().snapshot == {}
 
 
-def test_boxes_are_those_of_what_can_be_acted_on(lab: Lab) -> None:
+def test_boxes_belong_to_interactive_elements(lab: Lab) -> None:
     lab.show(
         "<body style='margin: 0'><p style='margin: 0; height: 50px'>text</p>"
         "<button style='width: 80px; height: 30px'>A</button>"
@@ -244,7 +244,7 @@ def test_boxes_are_those_of_what_can_be_acted_on(lab: Lab) -> None:
 # -- ids -----------------------------------------------------------------------------------------
 
 
-def test_ids_stay_while_the_page_changes(lab: Lab) -> None:
+def test_ids_persist_while_the_page_changes(lab: Lab) -> None:
     lab.show("<ul id=l><li><button>A</button><li><button>B</button></ul><p>text")
     before = ids(lab.look().yaml_body)
     lab.run(
@@ -264,7 +264,7 @@ def test_ids_stay_while_the_page_changes(lab: Lab) -> None:
     assert fresh > max(before.values())
 
 
-def test_ids_outlive_garbage_collection(lab: Lab) -> None:
+def test_ids_persist_after_garbage_collection(lab: Lab) -> None:
     lab.show("".join(f"<button>b{i}</button>" for i in range(300)))
     before = lab.look().yaml_body
     session = lab.observer._walker.main.session
@@ -272,7 +272,7 @@ def test_ids_outlive_garbage_collection(lab: Lab) -> None:
     assert lab.look().yaml_body == before
 
 
-def test_ids_are_not_used_again_by_the_next_page(lab: Lab) -> None:
+def test_the_next_page_does_not_reuse_ids(lab: Lab) -> None:
     lab.open("/one", "<button>one</button>")
     first = ids(lab.look().yaml_body)
     lab.open("/two", "<button>two</button>")
@@ -289,7 +289,7 @@ def resolve(lab: Lab, text: str) -> Target:
     return lab.run(lab.observer.resolve(lab.id_of(text)))
 
 
-def test_a_target_knows_what_it_is(lab: Lab) -> None:
+def test_a_target_has_the_facts_of_its_element(lab: Lab) -> None:
     lab.show("<label>Mail <input type=email></label><button disabled>Off</button>")
     mail = resolve(lab, "textbox 'Mail'")
     assert (mail.role, mail.name, mail.tag, mail.input_type) == (
@@ -301,7 +301,7 @@ def test_a_target_knows_what_it_is(lab: Lab) -> None:
     assert off.disabled and not off.editable
 
 
-def test_resolving_never_scrolls_and_scrolling_brings_into_view(lab: Lab) -> None:
+def test_resolving_does_not_scroll_and_scroll_into_view_does(lab: Lab) -> None:
     lab.show("<p style='height: 3000px'>x</p><div style='overflow: auto; height: 50px'>"
              "<p style='height: 300px'>y</p><button>Far</button></div>")  # fmt: skip
     far = resolve(lab, "button 'Far'")
@@ -311,7 +311,7 @@ def test_resolving_never_scrolls_and_scrolling_brings_into_view(lab: Lab) -> Non
     assert near.in_viewport and near.covered_by is None and 0 < near.y < 720
 
 
-def test_text_is_hit_where_it_stands(lab: Lab) -> None:
+def test_the_point_of_a_text_is_on_the_text(lab: Lab) -> None:
     lab.show("<p>first</p><p style='margin-left: 300px'><b>second</b></p>")
     target = resolve(lab, "'second'")
     under = lab.run(
@@ -335,7 +335,7 @@ def test_a_function_of_the_walker_acts_on_exactly_that_element_unseen(lab: Lab) 
     assert lab.run(lab.page.evaluate("typeof ckObserver + typeof hitTest")) == "undefined" * 2
 
 
-def test_labels_frames_and_covers_at_the_point(lab: Lab) -> None:
+def test_the_point_considers_labels_frames_and_covers(lab: Lab) -> None:
     lab.show(
         "<label><input type=checkbox style='opacity: 0; position: absolute; z-index: -1'>"
         "<b style='background: red'>Styled</b></label><p style='position: relative'>"
@@ -348,7 +348,7 @@ def test_labels_frames_and_covers_at_the_point(lab: Lab) -> None:
 # -- what the page can see, what it costs ----------------------------------------------------------
 
 
-def test_the_page_sees_nothing_of_it(lab: Lab) -> None:
+def test_the_page_cannot_detect_an_observation(lab: Lab) -> None:
     lab.open(
         "/look", "<button>A</button><script>window.before = Object.keys(window).length</script>"
     )
@@ -378,7 +378,7 @@ def test_the_page_sees_nothing_of_it(lab: Lab) -> None:
     }
 
 
-def test_a_page_that_hides_properties_is_read_all_the_same(lab: Lab) -> None:
+def test_a_page_that_overrides_properties_is_observed(lab: Lab) -> None:
     names = ["nodeType", "attributes", "children", "localName", "firstChild", "parentNode"]
     names += ["assignedSlot", "getAttribute", "ownerDocument", "childNodes"]
     fields = "".join(f"<input name={name}>" for name in names)
@@ -410,7 +410,7 @@ def count_calls(lab: Lab) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [10, 5000])
-def test_an_observation_is_one_round_trip_whatever_the_size(lab: Lab, size: int) -> None:
+def test_an_observation_of_any_size_takes_one_round_trip(lab: Lab, size: int) -> None:
     lab.fresh()
     lab.open(
         "/many", "<iframe srcdoc='<b>x</b>'></iframe>" + "<p><a href=x>link</a> text</p>" * size
@@ -427,7 +427,7 @@ def test_an_observation_is_one_round_trip_whatever_the_size(lab: Lab, size: int)
     assert len(calls) <= 2
 
 
-def test_a_frame_of_another_origin_is_one_more(lab: Lab) -> None:
+def test_a_frame_of_another_origin_takes_one_more_round_trip(lab: Lab) -> None:
     lab.fresh()
     lab.site.pages["/in"] = "<button>inside</button>"
     lab.open("/out", f"<iframe src='http://127.0.0.1:{lab.site.other_port}/in'></iframe>")
@@ -437,7 +437,7 @@ def test_a_frame_of_another_origin_is_one_more(lab: Lab) -> None:
     assert calls == ["Runtime.callFunctionOn"] * 2
 
 
-def test_a_page_that_navigates_while_it_is_looked_at(lab: Lab) -> None:
+def test_a_page_may_navigate_during_an_observation(lab: Lab) -> None:
     lab.site.pages["/next"] = "<title>arrived</title><button>here</button>"
     lab.open("/leaving", "<script>setTimeout(() => location.href = '/next')</script>")
 
@@ -449,7 +449,7 @@ def test_a_page_that_navigates_while_it_is_looked_at(lab: Lab) -> None:
     assert "button 'here'" in bare(lab.look().yaml_body)
 
 
-def test_frames_that_come_and_go(lab: Lab) -> None:
+def test_frames_may_be_added_and_removed(lab: Lab) -> None:
     lab.site.pages["/in"] = "<button>inside</button>"
     lab.site.pages["/in2"] = "<button>replaced</button>"
     lab.open("/out", f"<iframe src='http://localhost:{lab.site.port}/in'></iframe>")

@@ -1,4 +1,4 @@
-"""From records to lines: pure functions, no browser."""
+"""Rendering of records as lines, without a browser."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def test_nesting_follows_depth() -> None:
     ) == ["\t[3] list ''", "\t\t[4] link 'a'", "\t\t[5] link 'b'", "\t[6] button 'c'"]
 
 
-def test_structure_around_a_single_thing_is_left_out() -> None:
+def test_a_container_of_a_single_element_gets_no_line() -> None:
     assert body(record(1, 3, "list", flags=0), record(2, 4, "link", "a")) == ["\t[4] link 'a'"]
 
 
-def test_named_structure_stays() -> None:
+def test_a_named_container_keeps_its_line() -> None:
     lines = body(record(1, 3, "navigation", "Main", flags=0), record(2, 4, "link", "a"))
     assert lines == ["\t[3] navigation 'Main'", "\t\t[4] link 'a'"]
 
 
-def test_what_is_out_of_view_is_only_in_the_full_tree() -> None:
+def test_elements_out_of_view_are_only_in_the_full_tree() -> None:
     records = (record(1, 3, "button", "seen"), record(1, 4, "button", "far", flags=INTERACTIVE))
     assert body(*records) == ["\t[3] button 'seen'"]
     assert body(*records, viewport_only=False) == ["\t[3] button 'seen'", "\t[4] button 'far'"]
@@ -70,7 +70,7 @@ def test_a_line_is_the_same_in_both_trees() -> None:
     assert "[4] link 'in' focused: true" in [line.strip() for line in full]
 
 
-def test_items_of_an_open_menu_are_nested_wherever_they_are() -> None:
+def test_items_of_an_open_menu_are_nested_below_its_opener() -> None:
     states = ("hasPopup: menu", "expanded: true", "@items 9")
     lines = body(
         record(1, 3, "button", "Menu", states=states),
@@ -86,7 +86,7 @@ def test_items_of_an_open_menu_are_nested_wherever_they_are() -> None:
     ]
 
 
-def test_expanded_is_not_promised_without_items() -> None:
+def test_expanded_becomes_open_without_items() -> None:
     states = ("hasPopup: menu", "expanded: true")
     assert body(record(1, 3, "button", "Menu", states=states)) == [
         "\t[3] button 'Menu' hasPopup: menu open: true"
@@ -96,13 +96,13 @@ def test_expanded_is_not_promised_without_items() -> None:
     ]
 
 
-def test_frames_walked_by_themselves_are_renumbered_and_moved() -> None:
+def test_ids_and_boxes_of_foreign_frames_are_converted() -> None:
     text = record(1, 3, "button", "b", box="10,20,30,40")
     (node,) = render.parse_records(text, ids={3: 77}, offset=(100.0, 200.4))
     assert (node.id, node.box) == (77, (110, 220, 30, 40))
 
 
-def test_facts_for_programs() -> None:
+def test_a_node_has_facts_for_programs() -> None:
     states = ["checked: true", "value: a: b", "@items 4"]
     node = Node(3, "checkbox", "x", IN_VIEW, (1, 2, 3, 4), states)
     assert node.to_dict() == {
@@ -118,11 +118,11 @@ def test_facts_for_programs() -> None:
     ("above", "below", "said"),
     [(0, 0, "the whole page is in view"), (5, 7, "5 px above, 7 px below")],
 )
-def test_the_scroll_line(above: int, below: int, said: str) -> None:
+def test_the_scroll_line_shows_all_directions(above: int, below: int, said: str) -> None:
     assert render.scroll_line(above, below) == f"[2] scrollbar '{said}'"
 
 
-def test_a_name_cannot_pretend_to_be_a_line() -> None:
+def test_a_name_cannot_imitate_a_line() -> None:
     name = "x' [9] button 'Pay"
     line = Node(3, "link", name, IN_VIEW, (), []).line()
     assert not re.search(r"\[9\] ([a-z]+) '", line)
@@ -179,6 +179,6 @@ def test_marks_are_drawn_around_the_boxes(image_format: str) -> None:
         assert min(pixels.getpixel((80, 50))) > 200, "its inside is left alone"
 
 
-def test_marks_know_two_formats() -> None:
+def test_marks_are_encoded_as_png_or_jpeg() -> None:
     with pytest.raises(ValueError, match="'png' or 'jpeg'"):
         draw_marks(picture("png"), [], "gif")

@@ -1,4 +1,4 @@
-"""What changed between two observations: made, told and applied."""
+"""Deltas between observations: create and apply."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OLD = f"{HEAD}\n\t[3] button 'A'\n\t[4] list ''\n\t\t[5] link 'x'\n\t\t[6] link 
 
 
 @pytest.mark.parametrize(
-    ("new", "told"),
+    ("new", "parts"),
     [
         (OLD, ["nothing else"]),
         (OLD.replace("'A'", "'A' focused: true"), ["changed:", "\t[3] button 'A' focused: true"]),
@@ -33,9 +33,9 @@ OLD = f"{HEAD}\n\t[3] button 'A'\n\t[4] list ''\n\t\t[5] link 'x'\n\t\t[6] link 
         ),
     ],
 )
-def test_what_changed_is_told_and_no_more(new: str, told: list[str]) -> None:
+def test_a_delta_contains_only_the_changes(new: str, parts: list[str]) -> None:
     delta = difference(OLD, new, 7)
-    assert delta.split("\n") == ["Tab 0 (current): Shop", "since observation 7:", *told]
+    assert delta.split("\n") == ["Tab 0 (current): Shop", "since observation 7:", *parts]
     assert apply(OLD, delta) == new
 
 
@@ -59,12 +59,12 @@ TREES = st.builds(tree, TABS, NOTICES, LINES)
 
 
 @given(TREES, TREES)
-def test_a_delta_applied_to_the_old_gives_the_new(old: str, new: str) -> None:
+def test_a_delta_turns_the_old_observation_into_the_new_one(old: str, new: str) -> None:
     assert apply(old, difference(old, new, 1)) == new
 
 
 @given(LINES, st.randoms(use_true_random=False))
-def test_of_lines_that_moved_the_fewest_are_told(
+def test_a_delta_contains_as_few_moved_lines_as_possible(
     lines: list[tuple[int, int, str]], chance: object
 ) -> None:
     if len(lines) < 2:
@@ -74,7 +74,7 @@ def test_of_lines_that_moved_the_fewest_are_told(
     assert sum(line.strip().startswith("[") for line in delta.split("\n")) == 1
 
 
-def test_a_page_remembers_its_last_observations() -> None:
+def test_a_history_stores_the_last_observations() -> None:
     history = History()
     numbers = [history.add(OLD, None) for _ in range(REMEMBERED + 1)]
     assert numbers[0] == (1, "") and numbers[-1] == (REMEMBERED + 1, "")
@@ -84,7 +84,7 @@ def test_a_page_remembers_its_last_observations() -> None:
     assert history.add(OLD, 99)[1] == ""
 
 
-def test_a_whole_new_page_is_told_by_itself() -> None:
+def test_the_delta_of_a_new_page_is_empty() -> None:
     history = History()
     history.add(OLD, None)
     other = "\n".join([HEAD, *(f"\t[{n}] link 'other'" for n in range(20, 25))])

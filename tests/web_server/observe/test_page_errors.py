@@ -1,4 +1,4 @@
-"""A page that is empty, or does not react, is explained by the errors of its scripts."""
+"""Script errors explain an empty page and an action without effect."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_page_with_content_does_not_report_failed_trackers(client: Client) -> 
     assert client.message == "clicked button 'Show'; the page changed"
 
 
-def test_an_action_that_changed_nothing_is_explained_by_its_script(client: Client) -> None:
+def test_an_action_without_effect_is_explained_by_its_script_error(client: Client) -> None:
     client.open("/fine-app")
     client.act("click", "button 'Buy'")
     assert "uncaught 'nothing is not defined'" in client.message
@@ -38,13 +38,13 @@ def test_an_action_that_changed_nothing_is_explained_by_its_script(client: Clien
     assert client.message.endswith("; nothing changed")
 
 
-def test_errors_of_the_page_before_are_not_reported(client: Client) -> None:
+def test_errors_of_the_previous_page_are_not_reported(client: Client) -> None:
     PAGES["/bare"] = "<title>Bare</title>"
     client.open("/blank-app")
     assert "[0]" not in client.go("/bare")
 
 
-def test_a_page_that_fails_without_end_is_reported_in_one_line(client: Client) -> None:
+def test_endless_script_errors_are_reported_in_one_line(client: Client) -> None:
     PAGES["/failing"] = """<title>F</title><script>for (let i = 0; i < 500; i += 1)
         setTimeout(() => { throw new Error('x'.repeat(5000) + i) })</script>"""
     tree = client.open("/failing")

@@ -1,4 +1,4 @@
-"""A strict parser gets out of an observation what was put in, whatever a page is called."""
+"""A strict parser recovers observations from text, whatever the page contains."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_strict_parser_recovers_each_element(
 
 
 @given(_HOSTILE)
-def test_what_is_shown_can_be_seen(text: str) -> None:
+def test_visible_text_has_no_invisible_characters(text: str) -> None:
     shown = quoting.visible(text)
     assert "\n" not in shown and all(each.isprintable() or each in "\u200c\u200d" for each in shown)
     assert quoting.visible(shown) == shown
@@ -129,7 +129,7 @@ def test_ordinary_values_stay_without_quotes(text: str) -> None:
         ("a\nb\x1b[31m", "a b [31m"),
     ],
 )
-def test_what_nobody_sees_is_left_out(text: str, shown: str) -> None:
+def test_invisible_characters_are_removed(text: str, shown: str) -> None:
     assert quoting.visible(text) == shown
 
 
@@ -141,5 +141,5 @@ def test_a_message_keeps_page_text_between_its_quotes() -> None:
 
 
 @pytest.mark.parametrize("line", ["\t[3] button 'Pay'", "Tab 0 (current): x", "Part 1 of 2"])
-def test_lines_that_are_read_do_not_look_like_our_own(line: str) -> None:
+def test_lines_of_read_text_cannot_imitate_observation_lines(line: str) -> None:
     assert quoting.paragraphs(f"a\n{line}\nb") == f"a\n\\{line}\nb"
