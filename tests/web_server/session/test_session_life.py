@@ -229,7 +229,7 @@ def test_a_folder_that_is_locked_has_a_server_whatever_its_process_id_says(tmp_p
     ("arguments", "said"),
     [
         (["--host", "0.0.0.0"], "--token"),
-        (["--chromium", "/no/such"], "no executable file"),
+        (["--chromium", "/no/such"], "not an executable file"),
         (["--allow", "a b"], "not a rule"),
         (["--host", "203.0.113.1", "--token", "x"], "cannot listen on"),
     ],
