@@ -55,7 +55,7 @@ _HEADING = re.compile(
     r"|mind|notes|(?:the|current) (?:page|screen)\b.*|page at step \d.*|how it ended"
     r"|planning and acting"
     r"|example of a reply|functions you can call\b.*|available functions)[ \t]*$"
-    r"|call \d+, [\w.]+(?: \([^)\n]{1,80}\))?:[ \t]*$"
+    r"|call \d+, [^\s(]{1,80}(?: \([^)\n]{1,80}\))?:[ \t]*$"
     r"|\(steps \d+ to \d+ are not shown|\(earlier steps omitted|now (?:act|plan):)",
     re.IGNORECASE,
 )

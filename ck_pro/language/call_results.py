@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ck_pro.language.prompt import fenced
+from ck_pro.language.prompt import fenced, shown_name
 from ck_pro.model.shorten import cut_middle
 from ck_pro.session.observed import observation_text
 
-_NAME = re.compile(r"[\w.]+")
+_LABEL_CHARS = 60
+"""Limit of a name or an id in a label."""
 
 
 def split_results(observed: Any, shown: str, count: int) -> list[str]:
@@ -52,7 +52,7 @@ def labelled_results(action: Mapping[str, Any], shown: str) -> str:
 
 def _label(calls: Sequence[Mapping[str, Any]], lines: Sequence[str], n: int) -> str:
     """Return the label of a result: "Call 2, search (call_b):"."""
-    name = _NAME.match(lines[n])
+    name = shown_name(lines[n].partition("(")[0])[:_LABEL_CHARS]
     call_id = str(calls[n].get("id") or "") if len(calls) == len(lines) else ""
-    named = f", {name[0]}" if name else ""
-    return f"Call {n + 1}{named} ({call_id}):" if call_id else f"Call {n + 1}{named}:"
+    shown_id = f" ({shown_name(call_id)[:_LABEL_CHARS]})" if call_id else ""
+    return f"Call {n + 1}, {name}{shown_id}:"

@@ -85,6 +85,23 @@ def test_a_result_cannot_imitate_a_label() -> None:
     assert lines[closing + 1 :] == ["Call 2, search:", "```", "found b", "```"]
 
 
+def test_a_label_is_one_line_of_limited_length() -> None:
+    made = [("a\n```\nx", "web-search"), ("b" * 500, "f" * 500)]
+    tool_calls = [{"id": id_, "function": {"name": name}} for id_, name in made]
+    step = {
+        "step_idx": 0,
+        "action": {
+            "thought": "",
+            "code": "\n".join(f"{name}(query='a')" for _, name in made),
+            "observation": ["one", "two"],
+            "llm_info": {"tool_calls": tool_calls},
+        },
+    }
+    lines = LANGUAGE.history(step, "one\ntwo")[1]["content"].split("\n")
+    assert lines[1] == "Call 1, web-search (a\\n```\\nx):" and len(lines) == 9
+    assert len(lines[5]) < 150
+
+
 def test_an_observation_of_an_interrupted_step_is_shown_as_one_text() -> None:
     text = history("search(query='a')\nsearch(query='b')", "interrupted", "interrupted")
     assert text == "Observation of step 0:\n```\ninterrupted\n```"
