@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from ck_pro.events import BrowserAction
-from ck_pro.exceptions import ParseError
+from ck_pro.exceptions import ConfigError, ParseError
 from ck_web.actions.tokens import quote, target_of
 from ck_web.page.page_text import one_line
 
@@ -99,7 +99,7 @@ class WebAction:
     @property
     def help(self) -> str:
         """The help text for prompts."""
-        return inspect.getdoc(type(self)) or ""
+        return inspect.cleandoc(type(self).__doc__ or "")
 
     def action(self, target: str = "", value: str | None = None, **arguments: Any) -> BrowserAction:
         """Make a `BrowserAction` of this name."""
@@ -139,13 +139,20 @@ _W = TypeVar("_W", bound=WebAction)
 
 
 def web_action(
-    name: str, *forms: str, in_prompt: InPrompt = "line"
+    name: str, form: str, *more_forms: str, in_prompt: InPrompt = "line"
 ) -> Callable[[type[_W]], type[_W]]:
-    """Declare the decorated class as a web action; see `WebAction` for the arguments."""
+    """Declare the decorated class as a web action; see `WebAction` for the arguments.
+
+    Raises:
+        ConfigError: another action has this name, with or without underscores.
+    """
+    spelling = name.replace("_", "")
+    if spelling in _BY_SPELLING:
+        raise ConfigError(f"two web actions are named {name!r}")
 
     def declare(cls: type[_W]) -> type[_W]:
-        cls.name, cls.forms, cls.in_prompt = name, forms, in_prompt
-        ACTIONS[name] = _BY_SPELLING[name.replace("_", "")] = cls()
+        cls.name, cls.forms, cls.in_prompt = name, (form, *more_forms), in_prompt
+        ACTIONS[name] = _BY_SPELLING[spelling] = cls()
         return cls
 
     return declare

@@ -49,7 +49,10 @@ class Screenshot(WebAction):
 
     def write(self, flag: bool, save_path: str = "") -> str:
         path = str(save_path or "")
-        return f"screenshot {int(flag)} {write_path(path) if path else ''}".rstrip()
+        shown = _FLAGS.get(str(flag).lower())
+        if shown is None:
+            raise ParseError(f"screenshot takes True or False, not {quote(str(flag))}")
+        return f"screenshot {int(shown)} {write_path(path) if path else ''}".rstrip()
 
     def parse(self, rest: str) -> BrowserAction:
         flag, _, path = unbracketed(rest).partition(" ")

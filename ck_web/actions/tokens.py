@@ -148,16 +148,26 @@ def write_optional_target(id: int | None) -> str:
 
 
 def write_point(point: Sequence[float | None]) -> str:
-    """Return a point as `x,y`."""
-    x, y = point
-    return f"{write_number(x)},{write_number(y)}"
+    """Return a point as `x,y`.
 
-
-def write_number(value: float | None) -> str:
-    """Return a number with at most three decimals and no exponent."""
-    if value is None:
+    Raises:
+        ParseError: it is not a pair of numbers.
+    """
+    if len(point) != 2 or None in point:
         raise ParseError("a point needs both numbers, x and y")
-    return f"{float(value):.3f}".rstrip("0").rstrip(".")
+    return ",".join(map(write_number, point))
+
+
+def write_number(value: Any) -> str:
+    """Return a number with at most three decimals and no exponent.
+
+    Raises:
+        ParseError: the value is not a number.
+    """
+    try:
+        return f"{float(value):.3f}".rstrip("0").rstrip(".")
+    except (TypeError, ValueError):
+        raise ParseError(f"{quote(str(value))} is not a number") from None
 
 
 def json_text(value: Any) -> str:

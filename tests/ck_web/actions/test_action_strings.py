@@ -329,13 +329,18 @@ def test_a_stop_answer_without_json_is_kept_unchanged() -> None:
     assert parse_action("stop the answer").arguments["answer"] == "the answer"
 
 
-def test_incomplete_points_are_refused_before_they_are_sent() -> None:
+def test_invalid_arguments_are_parse_errors() -> None:
     with pytest.raises(ParseError, match="both x and y"):
         WRITE["drag"](3, x=1)
     with pytest.raises(ParseError, match="both numbers"):
         WRITE["wheel"](3, x=1)
-    with pytest.raises(ValueError, match="could not convert"):
-        WRITE["move"]("left", 1)
+    with pytest.raises(ParseError, match="both numbers"):
+        WRITE["drag_path"]([[1], [2, 3]])
+    for call in (lambda: WRITE["move"]("left", 1), lambda: WRITE["wait"]("soon")):
+        with pytest.raises(ParseError, match=r"'(left|soon)' is not a number"):
+            call()
+    with pytest.raises(ParseError, match="True or False, not 'maybe'"):
+        WRITE["screenshot"]("maybe")
 
 
 def test_an_unknown_action_lists_every_known_one() -> None:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from ck_pro.exceptions import ConfigError
 from ck_web.actions import ACTIONS, PREDEFINED_WEB_ACTIONS, WEB_FUNCTIONS, parse_action
 from ck_web.actions.__main__ import functions_table
+from ck_web.actions.action import web_action
 from web_server.actions.registry import action_names
 
 _SCROLL = re.compile("scroll_(up|down)")
@@ -121,6 +123,16 @@ def test_the_server_knows_every_action() -> None:
     sent = {_SCROLL.sub("scroll", name) for name in ACTIONS} - done_by_the_client
     assert sent <= set(action_names())
     assert set(action_names()) - sent == {"select_option", "double_click_at"}
+
+
+def test_two_actions_cannot_share_a_name() -> None:
+    for name in ("click", "scrollin"):
+        with pytest.raises(ConfigError, match="two web actions are named"):
+            web_action(name, name)
+
+
+def test_every_action_has_its_own_help() -> None:
+    assert len({action.help for action in ACTIONS.values()}) == len(ACTIONS)
 
 
 def test_functions_are_the_actions_that_act_in_the_browser() -> None:
