@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from scripted_agents import code
+
 from ck_pro import AgentSession, Journal, MultiStepAgent, StopTool
 from ck_pro.journal import read_events
 from ck_pro.model import Reply
@@ -16,10 +18,6 @@ from ck_pro.testing import ScriptedLLM
 from ck_pro.tools.human import AskHumanTool
 
 Replies = Mapping[str, list[Any]]
-
-
-def code(text: str) -> str:
-    return f"Thought: so\n```python\n{text}\n```"
 
 
 def plan(**more: Any) -> str:

@@ -34,7 +34,7 @@ Call = tuple[str, dict[str, Any]]
 
 @dataclass
 class Speech:
-    """How a scripted model says in one language what a scenario wants it to say.
+    """Writes the replies of a scripted model in one language.
 
     Args:
         calls: several calls of functions, in one reply.
@@ -111,7 +111,7 @@ OTHERS = [name for name in SPEECHES if name != "code"]
 
 @pytest.fixture(params=[IN_CODE, *OTHERS])
 def speech(request: pytest.FixtureRequest) -> Speech:
-    """Each language in turn."""
+    """Return each language."""
     return SPEECHES[request.param]
 
 
@@ -119,7 +119,7 @@ IMAGE = "data:image/png;base64,AAAA"
 
 
 def screen(action: Action) -> Observation:
-    """What a fake computer shows after an action."""
+    """Return the screen of a fake computer after an action."""
     return ComputerObservation(text=f"done: {action}", image=IMAGE, current_url="http://x.test/")
 
 
@@ -149,7 +149,7 @@ def agent(speech: Speech, *replies: Any, **settings: Any) -> Person:
 
 
 def seen(session: AgentSession, step: int) -> str:
-    """The observation of a step as one text."""
+    """Return the observation of a step as one text."""
     found = session.steps[step]["action"]["observation"]
     return "\n".join(map(str, found)) if isinstance(found, list) else str(found)
 
@@ -160,7 +160,7 @@ def prompt(a: MultiStepAgent, call: int) -> str:
     return "\n".join(text_of(m["content"]) for m in model.calls[call].messages)
 
 
-def test_finish(speech: Speech) -> None:
+def test_a_terminal_action_ends_the_run(speech: Speech) -> None:
     session = agent(speech, speech.finish("42")).run("t")
     assert (session.status, session.stop_reason) == (Status.DONE, StopReason.FINISHED)
     assert session.final_results["output"] == "42"
@@ -171,7 +171,7 @@ def test_the_terminal_tool_ends_every_run(speech: Speech) -> None:
     assert session.final_results == {"output": "42", "log": "so"}
 
 
-def test_a_tool_call_and_what_the_next_prompt_says_of_it(speech: Speech) -> None:
+def test_a_tool_call_and_its_result_appear_in_the_next_prompt(speech: Speech) -> None:
     a = agent(speech, speech.call("add", a=1, b=2), speech.finish("3"))
     session = a.run("t")
     assert "3" in seen(session, 0)
@@ -180,7 +180,7 @@ def test_a_tool_call_and_what_the_next_prompt_says_of_it(speech: Speech) -> None
     assert session.to_dict()["info"]["call_stat"]["__main__"]["llm_call"] == 2
 
 
-def test_an_act_on_the_computer(speech: Speech) -> None:
+def test_a_computer_action_returns_a_screen(speech: Speech) -> None:
     a = agent(speech, speech.call("computer", action="click", x=3, y=4), speech.finish("ok"))
     session = a.run("t")
     (action,) = a.world.actions
@@ -192,7 +192,7 @@ def test_an_act_on_the_computer(speech: Speech) -> None:
     assert (shown["image"], shown["current_url"]) == (IMAGE, "http://x.test/")
 
 
-def test_several_calls_in_one_reply(speech: Speech) -> None:
+def test_one_reply_may_contain_several_calls(speech: Speech) -> None:
     calls = [
         ("add", {"a": 1, "b": 2}),
         ("computer", {"action": "type", "text": "x"}),
@@ -204,7 +204,7 @@ def test_several_calls_in_one_reply(speech: Speech) -> None:
     assert 0 <= text.index("3") < text.index("done: computer") < text.index("22")
 
 
-def test_a_sub_agent(speech: Speech) -> None:
+def test_a_sub_agent_returns_its_result(speech: Speech) -> None:
     helper = agent(speech, speech.finish("deep"), name="helper", description="Helps.")
     a = agent(speech, speech.call("helper", task="dig"), speech.finish("ok"), sub_agents=[helper])
     row = a.run("t").to_dict()
@@ -213,7 +213,7 @@ def test_a_sub_agent(speech: Speech) -> None:
     assert [s["task"] for s in action["sub_sessions"]] == ["dig"]
 
 
-def test_a_reply_of_bad_form_becomes_an_observation(speech: Speech) -> None:
+def test_a_malformed_reply_becomes_an_observation(speech: Speech) -> None:
     a = agent(speech, speech.broken, speech.finish("ok"))
     session = a.run("t")
     assert seen(session, 0).startswith("ParseError: ")
@@ -232,7 +232,7 @@ def test_an_unknown_tool_becomes_an_observation(speech: Speech) -> None:
     assert session.status is Status.DONE
 
 
-def test_a_limit(speech: Speech) -> None:
+def test_a_step_limit_ends_the_run(speech: Speech) -> None:
     replies = [speech.call("add", a=n, b=1) for n in range(5)]
     session = agent(speech, *replies, max_steps=3).run("t")
     assert (session.stop_reason, len(session.steps)) == (StopReason.STEPS, 3)
@@ -247,7 +247,7 @@ def test_equal_steps_end_a_run(speech: Speech) -> None:
 
 
 @pytest.mark.parametrize("call", [("fail", {"why": "x"}), ("computer", {"action": "wait"})])
-def test_a_rejected_call_is_told_and_the_run_goes_on(speech: Speech, call: Call) -> None:
+def test_the_model_sees_a_rejection_and_the_run_continues(speech: Speech, call: Call) -> None:
     approver = RuleApprover(reject=[r"^fail\(", "wait"])
     a = agent(speech, speech.calls([call]), speech.finish("ok"), approver=approver)
     session = a.run("t")
@@ -255,7 +255,7 @@ def test_a_rejected_call_is_told_and_the_run_goes_on(speech: Speech, call: Call)
     assert a.world.actions == [] and "not allowed" in prompt(a, 1)
 
 
-def test_every_call_is_reviewed_and_announced_once(speech: Speech, tmp_path: Path) -> None:
+def test_every_call_is_reviewed_and_recorded_once(speech: Speech, tmp_path: Path) -> None:
     reviewed: list[str] = []
 
     class Asking(AutoApprover):
@@ -268,12 +268,14 @@ def test_every_call_is_reviewed_and_announced_once(speech: Speech, tmp_path: Pat
     with Journal(tmp_path / "journal") as journal:
         a.run("t", journal=journal)
     assert reviewed[:2] == ["computer(action='wait', ms=5)", "add(a=1, b=2)"]
-    begun = [e["data"]["name"] for e in read_events(tmp_path / "journal") if e["kind"] == "started"]
-    assert begun[:2] == ["computer", "add"] and len(begun) == len(reviewed)
+    started = [
+        e["data"]["name"] for e in read_events(tmp_path / "journal") if e["kind"] == "started"
+    ]
+    assert started[:2] == ["computer", "add"] and len(started) == len(reviewed)
 
 
 @pytest.mark.parametrize("call", [("fail", {"why": "x"}), ("computer", {"action": "wait"})])
-def test_a_stop_by_the_guard(speech: Speech, call: Call) -> None:
+def test_a_stop_by_the_approver_ends_the_run(speech: Speech, call: Call) -> None:
     approver = RuleApprover(stop=[r"^fail\(", "wait"])
     a = agent(speech, speech.calls([call]), approver=approver)
     session = a.run("t")
@@ -290,7 +292,7 @@ def test_rows_are_rebuilt_from_the_journal(speech: Speech, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_an_act_that_was_cut_off_is_not_done_again(name: str, tmp_path: Path) -> None:
+def test_an_interrupted_action_is_not_repeated(name: str, tmp_path: Path) -> None:
     speech = SPEECHES[name]
     click = speech.call("computer", action="click", x=1, y=2)
 
@@ -314,7 +316,7 @@ def test_an_act_that_was_cut_off_is_not_done_again(name: str, tmp_path: Path) ->
     assert "may have had" in prompt(second, 0)
 
 
-def test_without_model_texts_there_are_no_items_and_images(speech: Speech) -> None:
+def test_store_io_off_stores_no_items_and_images(speech: Speech) -> None:
     replies = [speech.call("computer", action="click", x=1, y=2), speech.finish("ok")]
     a = agent(speech, *replies, store_io=False)
     row = json.dumps(a.run("t").to_dict())
@@ -322,7 +324,7 @@ def test_without_model_texts_there_are_no_items_and_images(speech: Speech) -> No
     assert "done: computer(action='click', x=1, y=2)" in prompt(a, 1)
 
 
-def test_a_recording_is_replayed(speech: Speech, tmp_path: Path) -> None:
+def test_a_recorded_run_can_be_replayed(speech: Speech, tmp_path: Path) -> None:
     replies = [
         speech.call("computer", action="click", x=1, y=2),
         speech.call("add", a=1, b=2),
@@ -336,8 +338,8 @@ def test_a_recording_is_replayed(speech: Speech, tmp_path: Path) -> None:
     replayed = a.updated({"model": LLM(call_target=f"replay:{path}")}).run("t")
     for session in (recorded, replayed):
         assert session.final_results["output"] == "ok", session.message
-    told = [[s["action"]["observation"] for s in x.steps] for x in (recorded, replayed)]
-    assert told[0] == told[1]
+    observed = [[s["action"]["observation"] for s in x.steps] for x in (recorded, replayed)]
+    assert observed[0] == observed[1]
     items = [[s["action"]["llm_info"].get("items") for s in x.steps] for x in (recorded, replayed)]
     assert items[0] == items[1]
 

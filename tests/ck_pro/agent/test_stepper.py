@@ -1,4 +1,4 @@
-"""An agent whose loop is run from outside: `step(state) -> Action`."""
+"""An agent with an external loop: `step(state) -> Action`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def agent(*replies: Any, **settings: Any) -> MultiStepAgent:
 
 
 def drive(stepper: Stepper, world: FakeEnvironment) -> Any:
-    """The loop of a driver: it acts, the agent only decides."""
+    """An external loop: it acts, and the agent only decides."""
     action = stepper.step(stepper.state)
     while not isinstance(action, FinishAction | RejectAction):
         assert action_from_dict(action.to_dict()) == action
@@ -56,7 +56,7 @@ def drive(stepper: Stepper, world: FakeEnvironment) -> Any:
     return action
 
 
-def test_the_driver_acts_and_the_agent_decides(tmp_path: Path) -> None:
+def test_the_loop_acts_and_the_agent_decides(tmp_path: Path) -> None:
     click = calls(("computer", {"action": "click", "x": 1, "y": 2}), ("add", {"a": 1, "b": 2}))
     broken = Reply("I talk", tool_calls=[{"function": {"arguments": "{"}}])
     a = agent(click, broken, "done", tools=[add])
@@ -79,7 +79,7 @@ def test_the_driver_acts_and_the_agent_decides(tmp_path: Path) -> None:
     assert json.dumps(rebuilt.to_dict()) == json.dumps(state.to_dict())
 
 
-def test_the_agents_own_functions_do_what_the_driver_leaves_to_them() -> None:
+def test_the_agent_executes_an_action_on_request() -> None:
     a = agent(calls(("add", {"a": 1, "b": 2})), calls(("stop", {"output": "3"})))
     with Stepper(a, "t") as stepper:
         stepper.step(stepper.state)
@@ -106,7 +106,7 @@ def test_the_documented_loop_ends_when_the_model_calls_stop(language: str) -> No
 
 
 @pytest.mark.worker
-def test_the_loop_ends_when_code_that_the_agent_runs_calls_stop() -> None:
+def test_the_loop_ends_when_executed_code_calls_stop() -> None:
     replies = ["```python\nprint(add(1, 2))\n```", "```python\nstop('3')\n```"]
     with Stepper(agent(*replies, language="code"), "t") as stepper:
         action = stepper.step(stepper.state)
@@ -117,7 +117,7 @@ def test_the_loop_ends_when_code_that_the_agent_runs_calls_stop() -> None:
     assert stepper.state.status is Status.DONE
 
 
-def test_screens_are_kept_with_the_calls() -> None:
+def test_screens_are_recorded_with_the_calls() -> None:
     a = agent(calls(("computer", {"action": "wait"})), "ok", tools=[add])
     shown = ComputerObservation(text="waited", image="data:image/png;base64,AAAA")
     with Stepper(a, "t") as stepper:
@@ -126,7 +126,7 @@ def test_screens_are_kept_with_the_calls() -> None:
     assert (screen["call_id"], screen["image"]) == ("c0", shown.image)
 
 
-def test_every_ending_is_recorded() -> None:
+def test_every_stop_reason_is_recorded() -> None:
     class Watched(MultiStepAgent):
         ended: list[str] = []
 
@@ -158,7 +158,7 @@ def test_every_ending_is_recorded() -> None:
     )
 
 
-def test_the_order_of_calls_is_kept() -> None:
+def test_calls_in_the_wrong_order_raise() -> None:
     with Stepper(agent(calls(("add", {"a": 1, "b": 2})), "x"), "t") as stepper:
         for wrong in (lambda: stepper.observe("x"), stepper.act):
             with pytest.raises(InputError, match="no action is pending"):
@@ -172,5 +172,5 @@ def test_the_order_of_calls_is_kept() -> None:
         stepper.step(stepper.state)
 
 
-def test_the_example_in_its_docstring() -> None:
+def test_the_docstring_example_runs() -> None:
     assert doctest.testmod(ck_pro.agent.stepper).failed == 0

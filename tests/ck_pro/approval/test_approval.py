@@ -1,4 +1,4 @@
-"""Approvers that fail, take their time or are shown secrets; what the journal keeps of it."""
+"""Failing and slow approvers, masked secrets, and the journal of reviewed actions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ck_pro.tool import Tool
 
 
 class Page(FakeEnvironment):
-    """A page with one button, whose name is known once it is asked for."""
+    """A page with one button; `named` returns the name of the button."""
 
     def __init__(self) -> None:
         super().__init__(respond=lambda action: BrowserObservation(text="clicked"))
@@ -65,7 +65,7 @@ class Clicker(MultiStepAgent):
 
 
 class Deciding:
-    """An approver made of a function."""
+    """An approver from a function."""
 
     def __init__(self, decide: Any) -> None:
         self.decide, self.seen = decide, []
@@ -80,7 +80,7 @@ def clicker(approver: Any, *code: str) -> Clicker:
     return Clicker(model=model, tools=[Click(), StopTool()], approver=approver)
 
 
-def test_what_rules_read_of_an_action() -> None:
+def test_rules_match_the_description_of_an_action() -> None:
     typed = BrowserAction(
         name="type",
         target="4",
@@ -100,7 +100,7 @@ def test_what_rules_read_of_an_action() -> None:
     assert describe(goto) == "goto(url='http://x.test/')"
 
 
-def test_only_an_approver_costs_a_look_at_the_target() -> None:
+def test_targets_are_described_only_for_an_approver() -> None:
     page = Page()
     click = BrowserAction(name="click", target="3")
     Guard(page, AutoApprover()).execute(click)
@@ -118,14 +118,14 @@ def test_only_an_approver_costs_a_look_at_the_target() -> None:
         (lambda action: Decision("yes"), "which is not a Decision"),  # type: ignore[arg-type]
     ],
 )
-def test_an_approver_that_fails_approves_nothing(decide: Any, said: str) -> None:
+def test_a_failing_approver_stops_the_run(decide: Any, said: str) -> None:
     page = Page()
     with pytest.raises(GuardStopped) as stopped:
         Guard(page, Deciding(decide)).execute(BrowserAction(name="click", target="3"))
     assert said in str(stopped.value) and page.actions == []
 
 
-def test_approvers_see_no_secret() -> None:
+def test_approvers_see_no_secrets() -> None:
     masked = Secrets(["sk-1234567890"]).masked
     inner = Deciding(lambda action: RuleApprover(stop=["send"]).review(action))
     call = ToolCall(name="send", arguments={"text": "my key is sk-1234567890"})
@@ -149,7 +149,7 @@ def test_a_run_masks_the_secrets_of_its_journal(monkeypatch: pytest.MonkeyPatch)
     assert approver.seen == ["stop(output='***')"]
 
 
-def test_an_action_is_asked_for_and_announced_once(tmp_path: Any) -> None:
+def test_an_action_is_reviewed_and_recorded_once(tmp_path: Any) -> None:
     approver = Deciding(lambda action: Decision())
     agent = clicker(approver, "print(click(3))")
     with Journal(tmp_path) as journal:
@@ -166,7 +166,7 @@ def test_an_action_is_asked_for_and_announced_once(tmp_path: Any) -> None:
     ]
 
 
-def test_what_was_stopped_is_not_announced(tmp_path: Any) -> None:
+def test_a_stopped_action_is_not_recorded_as_started(tmp_path: Any) -> None:
     agent = clicker({"stop": ["Buy"]}, "click(3)")
     with Journal(tmp_path) as journal:
         session = agent.run("t", journal=journal)
@@ -185,7 +185,7 @@ def test_a_call_that_fails_before_it_acts_is_recorded(tmp_path: Any) -> None:
     ]
 
 
-def test_nothing_is_done_after_a_stop_that_came_while_an_approver_decided() -> None:
+def test_nothing_runs_after_a_cancel_during_the_review() -> None:
     cancel = threading.Event()
 
     def decide(action: Action) -> Decision:

@@ -1,4 +1,4 @@
-"""A disk that really fills up: one clear line, nothing lost, and the run goes on with room."""
+"""A full disk ends a run with one line and loses nothing; with free space, the run resumes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ pytestmark = pytest.mark.integration
 
 
 def _mount(folder: Path, command: list[str]) -> list[str]:
-    """The command inside a name space of its own, where the folder is a file system of 4 MB."""
+    """Return the command inside a new namespace, with the folder as a file system of 4 MB."""
     script = 'mount -t tmpfs -o size=4m tmpfs "$1" || exit 77; shift; exec "$@"'
     return ["unshare", "-rm", "sh", "-c", script, "sh", str(folder), *command]
 
 
 @pytest.mark.parametrize("mode", ["tmpfs", "limit"])
-def test_a_run_ends_with_one_line_and_goes_on(tmp_path: Path, mode: str) -> None:
+def test_a_full_disk_ends_a_run_with_one_line_and_the_run_resumes(
+    tmp_path: Path, mode: str
+) -> None:
     command = [sys.executable, str(SCRIPT), str(tmp_path), mode]
     if mode == "tmpfs":
         if shutil.which("unshare") is None:

@@ -1,6 +1,6 @@
-"""Trees of agents cut off at a line of their journal: the same end, and nothing is done twice.
+"""Trees of agents, interrupted at a line of their journal, resume without repeating a call.
 
-`CK_CUT_EVERY=1` cuts at every line (minutes); by default some lines are taken.
+`CK_CUT_EVERY=1` interrupts at every line (minutes); the default is a selection of lines.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_agents import code
 
 from ck_pro import AgentSession, Journal, MultiStepAgent, Status, StopTool
 from ck_pro.journal import EVENTS_FILE, read_events
@@ -31,12 +32,8 @@ SPREAD = (
 )
 
 
-def code(text: str) -> str:
-    return f"Thought: so\n```python\n{text}\n```"
-
-
 class Team:
-    """Agents of some depth; each has two of the next at work at once, the lowest pay."""
+    """Agents at several levels; each runs two of the next level at once, and the lowest pay."""
 
     def __init__(self, depth: int):
         self.paid: Counter[str] = Counter()
@@ -66,8 +63,8 @@ class Team:
         return code(f"print(pay('{task}'))")
 
 
-def begun(folder: Path) -> Counter[str]:
-    """The payments that a journal has announced."""
+def started_payments(folder: Path) -> Counter[str]:
+    """Return the payments that the journal recorded as started."""
     started = (e["data"] for e in read_events(folder) if e["kind"] == "started")
     return Counter(d["arguments"]["name"] for d in started if d["name"] == "pay")
 
@@ -85,7 +82,7 @@ def check_end(folder: Path, session: AgentSession, team: Team, before: Counter[s
 @pytest.mark.worker
 @pytest.mark.timeout(3600 if EVERY < 5 else 300)
 @pytest.mark.parametrize("depth", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_tree_that_is_cut_off_comes_to_its_end(tmp_path: Path, depth: int) -> None:
+def test_an_interrupted_tree_resumes_and_completes(tmp_path: Path, depth: int) -> None:
     whole = tmp_path / "whole"
     team = Team(depth)
     with Journal(whole) as journal:
@@ -98,7 +95,7 @@ def test_a_tree_that_is_cut_off_comes_to_its_end(tmp_path: Path, depth: int) -> 
         folder, team = tmp_path / str(count), Team(depth)
         folder.mkdir()
         (folder / EVENTS_FILE).write_bytes(b"".join(lines[:count]) + b'{"kind": "ste')
-        before = begun(folder)
+        before = started_payments(folder)
         with Journal(folder) as journal:
             session = team.agent.resume(journal=journal, workdir=tmp_path / f"w{count}")
         check_end(folder, session, team, before)

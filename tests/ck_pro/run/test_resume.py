@@ -1,4 +1,4 @@
-"""Runs that were cut off anywhere, and go on."""
+"""Resume of runs that were interrupted anywhere."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_agents import code
 
 from ck_pro import AgentSession, AskLLMTool, Budget, Journal, MultiStepAgent, StopTool
 from ck_pro.exceptions import InputError, LimitReached
@@ -27,10 +28,6 @@ from ck_pro.tool import tool_from_function
 from ck_pro.tools.human import AskHumanTool
 
 pytestmark = pytest.mark.worker
-
-
-def code(text: str) -> str:
-    return f"Thought: so\n```python\n{text}\n```"
 
 
 SCRIPT = {
@@ -50,7 +47,7 @@ SCRIPT = {
 
 
 class Team:
-    """An agent with a sub-agent and tools that count how often they really act."""
+    """An agent with a sub-agent, and tools that count their executions."""
 
     def __init__(self, **settings: Any) -> None:
         self.paid: list[int] = []
@@ -74,7 +71,7 @@ class Team:
 
 
 def cut(origin: Path, lines: int, into: Path) -> Path:
-    """A run's folder as a kill after so many lines of its journal would have left it."""
+    """Copy a run's folder with only the first lines of its journal, as after a kill."""
     shutil.copytree(origin, into)
     kept = (origin / EVENTS_FILE).read_bytes().splitlines(keepends=True)[:lines]
     (into / EVENTS_FILE).write_bytes(b"".join(kept) + b'{"kind": "ste')
@@ -85,7 +82,7 @@ def steps_of(session: AgentSession) -> list[Any]:
     return [(s["action"]["code"], s["action"]["observation"]) for s in session.steps]
 
 
-def test_a_run_cut_off_anywhere_comes_to_the_same_end(tmp_path: Path) -> None:
+def test_a_run_interrupted_anywhere_comes_to_the_same_end(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     with Journal(whole) as journal:
         expected = Team().agent.run("Do it.", journal=journal, workdir=tmp_path / "w")
@@ -110,7 +107,7 @@ def test_a_run_cut_off_anywhere_comes_to_the_same_end(tmp_path: Path) -> None:
         assert session.to_dict()["info"]["resumed"] == 1
 
 
-def test_a_call_under_way_is_not_done_twice_and_the_model_is_told(tmp_path: Path) -> None:
+def test_a_pending_call_is_not_repeated_and_is_reported_to_the_model(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     with Journal(whole) as journal:
         Team().agent.run("Do it.", journal=journal)
@@ -125,7 +122,7 @@ def test_a_call_under_way_is_not_done_twice_and_the_model_is_told(tmp_path: Path
     assert session.status is Status.DONE
 
 
-def test_code_that_left_something_behind_is_not_run_again(tmp_path: Path) -> None:
+def test_code_that_wrote_files_does_not_run_again(tmp_path: Path) -> None:
     whole, work = tmp_path / "run", tmp_path / "work"
     script = {"action": [code("open('out.csv', 'a').write('row')"), code("stop('done')")]}
     agent = MultiStepAgent(name="main", model=ScriptedLLM(script), tools=[StopTool()])
@@ -140,7 +137,7 @@ def test_code_that_left_something_behind_is_not_run_again(tmp_path: Path) -> Non
     assert session.status is Status.DONE and len(session.steps) == 2
 
 
-def test_the_model_is_told_that_variables_are_gone(tmp_path: Path) -> None:
+def test_the_prompt_reports_lost_variables(tmp_path: Path) -> None:
     replies = [code("x = 1"), code("print(x)"), code("stop('done')")]
     model = ScriptedLLM({"action": replies})
     agent = MultiStepAgent(name="main", model=model, tools=[StopTool()])
@@ -156,19 +153,19 @@ def test_the_model_is_told_that_variables_are_gone(tmp_path: Path) -> None:
     assert session.status is Status.DONE and session.final_results["output"] == "done"
 
 
-def test_what_was_used_counts_against_the_budget(tmp_path: Path) -> None:
+def test_usage_before_an_interruption_counts_against_the_budget(tmp_path: Path) -> None:
     model = ScriptedLLM({"action": [code("print(1)")] * 9})
     agent = MultiStepAgent(name="main", model=model, max_steps=9)
     with Journal(tmp_path) as journal:
         session = agent.run("Do it.", journal=journal, budget=Budget(max_steps=2))
     assert session.stop_reason is StopReason.STEPS and len(session.steps) == 2
-    with Journal(tmp_path) as journal:  # a limit that was raised: an ended run goes on too
+    with Journal(tmp_path) as journal:  # with a higher limit, an ended run resumes
         session = agent.resume(journal=journal, budget=Budget(max_steps=3))
     assert session.stop_reason is StopReason.STEPS and len(session.steps) == 3
     assert len(model.calls) == 3
 
 
-def test_a_reply_that_the_content_filter_stopped_is_carried_over(tmp_path: Path) -> None:
+def test_the_usage_of_a_filtered_reply_is_carried_over(tmp_path: Path) -> None:
     stopped = [FilteredReply("stopped", Usage(prompt_tokens=900)), FilteredReply("stopped", None)]
     model = ScriptedLLM([*stopped, code("print(1)")], price={"prompt": 1000, "completion": 1})
     before = Budget(max_steps=3)
@@ -204,13 +201,13 @@ def test_resume_needs_an_interrupted_run(tmp_path: Path) -> None:
 
 
 class Lent(FakeEnvironment):
-    """A world on lease."""
+    """An environment with a lease."""
 
     def suspend(self) -> dict[str, Any]:
         return {"lease": "b1"}
 
 
-def test_a_pause_is_no_ending(tmp_path: Path) -> None:
+def test_a_pause_does_not_end_the_run(tmp_path: Path) -> None:
     taken: list[Any] = []
 
     class Walker(MultiStepAgent):
@@ -236,8 +233,8 @@ def test_a_pause_is_no_ending(tmp_path: Path) -> None:
 # --- questions ---------------------------------------------------------------------------------
 
 
-class Somebody:
-    """Answers everything in one way."""
+class Answering:
+    """Gives the same answer to all questions."""
 
     def __init__(self, said: str | None):
         self.said, self.asked = said, list[str]()
@@ -247,21 +244,21 @@ class Somebody:
         return self.said
 
 
-def asking(person: Somebody | None) -> MultiStepAgent:
+def asking(person: Answering | None) -> MultiStepAgent:
     model = ScriptedLLM({"action": [code("code = ask_human('The code?')\nstop(code)")]})
     sub = MultiStepAgent(name="sub", model=model, tools=[AskHumanTool(), StopTool()])
     tools = [AskHumanTool(), StopTool()]
     return MultiStepAgent(name="main", model=model, tools=tools, sub_agents=[sub], person=person)
 
 
-def test_a_person_answers() -> None:
-    person = Somebody("1234")
+def test_a_person_answers_a_question() -> None:
+    person = Answering("1234")
     session = asking(person).run("Open it.")
     assert session.final_results["output"] == "1234" and person.asked == ["The code?"]
 
 
-@pytest.mark.parametrize("person", [None, Somebody(None)])
-def test_nobody_answers_and_the_answer_comes_later(person: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("person", [None, Answering(None)])
+def test_an_answer_may_come_later(person: Any, tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         session = asking(person).run("Open it.", journal=journal)
     assert (session.status, session.stop_reason) == (Status.HUMAN_INTERVENTION, StopReason.HUMAN)
@@ -276,7 +273,7 @@ def plan(**more: Any) -> str:
     return f"Thought.\n```python\n{ {'todo_list': ['go'], **more} }\n```"
 
 
-def test_the_planner_needs_an_answer(tmp_path: Path) -> None:
+def test_a_planners_question_ends_the_run_with_ambiguity(tmp_path: Path) -> None:
     def reply(messages: list[Any], context: CallContext) -> str:
         text = "\n".join(text_of(m["content"]) for m in messages)
         if context.phase == "plan":
@@ -292,7 +289,7 @@ def test_the_planner_needs_an_answer(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         session = agent.resume(journal=journal, answer="Paris")
     assert session.status is Status.DONE and session.final_results["output"] == "Paris"
-    person = Somebody("Paris")
+    person = Answering("Paris")
     agent = agent.updated({"person": person})
     session = agent.run("How many people live in town?")
     assert session.status is Status.DONE and person.asked == ["Which town?"]
@@ -317,7 +314,7 @@ with Journal(sys.argv[1]) as journal:
 """
 
 
-def test_kill_dash_nine_in_the_middle_of_a_call(tmp_path: Path) -> None:
+def test_sigkill_during_a_call(tmp_path: Path) -> None:
     here, folder = tmp_path / "here", tmp_path / "run"
     child = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(folder), str(here)])
     deadline = time.monotonic() + 60

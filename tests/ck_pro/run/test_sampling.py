@@ -1,4 +1,4 @@
-"""Several tries of a sub-agent's call: what is chosen, kept, counted, and gone on with."""
+"""Several tries of a sub-agent per call: selection, records, limits and resume."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_agents import code
 
 from ck_pro import AgentSession, Budget, Journal, MultiStepAgent, StopTool
 from ck_pro.exceptions import ConfigError, ParseError
@@ -21,12 +22,8 @@ from ck_pro.testing import ScriptedLLM
 from ck_pro.trajectory.reading.attempts import nested_sessions
 
 
-def code(text: str) -> str:
-    return f"Thought: so\n```python\n{text}\n```"
-
-
 def team(answers: list[str], judge: str = "", **sampling: Any) -> MultiStepAgent:
-    """An agent that asks its helper once; "" for a try that ends without an answer."""
+    """Return an agent that calls its helper once; "" makes a try end without an answer."""
     left = [code(f"stop({a!r})" if a else "print(1)") for a in answers]
 
     def reply(messages: Any, context: CallContext) -> str:
@@ -65,7 +62,7 @@ def observed(session: AgentSession) -> dict[str, Any]:
         ("judge", ["x", "x", "x"], "", "judge", 0, 3),
     ],
 )
-def test_which_try_is_taken(
+def test_the_way_of_choosing_selects_the_try(
     choose: str, answers: list[str], judge: str, aggr: str, index: int, made: int
 ) -> None:
     session = team(answers, judge, tries=3, choose=choose).run("Do it.")
@@ -88,7 +85,7 @@ def test_which_try_is_taken(
 
 
 @pytest.mark.worker
-def test_a_run_cut_off_anywhere_makes_no_try_twice(tmp_path: Path) -> None:
+def test_an_interrupted_run_repeats_no_completed_try(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     answers, judge = ["x", "y", "z"], "Choice: 3"
     with Journal(whole) as journal:
@@ -106,7 +103,7 @@ def test_a_run_cut_off_anywhere_makes_no_try_twice(tmp_path: Path) -> None:
             session = agent.resume(journal=journal)
         assert session.status is Status.DONE, (kept, session.message)
         calls = [e["phase"] for e in read_events(folder) if e["kind"] == "model_call"]
-        assert calls.count("action") == 5, (kept, calls)  # no reply was asked for twice
+        assert calls.count("action") == 5, (kept, calls)  # no reply was requested twice
         seen, wanted = observed(session), observed(expected)
         assert [c["output"] for c in seen["sel_cands"]] == answers, kept
         assert (seen["sel_idx"], seen["output"]) == (wanted["sel_idx"], "z")
@@ -123,7 +120,7 @@ def test_limits_hold_over_all_tries() -> None:
 
 
 @pytest.mark.worker
-def test_no_try_begins_when_the_code_that_called_has_ended() -> None:
+def test_no_try_starts_after_the_calling_code_has_ended() -> None:
     agent = team(["", "a"], tries=2)
     agent.executor.call_timeout = None
     helper = agent.sub_agents[0]
@@ -140,7 +137,7 @@ def test_no_try_begins_when_the_code_that_called_has_ended() -> None:
     assert len(made) == 1 and session.status is Status.IN_PROGRESS
 
 
-def test_called_by_a_person_it_runs_once() -> None:
+def test_a_call_from_python_runs_the_agent_once() -> None:
     helper = team(["a", "b"], tries=2, choose="vote").sub_agents[0].updated({"tools": [StopTool()]})
     assert helper.sampling.tries == 2
     with pytest.raises(ConfigError, match="tries"):
@@ -150,7 +147,7 @@ def test_called_by_a_person_it_runs_once() -> None:
 
 
 @given(st.text())
-def test_any_text_chooses_or_is_refused(text: str) -> None:
+def test_any_text_is_a_choice_or_a_parse_error(text: str) -> None:
     try:
         index, _ = parse_choice(text, 3)
     except ParseError:

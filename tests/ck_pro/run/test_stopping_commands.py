@@ -1,4 +1,4 @@
-"""A run that is told to stop while an agent of function calls has a command under way."""
+"""A cancel while an agent with function calls runs a command."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.worker
 
 
 def stopped_during(command: str, folder: Path) -> AgentSession:
-    """Run an agent whose first call is this command, and tell it to stop as the command begins."""
+    """Run an agent that first calls this command, and cancel the run when the command starts."""
     cancel = threading.Event()
 
     def watch(event: dict[str, Any]) -> None:
-        if event["kind"] == "call_ended":  # what the call gave is done by the worker now
+        if event["kind"] == "call_ended":  # the worker now runs the command
             cancel.set()
 
     arguments = json.dumps({"command": command})
@@ -36,13 +36,15 @@ def stopped_during(command: str, folder: Path) -> AgentSession:
     return session
 
 
-def test_it_may_finish_as_code_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_command_may_finish_after_a_cancel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ck_pro.run.run._GRACE_SECONDS", 600.0)
     session = stopped_during("echo finished", tmp_path)
     assert "finished" in session.steps[0]["action"]["observation"]
 
 
-def test_it_is_killed_in_the_end_and_its_step_stays_under_way(
+def test_a_long_command_is_killed_and_its_step_stays_in_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ck_pro.run.run._GRACE_SECONDS", 0.0)

@@ -1,4 +1,4 @@
-"""A sub-agent that stops for a person stops the whole run, which resumes inside that sub-agent."""
+"""A sub-agent that stops for the user stops the whole run, which resumes in that sub-agent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ pytestmark = pytest.mark.worker
 ONCE = Counter(dict.fromkeys(["main", "last", "mid", "leaf", "before", "after"], 1))
 
 
-def test_a_question_three_deep_stops_the_tree_and_resumes_at_the_same_point(tmp_path: Path) -> None:
+def test_a_question_at_depth_three_stops_the_tree_and_resumes_at_the_same_point(
+    tmp_path: Path,
+) -> None:
     team = Watched(ASKING)
     session = team.run(tmp_path / "run")
     assert (session.status, session.stop_reason) == (Status.HUMAN_INTERVENTION, StopReason.HUMAN)
@@ -76,7 +78,7 @@ def test_a_run_resumed_without_an_answer_asks_again(tmp_path: Path, times: int) 
     assert session.status is Status.DONE and team.worked == ONCE
 
 
-def test_an_answer_goes_to_its_own_question_only(tmp_path: Path) -> None:
+def test_an_answer_counts_only_for_its_own_question(tmp_path: Path) -> None:
     asks = code("stop(ask_human('May I log in?') + ask_human('May I delete all?'))")
     replies = {"main:action": [code("print(leaf('Ask.'))"), code("stop('x')")]}
     team = Watched({**replies, "leaf:action": [asks]})
@@ -88,7 +90,7 @@ def test_an_answer_goes_to_its_own_question_only(tmp_path: Path) -> None:
     assert "'yesno'" in str(session.steps[0]["action"]["observation"])
 
 
-def test_an_answer_that_no_call_takes_is_shown_and_answers_nothing_else(tmp_path: Path) -> None:
+def test_an_unused_answer_is_shown_and_answers_nothing_else(tmp_path: Path) -> None:
     def sign_in() -> str:
         """Sign in."""
         raise HumanNeeded("sign in for me")
@@ -108,7 +110,7 @@ def test_an_answer_that_no_call_takes_is_shown_and_answers_nothing_else(tmp_path
     assert session.message == "a person must help: May I book?"
 
 
-def test_the_answer_is_in_the_observation_of_code_that_is_not_run_again(tmp_path: Path) -> None:
+def test_the_observation_of_skipped_code_has_the_answer(tmp_path: Path) -> None:
     asks = code("open('draft.txt', 'w').write('x')\nask_human('Paris or Rome?')")
     team = Watched({"main:action": [asks, code("stop('x')")]})
     assert team.run(tmp_path / "run").message == "a person must help: Paris or Rome?"
@@ -118,7 +120,7 @@ def test_the_answer_is_in_the_observation_of_code_that_is_not_run_again(tmp_path
     assert session.status is Status.DONE
 
 
-def test_a_planner_of_a_sub_agent_gets_its_answer(tmp_path: Path) -> None:
+def test_the_planner_of_a_sub_agent_gets_its_answer(tmp_path: Path) -> None:
     def reply(messages: list[Any], context: CallContext) -> str:
         text = "\n".join(text_of(m["content"]) for m in messages)
         if context.phase == "plan":
@@ -137,7 +139,7 @@ def test_a_planner_of_a_sub_agent_gets_its_answer(tmp_path: Path) -> None:
 
 
 class Gate:
-    """An approver that stops what it is told to."""
+    """An approver that stops the calls of one function."""
 
     def __init__(self, name: str):
         self.name, self.seen = name, list[str]()
@@ -148,7 +150,7 @@ class Gate:
         return Decision("stop", f"{self.name} is gated") if stops else Decision()
 
 
-def test_an_action_that_the_guard_stops_in_a_sub_agent_is_not_done(tmp_path: Path) -> None:
+def test_an_action_stopped_in_a_sub_agent_does_not_run(tmp_path: Path) -> None:
     replies = {
         "main:action": [code("print(mid('Do it.'))"), code("stop('main')")],
         "mid:action": [code("print(leaf('Do it.'))"), code("stop('mid')")],
@@ -167,7 +169,7 @@ def test_an_action_that_the_guard_stops_in_a_sub_agent_is_not_done(tmp_path: Pat
     assert session.status is Status.DONE and team.worked == Counter(one=1, two=1)
 
 
-def test_the_model_reads_which_action_the_approver_stopped(tmp_path: Path) -> None:
+def test_the_model_sees_which_action_the_approver_stopped(tmp_path: Path) -> None:
     act = "open('note', 'w').write('x')\nprint(leaf('Do it.'))\nprint(work('two'))"
     replies = {
         "main:action": [code(act), code("stop('main')")],
@@ -197,7 +199,9 @@ def test_a_setting_turns_the_stop_into_a_message(tmp_path: Path) -> None:
     assert "human-intervention: main/mid/leaf: a person must help: The code?" in seen
 
 
-def test_sub_agents_at_work_when_one_stops_resume_in_their_own_middle(tmp_path: Path) -> None:
+def test_running_sub_agents_stop_with_another_one_and_resume_inside_their_sessions(
+    tmp_path: Path,
+) -> None:
     """`fast` has ended and `slow` is in its second step when `asks` asks."""
     fast, slow = threading.Event(), threading.Event()
     replied: Counter[str] = Counter()
@@ -236,7 +240,7 @@ def test_sub_agents_at_work_when_one_stops_resume_in_their_own_middle(tmp_path: 
 
 
 @pytest.mark.parametrize("choose", ["first", "vote"])
-def test_a_try_that_asks_resumes_as_the_same_try(tmp_path: Path, choose: Any) -> None:
+def test_a_try_with_a_question_resumes_as_the_same_try(tmp_path: Path, choose: Any) -> None:
     def reply(messages: list[Any], context: CallContext) -> str:
         if context.agent_path == ("main",):
             return code("stop(leaf('x')['output'])")
@@ -253,7 +257,7 @@ def test_a_try_that_asks_resumes_as_the_same_try(tmp_path: Path, choose: Any) ->
     assert len(tries) == len(session.children) == 2
 
 
-def test_files_of_the_sub_agent_and_of_the_person_do_not_move_the_point(tmp_path: Path) -> None:
+def test_files_of_the_sub_agent_and_the_user_do_not_prevent_a_replay(tmp_path: Path) -> None:
     leaf = "open('found.txt', 'w').write('x')\nprint(work('a'))"
     replies = {
         "main:action": [code("print(leaf('Ask.'))\nstop('at once')")],
@@ -267,7 +271,7 @@ def test_files_of_the_sub_agent_and_of_the_person_do_not_move_the_point(tmp_path
     assert len(session.steps) == 1 and team.worked == Counter(a=1)
 
 
-def test_code_that_wrote_files_is_not_run_again_and_its_sub_agent_is_finished(
+def test_code_that_wrote_files_is_not_replayed_and_its_sub_agent_is_completed(
     tmp_path: Path,
 ) -> None:
     replies = {
@@ -286,7 +290,7 @@ def test_code_that_wrote_files_is_not_run_again_and_its_sub_agent_is_finished(
     assert len(session.children) == 1 and team.worked == Counter(a=1)
 
 
-def test_every_line_at_which_a_kill_may_come_leads_to_the_same_end(tmp_path: Path) -> None:
+def test_a_kill_after_any_journal_line_leads_to_the_same_end(tmp_path: Path) -> None:
     team = Watched(ASKING)
     team.run(tmp_path / "whole")
     lines = (tmp_path / "whole" / EVENTS_FILE).read_bytes().splitlines(keepends=True)
@@ -310,7 +314,7 @@ from ck_pro import Journal, MultiStepAgent, StopTool
 from ck_pro.tools.human import AskHumanTool
 from ck_pro.testing import ScriptedLLM
 
-class Nobody:
+class NoAnswer:
     def answer(self, question):
         print("asked", flush=True)
         sys.stdin.read()
@@ -320,13 +324,13 @@ model = ScriptedLLM({"main:action": [code("stop(leaf('Ask.')['output'])")],
                      "leaf:action": [code("print(1)"), code("stop(ask_human('The code?'))")]})
 leaf = MultiStepAgent(name="leaf", model=model, tools=[AskHumanTool(), StopTool()])
 main = MultiStepAgent(name="main", model=model, tools=[StopTool()], sub_agents=[leaf])
-main = main.updated({"person": Nobody()})
+main = main.updated({"person": NoAnswer()})
 with Journal(sys.argv[1]) as journal:
     main.run("Do it.", journal=journal)
 """
 
 
-def test_kill_dash_nine_while_a_sub_agent_waits_for_the_person(tmp_path: Path) -> None:
+def test_sigkill_while_a_sub_agent_waits_for_the_user(tmp_path: Path) -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, str(tmp_path / "run")],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Stops of sub-agents under harder conditions: several questions, kills, limits, lost replies."""
+"""Stops of sub-agents with several questions, kills, limits and lost replies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def prompts(team: Watched) -> str:
     return "\n".join(text_of(m["content"]) for made in team.model.calls for m in made.messages)
 
 
-def test_parallel_sub_agents_that_all_ask_are_answered_one_by_one(tmp_path: Path) -> None:
+def test_questions_of_parallel_sub_agents_are_answered_one_by_one(tmp_path: Path) -> None:
     def reply(messages: list[Any], context: CallContext) -> str:
         if context.agent_path == ("main",):
             return code(SPREAD)
@@ -45,7 +45,7 @@ def test_parallel_sub_agents_that_all_ask_are_answered_one_by_one(tmp_path: Path
     assert len(session.children) == 3
 
 
-def test_of_equal_questions_only_the_one_that_was_asked_is_answered(tmp_path: Path) -> None:
+def test_an_answer_reaches_only_the_session_that_asked(tmp_path: Path) -> None:
     def reply(messages: list[Any], context: CallContext) -> str:
         if context.agent_path == ("main",):
             return code(SPREAD)
@@ -59,7 +59,7 @@ def test_of_equal_questions_only_the_one_that_was_asked_is_answered(tmp_path: Pa
     assert sorted(session.final_results["output"].split()) == ["0", "1", "2"]
 
 
-def test_a_wrong_answer_and_the_same_question_again(tmp_path: Path) -> None:
+def test_the_same_question_again_needs_a_new_answer(tmp_path: Path) -> None:
     asks = "while (given := ask_human('The code?')) != 'right':\n    work(given)\nstop(given)"
     team = Watched(
         {"main:action": [code("stop(leaf('x')['output'])")], "leaf:action": [code(asks)]}
@@ -73,7 +73,7 @@ def test_a_wrong_answer_and_the_same_question_again(tmp_path: Path) -> None:
     assert team.worked == Counter(wrong=1, worse=1)
 
 
-def test_an_agent_in_the_middle_may_take_the_stop_as_a_message(tmp_path: Path) -> None:
+def test_a_mid_level_agent_may_get_the_stop_as_a_message(tmp_path: Path) -> None:
     replies = {
         "main:action": [code("stop(mid('Open it.')['output'])")],
         "mid:action": [code("print(leaf('Ask.')['log'])"), code("stop(ask_human('Then you?'))")],
@@ -88,7 +88,7 @@ def test_an_agent_in_the_middle_may_take_the_stop_as_a_message(tmp_path: Path) -
     assert session.status is Status.DONE and session.final_results["output"] == "yes"
 
 
-def test_a_run_that_stores_no_replies_finishes_the_sub_agent_and_repeats_nothing(
+def test_without_stored_replies_a_resume_completes_the_sub_agent_and_repeats_nothing(
     tmp_path: Path,
 ) -> None:
     replies = {
@@ -111,10 +111,8 @@ def test_a_run_that_stores_no_replies_finishes_the_sub_agent_and_repeats_nothing
 
 
 @pytest.mark.parametrize("every", [3])
-def test_a_resumed_run_may_be_killed_anywhere_and_be_resumed_again(
-    tmp_path: Path, every: int
-) -> None:
-    # a call of `work` that the kill interrupts is not repeated: that agent ends in a further step
+def test_a_resumed_run_can_be_killed_and_resumed_again(tmp_path: Path, every: int) -> None:
+    # an interrupted call of `work` is not repeated; that agent ends in another step
     replies = {name: [*said, code("stop('else')")] for name, said in ASKING.items()}
     team = Watched(replies)
     team.run(tmp_path / "whole")
@@ -139,7 +137,7 @@ def test_a_resumed_run_may_be_killed_anywhere_and_be_resumed_again(
         assert all(n <= 1 for n in (again.worked + done).values()), (count, again.worked, done)
 
 
-def test_time_that_a_person_takes_is_not_the_runs(tmp_path: Path) -> None:
+def test_the_users_time_does_not_count(tmp_path: Path) -> None:
     class Clock:
         now = 1000.0
 
@@ -157,7 +155,7 @@ def test_time_that_a_person_takes_is_not_the_runs(tmp_path: Path) -> None:
     assert session.status is Status.DONE, session.message
 
 
-def test_a_limit_that_is_used_up_meanwhile_is_no_answer(tmp_path: Path) -> None:
+def test_a_limit_reached_while_waiting_is_not_an_answer(tmp_path: Path) -> None:
     team = Watched(ASKING)
     team.run(tmp_path / "run")
     session = team.resume(tmp_path / "run", answer="4321", budget=Budget(max_seconds=1e-9))
@@ -167,7 +165,7 @@ def test_a_limit_that_is_used_up_meanwhile_is_no_answer(tmp_path: Path) -> None:
     assert team.worked["before"] == team.worked["leaf"] == team.worked["main"] == 1
 
 
-def test_a_session_without_a_journal_learns_the_answer() -> None:
+def test_a_session_without_a_journal_can_be_answered() -> None:
     replies = {
         "main:action": [code("stop(leaf('x')['output'])"), code("stop('then so')")],
         "leaf:action": [code("stop(ask_human('The code?'))")],
@@ -180,7 +178,7 @@ def test_a_session_without_a_journal_learns_the_answer() -> None:
     assert "Question to the user: The code? Answer: 4321" in prompts(team)
 
 
-def test_a_person_who_answers_with_an_error_is_an_error_of_the_tool(tmp_path: Path) -> None:
+def test_an_error_of_the_person_is_an_error_of_the_tool(tmp_path: Path) -> None:
     class Broken:
         def answer(self, question: str) -> str:
             raise ConnectionError("the desk is closed")
@@ -193,7 +191,7 @@ def test_a_person_who_answers_with_an_error_is_an_error_of_the_tool(tmp_path: Pa
     assert session.status is Status.DONE and session.final_results["output"] == "without"
 
 
-def test_a_driver_that_runs_the_loop_itself_gets_the_stop_and_resumes(tmp_path: Path) -> None:
+def test_a_custom_loop_gets_the_stop_and_can_resume(tmp_path: Path) -> None:
     model = ScriptedLLM([call("ask_human", question="The code?"), call("stop", output="in")])
     tools = [AskHumanTool(), StopTool()]
     agent = MultiStepAgent(model=model, language="function_calls", tools=tools)
@@ -210,7 +208,7 @@ def test_a_driver_that_runs_the_loop_itself_gets_the_stop_and_resumes(tmp_path: 
     assert FinishAction(output="in").output == session.final_results["output"]
 
 
-def test_a_stop_while_the_code_goes_on_in_another_thread(tmp_path: Path) -> None:
+def test_a_stop_while_the_code_runs_in_another_thread(tmp_path: Path) -> None:
     text = (
         "import threading\n"
         "other = threading.Thread(target=lambda: work('thread'))\n"
@@ -228,14 +226,14 @@ def test_a_stop_while_the_code_goes_on_in_another_thread(tmp_path: Path) -> None
     assert team.worked == Counter(thread=1, after=1)
 
 
-def test_code_that_catches_everything_cannot_catch_the_stop(tmp_path: Path) -> None:
+def test_code_cannot_catch_the_stop(tmp_path: Path) -> None:
     text = "try:\n    leaf('x')\nexcept BaseException:\n    pass\nstop('caught')"
     replies = {"main:action": [code(text)], "leaf:action": [code("ask_human('The code?')")]}
     session = Watched(replies).run(tmp_path / "run")
     assert session.status is Status.HUMAN_INTERVENTION
 
 
-def test_a_question_of_the_planner_in_a_sub_agent_keeps_the_callers_other_calls(
+def test_a_planners_question_in_a_sub_agent_keeps_the_callers_completed_calls(
     tmp_path: Path,
 ) -> None:
     def reply(messages: list[Any], context: CallContext) -> str:
@@ -255,8 +253,8 @@ def test_a_question_of_the_planner_in_a_sub_agent_keeps_the_callers_other_calls(
     assert session.status is Status.DONE and team.worked == Counter(main=1, b=1)
 
 
-def test_a_cancel_keeps_a_sub_agent_in_its_middle(tmp_path: Path) -> None:
-    """As Ctrl-C does: the sub-agent has no result, and its caller does not get one."""
+def test_a_cancelled_sub_agent_resumes_inside_its_session(tmp_path: Path) -> None:
+    """Like Ctrl-C: the sub-agent has no result, and its caller gets none."""
     cancel = threading.Event()
 
     def reply(messages: list[Any], context: CallContext) -> str:
@@ -276,9 +274,9 @@ def test_a_cancel_keeps_a_sub_agent_in_its_middle(tmp_path: Path) -> None:
     assert team.worked == Counter(one=1)
 
 
-def test_sub_agents_that_stop_with_the_one_that_asks_keep_their_worlds(tmp_path: Path) -> None:
+def test_sub_agents_that_stop_with_another_one_keep_their_environments(tmp_path: Path) -> None:
     class Lent(FakeEnvironment):
-        """A world on lease."""
+        """An environment with a lease."""
 
         def suspend(self) -> dict[str, Any]:
             return {"lease": "b1"}

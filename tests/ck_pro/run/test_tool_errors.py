@@ -1,4 +1,4 @@
-"""What a tool raises: the model reads it, in every language, unless it ends the run."""
+"""The model sees every error of a tool, in every language, unless the error ends the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ck_pro.testing import FakeEnvironment, ScriptedLLM
 
 
 class Mute(Exception):
-    """An error that cannot say what it is."""
+    """An error whose `__str__` fails."""
 
     def __str__(self) -> str:
         raise ValueError("nothing to say")
@@ -31,7 +31,7 @@ class Foreign(Exception):
 
 
 class Odd:
-    """A result without a text."""
+    """A result whose `__str__` fails."""
 
     def __str__(self) -> str:
         raise Foreign("no text")
@@ -48,7 +48,7 @@ ERRORS: list[BaseException] = [
     RecursionError("too deep"),
     Foreign("not known"),
     Mute(),
-    IsolationError("of its own executor"),
+    IsolationError("of a nested executor"),
     SystemExit(3),
     GeneratorExit("closed"),
 ]
@@ -61,9 +61,9 @@ def call(name: str, **arguments: Any) -> Reply:
 
 def agent(language: str, tool: Callable[..., Any]) -> MultiStepAgent:
     if language == "function_calls":
-        replies: list[Any] = [call("fail"), call("stop", output="went on")]
+        replies: list[Any] = [call("fail"), call("stop", output="continued")]
     else:
-        replies = ["```python\nfail()\n```", "```python\nstop('went on')\n```"]
+        replies = ["```python\nfail()\n```", "```python\nstop('continued')\n```"]
     model = ScriptedLLM({"action": replies})
     return MultiStepAgent(model=model, language=language, tools=[tool, StopTool()])
 
@@ -81,35 +81,35 @@ LANGUAGES = ["function_calls", pytest.param("code", marks=pytest.mark.worker)]
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
-def test_the_model_reads_the_error_of_a_tool(language: str, error: BaseException) -> None:
+def test_the_model_sees_the_error_of_a_tool(language: str, error: BaseException) -> None:
     session = agent(language, raising(error)).run("Try.")
     assert session.status is Status.DONE, session.message
-    assert session.final_results["output"] == "went on"
+    assert session.final_results["output"] == "continued"
     seen = session.steps[0]["action"]["observation"]
     assert type(error).__name__ in seen
     assert isinstance(error, Mute) or str(error.args[0]) in seen
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_result_without_a_text_is_an_error_that_the_model_reads(language: str) -> None:
+def test_a_result_without_a_text_form_is_an_error_that_the_model_sees(language: str) -> None:
     def fail() -> Any:
-        """Give something odd."""
+        """Return an unusual value."""
         return Odd()
 
     session = agent(language, fail).run("Try.")
-    assert session.status is Status.DONE and session.final_results["output"] == "went on"
+    assert session.status is Status.DONE and session.final_results["output"] == "continued"
     assert "Foreign" in session.steps[0]["action"]["observation"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_broken_environment_ends_the_run(language: str) -> None:
-    error = EnvironmentFailure("the world is gone")
+    error = EnvironmentFailure("the environment is lost")
     session = agent(language, raising(error)).run("Try.")
     assert session.stop_reason is StopReason.ENVIRONMENT_FAILURE
-    assert session.message == "the world is gone" and len(session.steps) == 1
+    assert session.message == "the environment is lost" and len(session.steps) == 1
 
 
-def test_the_model_reads_the_error_of_an_environment() -> None:
+def test_the_model_sees_the_error_of_an_environment() -> None:
     def respond(action: Action) -> Observation:
         assert isinstance(action, ComputerAction)
         raise Foreign("no such key")
@@ -125,9 +125,7 @@ def test_the_model_reads_the_error_of_an_environment() -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1])
-def test_a_run_that_is_resumed_after_the_error_of_a_tool_goes_on(
-    tmp_path: Path, after: int
-) -> None:
+def test_a_run_resumes_after_the_error_of_a_tool(tmp_path: Path, after: int) -> None:
     one = agent("function_calls", raising(RuntimeError("broken")))
     with Journal(tmp_path / "whole") as journal:
         one.run("Try.", journal=journal)
@@ -137,6 +135,6 @@ def test_a_run_that_is_resumed_after_the_error_of_a_tool_goes_on(
     (tmp_path / "cut" / EVENTS_FILE).write_bytes(b"".join(lines[: at + after]))
     with Journal(tmp_path / "cut") as journal:
         session = one.resume(journal=journal)
-    assert session.status is Status.DONE and session.final_results["output"] == "went on"
+    assert session.status is Status.DONE and session.final_results["output"] == "continued"
     expected = "RuntimeError: broken" if after else "may have had an effect"
     assert expected in session.steps[0]["action"]["observation"]

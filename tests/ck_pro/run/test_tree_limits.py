@@ -1,4 +1,4 @@
-"""Limits hold for a whole tree of agents: whoever uses them up, however, and over a resumption."""
+"""Limits hold for a whole tree of agents, for every kind of use, and after a resume."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_agents import code
 
 from ck_pro import AgentSession, AskLLMTool, Journal, MultiStepAgent, Status, StopTool
 from ck_pro.exceptions import LimitReached
@@ -35,18 +36,14 @@ AT_THE_SAME_TIME = (
 LOWEST = {"code": "print('again')", "ask_llm": "print(ask_llm('what?'))", "nested": "ask_more()"}
 
 
-def code(text: str) -> str:
-    return f"Thought: so\n```python\n{text}\n```"
-
-
 class Paid(ScriptedBackend):
-    """A script that has its price."""
+    """A scripted model with a price."""
 
     free = False
 
 
 class Tree:
-    """main calls middle, middle calls leaf, and none of them ever stops by itself."""
+    """Agents in three levels, each of which calls the next without end."""
 
     def __init__(self, main: str, lowest: str, limits: Mapping[str, Any], **settings: Any):
         self.now, self.calls = CALL_SECONDS, 0
@@ -57,7 +54,7 @@ class Tree:
         self.budget = Budget(**limits, clock=self._clock)
 
         class AskMore(AskLLMTool):
-            """A tool that asks a model, and again."""
+            """A tool that calls a model twice."""
 
             name = "ask_more"
 
@@ -89,7 +86,7 @@ class Tree:
 
 
 def used(tree: Tree, reason: str) -> float:
-    """What the tree used of a limit, in calls or steps."""
+    """Return the usage of the tree, in calls or steps."""
     found = tree.budget.snapshot()
     if reason == "steps":
         return float(found["steps"])
@@ -98,7 +95,7 @@ def used(tree: Tree, reason: str) -> float:
 
 
 def check_told(session: AgentSession, reason: str, below: int = 1) -> None:
-    """The run and all sessions that the limit ended say so."""
+    """Assert that the run and all sessions report the limit."""
     assert (session.status, session.stop_reason) == (Status.PROBLEM, StopReason(reason))
     assert "the limit of" in session.message
     every = [session]
@@ -117,7 +114,7 @@ def test_a_limit_ends_the_whole_tree(reason: str, main: str, lowest: str, tmp_pa
     limits, most = LIMITS[reason]
     tree = Tree(main, lowest, limits)
     with Journal(tmp_path) as journal:
-        session = tree.agent.run("Go on.", budget=tree.budget, journal=journal)
+        session = tree.agent.run("Work.", budget=tree.budget, journal=journal)
     check_told(session, reason)
     in_flight = 0 if reason == "steps" or main == ONE_BY_ONE else AT_ONCE - 1
     assert most <= used(tree, reason) <= most + in_flight
@@ -127,13 +124,13 @@ def test_a_limit_ends_the_whole_tree(reason: str, main: str, lowest: str, tmp_pa
 
 @pytest.mark.worker
 @pytest.mark.parametrize("reason", LIMITS)
-def test_what_was_used_before_a_resumption_counts(reason: str, tmp_path: Path) -> None:
+def test_usage_before_a_resume_counts(reason: str, tmp_path: Path) -> None:
     limits, most = LIMITS[reason]
     half = {name: value * 4 // 9 for name, value in limits.items()}
     first = Tree(ONE_BY_ONE, "ask_llm", half)
     clock = first._clock
     with Journal(tmp_path, clock=clock) as journal:
-        session = first.agent.run("Go on.", budget=first.budget, journal=journal)
+        session = first.agent.run("Work.", budget=first.budget, journal=journal)
     check_told(session, reason)
     second = Tree(ONE_BY_ONE, "ask_llm", limits)
     with Journal(tmp_path, clock=second._clock) as journal:
@@ -148,22 +145,22 @@ def test_what_was_used_before_a_resumption_counts(reason: str, tmp_path: Path) -
 
 
 @pytest.mark.worker
-def test_code_that_calls_sub_agents_for_ever_ends_with_the_steps() -> None:
+def test_a_loop_of_sub_agent_calls_ends_with_the_steps() -> None:
     tree = Tree("while True: print(middle('x'))", "code", {"max_steps": 5})
-    session = tree.agent.run("Go on.", budget=tree.budget)
+    session = tree.agent.run("Work.", budget=tree.budget)
     check_told(session, "steps")
     assert used(tree, "steps") == 5 and len(session.children) <= 3
 
 
 @pytest.mark.worker
-def test_in_the_last_step_code_may_still_answer() -> None:
+def test_code_in_the_last_step_may_still_answer() -> None:
     tree = Tree("stop(middle('x')['log'])", "code", {"max_steps": 1})
-    session = tree.agent.run("Go on.", budget=tree.budget)
+    session = tree.agent.run("Work.", budget=tree.budget)
     assert session.status is Status.DONE
     assert "[ended with status problem: the limit of 1 steps" in session.final_results["output"]
 
 
-def test_of_agents_that_ask_at_once_for_the_last_step_one_gets_it() -> None:
+def test_only_one_of_several_agents_gets_the_last_step() -> None:
     top = Budget(max_steps=50)
     budgets = [Budget(parent=Budget(parent=top)) for _ in range(4)]
     refused = itertools.count()

@@ -1,4 +1,4 @@
-"""Sessions rebuilt from rows, steps by hand, and other names of the programs that came before."""
+"""Sessions from rows, added steps, and names that CK-Pro programs use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def nested_run(**settings: Any) -> AgentSession:
     sub = agent(call("look", where="x"), Reply("deep"), name="helper", tools=[look, AskLLMTool()])
     main = agent(
         call("ask_llm", query="q"),
-        Reply("told"),
+        Reply("answered"),
         call("helper", task="go"),
         Reply("42"),
         name="main",
@@ -63,12 +63,12 @@ def test_a_session_is_rebuilt_from_its_row() -> None:
     assert AgentSession.from_dict({"id": "task0000", "session": row}).to_dict() == row
 
 
-def test_a_session_without_texts_is_rebuilt_too() -> None:
+def test_a_session_without_texts_is_rebuilt() -> None:
     row = nested_run(store_io=False).to_dict()
     assert AgentSession.from_dict(row).to_dict() == row
 
 
-def test_a_row_of_another_program_may_leave_out_much() -> None:
+def test_a_row_of_another_program_may_lack_keys() -> None:
     sub = {"task": "sub", "steps": [{"action": {"code": "x", "observation": "seen"}}]}
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     prompt = [{"role": "user", "content": [image]}]
@@ -99,13 +99,13 @@ def test_a_row_of_another_program_may_leave_out_much() -> None:
         {"steps": [], "info": {"call_stat": {"web_agent": 3}}},
     ],
 )  # fmt: skip
-def test_what_is_no_session_is_refused_in_one_line(row: Any) -> None:
+def test_a_row_without_a_session_raises_in_one_line(row: Any) -> None:
     with pytest.raises(InputError, match="not a session of an output row: ") as caught:
         AgentSession.from_dict(row)
     assert "\n" not in str(caught.value)
 
 
-def test_a_row_that_is_nested_too_deeply_is_refused() -> None:
+def test_a_row_nested_too_deeply_raises() -> None:
     row: dict[str, Any] = {"steps": []}
     for _ in range(3000):
         row = {"steps": [{"action": {"sub_sessions": [row]}}]}
@@ -113,7 +113,7 @@ def test_a_row_that_is_nested_too_deeply_is_refused() -> None:
         AgentSession.from_dict(row)
 
 
-def test_steps_by_hand() -> None:
+def test_steps_can_be_added() -> None:
     session = AgentSession("t")
     assert session.num_of_steps() == 0 and session.get_current_step() is None
     assert session.get_latest_steps() == session.get_latest_steps(3, True) == []
@@ -128,7 +128,7 @@ def test_steps_by_hand() -> None:
     assert codes(session.to_dict()["steps"]) == ["0", "1", "2", "3"]
 
 
-def test_a_running_session_takes_no_step_by_hand() -> None:
+def test_no_step_can_be_added_to_a_running_session() -> None:
     seen: list[str] = []
 
     def meddle(where: str) -> str:
@@ -146,14 +146,14 @@ def test_a_running_session_takes_no_step_by_hand() -> None:
 # --- other names ---------------------------------------------------------------------------------
 
 
-def test_facts_of_a_run_are_given_by_name() -> None:
+def test_facts_are_keyword_arguments_of_run() -> None:
     session = agent(Reply("42")).run("t", level=3, target_url="http://x.test", info={"a": 1})
     assert {"level": 3, "target_url": "http://x.test", "a": 1}.items() <= session.info.items()
     with pytest.raises(InputError, match=r"unknown argument 'max_step'; did you mean 'max_steps'"):
         agent(Reply("42")).run("t", max_step=3)
 
 
-def test_a_stop_tool_may_be_given_its_agent() -> None:
+def test_a_stop_tool_accepts_an_agent() -> None:
     one = agent(Reply("42"))
     tool = StopTool(agent=one)
     assert tool.execute("x") == {"output": "x", "log": ""} and "agent" not in tool.to_dict()
@@ -161,7 +161,7 @@ def test_a_stop_tool_may_be_given_its_agent() -> None:
 
 
 @pytest.mark.parametrize("llm", ["gpt:x", {"call_target": "gpt:x"}, LLM(call_target="gpt:x")])
-def test_the_model_of_ask_llm_is_set_later(llm: Any) -> None:
+def test_the_model_of_ask_llm_can_be_set_later(llm: Any) -> None:
     tool = AskLLMTool()
     tool.set_llm(llm)
     assert tool.model is not None and tool.model.call_target == "gpt:x"
@@ -169,7 +169,7 @@ def test_the_model_of_ask_llm_is_set_later(llm: Any) -> None:
         tool.set_llm({"call_tarGET": "x"})
 
 
-def test_values_that_templates_may_use() -> None:
+def test_templates_get_the_documented_values() -> None:
     seen: list[Any] = []
 
     def template(
@@ -189,6 +189,6 @@ def test_values_that_templates_may_use() -> None:
     agent(Reply("42"), templates={"action": text}).run("t")
 
 
-def test_a_model_call_outside_of_a_run_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_model_call_outside_of_a_run_raises_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"session .* is not running"):
         agent(Reply("42"))._call_model(AgentSession("t"), "action", {})
