@@ -90,7 +90,7 @@ def test_lines_have_the_same_bytes_as_with_plain_strings(tmp_path: Path) -> None
 
 
 def test_the_docs_list_every_kind_with_its_keys() -> None:
-    _, _, text = DOCS.read_text().partition("### What events hold\n")
+    _, _, text = DOCS.read_text().partition("### Event data\n")
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text.partition("\n### ")[0], re.MULTILINE)
     assert [kind for kind, _ in rows] == ["kind"] + [
         k for k in EventKind if k is not EventKind.MESSAGE
