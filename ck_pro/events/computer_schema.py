@@ -52,7 +52,7 @@ def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerActi
         fields: further fields of the action.
 
     Raises:
-        ParseError: the arguments are invalid; the message tells the model what to fix.
+        ParseError: the arguments are invalid; the message says what to fix.
     """
     values = {k: v for k, v in arguments.items() if v is not None}
     known = COMPUTER_PARAMETERS["properties"]

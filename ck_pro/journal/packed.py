@@ -60,7 +60,7 @@ def open_events(folder: Path, *, seekable: bool = False) -> Iterator[BinaryIO]:
         seekable: decompress it to an anonymous temporary file first.
 
     Raises:
-        JournalError: there is no journal, or it cannot be read; also during reading.
+        JournalError: the journal is missing or cannot be read; also during reading.
     """
     path, file = _opened(folder)
     with file, _readable(path):
@@ -148,7 +148,7 @@ def compress_journal(folder: Path | str, *, level: int = LEVEL) -> tuple[int, in
         Bytes before and after.
 
     Raises:
-        JournalError: there is no journal, a process has it open, it cannot be written, or the
+        JournalError: the journal is missing, a process has it open, it cannot be written, or the
             package for zstd is missing. The journal is then unchanged.
     """
     folder = Path(folder)

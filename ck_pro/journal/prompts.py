@@ -5,7 +5,7 @@ The entries of `message_hashes` stand for the prompt's messages, in order. An en
 - 32 hexadecimal digits: the hash of a message in an earlier line of kind `message`; or
 - `START:END`: a slice of the messages of the previous call of the same session and phase.
 
-If there is no previous call, or the writer has just opened the journal, all entries are hashes. A
+Without a previous call, or if the writer has just opened the journal, all entries are hashes. A
 journal truncated after any line can therefore be read and extended. A `status` event of the
 session ends the chain.
 """

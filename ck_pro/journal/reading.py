@@ -64,7 +64,7 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[Journal
             journals that do not fit in memory.
 
     Raises:
-        JournalError: there is no journal, or a line before the last is not readable.
+        JournalError: the journal is missing, or a line before the last is not readable.
     """
     folder = Path(folder)
     with open_events(folder, seekable=stored) as file:

@@ -47,15 +47,15 @@ class FileSnapshots:
         folder: the working directory.
         put: stores bytes under their hash and returns the name, like `Journal.put_blob`.
         limit: bytes of content to store; of further files, only size and time are recorded.
-        begun: whether a resumed run may have snapshots already.
+        resumed: whether the run may have snapshots already.
     """
 
     def __init__(
-        self, folder: Path, put: Callable[[bytes, str], str], limit: int, *, begun: bool = False
+        self, folder: Path, put: Callable[[bytes, str], str], limit: int, *, resumed: bool = False
     ):
         self._folder, self._put, self._left = folder, put, limit
         self._stored: set[str] = set()
-        self._known: dict[str, tuple[int, ...]] | None = None if begun else {}
+        self._known: dict[str, tuple[int, ...]] | None = None if resumed else {}
         self._too_many = False
 
     def take(self) -> FilesData | None:

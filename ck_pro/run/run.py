@@ -253,8 +253,8 @@ class Run:
         if self.parent is not None or self.journal.folder is None or not limit:
             return
         if self._snapshots is None:
-            put, begun = self.journal.put_blob, bool(self.session.steps)
-            self._snapshots = FileSnapshots(self.workdir, put, limit << 20, begun=begun)
+            put, resumed = self.journal.put_blob, bool(self.session.steps)
+            self._snapshots = FileSnapshots(self.workdir, put, limit << 20, resumed=resumed)
         changed = self._snapshots.take()
         if changed is not None:
             self.record(EventKind.FILES, changed)

@@ -87,7 +87,7 @@ def _journals_below(folder: Path) -> Iterator[Path]:
     Journals in the agents' working folders are skipped.
 
     Raises:
-        InputError: there are no journals.
+        InputError: the folder has no journals.
     """
     require_folder(folder)
     names = (EVENTS_FILE, COMPRESSED_FILE)

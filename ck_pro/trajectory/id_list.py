@@ -19,7 +19,7 @@ def ids_of(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
         The ids; empty if the option is not given, which means all tasks.
 
     Raises:
-        click.BadParameter: there are no ids (such as from an empty shell variable), or the file
+        click.BadParameter: the list is empty (such as from an empty shell variable), or the file
             cannot be read.
     """
     if text is None:

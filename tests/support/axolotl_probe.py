@@ -1,4 +1,4 @@
-"""Run by a test in a process of its own: axolotl's own chat_template strategy on an export.
+"""Run by a test in a separate process: axolotl's chat_template strategy on an export.
 
     axolotl_probe.py FILE OUTPUT
 
@@ -24,7 +24,7 @@ log = ModuleType("axolotl.utils.logging")
 log.get_logger = logging.getLogger  # type: ignore[attr-defined]
 sys.modules[log.__name__] = log
 if importlib.util.find_spec("torch") is None:
-    sys.modules["torch"] = MagicMock()  # its types of numbers are named among the settings
+    sys.modules["torch"] = MagicMock()  # the settings refer to its dtypes
 
 from axolotl.prompt_strategies.chat_template import (  # noqa: E402
     ChatTemplatePrompter,

@@ -1,4 +1,4 @@
-"""For the probes: modules of a package without its `__init__` files, which import PyTorch."""
+"""For the probes: import modules of a package without its `__init__` files, which need PyTorch."""
 
 import importlib.util
 import sys
@@ -6,7 +6,7 @@ from types import ModuleType
 
 
 def bare_packages(package: str, *inner: str) -> None:
-    """Put a package and packages in it into `sys.modules`, bare, so that modules can be imported.
+    """Add a package and its sub-packages to `sys.modules` without running their `__init__` files.
 
     Args:
         package: its name; it is installed.

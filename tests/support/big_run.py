@@ -28,7 +28,7 @@ WEB_STEPS = 10
 
 
 def write_run(folder: Path, megabytes: float, tasks: int = 20) -> int:
-    """Write a run of about that many bytes of events; returns how many model calls are in it."""
+    """Write a run of about this many bytes of events; return its number of model calls."""
     calls = 0
     for n in range(tasks):
         task = folder / f"task{n:04d}"
@@ -132,7 +132,7 @@ def _user(text: str) -> dict[str, Any]:
 
 
 def _png(rng: random.Random) -> bytes:
-    """A picture of 64 x 64 grey pixels: 4 kB that do not compress."""
+    """An image of 64 x 64 grey pixels: 4 kB that do not compress."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (
@@ -146,7 +146,7 @@ def _png(rng: random.Random) -> bytes:
 
 
 def journal_sizes(folder: Path) -> Iterator[int]:
-    """Bytes of each journal's events."""
+    """Return the size of the events of each journal."""
     for path in sorted(folder.glob(f"*/{EVENTS_FILE}")):
         yield path.stat().st_size
 

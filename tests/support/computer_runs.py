@@ -1,5 +1,7 @@
-"""Runs for the tests of exports: agents that use a fake computer by screenshots, each of them
-tried several times by its caller, who takes one of the results."""
+"""Runs for the tests of exports: agents that use a fake computer by screenshots.
+
+The caller runs each agent several times and chooses one result.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ from ck_pro.testing import FakeEnvironment, ScriptedLLM
 from ck_pro.tools.computer import ComputerTool
 
 FORMS = ("function", "computer", "computer_use_preview")
-"""How a model is offered the computer: see `ComputerUseLanguage`."""
+"""Forms of the computer tool; see `ComputerUseLanguage`."""
 CHECK = {"id": "sc1", "code": "irrelevant_domain", "message": "Look twice."}
 
 
 class Person(MultiStepAgent):
-    """Sits before a fake computer, whose screen is another after each act."""
+    """Uses a fake computer, whose screen changes after each action."""
 
     def init_run(self, session: AgentSession) -> None:
         def respond(action: Action) -> ComputerObservation:
@@ -36,7 +38,7 @@ class Person(MultiStepAgent):
 
 
 def _act(form: str, *acts: dict[str, Any]) -> Reply:
-    """A reply with acts on the computer, as a model says them that has it in this form."""
+    """A reply with computer actions in this form."""
     if form == "function":
         made = [
             {"id": f"c{n}", "function": {"name": "computer", "arguments": json.dumps(a)}}
@@ -52,7 +54,7 @@ def _act(form: str, *acts: dict[str, Any]) -> Reply:
 
 
 def make_agent(form: str, wrong: bool = False) -> MultiStepAgent:
-    """A main agent and a `computer_agent`, of whose three tries the second answers otherwise."""
+    """A main agent and a `computer_agent`; the second of its three tries answers differently."""
     tries: list[str] = []
 
     def person(messages: list[dict[str, Any]], context: CallContext) -> Reply:
@@ -86,7 +88,7 @@ def make_agent(form: str, wrong: bool = False) -> MultiStepAgent:
 
 
 def write_runs(folder: Path, form: str) -> list[Path]:
-    """Two runs of one task, a right and a wrong one; returns their files of rows."""
+    """Run a task twice, right and wrong; return the files of rows."""
     return [
         run_tasks(make_agent(form, wrong), folder / f"{form}-{name}.jsonl", ["sum"])
         for name, wrong in (("right", False), ("wrong", True))

@@ -1,4 +1,4 @@
-"""Run by a test in a process of its own: LLaMA-Factory's own parser and converter on an export.
+"""Run by a test in a separate process: LLaMA-Factory's parser and converter on an export.
 
 The package's `__init__` files import PyTorch, which neither of the two modules needs; so its
 packages are put into `sys.modules` bare, and the one thing they take of `peft` (names of files,

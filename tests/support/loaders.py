@@ -1,4 +1,4 @@
-"""Exports loaded by the libraries that they are for, for tests that look at what comes of them."""
+"""Export with the real command, and load exports with the libraries that they are for."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ LIGHT_AND_LONG = [
     else pytest.param(format_, marks=pytest.mark.long)
     for format_ in FORMATS
 ]
-"""Parameters for tests of what is in the exports; that each loads at all is a test of its own."""
+"""Formats as parameters for tests of contents; the less different ones only in the long form."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 
 
 def export(format_: str, output: Path, *args: Any) -> Path:
-    """Export by the real command."""
+    """Export with the real command."""
     assert main([str(a) for a in ("-f", format_, "-o", output, *args)]) == 0
     return output
 
 
 def ending(format_: str) -> str:
-    """How a file of a format must end."""
+    """Return the suffix of a format."""
     return "parquet" if format_ in ("verl", "parquet") else "jsonl"
 
 
 def loaded(format_: str, path: Path) -> list[Any]:
-    """An export as its own library gives it: rows, or trajectories."""
+    """Load an export with the library that it is for: rows or trajectories."""
     return _LOADERS.get(format_, _by_datasets)(path)
 
 
@@ -74,14 +74,14 @@ def _by_atif(path: Path) -> list[Any]:
 
 
 def _as_rows(path: Path) -> list[Any]:
-    """Rows that are exported again are the same."""
+    """Exporting the rows again gives the same."""
     again = export("ckpro", path.with_name("again.jsonl"), "-i", path)
     assert again.read_bytes() == path.read_bytes()
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def probed(package: str, needs: str, path: Path) -> list[Any]:
-    """What a trainer's own loader, in a process of its own, makes of an export.
+    """Load an export with a trainer's loader, in a separate process.
 
     Args:
         package: whose `PACKAGE_probe.py` it is.

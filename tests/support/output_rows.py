@@ -1,4 +1,4 @@
-"""Output rows made by hand."""
+"""Hand-written output rows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The peak memory of an export, in a process of its own."""
+"""Measure the peak memory of an export in a separate process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def peak_of_export(
     """
     command = [sys.executable, "-c", _RUN, "-f", format_, "-i", str(source), "-o", str(output)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=timeout)
-    no_rows = 1 if format_ == "dpo" else 0  # there may be no pair
+    no_rows = 1 if format_ == "dpo" else 0  # dpo may find no pair
     assert done.returncode in (0, no_rows), done.stdout + done.stderr
     peak = int(done.stdout.rpartition("peak ")[2])
     print(f"{format_} of {source.name}: peak {peak / MEBIBYTE:.0f} MiB")

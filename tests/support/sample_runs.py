@@ -45,7 +45,7 @@ def png(red: int) -> bytes:
 
 
 def data_url(red: int) -> str:
-    """The same as prompts hold it."""
+    """The same PNG as a data URL."""
     return f"data:image/png;base64,{base64.b64encode(png(red)).decode()}"
 
 
@@ -123,7 +123,7 @@ def make_agent(wrong: bool = False, images: bool = True) -> MultiStepAgent:
 
 
 class Silent:
-    """A watcher that tells nobody."""
+    """A watcher that discards all events."""
 
     def started(self, task: Task) -> None: ...
 
@@ -135,16 +135,16 @@ class Silent:
 
 
 def make_tried_agent(right: int) -> MultiStepAgent:
-    """An agent that is right from its try of that number on (from 1), and wrong before."""
+    """An agent whose tries are wrong before try number `right`, counted from 1."""
     agent = make_agent()
     by_right = {True: scripted(False), False: scripted(True)}
 
     def say(messages: list[dict[str, Any]], context: CallContext) -> Any:
         if context.step == 0 and context.agent_path == ("ck_agent",):
-            begun[context.task] += 1
-        return by_right[begun[context.task] >= right](messages, context)
+            tries[context.task] += 1
+        return by_right[tries[context.task] >= right](messages, context)
 
-    begun: Counter[str] = Counter()
+    tries: Counter[str] = Counter()
     agent.model = ScriptedLLM(replies=say)
     return agent
 
@@ -155,7 +155,7 @@ def run_tasks(
     names: Iterator[str] | list[str],
     options: RunOptions | None = None,
 ) -> Path:
-    """Run sample tasks with the real runner; returns the file of rows, its journals beside it."""
+    """Run sample tasks with the real runner; return the file of rows, with journals beside it."""
     with RowFile(output) as rows:
         tasks = [
             Task(
@@ -172,13 +172,13 @@ def run_tasks(
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSON lines file."""
+    """Read the rows of a JSON lines file."""
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Files of rows; beside each the folder of its journals, of the same name without ending."""
+    """Files of rows; the journals of each are in a folder with its name without suffix."""
 
     good: Path
     wrong: Path
@@ -186,5 +186,5 @@ class Samples:
     """Without images."""
 
     def journals(self, rows: Path) -> Path:
-        """The run directory of a file of rows."""
+        """Return the run directory of a file of rows."""
         return rows.with_suffix("")

@@ -1,4 +1,4 @@
-"""Run by a test in a process of its own: verl's own reading of its SFT data set on an export.
+"""Run by a test in a separate process: verl's SFT data set on an export.
 
     verl_probe.py FILE OUTPUT
 

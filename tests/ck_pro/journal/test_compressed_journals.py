@@ -1,4 +1,4 @@
-"""Compressed journals: the same to every reader, and whole after a kill at any moment."""
+"""Compressed journals read the same and survive a kill at any moment."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _files(folder: Path) -> set[str]:
     return {p.name for p in folder.iterdir()} - {"blobs"}
 
 
-def test_a_compressed_journal_reads_as_before(tmp_path: Path) -> None:
+def test_a_compressed_journal_gives_the_same_events(tmp_path: Path) -> None:
     folder = tmp_path / "task"
     events = _write(folder)
     assert journal_folders(tmp_path) == journal_folders(folder) == [folder]
@@ -77,18 +77,18 @@ def test_messages_can_stay_on_the_disk(tmp_path: Path) -> None:
         compress_journal(tmp_path)
 
 
-def test_on_close_when_the_run_ended(tmp_path: Path) -> None:
+def test_close_compresses_the_journal_of_an_ended_run(tmp_path: Path) -> None:
     _write(tmp_path / "a", compress=True)
     _write(tmp_path / "b", compress=True, ended=False)
     assert _files(tmp_path / "a") == {COMPRESSED_FILE}
     assert _files(tmp_path / "b") == {EVENTS_FILE}
     assert not has_ended(tmp_path / "b")
-    with Journal(tmp_path / "a", compress=True):  # taken up again, and no other end
+    with Journal(tmp_path / "a", compress=True):  # opened again without a new end
         assert _files(tmp_path / "a") == {EVENTS_FILE}
     assert _files(tmp_path / "a") == {COMPRESSED_FILE}
 
 
-def test_a_run_that_went_on_has_not_ended(tmp_path: Path) -> None:
+def test_a_resumed_run_has_not_ended(tmp_path: Path) -> None:
     _write(tmp_path)
     with Journal(tmp_path, compress=True) as journal:
         journal.append(EventKind.RESUMED, sid="s", data=RESUMED)
@@ -100,7 +100,7 @@ def test_a_run_that_went_on_has_not_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-def test_what_cannot_be_compressed_on_close_stays(
+def test_a_failed_compression_leaves_the_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object) -> None:
@@ -113,7 +113,9 @@ def test_what_cannot_be_compressed_on_close_stays(
     assert "No space left on device; the journal is not compressed" in caplog.text
 
 
-def test_no_room_to_make_it_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_during_decompression_leaves_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     events = _write(tmp_path)
     compress_journal(tmp_path)
 
@@ -127,7 +129,7 @@ def test_no_room_to_make_it_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert list(read_events(tmp_path)) == events
 
 
-def test_writing_goes_on_in_plain(tmp_path: Path) -> None:
+def test_a_compressed_journal_can_be_extended(tmp_path: Path) -> None:
     events = _write(tmp_path)
     compress_journal(tmp_path)
     with Journal(tmp_path) as journal:
@@ -142,7 +144,7 @@ def test_writing_goes_on_in_plain(tmp_path: Path) -> None:
 
 
 def _killed_at(point: int, action: Callable[[], object]) -> bool:
-    """Do something in a process that dies at its n-th touch of the disk; whether it did."""
+    """Run `action` in a process that exits at its n-th disk operation; return whether it did."""
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
@@ -177,7 +179,7 @@ def _killed_at(point: int, action: Callable[[], object]) -> bool:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("change", ["compress", "restore", "open"])
-def test_killed_at_any_moment(tmp_path: Path, change: str) -> None:
+def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path, change: str) -> None:
     kills = 0
     while True:
         folder = tmp_path / f"{change}{kills}"
@@ -202,7 +204,7 @@ def test_killed_at_any_moment(tmp_path: Path, change: str) -> None:
     assert kills >= 4
 
 
-def test_two_different_journals_are_not_thrown_together(tmp_path: Path) -> None:
+def test_two_different_journals_are_not_merged(tmp_path: Path) -> None:
     _write(tmp_path)
     compress_journal(tmp_path)
     other = b'{"kind":"a","sid":"other","data":{}}\n'
@@ -213,13 +215,13 @@ def test_two_different_journals_are_not_thrown_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"nonsense", b"\x28\xb5\x2f\xfd\x00\x58"])
-def test_a_broken_file_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
+def test_a_broken_compressed_file_raises(tmp_path: Path, content: bytes) -> None:
     (tmp_path / COMPRESSED_FILE).write_bytes(content)
     with pytest.raises(JournalError, match=r"events\.jsonl\.zst"):
         list(read_events(tmp_path))
 
 
-def test_a_flipped_byte_is_noticed(tmp_path: Path) -> None:
+def test_a_flipped_byte_raises(tmp_path: Path) -> None:
     _write(tmp_path)
     compress_journal(tmp_path)
     path = tmp_path / COMPRESSED_FILE
@@ -230,9 +232,7 @@ def test_a_flipped_byte_is_noticed(tmp_path: Path) -> None:
         list(read_events(tmp_path))
 
 
-def test_a_missing_package_is_one_clear_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_zstd_package_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _write(tmp_path)
     compress_journal(tmp_path)
 
@@ -251,7 +251,7 @@ def test_a_missing_package_is_one_clear_line(
     assert list((tmp_path / "new").parent.glob("new")) == []
 
 
-def test_opening_waits_for_who_holds_the_folder(tmp_path: Path) -> None:
+def test_opening_waits_for_the_folder_lock(tmp_path: Path) -> None:
     import threading
 
     opened = threading.Event()
@@ -268,7 +268,7 @@ def test_opening_waits_for_who_holds_the_folder(tmp_path: Path) -> None:
     assert opened.is_set()
 
 
-def test_the_journals_of_a_run(tmp_path: Path) -> None:
+def test_journal_folders_lists_tries_in_order(tmp_path: Path) -> None:
     names = [
         "a/try-2",
         "a/try-10",

@@ -1,4 +1,4 @@
-"""The journal: nothing lost, nothing doubled, nothing secret."""
+"""The journal loses nothing, stores nothing twice, and masks secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _read(folder: Path) -> list[dict[str, Any]]:
     return list(read_events(folder))
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_events_are_read_back(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": "hi"}, {"role": "user", "content": [{"u": IMAGE}]}]
     with Journal(tmp_path, clock=lambda: 5.0) as journal:
         first = journal.append(
@@ -56,17 +56,17 @@ def test_messages_and_images_are_stored_once(tmp_path: Path) -> None:
     assert len(list((tmp_path / "blobs").iterdir())) == 1
     events = _read(tmp_path)
     assert events[-1]["data"]["messages"] == [*big, shot]
-    with Journal(tmp_path) as journal:  # opened again: known messages are not stored again
+    with Journal(tmp_path) as journal:  # a second writer does not store known messages again
         before = (tmp_path / EVENTS_FILE).stat().st_size
         journal.append(EventKind.MODEL_CALL, sid="s", data=model_call(big))
         assert (tmp_path / EVENTS_FILE).stat().st_size - before < 1500
 
 
-def test_an_image_that_was_damaged_is_told_and_mended_by_its_next_writer(tmp_path: Path) -> None:
+def test_a_damaged_image_is_reported_and_restored_by_the_next_writer(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         kept = journal.append(EventKind.WORLD, sid="s", data={"seen": IMAGE})
     blob = next((tmp_path / "blobs").iterdir())
-    for damaged in (b"", b"\x89PNG\r\n\x1a\x00"):  # as without power, or by a bad disk
+    for damaged in (b"", b"\x89PNG\r\n\x1a\x00"):  # a power failure, a bad disk
         blob.write_bytes(damaged)
         with pytest.raises(JournalError, match=r"\.png is damaged"):
             _read(tmp_path)
@@ -77,7 +77,7 @@ def test_an_image_that_was_damaged_is_told_and_mended_by_its_next_writer(tmp_pat
 
 
 @pytest.mark.parametrize("torn", ['{"kind": "x", "sid"', '{"kind": "', "\x00\x00", "é"])
-def test_a_torn_tail_is_cut_off_and_said(tmp_path: Path, torn: str) -> None:
+def test_a_torn_last_line_is_removed_and_counted(tmp_path: Path, torn: str) -> None:
     with Journal(tmp_path) as journal:
         kept = journal.append(EventKind.WORLD, sid="s")
     path = tmp_path / EVENTS_FILE
@@ -90,7 +90,7 @@ def test_a_torn_tail_is_cut_off_and_said(tmp_path: Path, torn: str) -> None:
     assert _read(tmp_path) == [kept, after]
 
 
-def test_a_broken_line_in_the_middle_is_an_error_with_its_place(tmp_path: Path) -> None:
+def test_a_broken_line_in_the_middle_raises_with_its_number(tmp_path: Path) -> None:
     (tmp_path / EVENTS_FILE).write_text('{"kind":"a","sid":"s","data":{}}\nnonsense\n')
     with pytest.raises(JournalError, match=r"events.jsonl, line 2: not JSON"):
         _read(tmp_path)
@@ -108,7 +108,7 @@ def test_a_broken_line_in_the_middle_is_an_error_with_its_place(tmp_path: Path) 
         '{"kind":"a","sid":"s","data":' + "[" * 100_000,
     ],
 )
-def test_a_line_in_which_a_byte_went_wrong_is_one_too(tmp_path: Path, line: str) -> None:
+def test_a_line_that_is_not_an_event_raises_with_its_number(tmp_path: Path, line: str) -> None:
     (tmp_path / EVENTS_FILE).write_text(f"{line}\n")
     with pytest.raises(JournalError, match="line 1"):
         _read(tmp_path)
@@ -153,12 +153,14 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
         journal.append(EventKind.WORLD, sid="s", data=said)
     monkeypatch.undo()
     assert _read(tmp_path) == [kept]
-    after = journal.append(EventKind.WORLD, sid="s", data=said)  # the message was not stored before
+    after = journal.append(
+        EventKind.WORLD, sid="s", data=said
+    )  # the failed write stored no message
     journal.close()
     assert _read(tmp_path) == [kept, after]
 
 
-def test_an_image_that_finds_no_room_leaves_nothing(
+def test_a_full_disk_leaves_no_partial_image(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -181,10 +183,10 @@ def test_an_image_that_finds_no_room_leaves_nothing(
     ("policy", "lines"),
     [("never", []), ("step", ["started", "observation", "status"]), ("always", [])],
 )
-def test_what_is_forced_to_the_disk(
+def test_fsync_selects_which_events_are_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Any, lines: list[str]
 ) -> None:
-    """Lines by the policy; images and names of files before the lines that need them."""
+    """Images and folders are synced before the lines that refer to them."""
     synced: list[str] = []
 
     def fsync(fd: int) -> None:
@@ -210,13 +212,13 @@ def test_what_is_forced_to_the_disk(
     if policy == "never":
         assert synced == []
         return
-    assert synced[0] == "folder"  # the name of the journal itself
+    assert synced[0] == "folder"  # the journal's own folder
     image = next(n for n, name in enumerate(synced) if name.startswith("."))
     assert synced[image + 1] == "folder"
     assert len(synced) == 1 + (7 if policy == "always" else 3) + 2 + (policy == "always")
 
 
-def test_text_that_looks_like_an_image(tmp_path: Path) -> None:
+def test_text_that_looks_like_a_reference_is_kept(tmp_path: Path) -> None:
     texts = [f"blob:{'0' * 64}.png", "blob:", "blob::x", "blob"]
     with Journal(tmp_path) as journal:
         event = journal.append(EventKind.WORLD, sid="s", data={"a": texts, "b": {"c": texts[0]}})
@@ -227,7 +229,7 @@ def test_text_that_looks_like_an_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rest", ["abcde", "abc", "é", "iVBORw0K...", "iVBORw0KGgo=\n", "=="])
-def test_an_image_that_was_cut_off_is_a_text(tmp_path: Path, rest: str) -> None:
+def test_a_truncated_image_is_kept_as_text(tmp_path: Path, rest: str) -> None:
     text = f"data:image/png;base64,{rest}"
     with Journal(tmp_path) as journal:
         event = journal.append(EventKind.OBSERVATION, sid="s", data={"observation": text})
@@ -236,7 +238,7 @@ def test_an_image_that_was_cut_off_is_a_text(tmp_path: Path, rest: str) -> None:
     assert not (tmp_path / "blobs").exists()
 
 
-def test_a_listener_is_told_what_was_stored(tmp_path: Path) -> None:
+def test_a_listener_gets_the_stored_events(tmp_path: Path) -> None:
     heard: list[dict[str, Any]] = []
     with Journal(tmp_path, secrets=["hush"], listener=heard.append) as journal:
         journal.append(EventKind.WORLD, sid="s", data={"x": "hush"})
@@ -244,7 +246,7 @@ def test_a_listener_is_told_what_was_stored(tmp_path: Path) -> None:
     assert heard == _read(tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_raises(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match="cannot open"):
         Journal(tmp_path / "file" / "run")

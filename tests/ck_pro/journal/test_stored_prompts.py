@@ -1,4 +1,4 @@
-"""Prompts in the journal: stored in their growth, read back whole, cut anywhere."""
+"""Prompts in the journal: stored incrementally, restored completely, also after truncation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ck_pro.exceptions import JournalError
 from ck_pro.journal import EVENTS_FILE, Journal, read_events
 
 
-def said(text: str, role: str = "user") -> dict[str, Any]:
+def message(text: str, role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": text}
 
 
@@ -37,36 +37,36 @@ def put(journal: Journal, sid: str, phase: str, messages: list[Any]) -> dict[str
     return journal.append(EventKind.MODEL_CALL, sid=sid, phase=phase, data=model_call(messages))
 
 
-def test_a_call_names_what_is_new_since_the_one_before(tmp_path: Path) -> None:
-    history = [said(f"message {n}") for n in range(40)]
+def test_a_call_stores_only_new_messages(tmp_path: Path) -> None:
+    history = [message(f"message {n}") for n in range(40)]
     with Journal(tmp_path) as journal:
         for n in range(1, 40):
-            put(journal, "s", "action", [*history[:n], said(f"now {n}")])
-            put(journal, "s", "plan", [*history[:n], said(f"plan {n}")])
-        put(journal, "s", "action", [history[0], said("(moved)"), *history[20:], said("now")])
+            put(journal, "s", "action", [*history[:n], message(f"now {n}")])
+            put(journal, "s", "plan", [*history[:n], message(f"plan {n}")])
+        put(journal, "s", "action", [history[0], message("(moved)"), *history[20:], message("now")])
     found = entries(tmp_path)
     assert all(len(names) <= 3 for names in found[2:-1])
     assert found[-2][0] == "0:38" and found[-1][0] == "0:1" and found[-1][2] == "20:39"
     assert len(calls_of(tmp_path)[-1][2]) == 23
 
 
-def test_other_sessions_do_not_disturb_and_an_ended_one_is_forgotten(tmp_path: Path) -> None:
-    history = [said(f"message {n}") for n in range(5)]
+def test_each_session_has_its_own_chain_until_it_ends(tmp_path: Path) -> None:
+    history = [message(f"message {n}") for n in range(5)]
     with Journal(tmp_path) as journal:
         for n in range(2, 5):
             for sid in ("a", "b"):
-                put(journal, sid, "action", [said(sid), *history[:n]])
+                put(journal, sid, "action", [message(sid), *history[:n]])
         journal.append(EventKind.STATUS, sid="a", data=status())
-        put(journal, "a", "action", [said("a"), *history])
-        put(journal, "b", "action", [said("b"), *history])
+        put(journal, "a", "action", [message("a"), *history])
+        put(journal, "b", "action", [message("b"), *history])
     assert all(":" not in name for name in entries(tmp_path)[-2])
     assert entries(tmp_path)[-1][0] == "0:5"
     assert [m[0]["content"] for _, _, m in calls_of(tmp_path)] == ["a", "b"] * 4
 
 
-def test_journals_of_whole_lists_are_read_and_written_on(tmp_path: Path) -> None:
+def test_older_journals_with_full_lists_are_read_and_extended(tmp_path: Path) -> None:
     names = ["0" * 32, "1" * 32]
-    bodies = [{"hash": name, "message": said(name[0])} for name in names]
+    bodies = [{"hash": name, "message": message(name[0])} for name in names]
     lines: list[dict[str, Any]] = [{"kind": "message", "sid": "s", "data": b} for b in bodies]
     for hashes in (names[:1], names):
         head = {"kind": "model_call", "sid": "s", "parent": None, "i": 0, "phase": "action"}
@@ -74,20 +74,20 @@ def test_journals_of_whole_lists_are_read_and_written_on(tmp_path: Path) -> None
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     (tmp_path / EVENTS_FILE).write_text(text)
     with Journal(tmp_path) as journal:
-        put(journal, "s", "action", [said("0"), said("1"), said("2")])
-        put(journal, "s", "action", [said("0"), said("1"), said("2"), said("3")])
-    told = ["".join(m["content"] for m in messages) for _, _, messages in calls_of(tmp_path)]
-    assert told == ["0", "01", "012", "0123"]
+        put(journal, "s", "action", [message("0"), message("1"), message("2")])
+        put(journal, "s", "action", [message("0"), message("1"), message("2"), message("3")])
+    texts = ["".join(m["content"] for m in messages) for _, _, messages in calls_of(tmp_path)]
+    assert texts == ["0", "01", "012", "0123"]
 
 
-def test_a_journal_cut_at_any_line_is_read_and_written_on(tmp_path: Path) -> None:
+def test_a_journal_truncated_at_any_line_is_read_and_extended(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
-    history = [said(f"message {n}") for n in range(5)]
+    history = [message(f"message {n}") for n in range(5)]
     with Journal(whole) as journal:
         for n in range(1, 5):
-            put(journal, "s", "plan", [*history[: n - n % 3], said(f"plan {n}")])
-            put(journal, "s", "action", [*history[max(0, n - 3) : n], said(f"act {n}")])
-            put(journal, "t", "action", [*history[:n], said(f"other {n}")])
+            put(journal, "s", "plan", [*history[: n - n % 3], message(f"plan {n}")])
+            put(journal, "s", "action", [*history[max(0, n - 3) : n], message(f"act {n}")])
+            put(journal, "t", "action", [*history[:n], message(f"other {n}")])
     expected = calls_of(whole)
     lines = (whole / EVENTS_FILE).read_bytes().splitlines(keepends=True)
     for count in range(len(lines)):
@@ -103,20 +103,20 @@ def test_a_journal_cut_at_any_line_is_read_and_written_on(tmp_path: Path) -> Non
         shutil.rmtree(folder)
 
 
-def test_a_message_that_its_owner_changed_is_stored_as_it_is_now(tmp_path: Path) -> None:
-    one, parts = said("one"), {"role": "user", "content": [{"type": "text", "text": "a"}]}
+def test_a_message_changed_in_place_is_stored_again(tmp_path: Path) -> None:
+    one, parts = message("one"), {"role": "user", "content": [{"type": "text", "text": "a"}]}
     with Journal(tmp_path) as journal:
-        first = put(journal, "s", "action", [one, parts, said("end")])
+        first = put(journal, "s", "action", [one, parts, message("end")])
         seen = json.dumps(first["data"]["messages"])
         one["content"], parts["content"][0]["text"] = "two", "b"  # type: ignore[index]
-        put(journal, "s", "action", [one, parts, said("end")])
+        put(journal, "s", "action", [one, parts, message("end")])
     (_, _, before), (_, _, after) = calls_of(tmp_path)
     assert json.dumps(before) == seen
     assert [after[0]["content"], after[1]["content"][0]["text"]] == ["two", "b"]
 
 
-def test_what_is_a_secret_since_a_while_is_masked_in_old_messages_too(tmp_path: Path) -> None:
-    history = [said("the word is swordfish"), said("good")]
+def test_a_new_secret_is_masked_in_known_messages(tmp_path: Path) -> None:
+    history = [message("the word is swordfish"), message("good")]
     with Journal(tmp_path) as journal:
         put(journal, "s", "action", history)
         journal.protect(["swordfish"])
@@ -126,10 +126,15 @@ def test_what_is_a_secret_since_a_while_is_masked_in_old_messages_too(tmp_path: 
 
 
 @pytest.mark.parametrize("entry", ["0:1", "1:4", "2:2"])
-def test_a_run_that_is_not_there_is_an_error_with_its_place(tmp_path: Path, entry: str) -> None:
+def test_an_invalid_slice_raises_with_its_line(tmp_path: Path, entry: str) -> None:
     with Journal(tmp_path) as journal:
-        put(journal, "s", "plan" if entry == "0:1" else "action", [said("a"), said("b"), said("c")])
-        put(journal, "s", "action", [said("x")])
+        put(
+            journal,
+            "s",
+            "plan" if entry == "0:1" else "action",
+            [message("a"), message("b"), message("c")],
+        )
+        put(journal, "s", "action", [message("x")])
     path = tmp_path / EVENTS_FILE
     lines = path.read_text().splitlines()
     event = json.loads(lines[-1])
@@ -158,7 +163,7 @@ _STEPS = st.lists(
 
 
 @given(_STEPS)
-def test_any_row_of_prompts_reads_back_to_the_byte(
+def test_any_prompts_are_read_back_unchanged(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, list[Any], int, bool]]
 ) -> None:
     folder = tmp_path_factory.mktemp("journal")

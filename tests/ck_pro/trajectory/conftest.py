@@ -1,4 +1,4 @@
-"""Sample runs, made once."""
+"""Sample runs, created once per session."""
 
 from __future__ import annotations
 

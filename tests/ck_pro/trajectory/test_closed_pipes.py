@@ -1,4 +1,4 @@
-"""Commands whose output nobody reads, or nothing takes."""
+"""Commands with a closed or full standard output."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")
 
 @pytest.fixture
 def broken() -> Iterator[SteadyStream]:
-    """A pipe that nobody reads."""
+    """A pipe whose read end is closed."""
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w") as file:
         yield SteadyStream(file)
 
 
-def test_a_reader_that_has_gone_is_no_failure(broken: SteadyStream) -> None:
+def test_a_closed_pipe_is_not_a_failure(broken: SteadyStream) -> None:
     for _ in range(3):
         assert broken.write("x" * 100_000) == 100_000
         broken.flush()
     assert isinstance(broken.lost, BrokenPipeError) and broken.failure is None
-    assert broken.writable()  # and all else that a stream has
+    assert broken.writable()  # other attributes pass through
 
 
 @needs_full
-def test_a_full_disk_is_one() -> None:
+def test_a_full_disk_is_a_failure() -> None:
     with FULL.open("w") as file:
         stream = SteadyStream(file)
         stream.write("x")
-        assert stream.failure is None  # as yet
+        assert stream.failure is None
         stream.flush()
         stream.write("y")
         assert stream.failure == "No space left on device"
 
 
-def test_a_command_does_not_mind_who_reads(
+def test_a_command_survives_a_closed_pipe(
     samples: Samples, monkeypatch: pytest.MonkeyPatch, broken: SteadyStream
 ) -> None:
     same = [str(samples.plain), str(samples.plain)]
@@ -57,7 +57,7 @@ def test_a_command_does_not_mind_who_reads(
 
 
 @pytest.mark.parametrize("columns", ["0", ""])
-def test_a_terminal_of_no_width_is_shown_something(
+def test_a_terminal_of_width_zero_gets_a_default_width(
     monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
@@ -66,7 +66,7 @@ def test_a_terminal_of_no_width_is_shown_something(
 
 
 @needs_full
-def test_a_command_whose_output_finds_no_room_says_so(
+def test_a_command_reports_a_full_disk(
     samples: Samples, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with FULL.open("w") as file:
@@ -78,7 +78,7 @@ def test_a_command_whose_output_finds_no_room_says_so(
 
 
 @pytest.mark.integration
-def test_streams_that_were_closed(samples: Samples) -> None:
+def test_closed_standard_streams_are_opened(samples: Samples) -> None:
     command = f"{sys.executable} -m ck_pro.trajectory.diff {samples.plain} {samples.plain}"
     done = subprocess.run(["sh", "-c", f"{command} <&- >&- 2>&-"], check=False, timeout=60)
     assert done.returncode == 0

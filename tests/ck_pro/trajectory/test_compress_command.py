@@ -1,4 +1,4 @@
-"""`python -m ck_pro.trajectory.compress`, and exports of what it made."""
+"""`python -m ck_pro.trajectory.compress`, and exports of compressed journals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _export(run: Path, name: str) -> bytes:
 
 
 @pytest.mark.integration
-def test_a_run_is_compressed_and_exported_the_same(
+def test_a_compressed_run_gives_the_same_export(
     run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = _export(run_folder, "a.jsonl")
@@ -50,16 +50,16 @@ def test_a_run_is_compressed_and_exported_the_same(
     assert _export(run_folder, "c.jsonl").replace(b"c_images", b"a_images") == before
 
 
-def test_an_agents_own_files_are_left_alone(run_folder: Path) -> None:
+def test_files_in_the_working_folder_are_skipped(run_folder: Path) -> None:
     inner = run_folder / "sum" / "work" / "inner"
     shutil.copytree(run_folder / "sum", inner, ignore=lambda *_: ["work"])
     assert compress.main([str(run_folder)]) == 0
     assert (inner / EVENTS_FILE).exists()
-    assert compress.main([str(run_folder / "sum" / "work")]) == 0  # unless asked for by name
+    assert compress.main([str(run_folder / "sum" / "work")]) == 0  # unless it is named
     assert not (inner / EVENTS_FILE).exists()
 
 
-def test_what_is_open_stays(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_open_journals_are_skipped(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Journal(run_folder / "sum"):
         assert compress.main([str(run_folder)]) == 3
         said = capsys.readouterr()
@@ -69,7 +69,7 @@ def test_what_is_open_stays(run_folder: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("args", [[], ["nothing-here"], ["--level", "0", "."]])
-def test_a_wrong_command_line(
+def test_wrong_command_lines_are_reported(
     args: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -80,7 +80,7 @@ def test_a_wrong_command_line(
     assert capsys.readouterr().err.startswith("error: ")
 
 
-def test_a_broken_journal_is_said_and_left(
+def test_a_broken_journal_is_reported_and_left_unchanged(
     run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (run_folder / "sum" / EVENTS_FILE).write_bytes(b'{"kind":"status",nonsense\n')
@@ -89,7 +89,7 @@ def test_a_broken_journal_is_said_and_left(
     assert (run_folder / "capital" / COMPRESSED_FILE).exists()
 
 
-def test_a_file_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_not_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "rows.jsonl").write_text("{}")
     for command in (compress.main, spans.main):
         assert command([str(tmp_path / "rows.jsonl")]) == 2

@@ -1,4 +1,4 @@
-"""`python -m ck_pro.trajectory.diff`: where two runs part."""
+"""`python -m ck_pro.trajectory.diff`: the first difference of two runs."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_first_difference_is_found(path: str, value: Any, where: str) -> Non
         assert first_difference(x, y, exact=True) == found
 
 
-def test_what_differs_in_every_run_counts_in_exact_comparisons_only() -> None:
+def test_ports_and_ids_count_only_in_exact_comparisons() -> None:
     a, b = _run(), _run()
     picture = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]
     other = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,BB=="}}]
@@ -127,7 +127,9 @@ def _files(folder: Path, **contents: str) -> list[str]:
     return [str(folder / name) for name in contents]
 
 
-def test_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_of_two_files_are_matched_by_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     changed = _run()
     _set("steps.1.action.llm_output", "do\n\x1b[31mother")(changed)
     rows = _row("x", _run()) + _row("y", _run()) + _row("z", _run())
@@ -154,13 +156,13 @@ def test_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diff.main([*args, "--ids", ""]) == 2
 
 
-def test_earlier_tries_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_previous_tries_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     failed = copy.deepcopy(_run())
     _set("steps.0.action.llm_output", "other")(failed)
     one = _row("x", _run(), previous_failed_sessions=[{"session": _run()}])
     two = _row("y", _run(), previous_failed_sessions=[{"session": failed}])
     three = _row("y", _run())
-    assert diff.main(_files(tmp_path, a=one, b=two)) == 1  # one task each: whatever the ids
+    assert diff.main(_files(tmp_path, a=one, b=two)) == 1  # ids do not count: one task each
     assert "x: differs at ck_agent, step 0, action: reply" in capsys.readouterr().out
     assert diff.main(_files(tmp_path, a=one, b=three)) == 1
     assert "x, try 1: differs at the task: tries" in capsys.readouterr().out
@@ -181,7 +183,7 @@ def test_journals_and_rows_of_one_run_are_the_same(
     assert "capital: differs at ck_agent, step 1, action: reply" in out
 
 
-def test_a_run_that_has_not_ended(samples: Samples, tmp_path: Path) -> None:
+def test_an_unfinished_run_is_compared(samples: Samples, tmp_path: Path) -> None:
     whole = samples.journals(samples.good) / "sum"
     lines = (whole / EVENTS_FILE).read_bytes().splitlines(keepends=True)
     steps = [n for n, line in enumerate(lines) if b'"kind":"step"' in line]
@@ -195,7 +197,9 @@ def test_a_run_that_has_not_ended(samples: Samples, tmp_path: Path) -> None:
     ("content", "code"),
     [(None, 2), ("nonsense\n", 3), ('{"session": {"task": "t", "steps": [3]}}\n', 3), ("", 1)],
 )
-def test_what_cannot_be_compared(tmp_path: Path, content: str | None, code: int) -> None:
+def test_inputs_that_cannot_be_compared_are_refused(
+    tmp_path: Path, content: str | None, code: int
+) -> None:
     args = _files(tmp_path, a=_row("x", _run()))
     other = tmp_path / "b"
     if content is not None:
@@ -203,7 +207,7 @@ def test_what_cannot_be_compared(tmp_path: Path, content: str | None, code: int)
     assert diff.main([*args, str(other)]) == code
 
 
-def test_what_cannot_be_read_is_no_task_of_its_own(tmp_path: Path, capsys: Any) -> None:
+def test_an_unreadable_line_is_a_problem_not_a_task(tmp_path: Path, capsys: Any) -> None:
     args = _files(tmp_path, a=_row("x", _run()))
     other = tmp_path / "b"
     other.write_bytes(b"\x89PNG\n" + (tmp_path / "a").read_bytes())
@@ -213,7 +217,7 @@ def test_what_cannot_be_read_is_no_task_of_its_own(tmp_path: Path, capsys: Any) 
     assert said.err == f"{other}, line 1: not UTF-8 (left out)\n"
 
 
-def test_the_samples_parts_are_read(samples: Samples) -> None:
-    """The test's own check: sample rows have what the comparison walks over."""
+def test_the_sample_rows_have_sub_sessions(samples: Samples) -> None:
+    """Check that the sample rows exercise the comparison."""
     row = next(r for r in read_lines(samples.good) if r["id"] == "capital")
     assert row["session"]["steps"][0]["action"]["sub_sessions"]

@@ -1,4 +1,4 @@
-"""Forks: a new run from the middle of an old one."""
+"""Forks: a new run from a step of an old one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ck_pro.trajectory.fork import events_before, fork_run
 
 @pytest.fixture
 def origin(samples: Samples, tmp_path: Path) -> Path:
-    """The run of a task with two steps; two web agents ran in its first."""
+    """A run with two steps; the first called two web agents."""
     folder = tmp_path / "old" / "capital"
     shutil.copytree(samples.journals(samples.good) / "capital", folder)
     (folder / "work" / "notes.txt").write_text("of the old run")
@@ -39,24 +39,26 @@ def _events(folder: Path) -> list[dict[str, Any]]:
     return list(read_events(folder))
 
 
-def test_the_steps_before_are_kept_whole(origin: Path, tmp_path: Path) -> None:
+def test_a_fork_has_the_earlier_steps_unchanged(origin: Path, tmp_path: Path) -> None:
     new = tmp_path / "new" / "capital"
     made = fork_run(origin, 1, new)
     old, events = _events(origin), _events(new)
     assert events[:-1] == old[: len(events) - 1]
     nxt = old[len(events) - 1]
     assert (nxt["kind"], nxt["i"], nxt["parent"]) == ("step", 1, None)
-    assert {e["sid"] for e in events} == {e["sid"] for e in old}  # sub-agents of step 0 are in it
+    assert {e["sid"] for e in events} == {
+        e["sid"] for e in old
+    }  # including the sub-agents of step 0
     assert (events[-1]["kind"], events[-1]["i"]) == (EventKind.FORKED, 1)
     assert events[-1]["data"] == {"origin": str(origin.resolve()), "at": 1}
     assert (made.task_id, made.steps, made.events) == ("capital", 2, len(events) - 1)
-    assert not (new / "work" / "notes.txt").exists()  # it came later
+    assert not (new / "work" / "notes.txt").exists()  # written later
     assert {p.name for p in new.parent.iterdir()} == {"capital"}
     blobs = {p.name for p in (new / "blobs").iterdir()}
     assert blobs and blobs <= {p.name for p in (origin / "blobs").iterdir()}
 
 
-def test_from_the_beginning_of_a_compressed_journal(origin: Path, tmp_path: Path) -> None:
+def test_a_compressed_journal_can_be_forked_at_step_0(origin: Path, tmp_path: Path) -> None:
     compress_journal(origin)
     before = {p.name for p in origin.iterdir()}
     fork_run(origin, 0, tmp_path / "new", work=False)
@@ -67,7 +69,7 @@ def test_from_the_beginning_of_a_compressed_journal(origin: Path, tmp_path: Path
 
 @pytest.mark.integration
 @pytest.mark.parametrize(("reply", "answer"), [(None, "London"), ("It is Rome.", "It is Rome.")])
-def test_the_runner_goes_on_with_a_fork(
+def test_the_runner_resumes_a_fork(
     origin: Path, tmp_path: Path, reply: str | None, answer: str
 ) -> None:
     fork_run(origin, 1, tmp_path / "new" / "capital", reply=reply)
@@ -83,7 +85,7 @@ def test_the_runner_goes_on_with_a_fork(
     assert kinds.index(EventKind.FORKED) < kinds.index("status", kinds.index(EventKind.FORKED))
 
 
-def test_the_command_says_how_to_go_on(
+def test_the_command_prints_how_to_resume(
     origin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "reply.txt").write_text("It is Rome.")
@@ -128,7 +130,7 @@ def test_the_runner_looks_for_a_fork_by_its_name(
         ({"": "empty.txt"}, "empty.txt is a file: name the folder of a run or of a task"),
     ],
 )
-def test_what_cannot_be_forked(
+def test_unusable_inputs_and_outputs_are_refused(
     origin: Path,
     tmp_path: Path,
     change: dict[str, str],
@@ -153,7 +155,7 @@ def test_what_cannot_be_forked(
     assert not Path("new").exists() and not list(tmp_path.glob(".*"))
 
 
-def test_a_full_disk_leaves_nothing(
+def test_a_full_disk_leaves_no_files(
     origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -165,7 +167,7 @@ def test_a_full_disk_leaves_nothing(
     assert {p.name for p in tmp_path.iterdir()} == {"old"}
 
 
-def test_a_step_of_a_sub_agent_is_no_step_of_the_run() -> None:
+def test_steps_of_sub_agents_are_not_counted() -> None:
     def event(kind: str, sid: str, i: int, parent: str | None = None) -> dict[str, Any]:
         return {"kind": kind, "sid": sid, "i": i, "parent": parent}
 
@@ -198,7 +200,7 @@ def write(name: str, text: str) -> Act:
 
 
 def run_that_writes(folder: Path, *acts: Act, **settings: Any) -> Path:
-    """A run whose steps do something to its working folder, one after the other."""
+    """A run whose steps change its working folder."""
     work, left = folder / "work", list(acts)
     work.mkdir(parents=True)
 
@@ -227,7 +229,7 @@ def files_of(folder: Path) -> dict[str, str]:
 
 
 def overwrite_in_place(work: Path) -> None:
-    """Other bytes of the same length, with the old time."""
+    """Replace bytes; keep length and time."""
     before = (work / "a.txt").stat()
     (work / "a.txt").write_text("two")
     os.utime(work / "a.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -262,7 +264,7 @@ def test_a_fork_has_the_files_of_its_step(tmp_path: Path) -> None:
     assert (kept.st_mtime_ns, kept.st_mode) == (now.st_mtime_ns, now.st_mode)
 
 
-def test_files_that_were_not_kept_are_listed(
+def test_files_that_were_not_stored_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(snapshots, "MAX_FILE_BYTES", 10)
@@ -273,13 +275,13 @@ def test_files_that_were_not_kept_are_listed(
         write("large.txt", "changed" * 3),
     )
     made = fork_run(old, 2, tmp_path / "new")
-    assert files_of(tmp_path / "new/work") == {"larger.txt": "y" * 30}  # as it is now: the same
+    assert files_of(tmp_path / "new/work") == {"larger.txt": "y" * 30}  # copied: unchanged since
     assert (made.lost, made.files) == (("large.txt",), 1)
     assert fork.main([str(old), "--at", "2", "--to", str(tmp_path / "other")]) == 0
     assert "not restored: 'large.txt'" in capsys.readouterr().out
 
 
-def test_the_content_that_a_journal_keeps_is_bounded(tmp_path: Path) -> None:
+def test_the_stored_content_is_bounded(tmp_path: Path) -> None:
     stored: list[bytes] = []
 
     def put(content: bytes, ext: str) -> str:
@@ -294,7 +296,7 @@ def test_the_content_that_a_journal_keeps_is_bounded(tmp_path: Path) -> None:
     assert sum(map(len, stored)) <= 25 and taken.take() is None
 
 
-def test_a_folder_of_too_many_files_is_copied_as_it_is_now(
+def test_a_folder_with_too_many_files_is_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(snapshots, "MAX_ENTRIES", 2)
@@ -337,7 +339,7 @@ def test_snapshots_can_be_switched_off(tmp_path: Path) -> None:
     assert files_of(tmp_path / "new/work") == {"a": "1", "b": "2"}
 
 
-def test_nothing_that_code_puts_there_leads_a_snapshot_elsewhere(tmp_path: Path) -> None:
+def test_links_do_not_lead_a_snapshot_elsewhere(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()
     (secret / "key").write_text("PLANTED")
@@ -371,7 +373,7 @@ def test_a_damaged_snapshot_restores_nothing_outside(tmp_path: Path, path: str) 
 
 
 def _restored(work: Path, to: Path, *, limit: int = 1 << 20) -> Callable[[], list[str]]:
-    """Take a snapshot of a folder now; the result restores it."""
+    """Take a snapshot of a folder; return a function that restores it."""
     blobs: dict[str, bytes] = {}
 
     def put(content: bytes, extension: str) -> str:
@@ -386,7 +388,7 @@ def _restored(work: Path, to: Path, *, limit: int = 1 << 20) -> Callable[[], lis
 
 
 @pytest.mark.parametrize("first", ["folder", "link"])
-def test_two_names_that_look_alike_lead_no_link_out_of_the_restored_folder(
+def test_similar_names_do_not_restore_links_outside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
     outside, work, to = tmp_path / "outside", tmp_path / "work", tmp_path / "to"

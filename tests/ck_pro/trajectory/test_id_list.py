@@ -19,7 +19,7 @@ def read(text: str | None) -> tuple[str, ...]:
     return ids_of(CONTEXT, OPTION, text)
 
 
-def test_lists_and_files(tmp_path: Path) -> None:
+def test_ids_come_from_lists_and_files(tmp_path: Path) -> None:
     assert read(None) == ()
     assert read("a, b,,c ") == ("a", "b", "c")
     assert read('"with, comma",b "quoted"') == ("with, comma", 'b "quoted"')
@@ -28,7 +28,7 @@ def test_lists_and_files(tmp_path: Path) -> None:
     assert read(f"@{path}") == ("a,b", "c")
 
 
-def test_what_names_none_or_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_empty_lists_and_unreadable_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "picture").write_bytes(b"\x89PNG")
     for text, said in (
@@ -43,5 +43,5 @@ def test_what_names_none_or_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 
 @given(st.text().map(str.strip).filter(lambda t: t and not set(t) & set("\r\n\0")))
-def test_every_id_can_be_given(task_id: str) -> None:
+def test_every_id_can_be_quoted(task_id: str) -> None:
     assert read(id_text(task_id)) == (task_id,)

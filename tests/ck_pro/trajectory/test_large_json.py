@@ -1,4 +1,4 @@
-"""Large JSON is what small JSON is: read part by part, written piece by piece."""
+"""Large JSON, read part by part and written piece by piece, equals small JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Opener = Callable[[bytes], Any]
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opener]:
-    """Opens bytes as if every object and list were large, and windows of seven bytes."""
+    """Open bytes as if every object and list were large, with windows of seven bytes."""
     path = tmp_path_factory.mktemp("json") / "x"
 
     def open_bytes(text: bytes) -> Any:
@@ -49,7 +49,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opener]:
 
 
 @given(value=JSON, ascii=st.booleans(), indent=st.sampled_from([None, 1]))
-def test_a_large_value_is_what_json_reads(
+def test_a_large_value_equals_the_parsed_json(
     opened: Opener, value: Any, ascii: bool, indent: int | None
 ) -> None:
     text = json.dumps(value, ensure_ascii=ascii, indent=indent)
@@ -64,7 +64,7 @@ def test_a_large_value_is_what_json_reads(
 
 
 @given(value=JSON, at=st.integers(0, 200), put=st.sampled_from([b"", b",", b"]", b"}", b'"', b"x"]))
-def test_what_is_no_json_is_said_or_read_as_json_reads_it(
+def test_invalid_json_raises_or_reads_like_json(
     opened: Opener, value: Any, at: int, put: bytes
 ) -> None:
     text = json.dumps([value]).encode()
@@ -78,7 +78,7 @@ def test_what_is_no_json_is_said_or_read_as_json_reads_it(
         assert plain(opened(text)) == expected
 
 
-def test_only_what_is_asked_for_is_parsed(opened: Opener) -> None:
+def test_only_accessed_parts_are_parsed(opened: Opener) -> None:
     found = opened(b'{"id": 7, "steps": [1, nonsense, 3], "\\u0061": {}}')
     assert list(found) == ["id", "steps", "a"] and len(found) == 3
     steps = found["steps"]
@@ -89,7 +89,7 @@ def test_only_what_is_asked_for_is_parsed(opened: Opener) -> None:
 
 
 @given(JSON)
-def test_pieces_are_what_json_writes(value: Any) -> None:
+def test_pieces_equal_the_output_of_json(value: Any) -> None:
     def made(part: Any) -> Any:
         if isinstance(part, dict):
             return Pairs((k, made(v)) for k, v in part.items())
@@ -101,11 +101,11 @@ def test_pieces_are_what_json_writes(value: Any) -> None:
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            continue  # an escape, then
+            continue  # an escape
         assert text == json.dumps(value, ensure_ascii=False).encode()
 
 
-def test_a_number_that_json_has_no_word_for_is_null() -> None:
+def test_nan_is_written_as_null() -> None:
     value = {"a": [float("nan"), 1.5], "b": iter([float("-inf")])}
     assert json.loads(b"".join(json_pieces(value))) == {"a": [None, 1.5], "b": [None]}
     with pytest.raises(TypeError, match="set is not JSON"):

@@ -1,5 +1,8 @@
-"""The row of any run is made of its journal alone, to the byte: after kills, forks and tries, with
-tool calls, sub-agents, images and any text."""
+"""A row rebuilt from its journal has the same bytes, for random runs.
+
+The runs are killed, forked and tried several times. They have tool calls, sub-agents, images and
+arbitrary text.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ from ck_pro.trajectory.reading.sources import Record, read_records
 
 pytestmark = pytest.mark.integration
 RUNS = int(os.environ.get("CK_REBUILT_RUNS", "6"))
-"""How many random runs are made, killed, gone on with, forked and rebuilt."""
+"""Number of random runs to kill, resume, fork and rebuild."""
 ODD = ["42", "", "né\U0001f600", "\ud800 half", "nul \x00 here", "blob:x", "<image>", "x" * 3000]
 
 
 def _agent(seed: int) -> MultiStepAgent:
-    """An agent whose model says anything, the same to the same place of a run."""
+    """An agent whose model gives random replies, equal for equal places in a run."""
 
     def say(messages: list[dict[str, Any]], context: CallContext) -> Any:
         rng = random.Random(f"{seed} {context.agent_path} {context.step} {len(messages)}")
@@ -56,7 +59,7 @@ def _agent(seed: int) -> MultiStepAgent:
 
 
 def _check(output: Path) -> None:
-    """Compare the row of the only task with what its journals make."""
+    """Compare the row of the only task with the row rebuilt from its journals."""
     (line,) = output.read_bytes().splitlines(keepends=True)
     (row,) = read_lines(output)
     made = {}
@@ -75,7 +78,7 @@ def _check(output: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(RUNS))
-def test_a_row_is_its_journal(tmp_path: Path, seed: int) -> None:
+def test_a_row_can_be_rebuilt_from_its_journal(tmp_path: Path, seed: int) -> None:
     tries, cut = (1, 1, 3)[seed % 3], random.Random(seed).random()
     output = tmp_path / "rows.jsonl"
     options = RunOptions(tries=TryOptions(tries=tries, until="em") if tries > 1 else None)
@@ -91,7 +94,7 @@ def test_a_row_is_its_journal(tmp_path: Path, seed: int) -> None:
 
 
 def _kill_and_go_on(output: Path, journal: Path, cut: float, seed: int, options: Any) -> None:
-    """As if the last try was killed somewhere, its row never written."""
+    """Truncate the journal of the last try and remove its row, as a kill would."""
     events = (journal / EVENTS_FILE).read_bytes()
     (journal / EVENTS_FILE).write_bytes(events[: int(len(events) * cut)])
     output.unlink()

@@ -1,4 +1,4 @@
-"""`replay:RUN`: a recorded run again, step by step, or a loud failure."""
+"""`replay:RUN` repeats a recorded run step by step, or raises."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _replaying(agent: MultiStepAgent, target: str) -> MultiStepAgent:
 
 
 def _steps(row: dict[str, Any]) -> Any:
-    """What agents were told, said, and saw in a row, at every depth; without what each run has
-    its own of: ids, times, and what the model's name says."""
+    """Return prompts, replies and observations of a row at every depth, without values that differ
+    between runs: ids, times and model names."""
 
     def plain(session: dict[str, Any]) -> Any:
         out = []
@@ -49,7 +49,7 @@ def _steps(row: dict[str, Any]) -> Any:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("form", ["rows", "run", "task", "journal", "compressed"])
-def test_every_form_of_a_run_reproduces_it(samples: Samples, tmp_path: Path, form: str) -> None:
+def test_rows_and_journals_reproduce_a_run(samples: Samples, tmp_path: Path, form: str) -> None:
     recorded = {r["id"]: r for r in read_lines(samples.good)}
     journals = tmp_path / "recorded"
     shutil.copytree(samples.journals(samples.good), journals)
@@ -77,14 +77,14 @@ def _one_step_agent(answers: list[str], rules: str = "") -> MultiStepAgent:
     )
 
 
-def test_tries_come_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:
+def test_tries_are_replayed_in_recorded_order(tmp_path: Path) -> None:
     for n, answer in enumerate(["first", "second"]):
         with Journal(tmp_path / "run" / f"try-{n}") as journal:
             _one_step_agent([answer]).run("Say a word.", journal=journal)
     agent = _one_step_agent([])
     agent.model = LLM(call_target=f"replay:{tmp_path / 'run'}")
     said = [agent("Say a word.")["output"] for _ in range(4)]
-    assert said == ["first", "second", "first", "second"]  # then from the beginning
+    assert said == ["first", "second", "first", "second"]  # then it starts over
 
 
 _FILTERS = [
@@ -167,11 +167,11 @@ def journal(tmp_path: Path) -> Path:
     return folder
 
 
-def test_replies_are_fitted_to_the_run_that_asks(journal: Path) -> None:
+def test_replies_are_translated_for_the_current_run(journal: Path) -> None:
     assert _call(f"replay:{journal}", "[70] button 'Go' and more|Act.", step=1) == "click(70)"
 
 
-def test_a_tools_calls_of_one_prompt_come_in_order(journal: Path) -> None:
+def test_calls_of_a_tool_are_replayed_in_order(journal: Path) -> None:
     llm = LLM(call_target=f"replay:{journal}")
     context = CallContext(agent_path=("solo",), phase="tool:ask_llm", step=1, task="t", sid="x")
     assert [llm("q", context=context) for _ in range(2)] == ["a", "b"]
@@ -193,15 +193,13 @@ def test_a_tools_calls_of_one_prompt_come_in_order(journal: Path) -> None:
         ({"content": "[3] button 'Go'|Do."}, r"has changed: \n@@ .* @@\n\n-.*Act\.\n\+Do\."),
     ],
 )
-def test_what_does_not_fit_fails_and_says_what(
-    journal: Path, changed: dict[str, Any], says: str
-) -> None:
+def test_a_mismatch_raises_and_explains(journal: Path, changed: dict[str, Any], says: str) -> None:
     given = {"content": "[3] button 'Go'|Act.", **changed}
     with pytest.raises(ReplayError, match=says):
         _call(f"replay:{journal}", **given)
 
 
-def test_folders_of_a_run_and_of_its_fork(tmp_path: Path) -> None:
+def test_folders_of_a_run_and_its_fork_are_translated(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         facts = {"task": "t", "agent": "solo", "path": ["solo"], "workdir": "/home/me/old"}
         journal.append(EventKind.SESSION, sid="s", data=facts)
@@ -217,12 +215,12 @@ def test_folders_of_a_run_and_of_its_fork(tmp_path: Path) -> None:
         assert said == "open('/home/me/new/x')"
 
 
-def test_the_comparison_can_be_left_out(journal: Path) -> None:
+def test_the_comparison_of_instructions_can_be_switched_off(journal: Path) -> None:
     target = f"replay:{journal}?check=off"
     assert _call(target, "[5] button 'Go'|Do.", system="new rules") == "click(5)"
 
 
-def test_a_run_without_texts_says_so(tmp_path: Path) -> None:
+def test_a_run_without_texts_cannot_be_replayed(tmp_path: Path) -> None:
     agent = _one_step_agent(["word"])
     agent.store_io = False
     with Journal(tmp_path) as journal:
@@ -239,14 +237,16 @@ def test_a_run_without_texts_says_so(tmp_path: Path) -> None:
         ("nonsense\n", "line 1: not JSON"),
     ],
 )
-def test_what_is_no_run_is_one_clear_line(tmp_path: Path, content: str | None, says: str) -> None:
+def test_a_path_without_a_run_is_reported_in_one_line(
+    tmp_path: Path, content: str | None, says: str
+) -> None:
     if content is not None:
         (tmp_path / EVENTS_FILE).write_text(content)
     with pytest.raises(ReplayError, match=says):
         LLM(call_target=f"replay:{tmp_path}").check()
 
 
-def test_rows_of_other_origin(tmp_path: Path) -> None:
+def test_rows_of_other_programs_can_be_replayed(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"session": {"task": "t", "steps": 3}}\n')
     with pytest.raises(ReplayError, match="is not a run of ck-pro"):

@@ -1,4 +1,4 @@
-"""Runs as OpenTelemetry spans: from journals, and live."""
+"""OpenTelemetry spans, from journals and live."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def _tree(made: list[dict[str, Any]]) -> str:
     return "".join(lines)
 
 
-def test_a_run_with_sub_agents(samples: Samples) -> None:
+def test_a_sub_agents_span_is_a_child_of_its_call(samples: Samples) -> None:
     folder = samples.journals(samples.good) / "capital"
     made = spans_of(folder)
     assert _tree(made) == TREE
-    assert made == spans_of(folder)  # the same ids each time
+    assert made == spans_of(folder)  # ids are deterministic
     assert len({s["traceId"] for s in made}) == 1
     assert all(len(s["traceId"]) == 32 and len(s["spanId"]) == 16 for s in made)
     by_id = {s["spanId"]: s for s in made}
@@ -88,7 +88,7 @@ def test_a_run_with_sub_agents(samples: Samples) -> None:
     assert _attributes(failed)["error.type"] == "steps"
 
 
-def test_texts_only_when_asked_for(samples: Samples) -> None:
+def test_texts_are_optional(samples: Samples) -> None:
     folder = samples.journals(samples.good) / "capital"
     silent, telling = (json.dumps(spans_of(folder, texts=t)) for t in (False, True))
     for text in ("capital of France", "It is Paris.", "You look at pages.", "nowhere"):
@@ -97,8 +97,8 @@ def test_texts_only_when_asked_for(samples: Samples) -> None:
     facts = _attributes(chat)
     (said,) = json.loads(facts["gen_ai.output.messages"])
     assert said["role"] == "assistant" and said["parts"][1]["type"] == "tool_call"
-    told = json.loads(facts["gen_ai.input.messages"])
-    assert told[0]["role"] == "system" and told[0]["parts"][0]["type"] == "text"
+    messages = json.loads(facts["gen_ai.input.messages"])
+    assert messages[0]["role"] == "system" and messages[0]["parts"][0]["type"] == "text"
 
 
 def _event(kind: str, time: float, *, sid: str = "m", **more: Any) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _made(*events: dict[str, Any]) -> list[dict[str, Any]]:
 BEGIN = _event("session", 1.0, data={"task": "t", "agent": "a"})
 
 
-def test_code_tools_and_failures() -> None:
+def test_code_tools_and_failures_have_spans() -> None:
     made = _made(
         BEGIN,
         _event("model_call", 2.0, duration=0.5, phase="action", data={"model": "m", "params": {}}),
@@ -146,15 +146,15 @@ def test_code_tools_and_failures() -> None:
     assert [("status" in s) for s in made] == [e is not None for e in errors]
 
 
-def test_a_run_that_was_cut_off_is_ended_where_it_was() -> None:
+def test_spans_of_an_interrupted_run_are_ended() -> None:
     started = _event("started", 2.0, data={"call": 0, "name": "f", "arguments": {}})
     root, call = _made(BEGIN, started)
     assert root["endTimeUnixNano"] == call["endTimeUnixNano"] == "2000000000"
     assert _attributes(root)["ck.unfinished"] is True
 
 
-def test_a_run_that_went_on() -> None:
-    """The time between is in no span."""
+def test_a_resumed_run_has_two_spans() -> None:
+    """The pause is not part of a span."""
     halted = {"status": "in_progress", "stop_reason": "cancelled"}
     made = _made(
         BEGIN,
@@ -178,7 +178,7 @@ def test_a_run_that_went_on() -> None:
         (None, "unknown"),
     ],
 )
-def test_the_provider(target: str | None, provider: str) -> None:
+def test_the_provider_follows_from_the_target(target: str | None, provider: str) -> None:
     config = {"model": {"call_target": target}}
     begin = _event("session", 1.0, data={"task": "t", "agent": "a", "config": config})
     params = {"temperature": 0.5, "stop": ["x"], "seed": True}
@@ -192,7 +192,7 @@ def test_the_provider(target: str | None, provider: str) -> None:
 # --- the command -----------------------------------------------------------------------------
 
 
-def test_a_file_of_traces(
+def test_the_command_writes_a_file_of_traces(
     samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "spans.jsonl"
@@ -202,7 +202,7 @@ def test_a_file_of_traces(
     scopes = [t["resourceSpans"][0]["scopeSpans"][0] for t in traces]
     assert [len(s["spans"]) for s in scopes] == [14, 4]
     assert capsys.readouterr().out == f"18 spans: {out}\n"
-    assert spans.main([run, "-o", str(out)]) == 0  # spans may take the place of spans
+    assert spans.main([run, "-o", str(out)]) == 0  # a file of spans may be replaced
     capsys.readouterr()
     assert spans.main([run, "-o", "-"]) == 0
     assert capsys.readouterr().out == out.read_text()
@@ -223,7 +223,7 @@ def test_a_file_of_traces(
         (["run", "-o", "pipe"], 4),
     ],
 )
-def test_what_cannot_be_done(
+def test_wrong_command_lines_are_reported_in_one_line(
     samples: Samples,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -250,7 +250,7 @@ def test_what_cannot_be_done(
 
 @pytest.fixture
 def exported() -> Iterator[tuple[Any, Any]]:
-    """A tracer of the SDK, and the exporter that gets its spans."""
+    """A tracer of the SDK and its exporter."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -268,7 +268,7 @@ def _seen(span: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.integration
-def test_live_spans_are_those_of_the_journal(tmp_path: Path, exported: tuple[Any, Any]) -> None:
+def test_live_spans_equal_those_of_the_journal(tmp_path: Path, exported: tuple[Any, Any]) -> None:
     tracer, exporter = exported
     sink = telemetry.SpanSink(tracer, texts=True)
     with tracer.start_as_current_span("the caller's"), Journal(tmp_path, listener=sink.take) as j:
@@ -313,7 +313,7 @@ def test_a_resumed_run_knows_its_agents(tmp_path: Path, exported: tuple[Any, Any
 
 
 @pytest.mark.integration
-def test_a_fault_of_the_sink_does_not_end_the_run(
+def test_a_failure_of_the_sink_does_not_end_the_run(
     tmp_path: Path, exported: tuple[Any, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     sink = telemetry.SpanSink(exported[0])
@@ -327,7 +327,7 @@ def test_a_fault_of_the_sink_does_not_end_the_run(
 
 
 @pytest.mark.integration
-def test_the_names_are_those_of_the_conventions(samples: Samples) -> None:
+def test_attribute_names_follow_the_conventions(samples: Samples) -> None:
     from opentelemetry.semconv._incubating.attributes import error_attributes as error
     from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 
@@ -341,7 +341,7 @@ def test_the_names_are_those_of_the_conventions(samples: Samples) -> None:
 
 
 @pytest.mark.integration
-def test_the_file_is_otlp(samples: Samples) -> None:
+def test_the_file_is_valid_otlp(samples: Samples) -> None:
     from google.protobuf import json_format
     from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
@@ -389,7 +389,7 @@ def test_spans_are_sent_to_a_collector(
         assert "refused the spans: 503 full" in capsys.readouterr().err
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_opentelemetry_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
     with pytest.raises(ConfigError, match=r'pip install "ck-pro\[otel\]"'):
         telemetry.SpanSink()

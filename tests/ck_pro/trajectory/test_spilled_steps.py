@@ -1,4 +1,4 @@
-"""Sessions whose steps wait on the disk are those that others are in memory."""
+"""Sessions with spilled steps equal sessions in memory."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ DATA = {
 
 @st.composite
 def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Events of a session and of one below it, as they may come: each goes on after its end."""
+    """Random events of a session and a sub-session; each may resume after its end."""
     events = []
     for sid, parent in (("main", None), ("below", "main")):
         events.append({"kind": "session", "sid": sid, "parent": parent, "data": {"task": sid}})
-    begun = set()
+    started = set()
     for sid in draw(st.lists(st.sampled_from(["main", "below"]), max_size=30)):
-        kind = draw(st.sampled_from(sorted(DATA))) if sid in begun else "step"
-        begun.add(sid)
+        kind = draw(st.sampled_from(sorted(DATA))) if sid in started else "step"
+        started.add(sid)
         data = draw(DATA[kind])
         events.append({"kind": kind, "sid": sid, "parent": None, "phase": "action", "data": data})
     return [{**event, "time": n} for n, event in enumerate(events)]
 
 
 @given(runs())
-def test_parked_sessions_are_whole(events: list[dict[str, Any]]) -> None:
+def test_spilled_sessions_are_complete(events: list[dict[str, Any]]) -> None:
     expected = sessions_from_events(events)["main"].to_dict()
-    parked = sessions_from_events(events, StepStore().new_session)["main"].to_dict()
-    assert plain(parked) == plain(expected)
-    assert plain(parked) == plain(expected)  # and can be read again
+    spilled = sessions_from_events(events, StepStore().new_session)["main"].to_dict()
+    assert plain(spilled) == plain(expected)
+    assert plain(spilled) == plain(expected)  # steps can be read repeatedly

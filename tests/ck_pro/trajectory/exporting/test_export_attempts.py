@@ -1,4 +1,4 @@
-"""Exports of runs with several tries of a task: rows, journals, and every format's own loader."""
+"""Exports of runs with several tries per task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAIN = ["--agent", "ck_agent"]
 
 @pytest.fixture(scope="module")
 def until_right(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tasks whose third try is right; the two before are in their rows."""
+    """Two tasks whose third try is right; their rows contain the two failed tries."""
     output = tmp_path_factory.mktemp("until") / "rows.jsonl"
     options = RunOptions(tries=TryOptions(tries=4, until="em"))
     return run_tasks(make_tried_agent(right=3), output, ["sum", "capital"], options)
@@ -31,14 +31,14 @@ def until_right(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same tasks, all tries made, each of them a row of its own."""
+    """The same tasks with all tries, each in its own row."""
     output = tmp_path_factory.mktemp("chosen") / "rows.jsonl"
     options = RunOptions(tries=TryOptions(tries=3, choose="vote"))
     return run_tasks(make_tried_agent(right=3), output, ["sum", "capital"], options)
 
 
 def _seen(path: Path) -> list[str]:
-    """Training rows in some order, without what differs: ids, and where images are."""
+    """Sorted training rows without ids and image paths, which differ."""
     rows = read_lines(path)
     for row in rows:
         row.get("metadata", {}).pop("session", None)
@@ -57,7 +57,7 @@ def test_rows_and_journals_give_the_same(until_right: Path, tmp_path: Path) -> N
     assert set(tries) == {(0, 0.0), (1, 0.0), (2, 1.0)}
 
 
-def test_all_tries_of_a_choice(chosen: Path, tmp_path: Path) -> None:
+def test_all_tries_of_a_choice_are_exported(chosen: Path, tmp_path: Path) -> None:
     others = chosen.with_name("rows.tries.jsonl")
     a = export("sft", tmp_path / "a.jsonl", "-i", chosen, others, "--duplicates", "keep")
     b = export("sft", tmp_path / "b.jsonl", "-i", chosen.with_suffix(""), "--duplicates", "keep")
@@ -69,7 +69,7 @@ def test_all_tries_of_a_choice(chosen: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["rows", "journals"])
-def test_preferences_come_of_tries(until_right: Path, tmp_path: Path, form: str) -> None:
+def test_preferences_come_from_several_tries(until_right: Path, tmp_path: Path, form: str) -> None:
     source = until_right if form == "rows" else until_right.with_suffix("")
     pairs = read_lines(export("dpo", tmp_path / "d.jsonl", "-i", source, *MAIN))
     said = {(p["chosen"][0]["content"], p["rejected"][0]["content"]) for p in pairs}
@@ -82,7 +82,7 @@ def test_preferences_come_of_tries(until_right: Path, tmp_path: Path, form: str)
 def test_tries_of_a_folder_and_of_rows_are_compared(
     until_right: Path, chosen: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Restarted attempts are reported and left out."""
+    """Restarted attempts are reported and excluded."""
     folder = until_right.with_suffix("")
     assert diff.main([str(folder), str(until_right), "--exact"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "2 tasks compared: 0 differ"
@@ -131,6 +131,6 @@ def test_every_format_is_loaded_by_its_own_library(
         assert len(rows) == len(read_lines(path)) > 0
         assert all(r["_prompt"] and len(r["_response"]) == 1 for r in rows)
     elif format_ in ("sft", "kto", "parquet"):
-        assert {r["metadata"]["try"] for r in rows} == {0, 2}  # the second said what the first did
+        assert {r["metadata"]["try"] for r in rows} == {0, 2}  # the second try equals the first
     else:
         assert rows

@@ -22,7 +22,7 @@ def code(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of plan, action and end phases with a sub-agent that is run once and printed twice."""
+    """A run with plan, action and end phases; a sub-agent runs once and is printed twice."""
     folder = tmp_path_factory.mktemp("code") / "my_task"
     sub = MultiStepAgent(
         name="helper",
@@ -52,7 +52,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_phase_of_every_agent_once(journal: Path, tmp_path: Path) -> None:
+def test_every_phase_of_every_agent_is_exported_once(journal: Path, tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
     everything = ["--duplicates", "keep", "--unreadable", "keep"]
     assert main(["-f", "sft", "-i", str(journal), "-o", str(out), *everything]) == 0
@@ -72,7 +72,7 @@ def test_every_phase_of_every_agent_once(journal: Path, tmp_path: Path) -> None:
     assert [r["metadata"]["step"] for r in read_lines(out)] == [0, 1, 3]
 
 
-def test_atif_has_the_code_and_the_sub_agent_once(journal: Path, tmp_path: Path) -> None:
+def test_atif_has_code_and_sub_agents_once(journal: Path, tmp_path: Path) -> None:
     from atif import Trajectory
 
     out = tmp_path / "o.jsonl"
@@ -91,10 +91,10 @@ def test_atif_has_the_code_and_the_sub_agent_once(journal: Path, tmp_path: Path)
     assert made.steps[-1].extra["phase"] == "end"
 
 
-def test_ckpro_leaves_incomplete_steps_out(tmp_path: Path) -> None:
+def test_ckpro_drops_incomplete_steps(tmp_path: Path) -> None:
     agent = MultiStepAgent(name="ck_agent", model=ScriptedLLM(replies=[code("print(1)")]))
     with Journal(tmp_path / "t") as kept:
-        assert len(agent.run("t", journal=kept).steps) == 2  # the model fails in the second
+        assert len(agent.run("t", journal=kept).steps) == 2  # the model fails in the second step
     out = tmp_path / "o.jsonl"
     assert main(["-f", "ckpro", "-i", str(tmp_path / "t"), "-o", str(out)]) == 0
     (row,) = read_lines(out)
@@ -156,7 +156,7 @@ def test_ckpro_rows_have_no_reply_that_the_agent_could_not_read(tmp_path: Path) 
     assert [text for _, text in _replies(row)] == [*replies[:4], *(text for _, text in last)]
 
 
-def test_a_run_without_a_readable_reply_stays_a_scored_ckpro_row(tmp_path: Path) -> None:
+def test_a_run_without_readable_replies_keeps_its_scored_ckpro_row(tmp_path: Path) -> None:
     agent = MultiStepAgent(name="ck_agent", model=ScriptedLLM(replies=["Hm."] * 2), max_steps=2)
     with Journal(tmp_path / "t") as kept:
         assert agent.run("t", journal=kept).status == "problem"

@@ -1,5 +1,7 @@
-"""Exports of runs with computer-use items, screenshots, tool calls, and a sub-agent's tries of
-which its caller took one: each format as its own library loads it."""
+"""Exports of runs with computer-use items, screenshots, tool calls and chosen tries.
+
+Each format is loaded by the library that it is for.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ SCREENS = {png(101), png(102), png(103)}
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
-    """Files of rows, a right and a wrong run, by the form in which the computer was offered."""
+    """Files of rows, a right and a wrong run, by the form of the computer tool."""
     folder = tmp_path_factory.mktemp("computer")
     return {form: write_runs(folder, form) for form in FORMS}
 
@@ -36,7 +38,7 @@ def test_every_format_is_loaded_by_its_own_library(
 
 
 def _has_screens(rows: list[Any]) -> None:
-    """Of each kind of computer the prompt with all screenshots, and the function as a tool."""
+    """Each form of the computer gives prompts with all screenshots, and the function as a tool."""
     most = [r for r in rows if len(r["images"]) == 3]
     assert most and {len(r["images"]) for r in rows} <= {0, 1, 3}
     for row in most:
@@ -60,7 +62,7 @@ def _of_llama_factory(rows: list[Any]) -> None:
 
 
 def _of_axolotl(rows: list[Any]) -> None:
-    assert max(r["thread"].count("tool") for r in rows) == 3  # it looks at texts alone
+    assert max(r["thread"].count("tool") for r in rows) == 3  # it reads only texts
     acts = [r["trained"] for r in rows if '[computer {"action": "type"' in r["trained"]]
     assert acts and all('[computer {"action": "screenshot"}]' in a for a in acts)
 
@@ -112,10 +114,12 @@ def test_screens_of_items_are_images(
     assert {p.read_bytes() for p in (tmp_path / "o_images").iterdir()} == SCREENS
 
 
-def test_tries_that_were_not_taken_stay_out(runs: dict[str, list[Path]], tmp_path: Path) -> None:
-    """The score of a run tells nothing of an answer that its caller did not take."""
+def test_tries_that_were_not_chosen_are_dropped(
+    runs: dict[str, list[Path]], tmp_path: Path
+) -> None:
+    """The score of a run says nothing about an answer that the caller did not choose."""
 
-    def told(source: Path, *options: str) -> Counter[tuple[str, bool]]:
+    def scored_answers(source: Path, *options: str) -> Counter[tuple[str, bool]]:
         path = export("sft", tmp_path / "o.jsonl", "--force", "-i", source, *options)
         rows = read_lines(path)
         said = [r["completion"][0]["content"][0]["text"] for r in rows]
@@ -124,6 +128,6 @@ def test_tries_that_were_not_taken_stay_out(runs: dict[str, list[Path]], tmp_pat
         return Counter(f for f, a in zip(facts, agents, strict=True) if a != "ck_agent" and f[0])
 
     for source in (runs["computer"][0], runs["computer"][0].with_suffix("")):  # rows and journals
-        assert told(source) == {("42", True): 1}
-        kept = told(source, "--not-chosen", "keep")
+        assert scored_answers(source) == {("42", True): 1}
+        kept = scored_answers(source, "--not-chosen", "keep")
         assert kept == {("42", True): 1, ("43", False): 1, ("42", False): 1}

@@ -1,4 +1,4 @@
-"""Each format read by the library that it is for, or as near to it as can be without a GPU stack.
+"""Load each format with the library that it is for, as far as possible without a GPU stack.
 
 `datasets`, `transformers` (without PyTorch), `atif`, `pyarrow` and `pandas` come with the extra
 `test`. TRL and LLaMA-Factory cannot be among its packages, because they require PyTorch: they are
@@ -39,7 +39,7 @@ def _offline() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    """A real tokenizer of the library, of one word, with a chat template that shows all."""
+    """A tokenizer with one word and a chat template that shows all parts."""
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
@@ -50,7 +50,7 @@ def tokenizer() -> Any:
 
 
 def loaded(path: Path, cache: Path) -> Any:
-    """A file as trainers load it."""
+    """Load a file as trainers do."""
     import datasets
 
     datasets.disable_progress_bars()
@@ -87,9 +87,7 @@ def test_trl_applies_its_chat_template(
     assert all(s.endswith("</assistant>") for s in shown)
 
 
-def test_trl_takes_messages_and_pairs_apart(
-    samples: Samples, tmp_path: Path, tokenizer: Any
-) -> None:
+def test_trl_separates_messages_and_pairs(samples: Samples, tmp_path: Path, tokenizer: Any) -> None:
     tools = trl()
     path = export("sft", tmp_path / "m.jsonl", "-i", samples.plain, "--columns", "messages")
     for row in loaded(path, tmp_path / "cache"):
@@ -104,10 +102,10 @@ def test_trl_takes_messages_and_pairs_apart(
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_pairs_of_text_have_no_column_of_images(
+def test_pairs_of_text_have_no_image_column(
     samples: Samples, tmp_path: Path, tokenizer: Any, ending: str
 ) -> None:
-    """The web agent's calls have screenshots, and its replies are the same in all tries."""
+    """Only the web agent's calls have screenshots, and their equal replies make no pairs."""
     tools = trl()
     path = export("dpo", tmp_path / f"o.{ending}", "-i", samples.good, samples.wrong)
     rows = loaded(path, tmp_path / "cache")
@@ -120,7 +118,7 @@ def test_pairs_of_text_have_no_column_of_images(
 
 
 @pytest.mark.parametrize("format_", ["dpo", "kto"])
-def test_preferences_with_images_have_the_column_from_the_first_row_on(
+def test_preferences_with_images_have_the_column_in_every_row(
     samples: Samples, tmp_path: Path, format_: str
 ) -> None:
     rows = read_lines(samples.wrong)
@@ -157,7 +155,7 @@ def test_trl_puts_images_into_the_prompt(
 
 
 def test_columns_of_the_first_rows_fit_the_last(tmp_path: Path, samples: Samples) -> None:
-    """Readers guess the types from the first 10 MB, in which nothing special need be."""
+    """Loaders infer types from the first 10 MB, which may lack special calls."""
     long = {"role": "user", "content": "x" * 600_000}
     action = {"llm_input": [long], "llm_output": "y"}
     plain = [
@@ -205,7 +203,7 @@ def test_verl_builds_every_row(samples: Samples, tmp_path: Path, images: bool) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("images", [True, False])
-def test_axolotl_trains_on_the_reply_alone(samples: Samples, tmp_path: Path, images: bool) -> None:
+def test_axolotl_trains_only_on_the_reply(samples: Samples, tmp_path: Path, images: bool) -> None:
     source = samples.good if images else samples.plain
     path = export("axolotl", tmp_path / "x.jsonl", "-i", source)
     rows = probed("axolotl", "colorama addict", path)
@@ -222,7 +220,7 @@ def test_axolotl_trains_on_the_reply_alone(samples: Samples, tmp_path: Path, ima
 
 
 def test_verl_finds_an_image_for_each_tag(samples: Samples, tmp_path: Path) -> None:
-    """As verl's SFT data set reads: pandas on Arrow, then tags counted against images."""
+    """Read like verl's SFT data set: pandas on Arrow, then compare numbers of tags and images."""
     import pandas
 
     path = export("verl", tmp_path / "v.parquet", "-i", samples.good)
@@ -247,8 +245,10 @@ def test_verl_finds_an_image_for_each_tag(samples: Samples, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("images", ["folder", "embed"])
-def test_axolotl(samples: Samples, tmp_path: Path, tokenizer: Any, images: str) -> None:
-    """As its chat_template strategy reads: JSON text for tools and arguments, parts with keys."""
+def test_axolotl_rows_have_image_parts_and_text_arguments(
+    samples: Samples, tmp_path: Path, tokenizer: Any, images: str
+) -> None:
+    """Read like axolotl's chat_template strategy: JSON text for tools and arguments."""
     import base64
 
     path = export("axolotl", tmp_path / "x.jsonl", "-i", samples.good, "--images", images)
@@ -333,8 +333,8 @@ def test_atif_is_valid_for_its_own_models(samples: Samples, tmp_path: Path) -> N
 # --- CK-Pro ------------------------------------------------------------------------------------
 
 
-def test_ckpro_rows_go_round(samples: Samples, tmp_path: Path) -> None:
-    """Clean rows are rows: exported again they give the same, also for scripts of the seed."""
+def test_exporting_ckpro_rows_again_gives_the_same(samples: Samples, tmp_path: Path) -> None:
+    """Cleaned rows are valid input; exporting them again changes nothing."""
     path = export("ckpro", tmp_path / "c.jsonl", "-i", samples.good)
     for row, given in zip(read_lines(path), read_lines(samples.good), strict=True):
         assert row["eval"] == given["eval"]
@@ -348,7 +348,7 @@ def test_ckpro_rows_go_round(samples: Samples, tmp_path: Path) -> None:
 
 
 def _phases(session: dict[str, Any]) -> list[dict[str, Any]]:
-    """The phases that a script converts to training samples: every one that a step has."""
+    """All phases of all steps, as a conversion script iterates over them."""
     return [step[p] for step in session["steps"] for p in ("plan", "action", "end") if p in step]
 
 
@@ -357,7 +357,7 @@ def test_a_script_that_converts_every_phase_makes_no_empty_sample(
     samples: Samples, tmp_path: Path, older: bool
 ) -> None:
     rows = read_lines(samples.good)
-    if older:  # rows of older versions show phases without a call
+    if older:  # rows of older versions have phases without a call
         none: dict[str, Any] = {"thought": "", "code": "", "llm_input": [], "llm_output": ""}
         for row in rows:
             row["session"]["steps"][0]["plan"] = {**none, "state": {}}

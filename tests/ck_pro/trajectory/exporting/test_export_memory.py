@@ -1,4 +1,4 @@
-"""An export's memory does not grow with its input: of two inputs, the larger takes no more.
+"""An export's memory does not grow with its input: a larger input needs no more memory.
 
 What libraries need for themselves differs from machine to machine, so that the difference is
 looked at, and not the peak.
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 SMALL, BIG = 40, 160
 """Rows, of 1 MB each."""
 ALLOWED = 40 * MEBIBYTE
-"""A third of what the larger has more."""
+"""A third of the difference in size."""
 
 
 def write_rows(path: Path, count: int) -> Path:
@@ -63,7 +63,7 @@ def test_memory_does_not_grow(inputs: tuple[Path, Path], tmp_path: Path, format_
         assert lines == {"sft": 20 * BIG, "dpo": 10 * BIG, "atif": BIG}[format_]
 
 
-def test_the_choice_of_the_best_tries_takes_no_more(
+def test_choosing_the_best_tries_needs_no_more_memory(
     inputs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     small, big = (
@@ -72,8 +72,8 @@ def test_the_choice_of_the_best_tries_takes_no_more(
     assert big - small < ALLOWED
 
 
-def test_growth_would_be_felt(tmp_path: Path) -> None:
-    """The test's own check: a row that is small enough to be read at once is in the peak."""
+def test_the_memory_test_detects_growth(tmp_path: Path) -> None:
+    """Check the test itself: a row that is loaded as a whole raises the peak."""
     small = peak_of_export("sft", write_rows(tmp_path / "s.jsonl", 1), tmp_path / "a.jsonl")
     with (tmp_path / "s.jsonl").open() as file:
         row = json.loads(file.readline())

@@ -1,4 +1,4 @@
-"""What is parsed, for whatever may come: messages, tool calls, conditions, lines."""
+"""Parsing of arbitrary messages, tool calls, conditions and lines."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_any_prompt_is_read_or_refused(given_: Any) -> None:
 
 
 @given(st.lists(MESSAGE, max_size=5))
-def test_good_prompts_are_read_with_all_their_images_and_again_the_same(given_: Any) -> None:
+def test_normal_prompts_keep_their_images_and_stay_normal(given_: Any) -> None:
     images: list[Image] = []
     messages = normal_messages(given_, images)
     parts = [p for m in messages if isinstance(m["content"], list) for p in m["content"]]
@@ -84,7 +84,7 @@ def test_any_tool_call_is_read_or_refused(given_: Any) -> None:
 
 
 @given(st.text(), JSON)
-def test_conditions_hold_or_not_for_any_row(text: str, value: Any) -> None:
+def test_conditions_never_fail_on_a_row(text: str, value: Any) -> None:
     for op in ("==", "!=", ">=", "<=", ">", "<", "~", "!~"):
         try:
             condition = Condition.parse(f"x.y{op}{text}")
@@ -113,7 +113,7 @@ def test_conditions_hold_or_not_for_any_row(text: str, value: Any) -> None:
         ("a.Final answer >= 3", {"a": {"Final answer": "4"}}, True),
     ],
 )
-def test_conditions(condition: str, row: dict[str, Any], holds: bool) -> None:
+def test_conditions_match_rows(condition: str, row: dict[str, Any], holds: bool) -> None:
     assert Condition.parse(condition).holds(row) is holds
 
 
@@ -131,18 +131,18 @@ def test_any_file_gives_records_or_problems(tmp_path_factory: Any, lines: list[A
 @pytest.mark.parametrize(
     ("score", "value"), [(1, 1.0), (True, 1.0), ("0.5", 0.5), (" Wrong ", 0.0), (None, None)]
 )
-def test_scores(score: Any, value: float | None) -> None:
+def test_scores_are_numbers_or_words(score: Any, value: float | None) -> None:
     row = {"session": {"steps": []}, "judge": {"score": score}}
     assert tries_of("w", row, "judge.score")[-1].score == value
     assert tries_of("w", row, "judge.none")[-1].score is None
 
 
 @pytest.mark.parametrize("score", ["great", [1], {}, float("nan")])
-def test_no_scores(score: Any) -> None:
+def test_other_values_are_not_scores(score: Any) -> None:
     with pytest.raises(InputError, match=r"eval\.corr is .*, which is not a score"):
         tries_of("w", {"session": {"steps": []}, "eval": {"corr": score}})
 
 
 @given(JSON, st.text(alphabet="abx.0", max_size=8))
-def test_paths_lead_somewhere_or_nowhere(row: Any, path: str) -> None:
+def test_paths_never_fail_on_a_row(row: Any, path: str) -> None:
     value_at(row, path)

@@ -1,4 +1,4 @@
-"""What becomes a training row, and what does not."""
+"""Which model calls become training rows."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def facts(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
 
 
 def text(message: dict[str, Any]) -> str:
-    """The text of a message whose content is text or parts."""
+    """Return the text of a message; its content is text or parts."""
     given = message["content"]
     return given if isinstance(given, str) else "".join(p.get("text", "") for p in given)
 
 
 def call_row(text: str = "hi", reply: str = "ok", **more: Any) -> dict[str, Any]:
-    """A part of a step with a model call, as any program of CK-Pro's schema writes it."""
+    """Return a phase with a model call, as any program with CK-Pro's schema writes it."""
     prompt = [{"role": "system", "content": "s"}, {"role": "user", "content": text}]
     return {"thought": "", "code": "", "llm_input": prompt, "llm_output": reply, **more}
 
 
 def foreign(task: str, *actions: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A row without anything of ours."""
+    """Return a row without the keys that this project added."""
     steps: list[dict[str, Any]] = [
         {"step_idx": n, "plan": {"llm_input": [], "llm_output": ""}, "action": a}
         for n, a in enumerate(actions)
@@ -87,7 +87,7 @@ def test_a_row_per_call_at_every_depth(samples: Samples, tmp_path: Path) -> None
     assert {t["function"]["name"] for t in json.loads(first["tools"])} == {"add", "web_agent"}
 
 
-def test_failed_sub_sessions_of_good_runs_stay_out_and_good_ones_come(
+def test_failed_sub_sessions_are_dropped_and_good_ones_kept(
     samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = sft(tmp_path / "o.jsonl", "-i", samples.good)
@@ -110,12 +110,12 @@ def test_rows_and_journals_give_the_same(samples: Samples, tmp_path: Path, forma
     )
 
 
-def test_one_journal_is_an_input_too(samples: Samples, tmp_path: Path) -> None:
+def test_one_journal_is_an_input(samples: Samples, tmp_path: Path) -> None:
     rows = sft(tmp_path / "o.jsonl", "-i", samples.journals(samples.good) / "sum")
     assert facts(rows, "task_id", "step", "reward") == [("sum", 0, 1.0), ("sum", 1, 1.0)]
 
 
-def test_a_session_in_observation_and_sub_sessions_comes_once(tmp_path: Path) -> None:
+def test_a_session_in_observation_and_sub_sessions_counts_once(tmp_path: Path) -> None:
     sub = {"id": "s1", "task": "deep", "steps": [{"action": call_row("deep")}]}
     shown = {"output": "o", "log": "", "task": "deep", "repr": "r", "session": sub}
     unprinted = {"id": "s2", "task": "deep", "steps": [{"action": call_row("deeper", "yes")}]}
@@ -127,7 +127,7 @@ def test_a_session_in_observation_and_sub_sessions_comes_once(tmp_path: Path) ->
     assert [r["prompt"][1]["content"] for r in rows] == ["top", "deep", "deeper", "top 2"]
 
 
-def test_rows_of_other_programs(tmp_path: Path) -> None:
+def test_rows_of_other_programs_are_exported(tmp_path: Path) -> None:
     web = {"steps": [{"action": call_row("w", web_state_before={"url": "u"})}]}
     candidates = [{"output": n, "session": {**web, "id": n}} for n in "ab"]
     shown = candidates[0]["session"]
@@ -141,10 +141,10 @@ def test_rows_of_other_programs(tmp_path: Path) -> None:
         ("ck_agent", "action", 1.0, ""),
         ("ck_agent", "tool:ask_llm", 1.0, ""),
         ("ck_agent/web_agent", "action", 0.0, ""),
-    ]  # the candidates' equal calls are one
+    ]  # equal calls of the candidates count once
 
 
-def test_earlier_failed_tries_of_a_row_are_tries(tmp_path: Path) -> None:
+def test_previous_failed_sessions_are_tries(tmp_path: Path) -> None:
     row = foreign("t", call_row("p", "good"), eval={"corr": 1})
     row["previous_failed_sessions"] = [foreign("t", call_row("p", "bad"))["session"]]
     path = write(tmp_path / "r.jsonl", row)
@@ -155,7 +155,7 @@ def test_earlier_failed_tries_of_a_row_are_tries(tmp_path: Path) -> None:
     assert said == ("good", "bad")
 
 
-def test_images_stand_in_a_folder_once(samples: Samples, tmp_path: Path) -> None:
+def test_each_image_is_stored_once(samples: Samples, tmp_path: Path) -> None:
     rows = sft(tmp_path / "o.jsonl", "-i", samples.good, samples.wrong, "--failed-subs", "keep")
     named = {i for r in rows for i in r["images"]}
     assert {(tmp_path / n).read_bytes() for n in named} == {png(1), png(2)}
@@ -169,7 +169,7 @@ def test_images_stand_in_a_folder_once(samples: Samples, tmp_path: Path) -> None
     assert not (tmp_path / "p_images").exists()
 
 
-def test_reasoning(samples: Samples, tmp_path: Path) -> None:
+def test_reasoning_is_dropped_a_field_or_inline(samples: Samples, tmp_path: Path) -> None:
     args = ("-i", samples.plain, "--agent", "ck_agent")
     field = sft(tmp_path / "o.jsonl", *args, "--reasoning", "field")
     assert [r["completion"][0].get("reasoning_content") for r in field].count("I should look.") == 2
@@ -177,7 +177,7 @@ def test_reasoning(samples: Samples, tmp_path: Path) -> None:
     assert inline[0]["completion"][0]["content"].startswith("<think>\nI should look.\n</think>")
 
 
-def test_columns_messages(samples: Samples, tmp_path: Path) -> None:
+def test_sft_rows_can_have_one_list_of_messages(samples: Samples, tmp_path: Path) -> None:
     rows = sft(tmp_path / "o.jsonl", "-i", samples.plain, "--columns", "messages")
     assert {r["messages"][-1]["role"] for r in rows} == {"assistant"}
 
@@ -195,16 +195,16 @@ def test_pairs_come_from_several_tries(samples: Samples, tmp_path: Path) -> None
     assert pairs["capital"]["metadata"]["chosen_reward"] == 1.0
 
 
-def test_labels_of_kto(samples: Samples, tmp_path: Path) -> None:
+def test_kto_labels_replies_by_score(samples: Samples, tmp_path: Path) -> None:
     export("-f", "kto", "-i", samples.good, samples.wrong, "-o", tmp_path / "k.jsonl")
     rows = read_lines(tmp_path / "k.jsonl")
     said = {(text(r["completion"][0]), r["label"]) for r in rows}
     assert ("Paris", True) in said and ("London", False) in said
-    # a failed sub-session in a good run is an example of what not to do
+    # a failed sub-session in a good run is a negative example
     assert {r["label"] for r in rows if r["metadata"]["status"] == "problem"} == {False}
 
 
-def test_pairs_per_prompt(tmp_path: Path) -> None:
+def test_max_pairs_limits_the_pairs_of_a_prompt(tmp_path: Path) -> None:
     rows = [foreign("t", call_row("p", f"r{n}"), eval={"corr": n / 4}) for n in range(5)]
     path = write(tmp_path / "r.jsonl", *rows)
     for limit, good, expected in ((1, 1, [("r4", "r0")]), (9, 0.7, [("r4", "r0"), ("r3", "r1")])):
@@ -240,7 +240,7 @@ def test_pairs_per_prompt(tmp_path: Path) -> None:
         (["--errors", "drop"], {"good", "bad"}),
     ],
 )
-def test_filters(tmp_path: Path, args: list[str], kept: set[str]) -> None:
+def test_each_filter_drops_calls(tmp_path: Path, args: list[str], kept: set[str]) -> None:
     rows = [
         foreign("t", call_row("p", "good"), eval={"corr": 1}, _orig={"Level": 2}),
         foreign(
@@ -258,7 +258,7 @@ def test_filters(tmp_path: Path, args: list[str], kept: set[str]) -> None:
     assert {r["completion"][0]["content"] for r in found} == kept
 
 
-def test_replies_that_could_not_be_read_stay_out_unless_asked_for(tmp_path: Path) -> None:
+def test_unreadable_replies_are_dropped_by_default(tmp_path: Path) -> None:
     rows = [
         foreign("a", call_row("p", "whole"), eval={"corr": 1}),
         foreign("b", call_row("p", "half", unreadable="an invented observation"), eval={"corr": 1}),
@@ -286,7 +286,7 @@ def test_the_best_of_several_tries_is_the_shortest_of_the_right_ones(tmp_path: P
     assert [r["completion"][0]["content"] for r in rows] == ["other", "short"]
 
 
-def test_labels_of_steps(samples: Samples, tmp_path: Path) -> None:
+def test_labels_select_steps(samples: Samples, tmp_path: Path) -> None:
     labels = write(
         tmp_path / "labels.jsonl",
         {"label": "exclude", "id": "capital"},
@@ -301,7 +301,7 @@ def test_labels_of_steps(samples: Samples, tmp_path: Path) -> None:
     assert facts(rows, "task_id", "step") == [("capital", 1)]
 
 
-def test_duplicates(samples: Samples, tmp_path: Path) -> None:
+def test_duplicates_are_dropped_by_default(samples: Samples, tmp_path: Path) -> None:
     once = sft(tmp_path / "o.jsonl", "-i", samples.plain, samples.plain)
     twice = sft(tmp_path / "o.jsonl", "-i", samples.plain, samples.plain, "--duplicates", "keep")
     assert len(twice) == 2 * len(once)
@@ -311,7 +311,7 @@ def test_duplicates(samples: Samples, tmp_path: Path) -> None:
         assert len(read_lines(out)) == 2
 
 
-def test_calls_that_no_format_takes_are_counted(
+def test_calls_that_no_format_supports_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def shown(part: Any) -> dict[str, Any]:
@@ -341,7 +341,7 @@ def test_calls_that_no_format_takes_are_counted(
 # --- bad input, exit codes ---------------------------------------------------------------------
 
 
-def test_broken_lines_are_said_and_the_rest_goes_on(
+def test_broken_lines_are_reported_and_the_rest_exported(
     samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = samples.plain.read_bytes().splitlines(keepends=True)
@@ -368,7 +368,7 @@ def test_broken_lines_are_said_and_the_rest_goes_on(
     assert "eval.corr is [1]" in said[5] and "torn" in said[6]
 
 
-def test_unfinished_and_broken_journals(
+def test_unfinished_and_broken_journals_are_counted(
     samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     events = (samples.journals(samples.plain) / "sum" / "events.jsonl").read_bytes()
@@ -434,7 +434,7 @@ def test_unfinished_and_broken_journals(
         (["-f", "nope", "-i", "r.jsonl", "-o", "o.jsonl"], "'nope' is not one of"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_line(
+def test_conflicting_options_are_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     args: list[str], message: str,
 ) -> None:  # fmt: skip
@@ -452,7 +452,7 @@ def test_what_does_not_fit_is_one_clear_line(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_what_is_there_stays_unless_forced(samples: Samples, tmp_path: Path) -> None:
+def test_an_existing_output_stays_without_force(samples: Samples, tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
     out.write_text("mine")
     export("-f", "sft", "-i", samples.plain, "-o", out, code=4)
@@ -461,7 +461,7 @@ def test_what_is_there_stays_unless_forced(samples: Samples, tmp_path: Path) -> 
     folder.mkdir()
     (folder / "letter.txt").write_text("mine")
     export("-f", "atif", "-i", samples.plain, "-o", folder, "--force", code=4)
-    for format_ in ("sft", "ckpro"):  # no file takes the place of a folder
+    for format_ in ("sft", "ckpro"):  # a folder is never replaced by a file
         export("-f", format_, "-i", samples.plain, "-o", folder, "--force", code=4)
     assert (folder / "letter.txt").read_text() == "mine"
     export("-f", "sft", "-i", samples.plain, "-o", out / "x.jsonl", code=4)
@@ -478,13 +478,13 @@ def test_no_pipe_or_device_is_replaced_by_a_file(
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"] and Path("pipe").is_fifo()
 
 
-def test_a_long_id_names_a_file_of_its_own(samples: Samples, tmp_path: Path) -> None:
+def test_long_ids_are_shortened_in_file_names(samples: Samples, tmp_path: Path) -> None:
     row = {**read_lines(samples.plain)[0], "id": "\U00020000" * 200}
     export("-f", "atif", "-i", write(tmp_path / "r.jsonl", row), "-o", tmp_path / "o")
     assert len(list((tmp_path / "o").iterdir())) == 1
 
 
-def test_a_full_disk_for_what_waits_is_no_fault_of_the_journal(
+def test_a_full_temporary_folder_is_an_output_error(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -499,7 +499,7 @@ def test_a_full_disk_for_what_waits_is_no_fault_of_the_journal(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_is_left_of_a_failed_export(
+def test_a_failed_export_leaves_no_files(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for format_, output in (("dpo", "o.jsonl"), ("parquet", "o.parquet"), ("atif", "o")):
@@ -519,14 +519,14 @@ def test_nothing_is_left_of_a_failed_export(
             assert [p.name for p in tmp_path.iterdir() if "_images" not in p.name] == []
 
 
-def test_what_a_killed_export_left_is_no_hindrance(samples: Samples, tmp_path: Path) -> None:
+def test_files_of_a_killed_export_are_replaced(samples: Samples, tmp_path: Path) -> None:
     for name in (".d.jsonl.replies", ".d.jsonl.partial"):
         (tmp_path / name).write_text("torn")
     export("-f", "dpo", "-i", samples.plain, samples.wrong, "-o", tmp_path / "d.jsonl")
     assert [p.name for p in tmp_path.iterdir()] == ["d.jsonl"]
 
 
-def test_an_error_of_ours_is_one_line_and_a_log(
+def test_an_internal_error_is_one_line_and_a_log(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -547,7 +547,7 @@ def test_an_error_of_ours_is_one_line_and_a_log(
     assert "ZeroDivisionError: oh" in log.read_text()
 
 
-def test_shards(samples: Samples, tmp_path: Path) -> None:
+def test_shards_are_numbered_files(samples: Samples, tmp_path: Path) -> None:
     args = ("-f", "sft", "-i", samples.plain, "-o", tmp_path / "o.jsonl", "--force")
     whole = sft(tmp_path / "w.jsonl", "-i", samples.plain)
     for size in (2, 4):
@@ -557,7 +557,7 @@ def test_shards(samples: Samples, tmp_path: Path) -> None:
         assert [r for n in names for r in read_lines(tmp_path / n)] == whole
 
 
-def test_an_export_of_nothing_is_an_empty_file_and_says_so(
+def test_an_export_without_rows_writes_an_empty_file_and_reports_it(
     samples: Samples, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "o.jsonl"
@@ -566,7 +566,7 @@ def test_an_export_of_nothing_is_an_empty_file_and_says_so(
     assert "dpo needs tries of one task" in capsys.readouterr().out
 
 
-def test_missing_pyarrow_is_one_line(
+def test_missing_pyarrow_is_reported_in_one_line(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -575,14 +575,14 @@ def test_missing_pyarrow_is_one_line(
     assert 'pip install "ck-pro[export]"' in capsys.readouterr().err
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_has_exit_codes_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "Exit codes:" in text and "rejection sampling" in text
 
 
 @pytest.mark.parametrize("format_", ["sft", "dpo", "kto", "sharegpt", "axolotl", "atif", "ckpro"])
-def test_rows_with_null_in_place_of_what_is_missing(tmp_path: Path, format_: str) -> None:
+def test_rows_with_null_for_missing_values_are_exported(tmp_path: Path, format_: str) -> None:
     nothing = dict.fromkeys(("observation", "thought", "code", "sub_sessions", "model_calls"))
     action = {**call_row(), **nothing, "llm_info": None}
     rows = []
@@ -606,7 +606,9 @@ def test_rows_with_null_in_place_of_what_is_missing(tmp_path: Path, format_: str
 @pytest.mark.parametrize(
     ("choice", "reward"), [(None, 0), ("first", 0), ("max", 1), ("min", 0), ("mean", 0.5)]
 )
-def test_the_reward_of_equal_calls(tmp_path: Path, choice: str | None, reward: float) -> None:
+def test_duplicate_reward_sets_the_reward_of_equal_calls(
+    tmp_path: Path, choice: str | None, reward: float
+) -> None:
     scores = [0, 1, 1, 0, None]
     rows = [foreign(f"t{n}", call_row(), eval={"corr": score}) for n, score in enumerate(scores)]
     path = write(tmp_path / "in.jsonl", *rows, foreign("t9", call_row("other")))
@@ -619,7 +621,7 @@ def test_the_reward_of_equal_calls(tmp_path: Path, choice: str | None, reward: f
     assert [row["metadata"]["reward"] for row in kept] == [0, 1, 1, 0, 0, 0]
 
 
-def test_a_first_call_without_a_score_gets_that_of_the_others(tmp_path: Path) -> None:
+def test_a_first_call_without_a_score_gets_the_score_of_the_others(tmp_path: Path) -> None:
     rows = [foreign(f"t{n}", call_row(), eval={"corr": c}) for n, c in enumerate([None, 1])]
     path = write(tmp_path / "in.jsonl", *rows)
     (row,) = sft(tmp_path / "o.jsonl", "-i", path, "--duplicate-reward", "max")
@@ -627,7 +629,9 @@ def test_a_first_call_without_a_score_gets_that_of_the_others(tmp_path: Path) ->
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 
-def test_the_short_form_for_scripts(samples: Samples, tmp_path: Path) -> None:
+def test_the_conversion_script_accepts_old_and_new_options(
+    samples: Samples, tmp_path: Path
+) -> None:
     script = ROOT / "data" / "convert_sft.py"
     out = tmp_path / "o.jsonl"
     command = [sys.executable, str(script), "-i", str(samples.plain), "-o", str(out)]
@@ -644,7 +648,7 @@ def test_the_short_form_for_scripts(samples: Samples, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format_", ["sft", "dpo", "kto", "sharegpt", "axolotl", "atif", "ckpro"])
-def test_a_row_that_stays_on_the_disk_gives_the_same(
+def test_a_large_row_gives_the_same_export(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str
 ) -> None:
     paths = (samples.good, samples.wrong)
@@ -657,7 +661,7 @@ def test_a_row_that_stays_on_the_disk_gives_the_same(
     assert a.read_bytes() == b.read_bytes() != b""
 
 
-def test_a_large_row_that_is_broken_is_said(
+def test_a_broken_large_row_is_reported(
     samples: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setattr("ck_pro.trajectory.reading.sources._LARGE_LINE", 4000)

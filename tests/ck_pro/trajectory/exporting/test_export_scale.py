@@ -1,5 +1,8 @@
-"""Exports of big runs within 500 MB. `CK_EXPORT_MB` says how big: 10 by default, 1000 for the
-long form; `CK_EXPORT_TASKS=1` (the default) puts all of it into one journal."""
+"""Exports of big runs need at most 500 MB.
+
+`CK_EXPORT_MB` is the size of the run: 10 by default, 1000 for the long form. `CK_EXPORT_TASKS=1`
+(the default) writes it to one journal.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.integration]
 MEGABYTES = float(os.environ.get("CK_EXPORT_MB", "10"))
 TASKS = int(os.environ.get("CK_EXPORT_TASKS", "1"))
 OF_ROWS = 100 * MEBIBYTE
-"""What a row of less than 16 MB, which is read at once, takes when it is parsed."""
+"""Memory of a parsed row of less than 16 MB, which is loaded as a whole."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 @pytest.fixture(scope="module")
 def big_rows(big: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same run as rows: with one task, one row."""
+    """The same run as rows, one per task."""
     out = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     check_peak("ckpro", peak_of_export("ckpro", big[0], out, timeout=3500))
     assert out.stat().st_size > MEGABYTES * 1e6
@@ -39,8 +42,8 @@ def big_rows(big: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def check_peak(format_: str, peak: int, more: float = 0) -> None:
-    """A peak is within the requirement, and what goes with the input is next to nothing."""
-    arrow = 250 * MEBIBYTE if ending(format_) == "parquet" else 0  # itself, and a group of rows
+    """Check that a peak meets the requirement and hardly depends on the input."""
+    arrow = 250 * MEBIBYTE if ending(format_) == "parquet" else 0  # Arrow itself and a row group
     assert peak < min(500e6, 60 * MEBIBYTE + arrow + more + MEGABYTES * 1e6 / 20)
 
 
@@ -52,7 +55,7 @@ def lines_of(path: Path) -> int:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("of", ["journals", "rows"])
-def test_a_big_run(
+def test_a_big_run_is_exported_in_bounded_memory(
     big: tuple[Path, int], big_rows: Path, tmp_path: Path, format_: str, of: str
 ) -> None:
     run, calls = big
@@ -63,7 +66,7 @@ def test_a_big_run(
         import pyarrow.parquet
 
         assert pyarrow.parquet.read_metadata(out).num_rows == calls
-    elif format_ not in ("dpo", "kto", "sharegpt"):  # those take some of the calls
+    elif format_ not in ("dpo", "kto", "sharegpt"):  # these use only some of the calls
         assert lines_of(out) == (TASKS if FORMATS[format_].whole_runs else calls)
     if format_ == "ckpro":
         assert out.stat().st_size == big_rows.stat().st_size

@@ -1,4 +1,4 @@
-"""The closing table tells of every call: in = out + dropped. And what preferences never do."""
+"""The sums of the table: input = output + dropped, and properties of preferences."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _filters(whole: bool) -> st.SearchStrategy[FilterSettings]:
 @pytest.mark.integration
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), rows=st.lists(_rows(), max_size=4))
-def test_what_came_in_went_out_or_was_dropped(
+def test_input_equals_output_plus_dropped(
     tmp_path_factory: pytest.TempPathFactory, data: Any, rows: list[dict[str, Any]]
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "sums"
@@ -137,7 +137,7 @@ def test_a_session_is_never_paired_with_itself(tmp_path: Path) -> None:
     assert (pair["chosen"][0]["content"], pair["rejected"][0]["content"]) == ("a", "b")
 
 
-def test_good_sub_sessions_of_a_failed_run_can_be_had_alone(tmp_path: Path) -> None:
+def test_good_sub_sessions_of_a_failed_run_can_be_exported_alone(tmp_path: Path) -> None:
     subs = [_session("found"), _session("lost", status="problem")]
     main_ = _session("wrong", status="problem", sub_sessions=subs)
     row = {"id": "t", "task": "t", "session": main_, "eval": {"corr": 0}}
@@ -146,7 +146,7 @@ def test_good_sub_sessions_of_a_failed_run_can_be_had_alone(tmp_path: Path) -> N
     assert kept[0]["metadata"]["status"] == "done" and kept[0]["metadata"]["reward"] == 0
 
 
-def test_calls_about_a_try_stay_out_unless_asked_for(tmp_path: Path, capsys: Any) -> None:
+def test_judge_calls_are_dropped_by_default(tmp_path: Path, capsys: Any) -> None:
     assert (judging.JUDGE, judging.REFLECT, sampling.CHOOSE) == JUDGES
     asked = [
         {"phase": p, "llm_input": [{"role": "user", "content": p}], "llm_output": p}
