@@ -24,13 +24,13 @@ from ck_pro.language import ComputerUseLanguage
 from ck_pro.tools.computer import ComputerTool
 from ck_pro.tools.human import AskHumanTool
 from ck_web.actions import ACTIONS
-from ck_web.agent import WebAgent, WebStopTool
+from ck_web.agent import WebAgent
 from ck_web.browser.browser import NOTHING_CHANGED
 from ck_web.browser.client import LEAN
 from ck_web.browser.config import WebEnvConfig
 from ck_web.env import WebEnv
 from ck_web.page.state import data_url
-from ck_web.tools import ComputerWebTool
+from ck_web.tools import ComputerWebTool, WebStopTool
 from web_server.contract import ObserveOptions
 
 WAIT_SECONDS = 1.0

@@ -14,7 +14,7 @@ from web_server.actions.preconditions import check_usage
 from web_server.actions.registry import Action, find_action
 from web_server.errors import Conflict
 from web_server.observe.isolated_world import ContextGone, IsolatedWorld, find_frame_world
-from web_server.observe.observer import Target
+from web_server.observe.target import Target
 
 _MAX_FRAMES = 8
 _MAX_TEXT = 1000

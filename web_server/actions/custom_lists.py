@@ -8,7 +8,7 @@ from typing import Any
 from web_server.actions import fields, pointer
 from web_server.actions.preconditions import check_usage
 from web_server.errors import Conflict
-from web_server.observe.observer import Target
+from web_server.observe.target import Target
 from web_server.quoting import quoted
 from web_server.session.page_handle import PageHandle
 from web_server.view import one_line

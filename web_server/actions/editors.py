@@ -7,7 +7,7 @@ nothing: the editor is asked to select all as a person would.
 from __future__ import annotations
 
 from web_server.actions.fields import type_keys
-from web_server.observe.observer import Target
+from web_server.observe.target import Target
 from web_server.session.page_handle import PageHandle
 
 

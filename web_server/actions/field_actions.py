@@ -11,7 +11,7 @@ from web_server.actions.action_context import ActionContext
 from web_server.actions.preconditions import check_usage
 from web_server.actions.registry import action
 from web_server.errors import BadRequest, Conflict
-from web_server.observe.observer import ElementGone, Target
+from web_server.observe.target import ElementGone, Target
 from web_server.session.page_handle import PageHandle
 from web_server.view import one_line
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from web_server.actions.pointer import click, describe
 from web_server.errors import Conflict
-from web_server.observe.observer import ElementGone, Target
+from web_server.observe.target import ElementGone, Target
 from web_server.quoting import quoted
 from web_server.session.page_handle import PageHandle
 from web_server.view import one_line

@@ -11,8 +11,7 @@ from web_server.actions import fields, keys, pointer
 from web_server.actions.action_context import ActionContext
 from web_server.actions.registry import action
 from web_server.errors import BadRequest, Conflict, NotFound
-from web_server.observe.observer import Target
-from web_server.observe.target import NOTHING_PRESSED
+from web_server.observe.target import NOTHING_PRESSED, Target
 from web_server.quoting import quoted
 from web_server.view import one_line
 

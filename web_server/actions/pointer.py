@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from web_server.errors import BadRequest, Conflict, NotFound
-from web_server.observe.observer import ElementGone, Target
+from web_server.observe.target import ElementGone, Target
 from web_server.quoting import quoted
 from web_server.session.page_handle import PageHandle
 from web_server.view import one_line

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from web_server.actions import pointer
 from web_server.errors import Conflict, NotFound
-from web_server.observe.observer import ElementGone
+from web_server.observe.target import ElementGone
 from web_server.session.page_handle import PageHandle
 
 Purpose = Literal["text", "toggle", "file", "list", "focus"]

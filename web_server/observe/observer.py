@@ -27,8 +27,6 @@ from web_server.quoting import unquoted, visible
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, ElementHandle, Frame, Page
 
-__all__ = ["ElementGone", "Observed", "Observer", "Target"]
-
 _RETRIES = 5
 _READ_MS = 2000
 

@@ -15,7 +15,7 @@ from web_server.actions.pointer import element_number
 from web_server.actions.registry import find_action
 from web_server.contract import PerformAction
 from web_server.errors import Conflict, NotFound, ServerError
-from web_server.observe.observer import ElementGone
+from web_server.observe.target import ElementGone
 from web_server.operations.observation import Views
 from web_server.operations.session_recovery import SessionRecovery
 from web_server.session.page import STAYED, Tab, protocol_reason

@@ -16,7 +16,7 @@ from web_server.actions.action_targets import reach_of
 from web_server.actions.registry import find_action
 from web_server.contract import ObserveOptions, PerformAction
 from web_server.errors import BadRequest, Conflict, NotFound
-from web_server.observe.observer import ElementGone
+from web_server.observe.target import ElementGone
 from web_server.operations.action_run import ActionRun
 from web_server.operations.observation import Views, capture_all, round_name
 from web_server.operations.session_recovery import SessionRecovery

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from observe_lab import Lab, bare
 
-from web_server.observe.observer import ElementGone
+from web_server.observe.target import ElementGone
 
 pytestmark = pytest.mark.browser
 

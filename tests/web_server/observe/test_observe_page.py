@@ -12,7 +12,7 @@ import pytest
 from observe_lab import Lab, bare
 from paths import SUPPORT
 
-from web_server.observe.observer import ElementGone, Target
+from web_server.observe.target import ElementGone, Target
 
 pytestmark = pytest.mark.browser
 
