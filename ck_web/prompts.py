@@ -47,7 +47,7 @@ _PAGE = """\
   properties. Indentation shows nesting. Only the visible part is listed. Line [2] shows how much is
   above and below it: scroll to see that.
 - Use only the ids of the page shown last. After a click or a key press that opens another page, ids
-  may differ: """
+  may differ. """
 
 _WEB_CODE = PromptParts(
     """\
@@ -55,7 +55,7 @@ You are the web agent. You do a task in a real web browser by writing short piec
 call browser functions. After each piece you see the current page.""",
     f"""\
 {_CODE_FORM}
-{_PAGE}end the block there and look first.
+{_PAGE}End the block there, and read the new page first.
 - One block may contain several actions, such as the fields of a form and then its button, also in
   a loop. Each acts immediately and returns one line with its result. You see these lines without
   printing them. A failed action raises an error and ends the block.
@@ -77,7 +77,7 @@ You are the web agent. You do a task in a real web browser by calling browser fu
 reply you see the current page.""",
     f"""\
 - Act by calling functions. Text alone does nothing, and code does not run.
-{_PAGE}make no other call in that reply, look first.
+{_PAGE}Make no other call in that reply, and read the new page first.
 - One reply may contain several calls, such as the fields of a form and then its button. They run
   in order. Each returns one line with its result.
 - read() and find(text) return text of the whole page.

@@ -1,4 +1,4 @@
-"""Actions that return text of the whole page: read, find."""
+"""Actions that return content of the whole page: read, find."""
 
 from __future__ import annotations
 
