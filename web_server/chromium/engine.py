@@ -172,14 +172,19 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - Playwright raises it if its process ends
             raise Error(one_line(str(error))) from None
 
-    async def alive(self, asked: Browser | None = None) -> bool:
+    async def alive(self, expected: Browser | None = None) -> bool:
         """Whether Chromium answers. If it does not, the next call of `browser` restarts it.
 
         Args:
-            asked: the Chromium; by default the current one. A replaced one is not alive.
+            expected: the Chromium; by default the current one. A replaced one is not alive.
         """
         browser = self._browser
-        if browser is None or self._probe is None or self._broken or asked not in (None, browser):
+        if (
+            browser is None
+            or self._probe is None
+            or self._broken
+            or expected not in (None, browser)
+        ):
             return False
         try:
             await asyncio.wait_for(self._probe.send("Browser.getVersion"), 10)

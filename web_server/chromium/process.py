@@ -40,10 +40,10 @@ def allow_many_files() -> None:
     except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    limit = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+    if soft != resource.RLIM_INFINITY and soft < limit:
         with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+            soft = limit
     if soft != resource.RLIM_INFINITY and soft < _FEW_FILES:
         log.warning("the limit of open files is %d (ulimit -n): Chromium may fail", soft)

@@ -20,7 +20,7 @@ from web_server.javascript import bundle_script, load_script
 from web_server.observe import render
 from web_server.observe.isolated_world import ContextGone, IsolatedWorld
 from web_server.observe.marks import Box
-from web_server.observe.target import ElementGone, Target, gone
+from web_server.observe.target import ElementGone, Target, element_gone
 from web_server.observe.walker import MAX_FRAME_LEVELS, Walker, walker_source
 from web_server.quoting import unquoted, visible
 
@@ -214,18 +214,18 @@ class Observer:
         try:
             facts = await world.call("resolve", local_id)
             if facts is None:
-                raise gone(element_id)
+                raise element_gone(element_id)
             for outer, owner_id in list(world.owners(local_id))[1:]:
                 seen = await outer.call("resolveInFrame", owner_id, facts["x"], facts["y"])
                 if seen is None:
-                    raise gone(element_id)
+                    raise element_gone(element_id)
                 facts["x"], facts["y"] = seen["x"], seen["y"]
                 facts["in_viewport"] = facts["in_viewport"] and seen["in_viewport"]
                 facts["covered_by"] = facts["covered_by"] or seen["covered_by"]
             framed = facts.pop("framed")
             frame = await self._frame_of(world, local_id if framed else None)
         except ContextGone:
-            raise gone(element_id) from None
+            raise element_gone(element_id) from None
         return Target(
             id=element_id, **facts, frame=frame, _world=world, _local_id=local_id, _observer=self
         )
@@ -246,7 +246,7 @@ class Observer:
         except ContextGone:
             found = None
         if found is None:
-            raise gone(element_id)
+            raise element_gone(element_id)
         return found
 
     async def focus(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class ElementGone(Exception):
     """The page has no element with this id. The message is one line for the model."""
 
 
-def gone(element_id: int) -> ElementGone:
+def element_gone(element_id: int) -> ElementGone:
     """Return the error for an id without an element."""
     return ElementGone(
         f"Element [{element_id}] is not on the page now: it vanished or the page changed."
@@ -94,9 +94,9 @@ class Target:
         try:
             answer = await self._world.call("callWithElement", self._local_id, function, *arguments)
         except ContextGone:
-            raise gone(self.id) from None
+            raise element_gone(self.id) from None
         if answer is None:
-            raise gone(self.id)
+            raise element_gone(self.id)
         return answer.get("value")
 
     async def box(self) -> tuple[float, float, float, float]:
@@ -107,7 +107,7 @@ class Target:
         """
         place = await self._world.call("placeOf", self._local_id)
         if place is None:
-            raise gone(self.id)
+            raise element_gone(self.id)
         dx, dy = await self._origin()
         return place[0] + dx, place[1] + dy, place[2], place[3]
 
@@ -117,7 +117,7 @@ class Target:
         for world, owner_id in list(self._world.owners(self._local_id))[1:]:
             place = await world.call("originOf", owner_id)
             if place is None:
-                raise gone(self.id)
+                raise element_gone(self.id)
             x, y = x + place["x"], y + place["y"]
         return x, y
 
@@ -132,7 +132,7 @@ class Target:
         except ContextGone:
             facts = None
         if facts is None:
-            raise gone(self.id)
+            raise element_gone(self.id)
         return facts
 
     async def takes_keys(self) -> bool:
@@ -177,7 +177,7 @@ class Target:
                 "locateText", self._local_id, text
             )
         except ContextGone:
-            raise gone(self.id) from None
+            raise element_gone(self.id) from None
         if found is not None:
             dx, dy = await self._origin()
             found |= {"x1": found["x1"] + dx, "x2": found["x2"] + dx}
@@ -206,5 +206,5 @@ class Target:
             raise Error("elements inside object and embed elements have no handle")
         handle = await self._observer.get_handle(self._world, self._local_id, self.frame)
         if handle is None:
-            raise gone(self.id)
+            raise element_gone(self.id)
         return handle

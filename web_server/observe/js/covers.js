@@ -59,7 +59,6 @@ function describe(element) {
   return collapse(`${element.localName} ${hintName(element)} ${shorten(textOf(element, 'generic'))}`);
 }
 
-// A text that identifies an element without a name: the first of these attributes.
 const LONG_HINT = 40;
 
 // The beginning of a text, as a hint.
@@ -70,14 +69,14 @@ function shorten(text) {
 
 // A placeholder for the id of an element that the walk may reach later; `fillIds` replaces it.
 function idPlaceholder(element) {
-  walk.later.push(element);
-  return `\x1b${walk.later.length - 1}\x1b`;
+  walk.unnumbered.push(element);
+  return `\x1b${walk.unnumbered.length - 1}\x1b`;
 }
 
-function fillIds(records, later) {
+function fillIds(records, elements) {
   // eslint-disable-next-line no-control-regex
-  return later.length === 0 ? records : records.replace(/\x1b(\d+)\x1b/g, (all, index) => {
-    const id = nodeIds.get(later[index]);
+  return elements.length === 0 ? records : records.replace(/\x1b(\d+)\x1b/g, (all, index) => {
+    const id = nodeIds.get(elements[index]);
     return id ? ` (id ${id})` : '';
   });
 }

@@ -75,19 +75,19 @@ function fieldContent(element) {
 }
 
 // Chooses options of a select element. `element` is the select, or an option, which is chosen if
-// `wanted` is empty. Returns {kind, ...}: 'done' or, if the page changed the choice, 'otherwise';
+// `requested` is empty. Returns {kind, ...}: 'done' or, if the page changed the choice, 'otherwise';
 // else why nothing was chosen: 'none' (not a select), 'disabled', 'missing', 'single', 'off'.
-function chooseOptions(element, wanted) {
+function chooseOptions(element, requested) {
   let select = element;
   if (element.tagName === 'OPTION') {
     select = element.closest('select');
-    if (select && !wanted.length) wanted = [element.label];
+    if (select && !requested.length) requested = [element.label];
   }
   if (!select || select.tagName !== 'SELECT') return { kind: 'none' };
   if (select.disabled) return { kind: 'disabled' };
   const options = [...select.options];
-  const chosen = wanted.map((text) => matchingOption(options, text));
-  const missing = wanted.filter((_, i) => !chosen[i]);
+  const chosen = requested.map((text) => matchingOption(options, text));
+  const missing = requested.filter((_, i) => !chosen[i]);
   if (missing.length) return { kind: 'missing', missing, labels: labelsOfOptions(options).slice(0, 60) };
   if (!select.multiple && chosen.length !== 1) return { kind: 'single' };
   const off = chosen.find((o) => o.disabled || o.parentElement && o.parentElement.disabled);
@@ -127,11 +127,11 @@ function chosenLabels(element) {
 }
 
 // The value that an input's list of suggestions gives for a value or label; null without one.
-function suggestedValue(input, wanted) {
-  const plain = (text) => collapse(text).toLowerCase();
+function suggestedValue(input, text) {
+  const plain = (value) => collapse(value).toLowerCase();
   const options = input.tagName === 'INPUT' && input.list ? [...input.list.options] : [];
-  const found = options.find((option) => plain(option.value) === plain(wanted))
-    || options.find((option) => plain(option.label) === plain(wanted));
+  const found = options.find((option) => plain(option.value) === plain(text))
+    || options.find((option) => plain(option.label) === plain(text));
   return found ? found.value : null;
 }
 

@@ -19,8 +19,9 @@ function visitFrame(element, inner, rect, context) {
   const style = inner.style;
   const left = rect.left + element.clientLeft + parseFloat(style.paddingLeft);
   const top = rect.top + element.clientTop + parseFloat(style.paddingTop);
-  const cut = inner.inView && intersect(rect, inner.clip);
-  const clip = cut ? { x1: cut.x1 - left, y1: cut.y1 - top, x2: cut.x2 - left, y2: cut.y2 - top }
+  const visible = inner.inView && intersect(rect, inner.clip);
+  const clip = visible
+    ? { x1: visible.x1 - left, y1: visible.y1 - top, x2: visible.x2 - left, y2: visible.y2 - top }
     : { x1: 0, y1: 0, x2: -1, y2: -1 };
   const doc = element.contentDocument;
   flushText();

@@ -46,8 +46,6 @@ function hintsOf(element, role, inner, context, attributes) {
   return hints;
 }
 
-// Whether a shape belongs to a chart: a drawing with a click listener and several shapes of the same
-// kind. The icon of a button is too small.
 const SHAPES = new Set('circle ellipse image line path polygon polyline rect use'.split(' '));
 
 const SMALLEST_CHART = 40;
@@ -59,6 +57,8 @@ function forgetCharts() {
   charts = new WeakMap();
 }
 
+// Whether a shape belongs to a chart: a drawing with a click listener and several shapes of the same
+// kind. The icon of a button is too small.
 function isPartOfChart(shape) {
   if (!('ownerSVGElement' in shape) || !shape.ownerSVGElement) return false;
 
@@ -85,6 +85,7 @@ function fillsPage(element) {
     && element.childElementCount > 0;
 }
 
+// Attributes that identify an element without a name.
 const ID_ATTRIBUTES = ['data-testid', 'id', 'name'];
 
 function hintName(element, keys = [...ID_ATTRIBUTES, 'class', 'href', 'src']) {

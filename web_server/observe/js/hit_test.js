@@ -33,9 +33,9 @@ function labelled(label, control, hit) {
   return true;
 }
 
-// Whether a click on `hit`, inside `element`, activates another control in between.
 const CONTROLS = 'a[href],button,input,select,textarea,summary,[role=button],[role=link],[role=checkbox]';
 
+// Whether a click on `hit`, inside `element`, activates another control in between.
 function hitsInnerControl(element, hit) {
   for (let e = hit; e && e !== element; e = composedParent(e)) {
     if (e.nodeType === 1 && e.matches(CONTROLS)) return true;

@@ -99,7 +99,7 @@ function observe(options) {
   const scroller = scrollerOf(document) || root;
   walk = {
     out: [], run: null, full: options.full, allOptions: options.allOptions, frames: [], possibleHosts: [], failures: [],
-    later: [],
+    unnumbered: [],
     focus: options.focus ? focusedElement(document) : null, active: null,
   };
   // The list item that the focused field marks as active.
@@ -107,7 +107,7 @@ function observe(options) {
   const clip = options.clip || { x1: 0, y1: 0, x2: innerWidth, y2: innerHeight };
   if (root) walkDocument(document, { x: 0, y: 0, clip, owner: null, parent: null }, 1);
   const result = {
-    records: fillIds(walk.out.join('\x1e'), walk.later), next: nextId, frames: walk.frames,
+    records: fillIds(walk.out.join('\x1e'), walk.unnumbered), next: nextId, frames: walk.frames,
     possibleHosts: walk.possibleHosts, failures: walk.failures,
     title: clean(titleOf(document)).slice(0, LONG_NAME), url: location.href,
     scroll: scrollOf(scroller),

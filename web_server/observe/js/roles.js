@@ -67,9 +67,9 @@ function ownerOf(element) {
   return owner && !contains(element, owner) ? owner : composedParent(element);
 }
 
+let rolesAbove = null;
 // The role of the nearest owner that has one. Each element is computed once per outermost call, so
 // deep nesting is fast, and elements that own each other end.
-let rolesAbove = null;
 function roleAbove(element) {
   const first = rolesAbove === null;
   if (first) rolesAbove = new Map();
@@ -115,9 +115,9 @@ function roleOf(element) {
   return nativeRole(element);
 }
 
-// Whether the role `none` applies: not to focusable elements, nor to those with global attributes.
 const GLOBAL_ARIA = new RegExp('^aria-(atomic|busy|controls|current|describedby|description|details|flowto|'
   + 'keyshortcuts|label|labelledby|live|owns|relevant|roledescription)$');
+// Whether the role `none` applies: not to focusable elements, nor to those with global attributes.
 function isPresentational(element) {
   return element.tabIndex < 0 && !element.hasAttribute('tabindex') && !element.hasAttribute('contenteditable')
     && !Element.prototype.getAttributeNames.call(element).some((name) => GLOBAL_ARIA.test(name));

@@ -50,8 +50,8 @@ function visitSelect(element, inner, rect, context) {
   const name = nameOf(element, role);
   const pairs = statesOf(element, role, name, element === walk.focus);
   const count = element.options.length;
-  const most = walk.allOptions ? count : Math.min(count, MAX_OPTIONS);
-  if (count > most) pairs.push(`options: ${count} (the first ${MAX_OPTIONS} are listed)`);
+  const listed = walk.allOptions ? count : Math.min(count, MAX_OPTIONS);
+  if (count > listed) pairs.push(`options: ${count} (the first ${MAX_OPTIONS} are listed)`);
   const cover = inner.inView ? coveredBy(element, inner) : '';
   if (cover) pairs.push('covered by: ' + cover);
   if (!name) pairs.push(...hintPairs(element, role, inner.style));
@@ -60,7 +60,7 @@ function visitSelect(element, inner, rect, context) {
   const flags = flagsFor(inner, true);
   put(context, element, role, flags, rect, name, pairs);
   let group = null;
-  for (let i = 0; i < most; i++) {
+  for (let i = 0; i < listed; i++) {
     const option = element.options[i];
     const above = option.parentElement.localName === 'optgroup' ? option.parentElement : null;
     if (above && above !== group) {

@@ -64,9 +64,9 @@ function lowerCased(text) {
   return out;
 }
 
-function positionsOf(text, wanted) {
+function positionsOf(text, sought) {
   const found = [];
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) found.push(at);
+  for (let at = text.indexOf(sought); at >= 0; at = text.indexOf(sought, at + sought.length)) found.push(at);
   return found;
 }
 
@@ -90,19 +90,19 @@ function rangeIn(found, from, length) {
 function locateText(id, text) {
   const element = elementOf(id);
   if (!element) return null;
-  const wanted = withoutSpace(text);
+  const sought = withoutSpace(text);
   const trees = [element];
   const all = [];
   for (let i = 0; i < trees.length && i < 500; i++) all.push(charactersOf(trees[i], trees));
   for (const plainly of [(t) => t, lowerCased]) {
     const hits = [];
     for (const found of all) {
-      const needle = plainly(wanted || found.text);
+      const needle = plainly(sought || found.text);
       if (needle) for (const at of positionsOf(plainly(found.text), needle)) hits.push([found, at, needle.length]);
     }
     if (hits.length) {
       located = rangeIn(...hits[0]);
-      return { ...showLocated(), count: wanted ? hits.length : 1 };
+      return { ...showLocated(), count: sought ? hits.length : 1 };
     }
   }
   return null;

@@ -31,20 +31,20 @@ const isSmall = (rect) => rect.width < 8 || rect.height < 8;
 const isShown = (e) => e.checkVisibility({ visibilityProperty: true });
 const isInvisible = (e) => isSmall(e.getBoundingClientRect()) || getComputedStyle(e).opacity === '0';
 
-function descendants(element, wanted) {
+function descendants(element, test) {
   const found = [];
   const stack = [element];
   for (let seen = 0; stack.length && seen < MAX_DESCENDANTS; seen++) {
     const node = stack.pop();
-    if (node !== element && wanted(node)) found.push(node);
+    if (node !== element && test(node)) found.push(node);
     const children = composedChildren(node);
     for (let i = children.length - 1; i >= 0; i--) if (children[i].nodeType === 1) stack.push(children[i]);
   }
   return found;
 }
 
-function closestComposed(element, wanted) {
-  for (let e = element; e && e.nodeType === 1; e = composedParent(e)) if (wanted(e)) return e;
+function closestComposed(element, test) {
+  for (let e = element; e && e.nodeType === 1; e = composedParent(e)) if (test(e)) return e;
   return null;
 }
 

@@ -81,9 +81,9 @@ globalThis.ckSettle = {
   },
 
   // Waits until the page shows the text, at most so long. Resolves with whether it does.
-  text(wanted, milliseconds) {
+  text(expected, milliseconds) {
     const plain = (text) => text.replace(/\s+/g, ' ').toLowerCase();
-    const needle = plain(wanted).trim();
+    const needle = plain(expected).trim();
     const textOf = (tree) => (tree.body ? tree.body.innerText
       : [...tree.children].map((child) => child.innerText || '').join('\n'));
     return whenChanged(milliseconds, (changed, first) => (first || changed)
