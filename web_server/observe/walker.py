@@ -28,7 +28,7 @@ _MANY_PLACES = 20_000
 
 
 def walker_source(secret: str) -> str:
-    """Return the script of the walk, which shares its secret with js/notes.js."""
+    """Return the script of the walk, which shares its secret with js/page_recorder.js."""
     return bundle_script("observe", PARTS, SECRET=secret)
 
 
