@@ -1,4 +1,4 @@
-"""Putting an observation into the form of the wire."""
+"""Render observations in the form of the wire."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from web_server.quoting import notice, title, unquoted
 
 _LONGEST = 300
 NOTICE_ID = 0
-"""Element id of the lines by which the server itself speaks in the tree."""
+"""Element id of the server's own lines in the tree."""
 
 
 def one_line(text: str) -> str:
-    """A text for between single quotes, which it cannot end: see `quoting.unquoted`."""
+    """Return a text for use between single quotes; see `quoting.unquoted`."""
     return unquoted(text)
 
 
 def shortened(text: str) -> str:
-    """A URL or title as messages and trees show it: one line of bearable length."""
+    """Return a URL or title as one line of limited length."""
     line = one_line(text)
     return line if len(line) <= _LONGEST else line[:_LONGEST] + "\u2026"
 
 
 def tab_lines(tabs: Sequence[TabInfo]) -> list[str]:
-    """The head of the tree: one line per tab."""
+    """Return the lines of the tabs."""
     return [
         f"Tab {tab.pageId}{' (current)' if tab.current else ''}: {title(shortened(tab.title))}"
         for tab in tabs
@@ -34,21 +34,21 @@ def tab_lines(tabs: Sequence[TabInfo]) -> list[str]:
 
 
 def tree_text(tabs: Sequence[TabInfo], notices: Sequence[str], body: str) -> str:
-    """The whole text of a tree.
+    """Return the text of a tree.
 
     Args:
         tabs: all tabs of the browser.
-        notices: what the server has to say of the page: failures, blocked pages, dialogs.
-        body: the element lines, `[1]` and `[2]` first.
+        notices: messages of the server: failures, blocked pages, dialogs.
+        body: the lines of the elements, starting with `[1]` and `[2]`.
     """
     lines = body.rstrip("\n").split("\n") if body.strip() else []
-    said = [f"\t[{NOTICE_ID}] alert '{notice(line)}'" for line in notices]
+    alerts = [f"\t[{NOTICE_ID}] alert '{notice(line)}'" for line in notices]
     at = next((i + 1 for i, line in enumerate(lines) if re.match(r"\s*\[2\] ", line)), len(lines))
-    return "\n".join([*tab_lines(tabs), *lines[:at], *said, *lines[at:]])
+    return "\n".join([*tab_lines(tabs), *lines[:at], *alerts, *lines[at:]])
 
 
 def blank_observation(tabs: Sequence[TabInfo], notices: Sequence[str]) -> dict[str, Any]:
-    """What is said of a page that cannot be looked at."""
+    """Return the observation of a page that cannot be observed."""
     body = "[1] RootWebArea ''\n\t[2] StaticText 'The page cannot be observed.'"
     text = tree_text(tabs, notices, body)
     snapshot = {"role": "RootWebArea", "name": "", "children": []}

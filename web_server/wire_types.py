@@ -1,4 +1,4 @@
-"""The tolerant field types of the wire: null for a default, a number for a text, and so on."""
+"""Tolerant field types of the wire: null means the default, a number may be a string, and so on."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 MAX_TEXT = 1_000_000
-"""Longest text, in characters, that one request field may carry."""
+"""Limit for the text of a request field, in characters."""
 
 
 def _text(value: Any) -> Any:
-    """Accept numbers and booleans where a text is meant; null is the empty text."""
+    """Convert numbers and booleans to strings, and null to the empty string."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -20,32 +20,32 @@ def _text(value: Any) -> Any:
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, str) and not value.isascii():
-        # A lone surrogate is valid JSON, but no text that could be sent on.
+        # A lone surrogate is valid JSON, but cannot be encoded.
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
 
 
 def _flag(value: Any) -> Any:
-    """Null and the empty text are false."""
+    """Convert null and the empty string to false."""
     return False if value is None or value == "" else value
 
 
 def _flag_on(value: Any) -> Any:
-    """Null and the empty text mean the default, true."""
+    """Convert null and the empty string to the default, true."""
     return True if value is None or value == "" else value
 
 
 def mapping(value: Any) -> Any:
-    """Accept a JSON object written as a text; null and the empty text are None."""
+    """Parse a string as a JSON object; null and the empty string become None."""
     if isinstance(value, str):
         if not value.strip():
             return None
         try:
             return json.loads(value)
         except ValueError as error:
-            raise ValueError(f"a JSON object is wanted ({error})") from error
+            raise ValueError(f"must be a JSON object ({error})") from error
         except RecursionError:
-            raise ValueError("a JSON object is wanted that is not nested so deeply") from None
+            raise ValueError("must be a JSON object with less nesting") from None
     return value or None
 
 
@@ -59,7 +59,7 @@ def _lower(default: str) -> Any:
 
 
 def items(value: Any) -> Any:
-    """A single item stands for a list of one; null for the empty list."""
+    """Convert a single item to a list, and null to the empty list."""
     if value is None or value == "":
         return []
     return value if isinstance(value, list | tuple) else [value]

@@ -59,7 +59,7 @@ def test_an_error_names_a_field_of_a_wrong_type_and_its_value(model: type[contra
             "button must be 'left', 'right' or 'middle', not \"up\"",
         ),
         (contract.GetBrowser, {"viewport": {"width": 1}}, "viewport.width must be 100 or more"),
-        (contract.GetBrowser, {"viewport": "big"}, "viewport: a JSON object is wanted"),
+        (contract.GetBrowser, {"viewport": "big"}, "viewport: must be a JSON object"),
         (contract.GetBrowser, {"leaseSeconds": 0}, "leaseSeconds must be more than 0, not 0"),
         (
             contract.GetBrowser,
