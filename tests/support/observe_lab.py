@@ -1,4 +1,4 @@
-"""A real browser for the tests of observation: pages of our own, observed as the server does it."""
+"""A real browser for the tests of observations: pages, observed as by the server."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        pass  # a page that is left does not wait for what it asked for
+        pass  # a page that navigates cancels its requests
 
 
 class Site:
-    """Pages by path, on two loopback ports: two origins of one site, and other sites by name."""
+    """Pages by path on two loopback ports: two origins of a site, and other sites by name."""
 
     def __init__(self) -> None:
         self.pages: dict[str, str] = {}
@@ -57,7 +57,7 @@ class Site:
 
 
 class Lab:
-    """One browser, one page, one observer; coroutines run by `run`."""
+    """A browser, a page and an observer; `run` runs coroutines."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -104,8 +104,8 @@ class Lab:
         await self._browser.close()
         await self._playwright.stop()
 
-    def fresh(self) -> None:
-        """Another page in another context: nothing is left of the one before."""
+    def new_page(self) -> None:
+        """Open a new page in a new context."""
         self.run(self._new_page())
 
     def show(self, html: str) -> None:
@@ -115,17 +115,17 @@ class Lab:
         self.site.pages[path] = html
         self.run(self.page.goto(f"http://127.0.0.1:{self.site.port}{path}"))
 
-    def look(self, **options: Any) -> Observed:
+    def observe(self, **options: Any) -> Observed:
         return self.run(self.observer.observe(**options))
 
     def lines(self, html: str, **options: Any) -> list[str]:
-        """The lines of a page without ids and indentation, from line [3] on."""
+        """Return the lines of a page from line [3], without ids and indentation."""
         self.show(html)
-        return bare(self.look(**options).yaml_body)
+        return bare(self.observe(**options).yaml_body)
 
     def id_of(self, text: str) -> int:
-        """The id of the first line that contains the text."""
-        body = self.look(scope="page").yaml_body
+        """Return the id of the first line that contains a text."""
+        body = self.observe(scope="page").yaml_body
         for line in body.split("\n"):
             if text in line:
                 return int(line.split("]")[0].strip().lstrip("["))

@@ -1,4 +1,4 @@
-"""A client of the browser server as short as tests want it."""
+"""A short client of the browser server for tests."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Client:
         message: the last message or error.
     """
 
-    def __init__(self, server: str, site: str, **wanted: Any) -> None:
+    def __init__(self, server: str, site: str, **options: Any) -> None:
         self.server = server
         self.site = site
         self.http = requests.Session()
         self.http.trust_env = False
         self.browser = ""
-        self.wanted = wanted
+        self.options = options
         self.page = "0"
         self.view: dict[str, Any] = {}
         self.message = ""
 
     def __enter__(self) -> Client:
-        self.browser = self.ok("getBrowser", **self.wanted)["browserId"]
+        self.browser = self.ok("getBrowser", **self.options)["browserId"]
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -53,20 +53,20 @@ class Client:
         return answer
 
     def open(self, path: str, **more: Any) -> str:
-        """Open a page of the site; its tree."""
+        """Open a page of the site and return its tree."""
         body = {**LEAN, "browserId": self.browser, "url": self.site + path, **more}
         reply = self.ok("openPage", **body)
         self.page = reply["pageId"]
         return self._take(reply)
 
     def go(self, path: str) -> str:
-        """Go to a page of the site, or to a whole URL; its tree."""
+        """Go to a page of the site or a URL, and return its tree."""
         url = path if "://" in path else self.site + path
         where = {"browserId": self.browser, "pageId": self.page}
         return self._take(self.ok("gotoUrl", **{**LEAN, **where, "targetUrl": url}))
 
     def act(self, name: str, line: str = "", *, status: int = 200, **more: Any) -> str:
-        """Act, on the element whose line begins so; the tree after it."""
+        """Act on the element whose line begins with `line`, and return the next tree."""
         body = {**LEAN, "browserId": self.browser, "pageId": self.page, "actionName": name}
         if line:
             body["targetId"] = self.id_of(line)
@@ -75,7 +75,7 @@ class Client:
         return self._take(reply.json())
 
     def tree(self, **more: Any) -> dict[str, Any]:
-        """The old wire's observation."""
+        """Return the observation of the old wire."""
         where = {"browserId": self.browser, "pageId": self.page}
         return self.ok("getAccessibilityTree", **{**where, "currentRound": 1, **more})
 
@@ -88,6 +88,6 @@ class Client:
         self.message = reply.get("message") or reply.get("error") or ""
         if "observation" in reply:
             self.view = reply["observation"]
-            if self.wanted.get("tabs"):
+            if self.options.get("tabs"):
                 self.page = self.view["pageId"]
         return str(self.view.get("yaml", ""))

@@ -22,7 +22,7 @@ from web_server.pool.pool import PoolOptions
 
 @contextmanager
 def serving(site: Site, **options: Any) -> Iterator[Any]:
-    """A server in this process, on threads, that may reach the site; the `Server`.
+    """Run a `Server` on threads in this process; it may reach the site.
 
     Args:
         site: the one place that its pages may reach.
@@ -76,12 +76,12 @@ class Process:
         self._log.close()
 
     def log(self) -> str:
-        """What it has written to standard error."""
+        """The output on standard error."""
         self._log.seek(0)
         return self._log.read()
 
     def processes(self, *parts: str) -> list[int]:
-        """Ids of our Chromium's processes whose command line holds all these parts."""
+        """Ids of its Chromium processes whose command line contains all these parts."""
         return [
             pid
             for pid in process_tree(self.child.pid)
@@ -89,16 +89,16 @@ class Process:
         ]
 
     def chromium(self) -> int:
-        """Id of Chromium's first process."""
+        """Id of the main process of Chromium."""
         return self.chromiums()[0]
 
     def chromiums(self) -> list[int]:
-        """Ids of the first processes of all Chromiums."""
+        """Ids of the main processes of all Chromiums."""
         found = self.processes("--remote-debugging-pipe")
         return [pid for pid in found if "--type=" not in _command(pid)]
 
     def end(self, number: int) -> int:
-        """Send a signal, wait for the end of all; the exit code."""
+        """Send a signal, wait for all processes, and return the exit code."""
         family = set(self.family) | set(process_tree(self.child.pid))
         self.child.send_signal(number)
         code = self.child.wait(60)

@@ -106,8 +106,8 @@ PAGES: dict[str, str] = {
 
 PICTURE = b"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'></svg>"
 
-DEEDS: dict[str, Callable[[], object]] = {}
-"""What the site does before it answers, by path."""
+CALLBACKS: dict[str, Callable[[], object]] = {}
+"""Callbacks that run before the response, by path."""
 
 ANSWERS: dict[str, tuple[str, bytes, dict[str, str]]] = {
     "/sandboxed": (
@@ -116,7 +116,7 @@ ANSWERS: dict[str, tuple[str, bytes, dict[str, str]]] = {
         {"Content_Security_Policy": "default-src 'none'; sandbox"},
     ),
 }
-"""Answers that are no HTML, or come with a header: type, body, headers (`_` stands for `-`)."""
+"""Responses other than HTML, or with headers: type, body, headers (`_` stands for `-`)."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -124,12 +124,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.split("?")[0]
-        DEEDS.get(path, bool)()
+        CALLBACKS.get(path, bool)()
         if path == "/slow":
             time.sleep(0.7)
             self._send(200, "text/plain", b"slow answer")
         elif path == "/never":
-            self.connection.recv(1)  # until the other side gives up
+            self.connection.recv(1)  # until the client disconnects
             self.close_connection = True
         elif path == "/nothing":
             self.send_response(204)
@@ -140,7 +140,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if path == "/slow-file":
                 time.sleep(1.5)
             self._send(200, "text/csv", b"a,b\n1,2\n", 'attachment; filename="../data.csv"')
-        elif path == "/told":  # what the browser sent along
+        elif path == "/told":  # returns what the browser sent
             told = {"cookie": self.headers["Cookie"], "referer": self.headers["Referer"]}
             self._send(200, "application/json", json.dumps(told).encode())
         elif path == "/endless-inline":
@@ -214,7 +214,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Site(http.server.ThreadingHTTPServer):
-    """The site, serving on a thread."""
+    """The web site, on a separate thread."""
 
     daemon_threads = True
 
@@ -228,7 +228,7 @@ class Site(http.server.ThreadingHTTPServer):
 
 
 def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Whether a condition comes true in time; for what no event reaches the test process of."""
+    """Wait until a condition holds, if the test process gets no event; returns whether it does."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

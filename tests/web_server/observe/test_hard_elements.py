@@ -196,9 +196,9 @@ def lab() -> Iterator[Lab]:
 @pytest.mark.parametrize("case", CASES)
 def test_an_unusual_element_is_listed_and_can_be_clicked(lab: Lab, case: str) -> None:
     html, expected = CASES[case]
-    lab.fresh()
+    lab.new_page()
     lab.open(f"/{case.replace(' ', '-')}", f"<!doctype html><title>T</title>{html}")
-    body = lab.look(scope="page").yaml_body
+    body = lab.observe(scope="page").yaml_body
     lines = bare(body)
     for pattern in expected:
         assert any(re.fullmatch(pattern, line) for line in lines), f"{pattern}\n{body}"
@@ -210,25 +210,25 @@ def test_an_unusual_element_is_listed_and_can_be_clicked(lab: Lab, case: str) ->
 
 
 def test_hidden_content_and_content_out_of_view_are_not_listed(lab: Lab) -> None:
-    lab.fresh()
+    lab.new_page()
     shown = lab.lines(CASES["details"][0] + CASES["popover"][0] + CASES["aria-hidden"][0])
     assert not [line for line in shown if re.search("inside|not yet|hidden text", line)]
 
 
 def test_the_scroll_line_includes_the_horizontal_position(lab: Lab) -> None:
-    lab.fresh()
+    lab.new_page()
     lab.show("<div style='width:10000px;height:10px'></div>")
-    assert "0 px left, 8728 px right" in lab.look().yaml_body
+    assert "0 px left, 8728 px right" in lab.observe().yaml_body
     lab.run(lab.page.evaluate("scrollTo(300, 0)"))
-    assert "300 px left, 8428 px right" in lab.look().yaml_body
+    assert "300 px left, 8428 px right" in lab.observe().yaml_body
     lab.show("<div dir=rtl style='position:absolute;right:0;width:3000px;height:9px'></div>")
-    assert "the whole page is in view" in lab.look().yaml_body
+    assert "the whole page is in view" in lab.observe().yaml_body
     lab.show("<html style='overflow:hidden'><div style='width:9000px;height:9px'></div>")
-    assert "the whole page is in view" in lab.look().yaml_body
+    assert "the whole page is in view" in lab.observe().yaml_body
 
 
 def test_a_link_of_an_image_map_can_be_clicked(lab: Lab) -> None:
-    lab.fresh()
+    lab.new_page()
     lab.open("/map", CASES["map"][0])
     for name, anchor in (("One", "#a"), ("Two", "#b"), ("Three", "#c")):
         target = lab.run(lab.observer.resolve(lab.id_of(f"link '{name}'")))
@@ -237,7 +237,7 @@ def test_a_link_of_an_image_map_can_be_clicked(lab: Lab) -> None:
 
 
 def test_frames_may_be_removed_during_the_walk(lab: Lab) -> None:
-    lab.fresh()
+    lab.new_page()
     lab.site.pages["/f"] = "<button>frame</button>"
     lab.open(
         "/leaving",
@@ -246,19 +246,19 @@ def test_frames_may_be_removed_during_the_walk(lab: Lab) -> None:
         + '</iframe><iframe srcdoc="<b>x</b>"></iframe>' }}, 5)</script>""",
     )
     for _ in range(6):
-        assert "button 'stays'" in bare(lab.look().yaml_body)
+        assert "button 'stays'" in bare(lab.observe().yaml_body)
 
 
 def test_a_very_long_list_shows_its_first_options_and_all_on_request(lab: Lab) -> None:
-    lab.fresh()
+    lab.new_page()
     lab.show("<select aria-label=L>" + "<option>item</option>" * 299 + "<option>last</select>")
-    assert "options: 300 (the first 30 are listed)" in lab.look(scope="page").yaml_body
-    assert "option 'last'" in bare(lab.look(scope="page", all_options=True).yaml_body)
+    assert "options: 300 (the first 30 are listed)" in lab.observe(scope="page").yaml_body
+    assert "option 'last'" in bare(lab.observe(scope="page", all_options=True).yaml_body)
 
 
 @pytest.mark.parametrize("fails", ["throw Error('e')", "Promise.reject(Error('e'))"])
 def test_endless_errors_of_a_page_do_not_flood_the_connection(lab: Lab, fails: str) -> None:
-    lab.fresh()
+    lab.new_page()
     reported: list[object] = []
     lab.page.on("pageerror", lambda error: reported.append(error))
     script = f"for (let i = 0; i < 3000; i += 1) setTimeout(() => {{ {fails} }});"
@@ -270,7 +270,7 @@ def test_endless_errors_of_a_page_do_not_flood_the_connection(lab: Lab, fails: s
 
 @pytest.mark.slow
 def test_a_paragraph_of_15_mb_shows_its_visible_part(lab: Lab) -> None:
-    lab.fresh()
+    lab.new_page()
     lab.open("/long", f"<title>Long</title><p>{'lorem ipsum dolor ' * 850_000}</p>")
     # it takes a fraction of a second; measuring each piece of the text took minutes
     body = lab.run(asyncio.wait_for(lab.observer.observe(), 60)).yaml_body

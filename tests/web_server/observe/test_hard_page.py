@@ -112,7 +112,7 @@ def hard(lab: Lab) -> str:
     lab.site.pages["/p"] = ""
     page = HARD.replace("OTHER", str(lab.site.other_port)).replace("PORT", str(lab.site.port))
     lab.open("/hard", page)
-    return lab.look(scope="page").yaml_body
+    return lab.observe(scope="page").yaml_body
 
 
 @pytest.mark.parametrize("expected", EXPECTED)

@@ -106,6 +106,6 @@ def test_the_pages_contain_many_roles(lab: Lab) -> None:
     roles: set[str] = set()
     for page in PAGES:
         lab.show(page.read_text(encoding="utf-8"))
-        lab.look(scope="page")
+        lab.observe(scope="page")
         roles |= {node.role for node in render.flatten(lab.observer._last)}
     assert len(roles) >= 45, sorted(roles)

@@ -118,7 +118,7 @@ def test_elements_become_lines(lab: Lab, html: str, lines: list[str]) -> None:
 
 def test_a_sentence_is_one_line_with_its_links_below(lab: Lab) -> None:
     lab.show("<p>from <a href=x>here</a> to <a href=y>there</a> and back</p>")
-    text = lab.look().yaml_body.split("\n")[2:]
+    text = lab.observe().yaml_body.split("\n")[2:]
     assert [re.sub(r"\[\d+\] ", "", line) for line in text] == [
         "\tStaticText 'from here to there and back'",
         "\t\tlink 'here'",
@@ -141,15 +141,15 @@ def test_a_long_text_shows_the_pieces_in_view(lab: Lab) -> None:
     whole = "".join(lab.lines(f"<p style='width: 600px'>{words}</p>", scope="page"))
     assert "w19999" in whole
     lab.run(lab.page.evaluate("scrollTo(0, document.body.scrollHeight / 2)"))
-    assert "w0 w1 " not in lab.look().yaml_body
+    assert "w0 w1 " not in lab.observe().yaml_body
 
 
 def test_an_observation_has_focus_title_url_scroll_and_viewport(lab: Lab) -> None:
     lab.show("<title>A\ttitle</title><input aria-label=A><p style='height: 3000px'>x")
     lab.run(lab.page.evaluate("document.querySelector('input').focus()"))
-    assert re.fullmatch(r"\[\d+\] textbox 'A'", lab.look().focused)
+    assert re.fullmatch(r"\[\d+\] textbox 'A'", lab.observe().focused)
     lab.run(lab.page.evaluate("scrollTo(0, 100)"))
-    seen = lab.look()
+    seen = lab.observe()
     assert seen.title == "A title" and seen.url == lab.page.url
     assert seen.viewport == {"width": 1280, "height": 720}
     assert seen.scroll["above"] == 100 and seen.scroll["below"] > 2000
@@ -169,21 +169,21 @@ LONG = (
 
 def test_the_yaml_is_limited_to_the_viewport_and_the_full_tree_is_not(lab: Lab) -> None:
     lab.show(LONG)
-    seen = lab.look(fulltree=True)
+    seen = lab.observe(fulltree=True)
     near, far = bare(seen.yaml_body), bare(seen.fulltree_body)
     assert "button 'Far'" not in near and "button 'Far'" in far
     assert "button 'inner far'" not in near and "button 'inner far'" in far
     assert "StaticText 'pinned'" in near, "fixed, though what is around it is far away"
-    assert bare(lab.look(scope="page").yaml_body) == far
+    assert bare(lab.observe(scope="page").yaml_body) == far
 
 
 def test_an_element_has_the_same_line_in_both_trees(lab: Lab) -> None:
     lab.show(LONG)
-    seen = lab.look(fulltree=True)
+    seen = lab.observe(fulltree=True)
     far = {line.strip() for line in seen.fulltree_body.split("\n")}
     near = {line.strip() for line in seen.yaml_body.split("\n")}
     assert near <= far
-    assert near == {line.strip() for line in lab.look().yaml_body.split("\n")}
+    assert near == {line.strip() for line in lab.observe().yaml_body.split("\n")}
 
 
 PAGES = sorted((SUPPORT / "observe_pages").glob("*.html"))
@@ -193,7 +193,7 @@ PAGES = sorted((SUPPORT / "observe_pages").glob("*.html"))
 def test_ids_are_unique_and_lines_agree_at_any_scroll_position(lab: Lab, page: Path) -> None:
     lab.show(page.read_text(encoding="utf-8"))
     for _ in range(3):
-        seen = lab.look(fulltree=True)
+        seen = lab.observe(fulltree=True)
         near, far = (
             [x.strip() for x in t.split("\n")] for t in (seen.yaml_body, seen.fulltree_body)
         )
@@ -215,18 +215,18 @@ def test_an_extremely_nested_page_is_shown_in_part(lab: Lab) -> None:
         }
     }""")
     )
-    lines = bare(lab.look(scope="page").yaml_body)
+    lines = bare(lab.observe(scope="page").yaml_body)
     assert lines == ["button 'first'", "StaticText 'level 400'", "button 'last'"]
 
 
 def test_snapshot_and_elements_describe_the_page(lab: Lab) -> None:
     lab.show("<ul><li><button>A</button><li><button disabled>B</button></ul>")
-    seen = lab.look(snapshot=True, elements=True)
+    seen = lab.observe(snapshot=True, elements=True)
     (menu,) = seen.snapshot["children"]
     assert [child["name"] for child in menu["children"]] == ["A", "B"]
     by_name = {facts["name"]: facts for facts in seen.elements.values()}
     assert by_name["B"]["disabled"] is True and len(by_name["B"]["box"]) == 4
-    assert lab.look().elements == {} and lab.look().snapshot == {}
+    assert lab.observe().elements == {} and lab.observe().snapshot == {}
 
 
 def test_boxes_belong_to_interactive_elements(lab: Lab) -> None:
@@ -235,7 +235,7 @@ def test_boxes_belong_to_interactive_elements(lab: Lab) -> None:
         "<button style='width: 80px; height: 30px'>A</button>"
         "<p style='margin-top: 3000px'><button>far</button>"
     )
-    seen = ids(lab.look().yaml_body)
+    seen = ids(lab.observe().yaml_body)
     (box,) = lab.run(lab.observer.boxes())
     assert box.id == seen["button 'A'"]
     assert (box.width, box.height, box.x) == (80, 30, 0)
@@ -246,7 +246,7 @@ def test_boxes_belong_to_interactive_elements(lab: Lab) -> None:
 
 def test_ids_persist_while_the_page_changes(lab: Lab) -> None:
     lab.show("<ul id=l><li><button>A</button><li><button>B</button></ul><p>text")
-    before = ids(lab.look().yaml_body)
+    before = ids(lab.observe().yaml_body)
     lab.run(
         lab.page.evaluate("""() => {
         const items = document.querySelectorAll('li');
@@ -257,7 +257,7 @@ def test_ids_persist_while_the_page_changes(lab: Lab) -> None:
         wrap.append(document.querySelector('#l'));
     }""")
     )
-    after = ids(lab.look().yaml_body)
+    after = ids(lab.observe().yaml_body)
     for line in ("button 'A'", "button 'B'", "StaticText 'text'"):
         assert after[line] == before[line]
     fresh = after["textbox ''"]
@@ -266,19 +266,19 @@ def test_ids_persist_while_the_page_changes(lab: Lab) -> None:
 
 def test_ids_persist_after_garbage_collection(lab: Lab) -> None:
     lab.show("".join(f"<button>b{i}</button>" for i in range(300)))
-    before = lab.look().yaml_body
+    before = lab.observe().yaml_body
     session = lab.observer._walker.main.session
     lab.run(session.send("HeapProfiler.collectGarbage"))
-    assert lab.look().yaml_body == before
+    assert lab.observe().yaml_body == before
 
 
 def test_the_next_page_does_not_reuse_ids(lab: Lab) -> None:
     lab.open("/one", "<button>one</button>")
-    first = ids(lab.look().yaml_body)
+    first = ids(lab.observe().yaml_body)
     lab.open("/two", "<button>two</button>")
     with pytest.raises(ElementGone):
         lab.run(lab.observer.resolve(first["button 'one'"]))
-    second = ids(lab.look().yaml_body)
+    second = ids(lab.observe().yaml_body)
     assert second["button 'two'"] > first["button 'one'"]
 
 
@@ -323,7 +323,7 @@ def test_the_point_of_a_text_is_on_the_text(lab: Lab) -> None:
 
 def test_a_function_of_the_walker_acts_on_exactly_that_element_unseen(lab: Lab) -> None:
     lab.show("<input aria-label=A value=x><input aria-label=A value=y>")
-    numbers = [int(n) for n in re.findall(r"\[(\d+)\] textbox 'A'", lab.look().yaml_body)]
+    numbers = [int(n) for n in re.findall(r"\[(\d+)\] textbox 'A'", lab.observe().yaml_body)]
 
     async def read_and_focus() -> Any:
         second = await lab.observer.resolve(numbers[1])
@@ -352,7 +352,7 @@ def test_the_page_cannot_detect_an_observation(lab: Lab) -> None:
     lab.open(
         "/look", "<button>A</button><script>window.before = Object.keys(window).length</script>"
     )
-    lab.look()
+    lab.observe()
     said = lab.run(
         lab.page.evaluate("""() => ({
         listen: EventTarget.prototype.addEventListener.toString(),
@@ -411,15 +411,15 @@ def count_calls(lab: Lab) -> list[str]:
 
 @pytest.mark.parametrize("size", [10, 5000])
 def test_an_observation_of_any_size_takes_one_round_trip(lab: Lab, size: int) -> None:
-    lab.fresh()
+    lab.new_page()
     lab.open(
         "/many", "<iframe srcdoc='<b>x</b>'></iframe>" + "<p><a href=x>link</a> text</p>" * size
     )
     calls = count_calls(lab)
-    lab.look(fulltree=True, elements=True)
+    lab.observe(fulltree=True, elements=True)
     assert len(calls) <= 3, "a new document, into which the walker may have been brought already"
     calls.clear()
-    lab.look()
+    lab.observe()
     assert calls == ["Runtime.callFunctionOn"]
     calls.clear()
     resolve_first = lab.observer.resolve(3)
@@ -428,12 +428,12 @@ def test_an_observation_of_any_size_takes_one_round_trip(lab: Lab, size: int) ->
 
 
 def test_a_frame_of_another_origin_takes_one_more_round_trip(lab: Lab) -> None:
-    lab.fresh()
+    lab.new_page()
     lab.site.pages["/in"] = "<button>inside</button>"
     lab.open("/out", f"<iframe src='http://127.0.0.1:{lab.site.other_port}/in'></iframe>")
-    assert "button 'inside'" in bare(lab.look().yaml_body)
+    assert "button 'inside'" in bare(lab.observe().yaml_body)
     calls = count_calls(lab)
-    lab.look()
+    lab.observe()
     assert calls == ["Runtime.callFunctionOn"] * 2
 
 
@@ -446,7 +446,7 @@ def test_a_page_may_navigate_during_an_observation(lab: Lab) -> None:
             await asyncio.sleep(0)
 
     lab.run(asyncio.wait_for(look_until_there(), 60))
-    assert "button 'here'" in bare(lab.look().yaml_body)
+    assert "button 'here'" in bare(lab.observe().yaml_body)
 
 
 def test_frames_may_be_added_and_removed(lab: Lab) -> None:
@@ -464,8 +464,8 @@ def test_frames_may_be_added_and_removed(lab: Lab) -> None:
             f"http://127.0.0.1:{lab.site.other_port}/in2",
         )
     )
-    assert "button 'replaced'" in bare(lab.look().yaml_body)
+    assert "button 'replaced'" in bare(lab.observe().yaml_body)
     with pytest.raises(ElementGone):
         lab.run(lab.observer.resolve(number))
     lab.run(lab.page.evaluate("document.querySelector('iframe').remove()"))
-    assert bare(lab.look().yaml_body) == []
+    assert bare(lab.observe().yaml_body) == []

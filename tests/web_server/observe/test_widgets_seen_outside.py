@@ -52,19 +52,19 @@ def test_lists_nested_deeper_than_the_stack_do_not_hide_their_surroundings(lab: 
 def test_a_cover_is_named_with_its_id(lab: Lab) -> None:
     html = """<div style="position: relative"><button>Under</button>
         <a href="#" style="position: absolute; inset: 0; background: red">Over</a></div>"""
-    lab.fresh()
+    lab.new_page()
     lab.show(html)
-    first = lab.look()
+    first = lab.observe()
     over = lab.id_of("Over'")
     assert f"covered by: link Over (id {over})" in first.yaml_body
-    assert lab.look().yaml_body == first.yaml_body
+    assert lab.observe().yaml_body == first.yaml_body
 
 
 def test_texts_of_pseudo_elements_around_a_block_have_their_own_lines(lab: Lab) -> None:
     html = """<style>p::before { content: "say" } p::after { content: "said" }</style>
         <p><span style="display: block">words</span></p>"""
     lab.show(html)
-    body = lab.look().yaml_body
+    body = lab.observe().yaml_body
     assert bare(body) == ["StaticText 'say'", "StaticText 'words'", "StaticText 'said'"]
     ids = [line.split("]")[0] for line in body.split("\n")]
     assert len(set(ids)) == len(ids)
@@ -74,7 +74,7 @@ def test_collapsed_content_counts_as_out_of_view(lab: Lab) -> None:
     html = """<div style="max-height: 0; overflow: hidden"><a href="#">Folded</a>
         <b style="position: fixed; top: 50px">Fixed</b></div><button>Next</button>"""
     assert lab.lines(html) == ["StaticText 'Fixed'", "button 'Next'"]
-    assert "link 'Folded'" in bare(lab.look(scope="page").yaml_body)
+    assert "link 'Folded'" in bare(lab.observe(scope="page").yaml_body)
 
 
 def test_the_hidden_field_of_an_editor_is_listed(lab: Lab) -> None:
@@ -124,10 +124,10 @@ def test_clickable_elements_with_the_role_of_a_text_are_interactive(lab: Lab) ->
 def test_a_text_that_begins_in_view_is_shown_with_all_its_parts(lab: Lab) -> None:
     code = "".join(f"<span>a<span>=</span><span>{i}</span>;\n</span>" for i in range(60))
     lab.show(f"<pre><code style='display: block'>{code}</code></pre>")
-    cut = lab.look()
+    cut = lab.observe()
     assert "a=0; a=1; a=2;" in cut.yaml_body
     assert "a=59;" in cut.yaml_body
-    assert lab.look(fulltree=True).yaml_body == cut.yaml_body
+    assert lab.observe(fulltree=True).yaml_body == cut.yaml_body
 
 
 def test_an_element_without_a_size_has_the_view_of_its_parent(lab: Lab) -> None:
@@ -136,9 +136,9 @@ def test_an_element_without_a_size_has_the_view_of_its_parent(lab: Lab) -> None:
         style="display: contents"><a href="#" style="display: inline-block; width: 0; height: 0">
         Below</a></b></div><div style="height: 0"><button>Under it</button></div></div>"""
     lab.show(html)
-    alone = lab.look().yaml_body
+    alone = lab.observe().yaml_body
     assert bare(alone) == []
-    assert lab.look(fulltree=True).yaml_body == alone
+    assert lab.observe(fulltree=True).yaml_body == alone
 
 
 def test_icons_identify_buttons_without_a_name(lab: Lab) -> None:
@@ -179,9 +179,9 @@ INNER = """<x-e kind=checkbox>Agree</x-e><x-e kind=tab>News</x-e><x-e>Send</x-e>
 
 
 def test_roles_and_states_set_by_element_internals_are_shown(lab: Lab) -> None:
-    lab.fresh()
+    lab.new_page()
     lab.open("/inner", INNER)
-    seen = bare(lab.look().yaml_body)
+    seen = bare(lab.observe().yaml_body)
     assert seen == [
         "checkbox 'Agree' checked: false",
         "tab 'News' selected: true",
@@ -189,7 +189,7 @@ def test_roles_and_states_set_by_element_internals_are_shown(lab: Lab) -> None:
         "radio 'Deep' checked: false",
     ]
     lab.run(lab.page.evaluate("document.querySelector('x-e').click()"))
-    assert bare(lab.look().yaml_body)[0] == "checkbox 'Agree' checked: true"
+    assert bare(lab.observe().yaml_body)[0] == "checkbox 'Agree' checked: true"
     source = lab.run(lab.page.evaluate("HTMLElement.prototype.attachInternals.toString()"))
     assert source == "function attachInternals() { [native code] }"
 
@@ -235,7 +235,7 @@ def test_boxes_that_grow_up_or_left_scroll_from_their_end(lab: Lab) -> None:
         <div style="width: 1000px; height: 20px">words</div></div>"""
     lab.open("/ends", html)
     lab.run(lab.page.evaluate("arabic.scrollLeft = -300"))
-    lines = lab.look().yaml_body.split("\n")
+    lines = lab.observe().yaml_body.split("\n")
     chat, arabic = [line.split("scroll", 1)[1] for line in lines if "generic ''" in line]
     assert chat.startswith(": ") and chat.endswith(" px above, 0 px below")
     assert arabic == " across: 500 px left, 300 px right"
@@ -247,7 +247,7 @@ def test_named_shapes_of_a_listening_drawing_have_their_own_lines(lab: Lab) -> N
         <rect x=50 width=30 height=30><title>Seat A2</title></rect></g></svg>
         <script>seats.addEventListener('click', () => {})</script>"""
     lab.open("/seats", html)
-    seen = bare(lab.look().yaml_body)
+    seen = bare(lab.observe().yaml_body)
     assert seen[1:] == ["generic 'Seat A1' clickable: true", "generic 'Seat A2' clickable: true"]
 
 
@@ -311,7 +311,7 @@ def test_labels_name_form_associated_custom_elements(lab: Lab) -> None:
             #inner = this.attachInternals();
         })</script>"""
     lab.open("/labels", html)
-    assert bare(lab.look().yaml_body) == [
+    assert bare(lab.observe().yaml_body) == [
         "checkbox 'Agree' checked: false",
         "StaticText 'Signaturedrawn'",
     ]
@@ -323,8 +323,8 @@ def test_the_snapshot_of_a_view_transition_covers_nothing(lab: Lab) -> None:
     lab.open("/passing", html)
     begin = "new Promise((done) => document.startViewTransition(() => {}).ready.then(done))"
     lab.run(lab.page.evaluate(begin))
-    assert bare(lab.look().yaml_body) == ["button 'Go'"]
-    lab.fresh()
+    assert bare(lab.observe().yaml_body) == ["button 'Go'"]
+    lab.new_page()
 
 
 def test_a_legend_is_shown_if_only_it_is_in_view(lab: Lab) -> None:
@@ -341,7 +341,7 @@ def test_a_list_with_items_out_of_view_has_the_same_line_in_both_trees(lab: Lab)
         aria-controls=items tabindex=0>S</div><div style="height: 900px"></div>
         <div role=menu id=items><div role=menuitem tabindex=0>L</div></div>"""
     lab.show(html)
-    seen = lab.look(fulltree=True)
+    seen = lab.observe(fulltree=True)
     line = "combobox 'Size' hasPopup: menu open: true value: S"
     assert bare(seen.yaml_body) == [line]
     assert bare(seen.fulltree_body) == [line, "menu ''", "menuitem 'L'"]

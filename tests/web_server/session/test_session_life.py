@@ -16,7 +16,7 @@ import pytest
 import requests
 from server_client import Client
 from server_process import Process
-from server_site import DEEDS, PAGES, Site, until
+from server_site import CALLBACKS, PAGES, Site, until
 
 from web_server.chromium.folder import folder_base, sweep
 
@@ -94,7 +94,7 @@ def test_a_page_that_crashes_whenever_it_is_opened_is_left(
             os.kill(pid, signal.SIGKILL)
 
     PAGES["/deadly"] = "<title>Deadly</title><script src=/deadly.js></script>"
-    DEEDS["/deadly.js"] = crash
+    CALLBACKS["/deadly.js"] = crash
     with Client(process.url, server_site.url) as client:
         tree = client.open("/deadly")
         assert (
