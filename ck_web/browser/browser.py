@@ -283,8 +283,8 @@ class Browser:
             One line: the file's path, and for a URL its size and type.
 
         Raises:
-            RequestRefused: there is no file at the URL, or the policy refuses it.
-            ToolError: there is no such download, or the path cannot be written.
+            RequestRefused: the URL has no file, or the policy refuses it.
+            ToolError: the download is unknown, or the path cannot be written.
         """
         if not _WEB_URL.match(remote.strip()):
             return f"saved as {self.downloads.save(remote, local)!r}"

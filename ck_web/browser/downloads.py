@@ -100,7 +100,7 @@ class Downloads:
             local: a path in the working directory.
 
         Raises:
-            ToolError: there is no new download, it is too large, or the path cannot be written.
+            ToolError: no new download, or it is too large, or the path cannot be written.
         """
         new = [path for path in seen.downloaded_file_path if path not in self._copies]
         if not new:
@@ -123,7 +123,7 @@ class Downloads:
             local: a path in the working directory.
 
         Raises:
-            ToolError: there is no such download, or the path cannot be written.
+            ToolError: the download is unknown, or the path cannot be written.
         """
         asked = remote.strip().removeprefix("./")
         for path, copy in self._copies.items():

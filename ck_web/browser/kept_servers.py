@@ -23,7 +23,7 @@ def write(url: str, token: str, pid: int) -> Path | None:
         pid: its process id.
 
     Returns:
-        The file; None if there is no private folder for it.
+        The file; None without a private folder for it.
     """
     folder = _folder()
     if folder is None:

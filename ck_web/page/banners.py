@@ -160,7 +160,7 @@ def _matching(buttons: Sequence[Line], pattern: re.Pattern[str]) -> list[Line]:
 
 
 def _ticked(part: Sequence[Line]) -> bool:
-    """Whether a box is ticked, or there are no boxes that can be changed."""
+    """Whether a box is ticked, or no box can be changed."""
     boxes = [line for line in part if line.role in _BOXES and _usable(line)]
     return not boxes or any(" checked: true" in box.states for box in boxes)
 
