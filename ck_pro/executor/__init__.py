@@ -1,16 +1,20 @@
-"""Runs model-written Python in a worker process of its own: isolated, and killed when told.
+"""Runs model-written Python in a separate process that is isolated and can be killed.
 
 ```python
 with CodeExecutor(functions={"search": search, "stop": stop}, terminal={"stop"}) as executor:
     result = executor.run("print(search('weather in Oslo'))", timeout=5)
     result.output, result.value, result.error
 ```
-`docs/security.md` says what is contained, by which layer, and what is not.
+
+`docs/security.md` describes what the layers of isolation contain, and what they do not.
+
+May import: `exceptions` and `threads`. Other rooms use the names below, and `extract` for the code
+in a reply.
 """
 
+from ck_pro.executor.calls.flags import CallFlag, current_call
 from ck_pro.executor.core import WALL_SECONDS, CodeExecutor
 from ck_pro.executor.folder_removal import remove_folder
-from ck_pro.executor.function_calls import CallFlag, current_call
 from ck_pro.executor.results import CodeError, CodeResult, LocalCall
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The parent's end of what connects it with a worker: frames, output, the supervisor's words."""
+"""The parent's end of the connection to a worker and its supervisor: frames and output."""
 
 from __future__ import annotations
 
@@ -12,47 +12,51 @@ from collections.abc import Callable
 from typing import Any
 
 from ck_pro.executor.worker import wire
+from ck_pro.executor.worker.spin import Spin
 
 _SEND_SECONDS = 5
-_LAST_WORD_SECONDS = 0.5
+_LAST_REPORT_SECONDS = 0.5
 _SOON_MICROSECONDS = 5000
-_READ = 65_536  # more would have to be mapped and unmapped for every read
-_LONGEST_DRAIN = 32
+_READ_BYTES = 65_536  # a larger buffer would be mapped and unmapped for every read
+_MAX_DRAIN_READS = 32
 _SPIN_SECONDS = 0.0002
-_LONGEST_POLL = 1e6  # seconds; `poll` takes an int of milliseconds
+_MAX_POLL_SECONDS = 1e6  # `poll` takes milliseconds as an int
 
 
 class WorkerGone(Exception):
-    """The worker ended. `why` says how: a line of the supervisor's, or empty."""
+    """The worker has ended; `why` is the last report of its supervisor."""
 
     def __init__(self, why: dict[str, Any]):
-        super().__init__(str(why.get("error") or "it was killed from outside"))
+        super().__init__(str(why.get("error") or "another process killed it"))
         self.why = why
 
 
 class Channel:
-    """Sockets to a worker and its supervisor, and the pipe of its output.
+    """The sockets to a worker and its supervisor, and the pipe with its output.
 
     Args:
-        restore: turns a handle from the worker into the object it stands for.
-        bounds: what its messages may cost here.
+        restore: returns the object of a `result` tag from the worker.
+        bounds: limits of its messages.
+
+    Attributes:
+        held: bytes and files in the working directory at the worker's start.
+        hung_up: whether the worker read nothing for so long that sending is no longer possible.
 
     Raises:
-        OSError: there are no descriptors left.
+        OSError: this process has too many open files.
     """
 
     def __init__(self, restore: Callable[[dict[str, Any]], Any], bounds: wire.Bounds):
         self._reader = wire.FrameReader(restore, bounds=bounds)
         self._send_lock = threading.Lock()
-        self.held: list[int] | None = None  # what was in the working directory at its start
+        self.held: list[int] | None = None
         self._why: dict[str, Any] | None = None
         self._lines = b""
         self._pidfd = -1
         self.hung_up = False
-        """It read nothing for so long that nothing more can be sent."""
         self._sock, worker_end = socket.socketpair()
         self._control, supervisor_end = socket.socketpair()
-        self._waker, self._wakee = socket.socketpair()
+        self._wake_writer, self._wake_reader = socket.socketpair()
         self._pipe, worker_pipe = os.pipe()
         self._far_sockets, self._far_pipe = (worker_end, supervisor_end), worker_pipe
         os.set_blocking(self._pipe, False)
@@ -67,21 +71,21 @@ class Channel:
         }
         frames_only = select.poll()
         frames_only.register(self._sock.fileno(), select.POLLIN)
-        self._spin_frames = wire.Spin(frames_only, _SPIN_SECONDS)
-        self._spin_quick = wire.Spin(self._polls[True, False], _SPIN_SECONDS)
+        self._spin_frames = Spin(frames_only, _SPIN_SECONDS)
+        self._spin_quick = Spin(self._polls[True, False], _SPIN_SECONDS)
 
     def far_ends(self) -> list[int]:
-        """Give the descriptors for the worker: of its socket, its supervisor's, and its pipe."""
+        """Return the other ends: the worker's socket, the supervisor's socket, and the pipe."""
         return [*(sock.fileno() for sock in self._far_sockets), self._far_pipe]
 
     def close_far_ends(self) -> None:
-        """Close them here, once the worker has them."""
+        """Close the other ends in this process."""
         for sock in self._far_sockets:
             sock.close()
         os.close(self._far_pipe)
 
     def send(self, message: list[Any]) -> None:
-        """Send a frame. A worker that is gone is no error here: `receive` tells.
+        """Send a frame. If the worker has ended, `receive` raises the error.
 
         Raises:
             wire.TooLarge: the frame is too long.
@@ -90,20 +94,20 @@ class Channel:
         with self._send_lock:
             try:
                 self._sock.sendall(data)
-            except OSError:  # gone; or it reads nothing, and half a frame is of no use to it
+            except OSError:  # the worker has ended, or reads nothing; it may have half a frame
                 self._hang_up()
 
     def wake(self) -> None:
-        """Make `receive` return. Any thread may call it."""
+        """Make `receive` return. Any thread may call this."""
         try:
-            self._waker.send(b"w")
+            self._wake_writer.send(b"w")
         except OSError:
             pass
 
     def _make_poll(self, frames: bool, output: bool) -> select.poll:
         poll = select.poll()
         poll.register(self._control.fileno(), select.POLLIN)
-        poll.register(self._wakee.fileno(), select.POLLIN)
+        poll.register(self._wake_reader.fileno(), select.POLLIN)
         if frames:
             poll.register(self._sock.fileno(), select.POLLIN)
         if output:
@@ -111,14 +115,14 @@ class Channel:
         return poll
 
     def receive_soon(self) -> list[wire.Message]:
-        """Receive messages, if some come within milliseconds. For the thread that has the lead.
+        """Receive messages that arrive within a few milliseconds, in the thread of a call.
 
         Raises:
-            wire.WireError: it sent something else than frames.
+            wire.WireError: the worker sent something other than frames.
         """
         self._spin_frames.wait()
         try:
-            data = self._sock.recv(_READ)
+            data = self._sock.recv(_READ_BYTES)
         except OSError:
             return []
         self._reader.feed(data)
@@ -131,22 +135,22 @@ class Channel:
         output: bool = True,
         quick: bool = False,
     ) -> tuple[list[wire.Message], bytes]:
-        """Wait for messages, output, or a wake-up.
+        """Wait for messages, output or `wake`.
 
         Args:
-            timeout: seconds, or None for ever.
-            frames: read messages; else another thread does.
-            output: read the pipe; else it is left for later.
-            quick: frames may come in microseconds; output is left for later.
+            timeout: seconds, or None for no limit.
+            frames: whether to read messages; if not, another thread reads them.
+            output: whether to read the pipe.
+            quick: whether frames may arrive within microseconds; the pipe is not read then.
 
         Raises:
-            WorkerGone: it ended, and all it said has been given.
-            wire.WireError: it sent something else than frames.
+            WorkerGone: the worker has ended, and all its messages and output are read.
+            wire.WireError: the worker sent something other than frames.
         """
         messages: list[wire.Message] = []
         printed = b""
         milliseconds = (
-            None if timeout is None else max(0, int(min(timeout, _LONGEST_POLL) * 1000) + 1)
+            None if timeout is None else max(0, int(min(timeout, _MAX_POLL_SECONDS) * 1000) + 1)
         )
         ready = self._spin_quick.wait() if quick else None
         poll = self._polls[frames, output and not quick]
@@ -155,8 +159,8 @@ class Channel:
                 messages = self._read_messages()
             elif descriptor == self._pipe:
                 printed = self._read_pipe()
-            elif descriptor == self._wakee.fileno():
-                self._wakee.recv(4096)
+            elif descriptor == self._wake_reader.fileno():
+                self._wake_reader.recv(4096)
             elif not messages:
                 self._read_control(0.0)
         if self._why is not None and not messages and not printed:
@@ -165,14 +169,14 @@ class Channel:
 
     def _read_messages(self) -> list[wire.Message]:
         try:
-            data = self._sock.recv(_READ, socket.MSG_DONTWAIT)
+            data = self._sock.recv(_READ_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return []
         except OSError:
             data = b""
         if not data:
-            self._forget(self._sock.fileno())
-            self._read_control(_LAST_WORD_SECONDS)
+            self._unregister(self._sock.fileno())
+            self._read_control(_LAST_REPORT_SECONDS)
             self._why = self._why or {"why": "gone"}
             return []
         self._reader.feed(data)
@@ -186,14 +190,14 @@ class Channel:
 
     def _read_pipe(self) -> bytes:
         try:
-            data = os.read(self._pipe, _READ)
+            data = os.read(self._pipe, _READ_BYTES)
         except BlockingIOError:
             return b""
         if not data:
-            self._forget(self._pipe)
+            self._unregister(self._pipe)
         return data
 
-    def _forget(self, descriptor: int) -> None:
+    def _unregister(self, descriptor: int) -> None:
         for poll in self._polls.values():
             try:
                 poll.unregister(descriptor)
@@ -201,20 +205,20 @@ class Channel:
                 pass
 
     def drain(self) -> bytes:
-        """Read what is in the pipe now (a flood in the background never ends: not all of it)."""
+        """Read the current content of the pipe, up to a limit, since a thread may write forever."""
         pieces = []
-        for _ in range(_LONGEST_DRAIN):
+        for _ in range(_MAX_DRAIN_READS):
             try:
-                data = os.read(self._pipe, _READ)
+                data = os.read(self._pipe, _READ_BYTES)
             except OSError:
                 break
             pieces.append(data)
-            if len(data) < _READ:
+            if len(data) < _READ_BYTES:
                 break
         return b"".join(pieces)
 
     def _read_control(self, seconds: float) -> None:
-        """Read lines of the supervisor's that come in that time; its end is the worker's end."""
+        """Read reports of the supervisor. When it has ended, so has the worker."""
         try:
             self._control.settimeout(seconds)
             data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
@@ -225,12 +229,12 @@ class Channel:
         if descriptors:
             self._pidfd = descriptors[0]
             os.set_inheritable(self._pidfd, False)
-        self._lines += data
-        for line in self._lines.split(b"\n")[:-1]:
-            said = json.loads(line)
-            self.held = said.get("held", self.held)
-            if "why" in said:
-                self._why = said
+        *lines, self._lines = (self._lines + data).split(b"\n")
+        for line in lines:
+            report = json.loads(line)
+            self.held = report.get("held", self.held)
+            if "why" in report:
+                self._why = report
         if not data and self._why is None:
             self._why = {"why": "gone"}
 
@@ -243,7 +247,7 @@ class Channel:
                 pass
 
     def _close(self) -> None:
-        for sock in (self._sock, self._control, self._waker, self._wakee):
+        for sock in (self._sock, self._control, self._wake_writer, self._wake_reader):
             sock.close()
         for descriptor in (self._pipe, self._pidfd):
             if descriptor >= 0:

@@ -1,4 +1,4 @@
-"""`CodeExecutor`: runs steps of model-written Python in a worker process of its own."""
+"""`CodeExecutor`: runs steps of model-written Python in a separate worker process."""
 
 from __future__ import annotations
 
@@ -16,65 +16,72 @@ from types import TracebackType
 from typing import Any
 
 from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
+from ck_pro.executor.calls.descriptions import Function, describe_function
+from ck_pro.executor.calls.flags import CancelledCalls
+from ck_pro.executor.calls.handles import Handles
+from ck_pro.executor.calls.reader_token import CHECK_SECONDS
+from ck_pro.executor.calls.step_calls import StepCalls
 from ck_pro.executor.channel import WorkerGone
 from ck_pro.executor.extract import extract_code
 from ck_pro.executor.folder_removal import remove_folder
-from ck_pro.executor.function_calls import GivenUp, Handles, StepCalls
-from ck_pro.executor.function_descriptions import Function, describe_function
 from ck_pro.executor.isolation import LAYERS, check_isolation, required_layers
 from ck_pro.executor.output import OutputCollector
 from ck_pro.executor.process import LostAtStart, WorkerProcess
-from ck_pro.executor.reader_token import GLANCE_SECONDS
 from ck_pro.executor.results import CodeError, CodeResult, read_done
-from ck_pro.executor.step import StepClock, Stop, check_seconds, died, stopped
-from ck_pro.executor.visible_paths import check_readable, session_places
+from ck_pro.executor.step import (
+    StepClock,
+    StepKilled,
+    check_seconds,
+    error_of_dead_worker,
+    error_of_killed,
+)
+from ck_pro.executor.visible_paths import check_readable, session_paths
 from ck_pro.executor.worker import wire
 
 WALL_SECONDS = 86_400.0
-"""Default of `wall_timeout`. A step that waits for sub-agents may take hours."""
+"""Default of `wall_timeout`; a step that waits for sub-agents may take hours."""
 
 _END_SECONDS = 1.0
-_STARTS = 3
+_MAX_STARTS = 3
+_MAX_NOTICE = 100  # characters of a notice that the worker adds to a shortened value
 _inside: contextvars.ContextVar[tuple[int, ...]] = contextvars.ContextVar("inside", default=())
 
 
 class CodeExecutor:
-    """Runs model-written Python, step by step, in a worker process that holds no secret.
+    """Runs model-written Python step by step in a worker process that has no secrets.
 
-    Variables live on from step to step. The functions are called here, in the parent, on threads of
-    their own, several at once when the code calls from several threads.
+    Variables persist across steps. The code calls functions that run in this process, on threads,
+    so calls from several threads of the code run concurrently.
 
     Args:
-        functions: what the code can call, by name; may be changed between steps.
-        terminal: names of those functions that end the step (and are told in `ended_by`).
-        workdir: the working directory, the only place where files can be written; made if missing.
-            None: a temporary one that goes with the executor.
-        timeout: seconds of the code's own time per step; None for no limit. Time in which the
-            step's main code waits for calls does not count; calls of other threads do not stop
-            this clock.
-        call_timeout: seconds for one call of a function; None for no limit.
-        wall_timeout: seconds per step for everything; None for no limit.
-        memory_mb: megabytes for the worker and all its children together.
-        network: True leaves the network open (and nothing else).
-        max_output: bytes of output to keep per step: half of them from its beginning, half from
-            its end. Also the longest `value`, in characters.
-        stateful: False gives every step fresh variables.
-        require_isolation: "full", or names out of `LAYERS`: refuse to run without them.
-        preload: modules (say "numpy") that are there at no cost to a session; loaded once per
-            process of the agent.
-        disk_mb: megabytes that the files in the working directory may grow by, all together, from
-            the first step on.
-        readable: files and folders that the code can read, beside the working directory, the
+        functions: name -> function that the code can call; may change between steps.
+        terminal: names of the functions that end the step.
+        workdir: the working directory, the only writable folder besides the temporary ones;
+            created if missing. None creates one and removes it in `close`.
+        timeout: limit of the code's own time per step in seconds; None for no limit. The clock
+            stops while the step's main code waits for calls, and not for calls of other threads.
+        call_timeout: limit of one call in seconds; None for no limit.
+        wall_timeout: limit of a whole step in seconds; None for no limit.
+        memory_mb: memory limit of the worker and all its child processes, in megabytes.
+        network: whether the code can use the network.
+        max_output: bytes of output to keep per step, half from its beginning and half from its
+            end. Also the maximum length of `value` in characters.
+        stateful: whether variables persist across steps.
+        require_isolation: "full" or names from `LAYERS`; without these layers nothing runs.
+        preload: names of modules to import once per agent process, so that workers start with
+            them imported.
+        disk_mb: megabytes by which the working directory may grow, from the first step on.
+        readable: files and folders that the code can read, besides the working directory, the
             system's programs and libraries, and the Python installation.
 
     Raises:
-        ConfigError: an argument is not usable.
-        IsolationError: the isolation that is required cannot be had.
-        ExecutorError: no worker can be started.
+        ConfigError: an argument is invalid.
+        IsolationError: a required layer is missing.
+        ExecutorError: the worker cannot be started.
     """
 
     layers: tuple[str, ...] = LAYERS
-    """The layers to try; tests try them one by one."""
+    """The layers to apply; tests apply single ones."""
 
     extract_code = staticmethod(extract_code)
 
@@ -112,7 +119,7 @@ class CodeExecutor:
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
         self._handles = Handles()
-        self._given_up = GivenUp()
+        self._cancelled = CancelledCalls()
         self._bounds = wire.Bounds()
         self._sent: dict[str, Function] | None = None
         self._held_first: list[int] | None = None
@@ -129,16 +136,16 @@ class CodeExecutor:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
                 raise ConfigError(
-                    f"CodeExecutor: {name} must be a whole number more than 0, not {value!r}"
+                    f"CodeExecutor: {name} must be a whole number above 0, not {value!r}"
                 )
         self._check_functions()
 
     def _check_functions(self) -> None:
         for name, function in self.functions.items():
             if not (isinstance(name, str) and name.isidentifier()) or keyword.iskeyword(name):
-                raise ConfigError(f"CodeExecutor: {name!r} is no name for a function")
+                raise ConfigError(f"CodeExecutor: {name!r} is not a valid function name")
             if not callable(function):
-                raise ConfigError(f"CodeExecutor: the function {name!r} cannot be called")
+                raise ConfigError(f"CodeExecutor: the function {name!r} is not callable")
 
     def _make_workdir(self, given: str | os.PathLike[str] | None) -> Path:
         if given is None:
@@ -149,12 +156,12 @@ class CodeExecutor:
             Path(given).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
-                f"CodeExecutor: workdir {os.fspath(given)!r} cannot be made: {error.strerror}"
+                f"CodeExecutor: cannot create workdir {os.fspath(given)!r}: {error.strerror}"
             ) from error
-        place = Path(given).resolve()
-        if place == Path(place.anchor):
+        folder = Path(given).resolve()
+        if folder == Path(folder.anchor):
             raise ConfigError("CodeExecutor: workdir cannot be the root of the file system")
-        return place
+        return folder
 
     def _require(self, wanted: str | Collection[str]) -> None:
         required = required_layers(wanted, network=self.network)
@@ -166,10 +173,10 @@ class CodeExecutor:
 
     @property
     def isolation(self) -> dict[str, Any]:
-        """What isolates the worker: `{"active": [...], "missing": {layer: why}}`."""
+        """The worker's layers: `{"active": [...], "missing": {layer: reason}}`."""
         worker = self._worker
         if worker is not None and worker.owner == os.getpid():
-            return worker.isolation  # also while a step runs
+            return worker.isolation  # without the lock, since a step may be running
         with self._lock:
             return self._ensure_worker().isolation
 
@@ -178,21 +185,22 @@ class CodeExecutor:
     def run(
         self, code: str, timeout: float | None = None, cancel: threading.Event | None = None
     ) -> CodeResult:
-        """Run one step. What the code did never raises here.
+        """Run one step. Errors of the code are in the result.
 
         Args:
             code: Python source.
-            timeout: seconds of the code's own time, in place of the executor's; None: that one.
-            cancel: when it is set the step is killed, with the error type "Cancelled".
+            timeout: replaces the executor's `timeout` for this step; None keeps that one.
+            cancel: set this event to kill the step, with the error type "Cancelled".
 
         Raises:
-            RunEnding, EnvironmentFailure, KeyboardInterrupt: raised by a function that the code
-                called (see `ck_pro.exceptions.ends_run`); the step was killed.
-            ExecutorError: no worker can be started, or this executor is closed or runs already.
-            ConfigError: an argument is not usable.
+            RunEnding, EnvironmentFailure, KeyboardInterrupt: a function that the code called
+                raised it (see `ck_pro.exceptions.ends_run`); the step was killed.
+            ExecutorError: the worker cannot be started, or the executor is closed or is already
+                running a step.
+            ConfigError: an argument is invalid.
         """
         if id(self) in _inside.get():
-            raise ExecutorError("a function that code calls cannot run code in the same executor")
+            raise ExecutorError("a function called by code cannot run code in the same executor")
         self._check_functions()
         if not isinstance(code, str):
             raise ConfigError(f"code must be a str, not {type(code).__name__}")
@@ -216,7 +224,7 @@ class CodeExecutor:
             self.call_timeout,
             self._handles,
             worker,
-            self._given_up,
+            self._cancelled,
         )
         clock = StepClock(calls, timeout, self.wall_timeout, cancel)
         result = CodeResult()
@@ -229,14 +237,14 @@ class CodeExecutor:
                 raise calls.fatal
         except wire.TooLarge as error:
             alive, result.error = True, CodeError("ValueError", f"the code is too long: {error}")
-        except Stop as stop:
-            result.error = stopped(stop)
+        except StepKilled as killed:
+            result.error = error_of_killed(killed)
         except (WorkerGone, wire.WireError) as error:
-            result.error = died(error)
+            result.error = error_of_dead_worker(error)
         finally:
             result.call_duration = calls.close()
-            result.duration = clock.own()
-            self._has_commands |= calls.leaves_something
+            result.duration = clock.own_seconds()
+            self._has_commands |= calls.has_background_commands
             if not alive:
                 result.state_lost, result.commands_lost = True, self._has_commands
                 output.feed(self._drop_worker())
@@ -269,41 +277,37 @@ class CodeExecutor:
         output: OutputCollector,
         result: CodeResult,
     ) -> bool:
-        """Wait for the end of the step. True: the worker can run the next one."""
-        ending: float | None = None
+        """Wait for the end of the step; return whether the worker can run the next one."""
+        deadline: float | None = None
         reader_token = calls.reader_token
-        timeout: float | None = GLANCE_SECONDS
+        timeout: float | None = CHECK_SECONDS
         quick = True
         while True:
-            messages, data = worker.receive(timeout, frames=not reader_token.is_out, quick=quick)
+            messages, data = worker.receive(timeout, frames=not reader_token.is_lent, quick=quick)
             quick = False
             output.feed(data)
-            messages = reader_token.mail() + messages
+            messages = reader_token.take_messages() + messages
             for message in messages:
                 if message[0] == "done":
-                    threads_left = self._take_done(message, result)
+                    result.value, result.error, threads_left = read_done(
+                        message, self._step, self.max_output + _MAX_NOTICE
+                    )
                     output.feed(worker.drain())
                     return not (threads_left or worker.hung_up)
-                calls.begin(message, may_lead=message is messages[-1])
+                calls.handle(message, may_read=message is messages[-1])
             timeout = clock.next_check()
-            if reader_token.is_out:
+            if reader_token.is_lent:
                 reader_token.take_back()
-                timeout = GLANCE_SECONDS if timeout is None else min(timeout, GLANCE_SECONDS)
+                timeout = CHECK_SECONDS if timeout is None else min(timeout, CHECK_SECONDS)
             if calls.fatal is not None:
                 return False
             if calls.ended_by is not None:
-                ending = ending or time.monotonic() + _END_SECONDS
-                if time.monotonic() > ending:
+                deadline = deadline or time.monotonic() + _END_SECONDS
+                if time.monotonic() > deadline:
                     return False
             clock.check()
             if self._closed:
-                raise Stop("Cancelled", "the code was stopped: its executor was closed")
-
-    def _take_done(self, message: list[Any], result: CodeResult) -> bool:
-        result.value, result.error, threads_left = read_done(
-            message, self._step, self.max_output + 100
-        )
-        return threads_left
+                raise StepKilled("Cancelled", "the code was cancelled: its executor was closed")
 
     # -- the worker
 
@@ -311,23 +315,23 @@ class CodeExecutor:
         if self._closed:
             raise ExecutorError("this executor is closed")
         if self._worker is not None and self._worker.owner != os.getpid():
-            self._worker = None  # it belongs to the process that we were forked from
+            self._worker = None  # this process is a fork, and the worker belongs to its parent
         if self._worker is None:
             self._handles = Handles()
             self._sent = None
             self._has_commands = False
-            self._worker = self._started()
+            self._worker = self._start_worker()
             self._held_first = self._held_first or self._worker.held
         return self._worker
 
-    def _started(self) -> WorkerProcess:
-        """A new worker; one that is killed while it starts is started again."""
-        for _ in range(_STARTS - 1):
-            with contextlib.suppress(LostAtStart):
-                return self._start_worker()
-        return self._start_worker()
-
     def _start_worker(self) -> WorkerProcess:
+        """Start a worker; retry if another process kills it during the start."""
+        for _ in range(_MAX_STARTS - 1):
+            with contextlib.suppress(LostAtStart):
+                return self._new_worker()
+        return self._new_worker()
+
+    def _new_worker(self) -> WorkerProcess:
         return WorkerProcess(self._config(), self.preload, self._restore, self._bounds)
 
     def _restore(self, tagged: dict[str, Any]) -> Any:
@@ -342,7 +346,7 @@ class CodeExecutor:
             "network": self.network,
             "layers": self.layers,
             "layers_known": LAYERS,
-            **session_places(self.workdir, self.readable),
+            **session_paths(self.workdir, self.readable),
         }
 
     def _drop_worker(self) -> bytes:
@@ -350,9 +354,9 @@ class CodeExecutor:
         return b"" if worker is None else worker.kill()
 
     def close(self) -> None:
-        """End the worker, with all that it started. The executor cannot be used after that.
+        """End the worker and all its processes. The executor cannot be used again.
 
-        Any thread may call it: a step that runs is killed, with the error type "Cancelled".
+        Any thread may call this. It kills a running step, with the error type "Cancelled".
         """
         self._closed = True
         worker = self._worker
@@ -361,7 +365,7 @@ class CodeExecutor:
         with self._lock:
             worker, self._worker = self._worker, None
         if worker is not None:
-            worker.say_goodbye()
+            worker.shut_down()
         remove: Callable[[], object] | None = getattr(self, "_remove", None)
         if remove is not None:
             remove()

@@ -1,4 +1,4 @@
-"""Finds the code in a model's reply."""
+"""Find the code in a model's reply. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 from ck_pro.executor.invented_text import (
     OUTPUT_LABELS,
     PLAIN_LABELS,
-    invented_in_code,
-    invented_in_prose,
-    others_turn,
-    without_own_head,
+    find_invented_text,
+    find_other_turn,
+    is_invented_line,
+    remove_turn_start,
 )
 
 _PYTHON = frozenset({"python", "py", "python3", "py3", "ipython", "code", "tool_code"})
@@ -28,7 +28,7 @@ TAGGED = re.compile(
     r"^[ \t]*<(?P<tag>code|execute)>[ \t]*\n?(?P<code>.*?)(?P<end></(?P=tag)>|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-"""Code as models that were trained on other agents' forms write it."""
+"""Code in tags, as models write it that were trained on the formats of other agents."""
 _TOKEN = re.compile(
     r"#[^\n]*"
     r"|\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''"
@@ -48,14 +48,16 @@ _STATEMENT = re.compile(
 class _Block(NamedTuple):
     label: str
     code: str
-    begin: int
+    start: int
     end: int
     closed: bool
 
     def is_code(self, some_labelled: bool) -> bool:
-        """Whether it would run if the reply ended with it; a plain block beside labelled ones only
-        if it reads like code."""
-        plain = not self.label and (not some_labelled or _reads_like_code(self.code))
+        """Return whether the block would run if the reply ended with it.
+
+        Next to labelled blocks, an unlabelled one must look like code.
+        """
+        plain = not self.label and (not some_labelled or _looks_like_code(self.code))
         return plain or self.label in _PYTHON
 
 
@@ -63,10 +65,10 @@ class FoundCode(NamedTuple):
     """The code of a reply.
 
     Attributes:
-        code: all of it; "" if there is none.
-        closed: the reply has the end of the last block, not only its beginning.
-        invented: the line at which the reply stops being the model's own, and after which nothing
-            was read; "" if it is the model's own to its end.
+        code: the code of all blocks; "" if there is none.
+        closed: whether the last block is complete.
+        invented: the first line of invented text, which is ignored with everything after it; "" if
+            there is none.
     """
 
     code: str
@@ -80,30 +82,29 @@ def extract_code(reply: str) -> str:
 
 
 def without_thinking(reply: str) -> str:
-    """A reply without what it thinks aloud first, and without a chat template's beginning."""
+    """Remove leading `<think>` text and the start of the turn in a chat template."""
     text = _THOUGHT.sub("", reply.replace("\r\n", "\n").replace("\r", "\n"), count=1)
-    return without_own_head(text)
+    return remove_turn_start(text)
 
 
 def find_code(reply: str) -> FoundCode:
     """Find the Python code in a model's reply.
 
-    Blocks in fences labelled as Python are taken, all of them, in order, joined by an empty line;
-    if there are none, those without a label. A fence inside a string of the code ends nothing. A
-    block that is not closed runs to the end. After `<|python_tag|>` comes code without a fence, and
-    where there is no fence, between `<code>` or `<execute>` at the beginning of a line and its end
-    tag. A reply with none of these is code only if it reads like code from its first line on. What
-    a reply thinks aloud first, between `<think>` and `</think>`, is no code.
+    The code is all fenced blocks with a Python label, joined by an empty line. If there are none,
+    it is the blocks without a label. A fence inside a string does not end a block, and an unclosed
+    block extends to the end of the reply. Code may also follow `<|python_tag|>`, or stand between
+    `<code>` or `<execute>` at the start of a line and its end tag. Without any of these, the reply
+    is code only if its first line looks like code. Leading `<think>` text is ignored.
 
-    Nothing is read after the first code where the reply goes on with an observation, or with a turn
-    of somebody else: the model invented it (see `ck_pro.executor.invented_text`).
+    If the text after the first code imitates an observation or another turn, it is invented by the
+    model (see `ck_pro.executor.invented_text`) and ignored.
     """
     text = without_thinking(reply)
     _, tag, after = text.partition(_PYTHON_TAG)
     if tag:
         text, *rest = _END_TAG.split(after, maxsplit=1)
         blocks = _find_blocks(text)
-        found = _chosen(text, blocks) if blocks else FoundCode(text.strip("\n").rstrip(), False, "")
+        found = _choose(text, blocks) if blocks else FoundCode(text.strip("\n").rstrip(), False, "")
         beyond = "".join(rest).strip()
         return found._replace(closed=found.closed or bool(rest), invented=_line(beyond, 0))
     blocks = _find_blocks(text)
@@ -113,21 +114,21 @@ def find_code(reply: str) -> FoundCode:
             for t in TAGGED.finditer(text)
         ]
     if blocks:
-        return _chosen(text, blocks)
+        return _choose(text, blocks)
     bare = text.strip("\n").rstrip()
-    if not _reads_like_code(bare):
+    if not _looks_like_code(bare):
         return FoundCode("", True, "")
-    own = _invented_line(bare)
+    own = _find_invented_line(bare)
     return FoundCode(bare[:own].rstrip(), own < len(bare), _line(bare, own))
 
 
 def has_python_block(reply: str) -> bool:
-    """Whether a reply has a block that is labelled as Python."""
+    """Return whether a reply has a block with a Python label."""
     return any(block.label in _PYTHON for block in _find_blocks(without_thinking(reply)))
 
 
-def _chosen(text: str, blocks: list[_Block]) -> FoundCode:
-    """What is run of the blocks, up to where the reply stops being the model's own."""
+def _choose(text: str, blocks: list[_Block]) -> FoundCode:
+    """Choose the blocks to run from those before invented text."""
     own, invented = _own_blocks(text, blocks)
     labelled = [block for block in own if block.label in _PYTHON]
     chosen = labelled or [block for block in own if not block.label]
@@ -136,52 +137,53 @@ def _chosen(text: str, blocks: list[_Block]) -> FoundCode:
 
 
 def _own_blocks(text: str, blocks: list[_Block]) -> tuple[list[_Block], str]:
-    """The blocks that are the model's own, and the line that follows them where it is not."""
+    """Return the blocks before invented text, and the first line of that text."""
     own: list[_Block] = []
-    began, some_labelled = False, any(block.label in _PYTHON for block in blocks)
+    has_code, some_labelled = False, any(block.label in _PYTHON for block in blocks)
     for n, block in enumerate(blocks):
         before = blocks[n - 1].end if n else 0
-        if not began and (at := others_turn(text, before, block.begin)) < block.begin:
+        if not has_code and (at := find_other_turn(text, before, block.start)) < block.start:
             return own, _line(text, at)
-        if began and block.label in OUTPUT_LABELS:
-            return own, _line(text, block.begin)
+        if has_code and block.label in OUTPUT_LABELS:
+            return own, _line(text, block.start)
         is_code = block.is_code(some_labelled)
-        began = began or is_code
-        at = _invented_line(block.code) if is_code else len(block.code)
+        has_code = has_code or is_code
+        at = _find_invented_line(block.code) if is_code else len(block.code)
         if at < len(block.code):
             own.append(block._replace(code=block.code[:at].rstrip(), closed=True))
             return own, _line(block.code, at)
-        plain = began and not is_code and block.label in PLAIN_LABELS
-        if plain and invented_in_prose(block.code, 0, len(block.code)) < len(block.code):
-            return own, _line(text, block.begin)
+        plain = has_code and not is_code and block.label in PLAIN_LABELS
+        if plain and find_invented_text(block.code, 0, len(block.code)) < len(block.code):
+            return own, _line(text, block.start)
         own.append(block)
-        if began:
-            until = blocks[n + 1].begin if n + 1 < len(blocks) else len(text)
-            at = invented_in_prose(text, block.end, until)
+        if has_code:
+            until = blocks[n + 1].start if n + 1 < len(blocks) else len(text)
+            at = find_invented_text(text, block.end, until)
             if at < until:
                 return own, _line(text, at)
     return own, ""
 
 
-def _invented_line(code: str) -> int:
-    """Where a line of code, outside strings, begins an observation or a turn; its length if none
-    does. The first line never does."""
+def _find_invented_line(code: str) -> int:
+    """Return the index of the first invented line outside strings, or the length of the code.
+
+    The first line is never invented.
+    """
     lines = _TOKEN.sub(_on_one_line, code).split("\n")
     at = len(lines[0]) + 1
     for line in lines[1:]:
-        if invented_in_code(line):
+        if is_invented_line(line):
             return at
         at += len(line) + 1
     return len(code)
 
 
 def _on_one_line(token: re.Match[str]) -> str:
-    """A token without line ends, as long as before."""
     return token.group().replace("\n", " ")
 
 
 def _line(text: str, at: int) -> str:
-    """The line at a place, as a message shows it."""
+    """Return the line at an index, shortened for a message."""
     return text[at:].strip().partition("\n")[0].strip()[:80]
 
 
@@ -189,16 +191,16 @@ def _find_blocks(text: str) -> list[_Block]:
     blocks = []
     position = 0
     while (opening := _OPENING.search(text, position)) is not None:
-        begin = opening.end()
+        start = opening.end()
         fence = opening["fence"]
-        line_end = text.find("\n", begin)
-        line = text[begin : line_end if line_end >= 0 else len(text)]
+        line_end = text.find("\n", start)
+        line = text[start : line_end if line_end >= 0 else len(text)]
         if fence[0] == "`" and fence in line:  # ```x = 1``` on one line
             inner = line[: line.index(fence)]
-            position = begin + len(inner) + len(fence)
+            position = start + len(inner) + len(fence)
             blocks.append(_one_line(inner, opening.start(), position))
             continue
-        head = _LABEL.match(text, begin)
+        head = _LABEL.match(text, start)
         if head is None:
             break
         end, position = _find_end(text, head.end(), fence)
@@ -210,39 +212,39 @@ def _find_blocks(text: str) -> list[_Block]:
     return blocks
 
 
-def _one_line(inner: str, begin: int, end: int) -> _Block:
+def _one_line(inner: str, start: int, end: int) -> _Block:
     label, _, rest = inner.strip().partition(" ")
     if label.lower() in _PYTHON and rest:
-        return _Block("python", rest.strip(), begin, end, True)
-    return _Block("", inner.strip(), begin, end, True)
+        return _Block("python", rest.strip(), start, end, True)
+    return _Block("", inner.strip(), start, end, True)
 
 
-def _find_end(text: str, begin: int, fence: str) -> tuple[int, int]:
-    """Give where a block's code ends, and where the search goes on."""
-    for token in _TOKEN.finditer(text, begin):
+def _find_end(text: str, start: int, fence: str) -> tuple[int, int]:
+    """Return the end of a block's code, and the index at which to search for the next block."""
+    for token in _TOKEN.finditer(text, start):
         found = token.group()
         if found[0] == fence[0] and len(found) >= len(fence):
             line = text.rfind("\n", 0, token.start()) + 1
             if _OPENS_PYTHON.match(text, line):
-                return line, line  # it ends this block, and begins another
+                return line, line  # this fence starts a new block
             if fence[0] == "`" or _alone(text, token.start(), token.end()):
                 return token.start(), token.end()
         elif found in ('"""', "'''"):
-            break  # a string that is never closed
-    # the code is faulty, and what is inside a string cannot be told: the first fence on a line
+            break  # an unclosed string
+    # strings are not reliable in faulty code, so use the first fence that is alone on its line
     closing = re.compile(rf"^[ \t]*{re.escape(fence)}[`~]*[ \t]*$", re.MULTILINE)
-    plain = closing.search(text, begin)
+    plain = closing.search(text, start)
     if plain is not None:
         return plain.start(), plain.end()
     return len(text), len(text)
 
 
-def _alone(text: str, begin: int, end: int) -> bool:
-    before = text[text.rfind("\n", 0, begin) + 1 : begin]
+def _alone(text: str, start: int, end: int) -> bool:
+    before = text[text.rfind("\n", 0, start) + 1 : start]
     line_end = text.find("\n", end)
     return not before.strip() and not text[end : line_end if line_end >= 0 else len(text)].strip()
 
 
-def _reads_like_code(text: str) -> bool:
+def _looks_like_code(text: str) -> bool:
     first = text.split("\n", 1)[0]
     return first.startswith("#") or _STATEMENT.match(first) is not None

@@ -1,4 +1,4 @@
-"""Remove a folder that code filled: however deep it is, whatever links and modes it has."""
+"""Remove a folder that code has filled, at any depth, with any links and modes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import shutil
 from pathlib import Path
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
-_CAN = {os.open, os.unlink, os.rmdir, os.rename, os.chmod} <= os.supports_dir_fd
+_CAN_USE_DESCRIPTORS = {os.open, os.unlink, os.rmdir, os.rename, os.chmod} <= os.supports_dir_fd
 
 
 def remove_folder(folder: str | os.PathLike[str]) -> None:
-    """Remove a folder with all that is in it; what cannot be removed stays.
+    """Remove a folder and its content, as far as possible.
 
-    Folders inside are moved up before they are emptied, so neither their depth nor the length of
-    their paths matters. Links are removed, and never followed.
+    Inner folders are moved up before they are emptied, so that neither depth nor path length
+    matters. Links are removed and never followed.
     """
-    if not _CAN:
+    if not _CAN_USE_DESCRIPTORS:
         shutil.rmtree(folder, ignore_errors=True)
         return
     try:
@@ -30,20 +30,20 @@ def remove_folder(folder: str | os.PathLike[str]) -> None:
         os.close(root)
     try:
         Path(folder).rmdir()
-    except OSError:  # something could not be removed
+    except OSError:  # not empty
         pass
 
 
 def _empty(root: int) -> None:
     prefix = secrets.token_hex(8)
-    waiting = _unlink_files(root)
+    folders = _unlink_files(root)
     moved = 0
-    while waiting:
-        name = waiting.pop()
+    while folders:
+        name = folders.pop()
         try:
             os.rmdir(name, dir_fd=root)
             continue
-        except OSError:  # as a rule: it is not empty
+        except OSError:  # usually because it is not empty
             pass
         try:
             inside = _opened(name, root)
@@ -54,7 +54,7 @@ def _empty(root: int) -> None:
                 moved += 1
                 target = f"{prefix}-{moved}"
                 if _move(one, inside, target, root):
-                    waiting.append(target)
+                    folders.append(target)
         finally:
             os.close(inside)
         try:
@@ -64,7 +64,7 @@ def _empty(root: int) -> None:
 
 
 def _unlink_files(folder: int) -> list[str]:
-    """Remove the files of a folder; give the names of the folders in it."""
+    """Remove the files of a folder; return the names of its folders."""
     folders = []
     try:
         with os.scandir(folder) as entries:
@@ -101,7 +101,7 @@ def _move(name: str, source: int, target: str, root: int) -> bool:
         try:
             os.rename(name, target, src_dir_fd=source, dst_dir_fd=root)
             return True
-        except PermissionError:  # a folder that cannot be written cannot be moved
+        except PermissionError:  # a folder can be moved only if it is writable
             try:
                 os.chmod(name, 0o700, dir_fd=source)
             except OSError:

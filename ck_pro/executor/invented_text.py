@@ -1,7 +1,7 @@
-"""Finds where a reply stops being the model's own: invented observations, turns of others. Pure.
+"""Find invented text in a reply: observations and turns that the model wrote itself. Pure.
 
-A model may continue past its code: it writes what it expects to be printed, or the next message of
-the user, and then acts on that. Everything from there on is invented.
+After its code, a model may write the output that it expects, or the next message of the user, and
+then continue from there. This text and everything after it are invented.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _OTHERS_TURN = re.compile(
     rf"|<\|(?:{_ROLES})\|>|<\uff5c(?:{_ROLES})\uff5c>|<start_of_turn>\s*user\b|\[INST\]",
     re.IGNORECASE,
 )
-"""The beginning of another's turn in a chat template. Never part of a reply."""
+"""The start of another role's turn in a chat template, which is never part of a reply."""
 _TURN_TOKEN = re.compile(
     r"<\|(?:im_start|im_end|start_header_id|eot_id|eom_id|end_of_text|endoftext|end|start|user"
     r"|assistant|system|observation|tool)\|>|<\uff5c[^\uff5c\n]{1,40}\uff5c>|<(?:start|end)_of_turn>"
     r"|\[/?INST\]|</s>",
     re.IGNORECASE,
 )
-"""The beginning or the end of any turn."""
-_OWN_HEAD = re.compile(
+"""The start or the end of any turn."""
+_TURN_START = re.compile(
     r"\A\s*(?:<\|im_start\|>\s*assistant|<\|assistant\|>|<start_of_turn>\s*model"
     r"|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>)[ \t]*\n?",
     re.IGNORECASE,
@@ -59,7 +59,7 @@ _HEADING = re.compile(
     r"|\(steps \d+ to \d+ are not shown|\(earlier steps omitted|now (?:act|plan):)",
     re.IGNORECASE,
 )
-"""What begins a part of this project's own prompts."""
+"""Headings of this project's prompts."""
 _WITHIN = re.compile(r"\b(?:Observation(?: of step \d+)?|OBSERVATION):")
 _IN_CODE = re.compile(rf"(?:{_SPEAKERS}){_NUMBER}:(?P<rest>.*)", re.IGNORECASE)
 OUTPUT_LABELS = frozenset(
@@ -68,52 +68,53 @@ OUTPUT_LABELS = frozenset(
     for kind in ("output", "result", "response", "observation", "stdout", "console")
     for plural in ("", "s")
 )
-"""Labels of fences that hold what a program printed."""
+"""Labels of fenced blocks with the output of a program."""
 PLAIN_LABELS = frozenset(("", "text", "txt", "plaintext", "plain", "log"))
-"""Labels of fences that may hold an observation as well as the model's own text."""
+"""Labels of fenced blocks with an observation or with the model's own text."""
 
 
-def without_own_head(reply: str) -> str:
-    """A reply without the chat template's beginning of the model's own turn."""
-    return _OWN_HEAD.sub("", reply, count=1)
+def remove_turn_start(reply: str) -> str:
+    """Remove the chat template's start of the model's own turn from a reply."""
+    return _TURN_START.sub("", reply, count=1)
 
 
-def others_turn(text: str, begin: int, end: int) -> int:
-    """Where another's turn begins by the tokens of a chat template; `end` if nowhere before."""
-    found = _OTHERS_TURN.search(text, begin, end)
+def find_other_turn(text: str, start: int, end: int) -> int:
+    """Return the index in a part of a text at which another role's turn starts, or `end`."""
+    found = _OTHERS_TURN.search(text, start, end)
     return found.start() if found else end
 
 
-def invented_in_prose(text: str, begin: int, end: int) -> int:
-    """Where text outside code, after the first code, imitates an observation or a turn.
+def find_invented_text(text: str, start: int, end: int) -> int:
+    """Find the text after the first code that imitates an observation or another turn.
 
     Args:
         text: the reply.
-        begin, end: the part of it to look at.
+        start: start of the part to search.
+        end: end of that part.
 
     Returns:
-        An index of `text`; `end` if nothing does.
+        The index of the invented text, or `end` if there is none.
     """
     found = end
-    token = _TURN_TOKEN.search(text, begin, end)
+    token = _TURN_TOKEN.search(text, start, end)
     while token is not None:
-        if text[token.end() :].strip():  # else it only ends the reply
+        if text[token.end() :].strip():  # a token at the end of the reply is not invented
             found = token.start()
             break
         token = _TURN_TOKEN.search(text, token.end(), end)
-    for start, line in _lines(text, begin, found):
+    for at, line in _lines(text, start, found):
         if _LABEL.match(line) or _TAG.match(line) or _HEADING.match(line):
-            return start
-        within = _WITHIN.search(text, start, min(found, start + len(line)))
+            return at
+        within = _WITHIN.search(text, at, min(found, at + len(line)))
         if within is not None:
             return within.start()
     return found
 
 
-def invented_in_code(line: str) -> bool:
-    """Whether a line of code, outside strings, is the beginning of an observation or a turn.
+def is_invented_line(line: str) -> bool:
+    """Return whether a line of code, outside strings, imitates an observation or another turn.
 
-    `Observation: {...}` is also Python: an annotation, which does nothing.
+    `Observation: {...}` is valid Python: an annotation without effect.
     """
     if _TURN_TOKEN.match(line) or _TAG.match(line):
         return True
@@ -121,16 +122,17 @@ def invented_in_code(line: str) -> bool:
     return label is not None and re.search(r"[^=!<>]=[^=]", label["rest"]) is None
 
 
-def _lines(text: str, begin: int, end: int) -> Iterator[tuple[int, str]]:
-    """Each line with its place; without invisible characters, full-width letters as plain ones."""
-    while begin < end:
-        stop = text.find("\n", begin, end)
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Yield the index and the plain form of each line."""
+    while start < end:
+        stop = text.find("\n", start, end)
         stop = end if stop < 0 else stop
-        yield begin, _plain(text[begin:stop])
-        begin = stop + 1
+        yield start, _plain(text[start:stop])
+        start = stop + 1
 
 
 def _plain(line: str) -> str:
+    """Remove invisible characters, and replace full-width letters by ordinary ones."""
     if line.isascii():
         return line
     shown = (c for c in unicodedata.normalize("NFKC", line) if unicodedata.category(c) != "Cf")

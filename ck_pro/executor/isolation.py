@@ -1,4 +1,4 @@
-"""The layers of isolation by name, and what to do where one is required that cannot be had."""
+"""The names of the layers of isolation, and the check for required ones."""
 
 from __future__ import annotations
 
@@ -18,35 +18,36 @@ LAYERS = (
     "network",
     "cgroup",
 )
-"""The layers of isolation, each tried on its own."""
+"""The layers of isolation, independent of each other."""
 
 
 def required_layers(wanted: str | Collection[str], *, network: bool) -> set[str]:
-    """The layers that `require_isolation` means.
+    """Return the layers that `require_isolation` requires.
 
     Args:
-        wanted: "full", or names out of `LAYERS`.
-        network: the network is open, which then is no lack.
+        wanted: "full", or names from `LAYERS`.
+        network: whether the network is open; "full" does not include the layer `network` then.
 
     Raises:
-        ConfigError: a name is none of them.
+        ConfigError: a name is unknown.
     """
     names = {wanted} if isinstance(wanted, str) else set(wanted)
     if "full" in names:
         names = {*names, *LAYERS} - {"full", *(["network"] if network else [])}
     if not names <= set(LAYERS):
         unknown = ", ".join(sorted(names - set(LAYERS)))
-        raise ConfigError(f'require_isolation: unknown {unknown}; "full" or: {", ".join(LAYERS)}')
+        known = ", ".join(LAYERS)
+        raise ConfigError(f'require_isolation: unknown {unknown}; use "full" or some of: {known}')
     return names
 
 
 def check_isolation(required: Collection[str], isolation: Mapping[str, Any]) -> None:
-    """Compare with what there is: `CodeExecutor.isolation`.
+    """Check that the required layers are active in `CodeExecutor.isolation`.
 
     Raises:
-        IsolationError: a required layer is missing; the message says why.
+        IsolationError: a required layer is missing; the message gives the reason.
     """
     lacking = sorted(set(required) - set(isolation["active"]))
     if lacking:
         reasons = "; ".join(f"{name} ({isolation['missing'].get(name)})" for name in lacking)
-        raise IsolationError(f"the isolation that was required cannot be had here: {reasons}")
+        raise IsolationError(f"required layers of isolation are missing: {reasons}")

@@ -1,4 +1,4 @@
-"""Collect what a step printed from the bytes of its pipe (`worker/printing.py` has the format)."""
+"""Collect the output of a step from its pipe, in the format of `worker/printing.py`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from ck_pro.executor.worker.printing import LENGTHS, MARK_SIZE, MAX_BLOCK, SPAN
 
-_MOST_OBJECTS = 1000
+_MAX_OBJECTS = 1000
 
 
 class _Printed:
-    """A printed argument: where its text is, and the object of the parent that it is, if any."""
+    """A printed argument: the parts of the output with its text, and its object, if it has one."""
 
     __slots__ = ("object", "parts")
 
@@ -22,7 +22,7 @@ class _Printed:
         self.object = found
 
     def extend(self, start: int, length: int) -> bool:
-        """Take text that follows directly. False: it does not, other output is in between."""
+        """Append text that follows directly; return False if other output is in between."""
         first, size = self.parts[-1]
         if first + size == start:
             self.parts[-1] = (first, size + length)
@@ -30,67 +30,67 @@ class _Printed:
 
 
 class OutputCollector:
-    """Takes bytes in any pieces; keeps the first and the last of the text, and counts the rest.
+    """Keeps the beginning and the end of the output, and counts the bytes in between.
 
-    The bytes are hostile: what looks like a block of `print` but is not one counts as text.
+    The bytes may be forged by the code. A malformed block of `print` counts as text.
 
     Args:
-        mark: the session's mark before each block of `print`.
-        limit: bytes of text to keep: one half from the beginning, one from the end.
-        handles: the objects that a print may refer to.
+        mark: the session's mark, which precedes each block of `print`.
+        limit: bytes of text to keep, half from the beginning and half from the end.
+        handles: objects by handle, to which a block may refer.
     """
 
     def __init__(self, mark: bytes, limit: int, handles: Mapping[str, Any]):
         self._mark = mark
         self._limit = limit
         self._handles = handles
-        self._waiting = bytearray()
+        self._pending = bytearray()
         self._head = bytearray()
         self._tail = bytearray()
         self._head_size = limit // 2
         self._tail_size = limit - limit // 2
         self._total = 0
-        self._inside = 0  # bytes of the current block's text that are still to come
+        self._text_left = 0  # bytes of the current block's text that have not arrived
         self._first: list[_Printed] = []  # arguments that are objects, or in the head
-        self._last: deque[_Printed] = deque(maxlen=self._tail_size)  # later ones
-        self._objects: dict[int, _Printed] = {}  # the latest of each handle
+        self._last: deque[_Printed] = deque(maxlen=self._tail_size)  # later arguments
+        self._objects: dict[int, _Printed] = {}  # the latest argument of each handle
         self._object_count = 0
         self._latest: _Printed | None = None
-        self._noted = 0
+        self._recorded = 0
 
     def feed(self, data: bytes) -> None:
         """Add bytes from the pipe."""
         if not data:
             return
-        waiting = self._waiting
-        if not waiting:  # as a rule: then nothing needs to be copied
-            waiting += data[self._scan(data) :]
+        pending = self._pending
+        if not pending:  # the usual case, without a copy
+            pending += data[self._scan(data) :]
         else:
-            waiting += data
-            del waiting[: self._scan(waiting)]
+            pending += data
+            del pending[: self._scan(pending)]
 
     def _scan(self, data: bytes | bytearray) -> int:
-        """Take what is complete; return where that ends."""
+        """Process the complete parts; return the index of the first byte that is left."""
         at, end = 0, len(data)
         while at < end:
-            if self._inside:
-                begun, at = at, min(end, at + self._inside)
-                self._inside -= at - begun
-                self._text(data[begun:at])
+            if self._text_left:
+                start, at = at, min(end, at + self._text_left)
+                self._text_left -= at - start
+                self._add_text(data[start:at])
                 continue
             found = data.find(self._mark, at)
-            begun, at = at, found if found >= 0 else end - self._partial_mark(data, at)
-            if at > begun:
-                self._text(data[begun:at])
+            start, at = at, found if found >= 0 else end - self._partial_mark(data, at)
+            if at > start:
+                self._add_text(data[start:at])
             if found < 0:
                 break
-            begun, at = at, self._begin_block(data, at)
-            if at == begun:
+            start, at = at, self._read_header(data, at)
+            if at == start:
                 break
         return at
 
     def _partial_mark(self, data: bytes | bytearray, at: int) -> int:
-        # the last bytes may be the beginning of a mark
+        """Return how many of the last bytes may be the beginning of a mark."""
         longest = min(MARK_SIZE - 1, len(data) - at)
         if data.find(self._mark[:1], len(data) - longest) < 0:
             return 0
@@ -99,40 +99,40 @@ class OutputCollector:
                 return size
         return 0
 
-    def _begin_block(self, data: bytes | bytearray, at: int) -> int:
-        """Take a mark and its spans; return where they end, or `at` if more bytes are needed."""
-        begin = at + MARK_SIZE + LENGTHS.size
-        if len(data) < begin:
+    def _read_header(self, data: bytes | bytearray, at: int) -> int:
+        """Read the mark and spans of a block; return their end, or `at` if bytes are missing."""
+        spans = at + MARK_SIZE + LENGTHS.size
+        if len(data) < spans:
             return at
         count, text_size = LENGTHS.unpack_from(data, at + MARK_SIZE)
-        end: int = begin + count * SPAN.size
+        end: int = spans + count * SPAN.size
         if end - at + text_size > MAX_BLOCK:
-            self._text(data[at : at + MARK_SIZE])
+            self._add_text(data[at : at + MARK_SIZE])
             return at + MARK_SIZE
         if len(data) < end:
             return at
-        for start, length, number, continues in SPAN.iter_unpack(data[begin:end]):
+        for start, length, number, continues in SPAN.iter_unpack(data[spans:end]):
             if start + length <= text_size:
-                self._note(self._total + start, length, number, continues)
-        self._inside = text_size
+                self._record(self._total + start, length, number, continues)
+        self._text_left = text_size
         return end
 
-    def _note(self, start: int, length: int, number: int, continues: int) -> None:
-        """Note where an argument is. The cost of a flood of them is bounded."""
+    def _record(self, start: int, length: int, number: int, continues: int) -> None:
+        """Record the place of an argument. The cost of a flood of arguments is limited."""
         found = self._handles.get(f"r{number}") if number else None
         known = self._latest if found is None else self._objects.get(number)
         if continues and known is not None and known.extend(start, length):
             return
         is_early = found is not None or start < self._head_size
-        self._noted += is_early
-        if self._noted > self._limit + _MOST_OBJECTS:
+        self._recorded += is_early
+        if self._recorded > self._limit + _MAX_OBJECTS:
             return
         if continues and known is not None and is_early:
             known.parts.append((start, length))
             return
         if found is not None:
             self._object_count += 1
-            if self._object_count > _MOST_OBJECTS:
+            if self._object_count > _MAX_OBJECTS:
                 return
         printed = _Printed(start, length, found)
         if found is None:
@@ -141,7 +141,7 @@ class OutputCollector:
             self._objects[number] = printed
         (self._first if is_early else self._last).append(printed)
 
-    def _text(self, data: bytes | bytearray) -> None:
+    def _add_text(self, data: bytes | bytearray) -> None:
         self._total += len(data)
         room = self._head_size - len(self._head)
         if room > 0:
@@ -152,39 +152,37 @@ class OutputCollector:
             del self._tail[: -self._tail_size]
 
     def finish(self) -> tuple[str, list[Any], list[Any], int]:
-        """End the step.
+        """Return the output, its printed arguments, its pieces, and the number of omitted bytes.
 
-        Returns:
-            The output; its printed arguments; its pieces (texts, and in place of their texts the
-            objects that were printed); the bytes that were cut out of its middle.
+        See `CodeResult` for these.
         """
-        self._text(self._waiting)
-        self._waiting.clear()
+        self._add_text(self._pending)
+        self._pending.clear()
         del self._tail[: -self._tail_size]
-        while self._cut() and self._tail and self._tail[0] & 0xC0 == 0x80:  # inside a character
+        while self._omitted() and self._tail and self._tail[0] & 0xC0 == 0x80:  # half a character
             del self._tail[0]
         output = "".join(self._kept(0, self._total))
-        return output, self._arguments(), self._pieces(), self._cut()
+        return output, self._arguments(), self._pieces(), self._omitted()
 
-    def _cut(self) -> int:
+    def _omitted(self) -> int:
         return self._total - len(self._head) - len(self._tail)
 
     def _kept(self, start: int, end: int) -> Iterator[str]:
-        """Give what is kept of a part of the output, with a notice in place of what is not."""
-        cut_at, cut_to = len(self._head), self._total - len(self._tail)
-        if start < cut_at and end > cut_at == cut_to:  # nothing is cut: no seam
-            yield _decoded(self._head[start:] + self._tail[: end - cut_to])
+        """Yield the kept text of a part of the output, with a notice for omitted bytes."""
+        head_end, tail_start = len(self._head), self._total - len(self._tail)
+        if start < head_end and end > head_end == tail_start:  # nothing is omitted
+            yield _decoded(self._head[start:] + self._tail[: end - tail_start])
             return
-        if start < cut_at:
-            yield _decoded(self._head[start:end], whole=end <= cut_at)
-        if start < cut_to and end > cut_at and cut_to > cut_at:
-            cut = min(end, cut_to) - max(start, cut_at)
-            yield f"\n[... {cut} bytes of output were cut here ...]\n"
-        if end > cut_to:
-            yield _decoded(self._tail[max(0, start - cut_to) : end - cut_to])
+        if start < head_end:
+            yield _decoded(self._head[start:end], whole=end <= head_end)
+        if start < tail_start and end > head_end and tail_start > head_end:
+            omitted = min(end, tail_start) - max(start, head_end)
+            yield f"\n[... {omitted} bytes of output omitted ...]\n"
+        if end > tail_start:
+            yield _decoded(self._tail[max(0, start - tail_start) : end - tail_start])
 
     def _is_kept(self, start: int, length: int) -> bool:
-        """Whether any of a part is kept; of one without a text, whether its place is."""
+        """Return whether any text of a part is kept; if it has none, whether its place is kept."""
         return start < len(self._head) or start + length > self._total - len(self._tail)
 
     def _arguments(self) -> list[Any]:
@@ -208,7 +206,7 @@ class OutputCollector:
         pieces: list[Any] = []
         at = 0
         for start, length, found in sorted(replaced, key=lambda part: part[0]):
-            if start >= at:  # else made up: arguments do not overlap
+            if start >= at:  # overlapping spans are forged
                 pieces += [*self._kept(at, start), *found]
                 at = start + length
         pieces += self._kept(at, self._total)
@@ -221,7 +219,7 @@ def _decoded(data: bytes | bytearray, whole: bool = True) -> str:
 
 
 def _joined(pieces: list[Any]) -> list[Any]:
-    """Put texts beside each other into one, and leave out empty ones."""
+    """Join adjacent texts, and drop empty ones."""
     joined: list[Any] = []
     for piece in pieces:
         if type(piece) is str and joined and type(joined[-1]) is str:

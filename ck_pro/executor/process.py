@@ -1,4 +1,4 @@
-"""The parent's end of one worker: its start and its death."""
+"""A worker process, as the parent sees it: its start and its end."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from ck_pro.executor.worker.printing import make_mark
 from ck_pro.executor.zygotes import fork_worker
 
 _START_SECONDS = 30.0
-_DEATH_SECONDS = 5.0
+_KILL_SECONDS = 5.0
+_EXIT_SECONDS = 0.5
 
-_living: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
+_workers: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
 
 
 def _too_slow() -> ExecutorError:
@@ -29,23 +30,28 @@ def _too_slow() -> ExecutorError:
 
 
 def _protect_this_process(layers: list[str]) -> None:
-    """Close this process's memory and environment in `/proc`, where no layer keeps code out."""
+    """Deny code access to this process's memory in `/proc` if no layer denies it."""
     if kernel.LINUX and not {"landlock", "namespaces"} & set(layers):
         kernel.hide_memory(True)
 
 
 class LostAtStart(ExecutorError):
-    """A worker was killed from outside before it was ready: another may live."""
+    """Another process killed a worker before it was ready; a second start may succeed."""
 
 
 class WorkerProcess(Channel):
     """A worker and its supervisor.
 
     Args:
-        config: for the worker; `nonce` is added.
-        preload: modules that its zygote has loaded.
-        restore: turns a handle from the worker into the object it stands for.
-        bounds: what its messages may cost here.
+        config: of the session.
+        preload: modules that its zygote has imported.
+        restore: returns the object of a `result` tag from the worker.
+        bounds: limits of its messages.
+
+    Attributes:
+        owner: process id of the process that started it.
+        mark: marks the blocks of `print` in its output.
+        isolation: the worker's report of active and missing layers.
 
     Raises:
         ExecutorError: it did not start.
@@ -65,7 +71,7 @@ class WorkerProcess(Channel):
         except OSError as error:
             raise ExecutorError(f"a worker for code cannot start: {error.strerror}") from error
         self._closed = False
-        _living.add(self)
+        _workers.add(self)
         try:
             self.pid = fork_worker(preload, {**config, "nonce": nonce}, self.far_ends())
         except BaseException:
@@ -78,41 +84,39 @@ class WorkerProcess(Channel):
     def _wait_until_ready(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_SECONDS
         message = None
-        said = b""
+        printed = b""
         try:
             while message is None:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise _too_slow()
                 messages, output = self.receive(left)
-                said += output
+                printed += output
                 message = messages[0] if messages else None
-            while self._why is None and not self._lines:  # it first looks what the workdir holds
+            while self._why is None and self.held is None:  # the supervisor may be slower
                 self._read_control(max(0.001, deadline - time.monotonic()))
                 if time.monotonic() > deadline:
                     raise _too_slow()
         except (WorkerGone, wire.WireError) as error:
-            said += self.kill()
-            words = said.decode("utf-8", "replace").strip()
-            lost = not words and isinstance(error, WorkerGone) and "error" not in error.why
+            printed += self.kill()
+            text = printed.decode("utf-8", "replace").strip()
+            lost = not text and isinstance(error, WorkerGone) and "error" not in error.why
             kind = LostAtStart if lost else ExecutorError
-            raise kind(f"a worker for code did not start: {words or error}") from error
+            raise kind(f"a worker for code did not start: {text or error}") from error
         except BaseException:
             self.kill()
             raise
         if message[0] != "ready" or len(message) != 2 or not isinstance(message[1], dict):
             self.kill()
-            raise ExecutorError("a worker for code did not start: it said something else")
+            raise ExecutorError("a worker for code did not start: it sent an unexpected message")
         _protect_this_process(message[1]["active"])
         return message[1]
 
-    # -- dying
-
     def kill(self) -> bytes:
-        """Kill the worker and all that it started; return when they are dead.
+        """Kill the worker and all processes that it started, and wait for their end.
 
         Returns:
-            The last of the output.
+            The rest of the output.
         """
         with self._send_lock:
             if self._closed:
@@ -134,10 +138,10 @@ class WorkerProcess(Channel):
             pass
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
-        poll.poll(int(_DEATH_SECONDS * 1000))
+        poll.poll(int(_KILL_SECONDS * 1000))
 
     def _await_end(self) -> None:
-        deadline = time.monotonic() + _DEATH_SECONDS
+        deadline = time.monotonic() + _KILL_SECONDS
         try:
             while (left := deadline - time.monotonic()) > 0:
                 self._control.settimeout(left)
@@ -146,11 +150,11 @@ class WorkerProcess(Channel):
         except OSError:
             pass
 
-    def say_goodbye(self) -> None:
-        """Let the worker write out its open files and end; then kill what is left."""
+    def shut_down(self) -> None:
+        """Let the worker flush its files and exit, then kill what is still running."""
         if self.owner == os.getpid() and not self._closed:
             self.send(["bye"])
-            deadline = time.monotonic() + 0.5
+            deadline = time.monotonic() + _EXIT_SECONDS
             try:
                 while (left := deadline - time.monotonic()) > 0:
                     self.receive(left)
@@ -168,7 +172,7 @@ class WorkerProcess(Channel):
 
 
 def _kill_all() -> None:
-    for worker in list(_living):
+    for worker in list(_workers):
         worker.kill()
 
 
@@ -176,7 +180,7 @@ atexit.register(_kill_all)
 
 
 def _after_fork() -> None:
-    for worker in list(_living):
+    for worker in list(_workers):
         worker._close()
 
 

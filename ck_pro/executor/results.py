@@ -1,4 +1,4 @@
-"""What a step of code gives back."""
+"""The result of a step of code."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ck_pro.executor.worker.wire import WireError
 
 @dataclass(frozen=True)
 class CodeError:
-    """Why a step failed.
+    """The error of a step.
 
     Attributes:
-        type: the exception's class name. Beside Python's own: "TimeoutError" (the step was killed
-            by one of its limits of time), "MemoryError" (also when it was killed for it),
-            "Cancelled" and "WorkerDied" (its process ended: a crash, `os._exit`, a bad frame).
-        message: one text for the model.
-        line: in the step's own source, from 1; None if there is none.
-        traceback: as Python prints it, without the executor's own frames.
+        type: name of the exception's class. A step that was killed has "TimeoutError" (a time
+            limit), "MemoryError", "OSError" (disk), "Cancelled", or "WorkerDied" (a crash,
+            `os._exit`, a malformed frame).
+        message: the text for the model.
+        line: line number in the step's source, from 1; None if unknown.
+        traceback: as Python prints it, without the executor's frames.
     """
 
     type: str
@@ -33,24 +33,23 @@ class CodeError:
 
 @dataclass
 class CodeResult:
-    """What a step of code did.
+    """The result of a step.
 
     Attributes:
-        output: everything printed, to descriptors 1 and 2 too, in order. Of long output the first
-            and the last part, with a notice of the bytes that were cut in between.
-        pieces: the same, in texts and objects: where `print` printed an object that a function of
-            the parent returned (if it crossed by `to_worker`), that object replaces its text.
-        output_cut: the bytes of output that were cut.
-        printed: one entry per argument of `print` that is in the output: such an object, or the
-            text of anything else.
-        value: `repr` of the last statement, if that is an expression and not None; capped.
-        ended_by: the terminal function that was called and accepted, if any.
-        ended_with: its arguments, by name.
-        error: what went wrong, if anything.
+        output: everything that the step wrote to standard output and standard error, in order.
+            Long output has only its beginning and its end, with a notice between them.
+        pieces: the output as a list of texts and objects. Where `print` printed an object with
+            `to_worker` that a function returned, the object replaces its text.
+        output_cut: number of omitted bytes.
+        printed: one entry per printed argument in the output: such an object, or a text.
+        value: `repr` of the last statement if it is an expression other than None; shortened.
+        ended_by: name of the terminal function that ended the step, if any.
+        ended_with: its arguments by name.
+        error: the error, if any.
         duration: seconds of the code's own time.
-        call_duration: seconds in which at least one function of the parent was at work.
-        state_lost: the worker had to go; the next step begins without variables.
-        commands_lost: commands that it had started in the background went with it.
+        call_duration: seconds in which at least one function was running in the parent.
+        state_lost: whether the worker was replaced; the next step starts without variables.
+        commands_lost: whether background commands ended with the worker.
     """
 
     output: str = ""
@@ -69,14 +68,14 @@ class CodeResult:
 
 @dataclass(frozen=True)
 class LocalCall:
-    """What a function gives back to have the worker do the call itself, inside the sandbox.
+    """A return value that makes the worker run the call itself, inside the sandbox.
 
-    The code gets what the worker's own function of that name gives (`worker/workspace.py`).
+    The code gets the result of the worker's function with this name (`worker/workspace.py`).
 
     Attributes:
-        name: of that function.
+        name: of the worker's function.
         kwargs: its arguments, plain data.
-        stays: it leaves something behind that ends with the worker.
+        stays: whether it starts something that keeps running until the worker ends.
     """
 
     name: str
@@ -90,18 +89,18 @@ class LocalCall:
 def read_done(
     message: list[Any], step: int, longest: int
 ) -> tuple[str | None, CodeError | None, bool]:
-    """Read the worker's word that a step has ended. It is hostile input.
+    """Check and read the message that ends a step.
 
     Args:
         message: `["done", step, value, error, threads_left]`.
-        step: the step that runs.
-        longest: characters of a value at most.
+        step: number of the running step.
+        longest: maximum length of the value.
 
     Returns:
-        The value, the error, and whether threads are left.
+        The value, the error, and whether threads of the step are still running.
 
     Raises:
-        WireError: it has another form, or another step.
+        WireError: the message is malformed, or belongs to another step.
     """
     if len(message) != 5 or type(message[1]) is not int or message[1] != step:
         raise WireError("the end of another step")
@@ -113,10 +112,10 @@ def read_done(
 
 
 def read_error(frame: Any) -> CodeError:
-    """An error as the worker tells it: type, message, line, traceback. It is hostile input.
+    """Check and read an error: `[type, message, line, traceback]`.
 
     Raises:
-        WireError: it has another form.
+        WireError: it is malformed.
     """
     if not (isinstance(frame, list) and len(frame) == 4):
         raise WireError("a malformed error")
@@ -131,5 +130,5 @@ def read_error(frame: Any) -> CodeError:
 
 
 def clean_text(text: str) -> str:
-    """Make a text one that can be written as UTF-8, whatever the code put into it."""
+    """Escape the characters that UTF-8 cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

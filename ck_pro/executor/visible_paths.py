@@ -1,8 +1,8 @@
-"""The file view of a worker: an allow-list of what its code can read.
+"""The file view of a worker: the list of files that its code can read.
 
-It holds the system's programs, libraries and public data, the Python installation with its
-packages, and what the caller names. Everything else does not exist for the code: home, the
-project, its `.env`, task files, the output folder, the work folders of other tasks.
+It has the system's programs, libraries and public data, the Python installation with its packages,
+and the files that the caller names. It has no home directory, project, `.env`, task file, output
+folder or working directory of another task.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ _SETTINGS = (
     *("ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "ca-certificates/extracted"),
     *("texmf", "R", "java-*", "ImageMagick-*"),
 )
-"""Folders and links of `/etc` that programs need and that hold no secret."""
+"""Folders and links in `/etc` that programs need and that hold no secrets."""
 _COPIED = (
     *("passwd", "group", "nsswitch.conf", "host.conf", "hosts", "resolv.conf", "protocols"),
     *("services", "mime.types", "timezone", "ld.so.cache", "locale.alias", "ssl/openssl.cnf"),
     *("bash.bashrc", "profile"),
 )
-"""Small files of `/etc`: copied, since that costs less than a mount."""
+"""Small files in `/etc`. They are copied, which is faster than a mount."""
 _INSTALLED = ("bin", "include", "lib", "lib64", "libexec", "share", "ssl", "etc/fonts")
-"""Parts of a Python installation. The folder itself may hold a project as well."""
+"""Parts of a Python installation, whose folder may also contain a project."""
 _OWN = ("/proc", "/dev", "/sys")
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 
 
-def session_places(workdir: Path, readable: Sequence[str] = ()) -> dict[str, Any]:
-    """Describe what a worker can read and write.
+def session_paths(workdir: Path, readable: Sequence[str] = ()) -> dict[str, Any]:
+    """Describe the files that a worker can read and write.
 
     Args:
-        workdir: the working directory, without symbolic links on its way.
-        readable: further files and folders, as `check_readable` gives them.
+        workdir: the working directory, a path without symbolic links.
+        readable: more files and folders, from `check_readable`.
 
     Returns:
-        `workdir`; `show`: files and folders that can be read, with all that is below; `links`:
-        symbolic links on the way to them, with their targets; `copies`: small files of the system;
-        `folders`: those above all these, outermost first.
+        `workdir`; `show`: readable files, and folders with everything below; `links`: symbolic
+        link on the way to them -> its target; `copies`: small system files; `folders`: the parent
+        folders of all these, outermost first.
     """
     work = str(workdir)
     base = _view(tuple(readable))
@@ -74,10 +74,10 @@ def session_places(workdir: Path, readable: Sequence[str] = ()) -> dict[str, Any
 
 @functools.lru_cache(maxsize=64)
 def _view(readable: tuple[str, ...]) -> dict[str, Any]:
-    """What `session_places` gives, save for the working directory."""
+    """Return the part of `session_paths` that does not depend on the working directory."""
     show, links = _follow_all((*_installation(), *readable))
     links |= _follow_all(_SCRATCH)[1]
-    # what is inside another place needs none of its own
+    # a path inside another one needs no entry
     show = [path for path in show if not any(inside(path, top) for top in show if top != path)]
 
     def is_apart(path: str) -> bool:
@@ -95,16 +95,16 @@ def _view(readable: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _above(path: str) -> list[str]:
-    """The folders that a path is in, without the root."""
+    """Return the parent folders of a path, without the root."""
     return [str(folder) for folder in Path(path).parents][:-1]
 
 
 def check_readable(readable: Iterable[str | os.PathLike[str]], workdir: Path) -> tuple[str, ...]:
-    """Give absolute paths of what the code shall be able to read.
+    """Return the absolute paths of files and folders that the code may read.
 
     Raises:
-        ConfigError: one does not exist, cannot be shown, or leads through the working directory,
-            where the code could make it lead elsewhere.
+        ConfigError: a path does not exist, is not allowed, or leads through the working directory,
+            where the code could redirect it.
     """
     if isinstance(readable, str | os.PathLike):
         readable = [readable]
@@ -119,22 +119,22 @@ def _checked(given: str, workdir: str) -> str:
     else:
         real, links = _follow(path)
         if real == "/" or any(inside(real, top) for top in _OWN):
-            problem = "cannot be shown to the code; name the folders that it needs"
+            problem = "is too much to show; name the folders that the code needs"
         elif real != workdir and any(inside(one, workdir) for one in (path, real, *links)):
-            problem = "is in the working directory, which the code can read anyway"
+            problem = "is in the working directory, which the code can read already"
     if problem is not None:
         raise ConfigError(f"CodeExecutor: readable: {given!r} {problem}")
     return path
 
 
 def inside(path: str, top: str) -> bool:
-    """Whether a path is a folder or below it."""
+    """Return whether a path is a folder or below it."""
     return path == top or path.startswith(top.rstrip("/") + "/")
 
 
 @functools.lru_cache(maxsize=1)
 def _installation() -> tuple[str, ...]:
-    """The places of the system and of this interpreter that exist."""
+    """Return the existing paths of the system and of this interpreter."""
     found = [path for pattern in _SYSTEM for path in _existing(pattern)]
     found += [path for name in _SETTINGS for path in _existing(f"/etc/{name}")]
     for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:
@@ -153,20 +153,20 @@ def _existing(pattern: str) -> list[str]:
     if empty and os.path.isdir(pattern):  # noqa: PTH112
         try:
             empty = not os.listdir(pattern)  # noqa: PTH208
-        except OSError:  # the code may not read it either
+        except OSError:  # not readable, for the code neither
             pass
     return [] if empty else [pattern]
 
 
 def _library_folders() -> list[str]:
-    """Folders of `LD_LIBRARY_PATH`, but for those that hold the project or the home directory."""
-    kept = [os.path.realpath(path) for path in (".", os.path.expanduser("~"))]  # noqa: PTH111
+    """Return the folders of `LD_LIBRARY_PATH` without the project or the home directory in them."""
+    hidden = [os.path.realpath(path) for path in (".", os.path.expanduser("~"))]  # noqa: PTH111
     given = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     return [
         path
         for path in given
         if path.startswith("/")
-        and not any(inside(one, os.path.realpath(path)) for one in kept)
+        and not any(inside(one, os.path.realpath(path)) for one in hidden)
         and os.path.isdir(path)  # noqa: PTH112
     ]
 
@@ -178,17 +178,17 @@ def _copies() -> tuple[str, ...]:
 
 
 def _follow_all(paths: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
-    places: dict[str, None] = {}
+    targets: dict[str, None] = {}
     links: dict[str, str] = {}
     for path in paths:
         real, found = _follow(path)
-        places[real] = None
+        targets[real] = None
         links.update(found)
-    return list(places), links
+    return list(targets), links
 
 
 def _follow(path: str) -> tuple[str, dict[str, str]]:
-    """Resolve a path; give the symbolic links on the way as well."""
+    """Resolve a path; return its target, and the symbolic links on the way."""
     links: dict[str, str] = {}
     at, left = "/", path.split("/")[::-1]
     while left:
@@ -204,7 +204,7 @@ def _follow(path: str) -> tuple[str, dict[str, str]]:
         except OSError:
             at = at_link
             continue
-        if len(links) == _MOST_LINKS:
+        if len(links) == _MAX_LINKS:
             return os.path.realpath(path), links
         links[at_link] = target
         at = "/" if target.startswith("/") else at

@@ -1,4 +1,4 @@
-"""The parent's end of the zygote: one per set of preloaded modules, shared by all executors."""
+"""Zygote processes, as the parent sees them: one per set of preloaded modules."""
 
 from __future__ import annotations
 
@@ -27,60 +27,64 @@ _BOOT = (
     "from _ck_worker import zygote\n"
     "zygote.main(int(descriptor), settings)\n"
 )
-_KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+_PASSED_ON = (
+    *("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"),
+)
 _SET = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUTF8": "1",
     "USER": "user",
     "LOGNAME": "user",
     "OPENBLAS_NUM_THREADS": str(min(4, os.cpu_count() or 1)),
-    # address space counts against the limit of memory: threads, and data frames, shall not set
-    # gigabytes of it aside that nobody uses
+    # unused address space counts against the memory limit, so keep threads and Arrow from
+    # reserving gigabytes of it
     "MALLOC_ARENA_MAX": "2",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "LD_BIND_NOW": "1",  # for the zygote itself: not every worker shall look symbols up again
+    "LD_BIND_NOW": "1",  # resolve symbols once in the zygote instead of in every worker
 }
 _START_SECONDS = 60.0
 
 
 class Zygote:
-    """A running zygote. Use `get_zygote`."""
+    """A running zygote. Use `fork_worker`."""
 
     def __init__(self, preload: tuple[str, ...]):
         self._lock = threading.Lock()
-        ours, theirs = socket.socketpair()
-        self._sock = ours
-        ours.settimeout(_START_SECONDS)
+        self._sock, far_end = socket.socketpair()
+        self._sock.settimeout(_START_SECONDS)
         settings = json.dumps({"path": package_folders(), "preload": preload})
         command = [sys.executable, "-I", "-B", "-X", "utf8", "-c", _BOOT]
         try:
             self._process = subprocess.Popen(
-                [*command, str(_WORKER), str(theirs.fileno()), settings],
+                [*command, str(_WORKER), str(far_end.fileno()), settings],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[far_end.fileno()],
                 env={**scrubbed_environment(), **_SET},
                 cwd="/",
                 start_new_session=True,
             )
         except OSError as error:
-            ours.close()
+            self._sock.close()
             raise ExecutorError(f"cannot start {sys.executable!r} for code: {error}") from error
         finally:
-            theirs.close()
+            far_end.close()
         self._lines = b""
-        hello = self._read_line()
-        if hello["missing"]:
+        missing = self._read_line()["missing"]
+        if missing:
             self.stop()
-            names = ", ".join(hello["missing"])
-            raise ExecutorError(f"cannot preload {names} for code: not installed here")
+            names = ", ".join(missing)
+            raise ExecutorError(f"cannot preload {names} for code: not installed")
 
     def fork(self, config: dict[str, Any], descriptors: list[int]) -> int:
-        """Fork a worker's supervisor, which gets the descriptors.
+        """Fork the supervisor of a worker, and pass the descriptors to it.
+
+        Returns:
+            The supervisor's process id.
 
         Raises:
-            ExecutorError: the zygote is gone.
+            ExecutorError: the zygote has ended.
         """
         with self._lock:
             try:
@@ -88,7 +92,7 @@ class Zygote:
                 sent = socket.send_fds(self._sock, [data], descriptors)
                 self._sock.sendall(data[sent:])
             except OSError as error:
-                raise ExecutorError(f"the process that starts workers is gone: {error}") from error
+                raise ExecutorError(f"the process that starts workers ended: {error}") from error
             return int(self._read_line()["pid"])
 
     def _read_line(self) -> dict[str, Any]:
@@ -98,27 +102,27 @@ class Zygote:
             except OSError as error:
                 raise ExecutorError(f"the process that starts workers: {error}") from error
             if not more:
-                raise ExecutorError("the process that starts workers ended at once")
+                raise ExecutorError("the process that starts workers ended")
             self._lines += more
         line, _, self._lines = self._lines.partition(b"\n")
         found: dict[str, Any] = json.loads(line)
         return found
 
     def stop(self) -> None:
-        """End it, and with it every worker that it forked."""
-        self.abandon()
+        """End the zygote and all its workers."""
+        self.disconnect()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
 
-    def abandon(self) -> None:
-        """Let go of it: all that a fork of its owner does."""
+    def disconnect(self) -> None:
+        """Close this process's end of the socket."""
         self._sock.close()
 
-    def forget(self) -> None:
-        """Mark its process as none of ours, so that nothing waits for it."""
+    def disown(self) -> None:
+        """Treat the process as ended, in a fork of its parent, which cannot wait for it."""
         self._process.returncode = 0
 
 
@@ -127,13 +131,13 @@ _lock = threading.Lock()
 
 
 def fork_worker(preload: tuple[str, ...], config: dict[str, Any], descriptors: list[int]) -> int:
-    """Fork a supervisor from the zygote of these modules; start the zygote if there is none.
+    """Fork a supervisor from the zygote with these modules; start the zygote if necessary.
 
     Returns:
         The supervisor's process id.
 
     Raises:
-        ExecutorError: no zygote can be started.
+        ExecutorError: the zygote cannot be started.
     """
     for attempt in (1, 2):
         with _lock:
@@ -142,7 +146,7 @@ def fork_worker(preload: tuple[str, ...], config: dict[str, Any], descriptors: l
                 zygote = _zygotes[preload] = Zygote(preload)
         try:
             return zygote.fork(config, descriptors)
-        except ExecutorError:  # it was killed, by an out-of-memory killer for one
+        except ExecutorError:  # it was killed, for example for lack of memory
             with _lock:
                 if _zygotes.get(preload) is zygote:
                     del _zygotes[preload]
@@ -153,7 +157,7 @@ def fork_worker(preload: tuple[str, ...], config: dict[str, Any], descriptors: l
 
 
 def stop_all() -> None:
-    """End all zygotes and all their workers; later executors start new ones."""
+    """End all zygotes and their workers. Later executors start new ones."""
     with _lock:
         stopped = list(_zygotes.values())
         _zygotes.clear()
@@ -162,12 +166,16 @@ def stop_all() -> None:
 
 
 def scrubbed_environment() -> dict[str, str]:
-    """Give the variables of ours that a worker may see: by name, none that could hold a secret."""
-    return {name: value for name, value in os.environ.items() if name in _KEPT or name[:3] == "LC_"}
+    """Return the environment variables that a worker gets: a few names that hold no secrets."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _PASSED_ON or name.startswith("LC_")
+    }
 
 
 def package_folders() -> list[str]:
-    """Give the folders of installed packages that this interpreter uses."""
+    """Return the folders of installed packages that this interpreter uses."""
     known = {*site.getsitepackages(), site.getusersitepackages()}
     return [
         folder
@@ -180,8 +188,8 @@ def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
     for zygote in _zygotes.values():
-        zygote.abandon()
-        zygote.forget()
+        zygote.disconnect()
+        zygote.disown()
     _zygotes.clear()
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ck_pro.executor.extract import without_thinking
-from ck_pro.executor.invented_text import invented_in_prose
+from ck_pro.executor.invented_text import find_invented_text
 
 _TAGS = re.compile(
     r"</?(?:tool_calls?|function_calls?|tools?)>|\[/?TOOL_CALLS?\]|<\|/?tool_calls?\|>"
@@ -68,7 +68,7 @@ def text_calls(reply: str) -> tuple[list[TextCall], str]:
     while at < len(text) and len(calls) < _CALLS:
         begin, found = _next_call(text, at, starts)
         until = begin if found else len(text)
-        if calls and (own := invented_in_prose(text, at, until)) < until:
+        if calls and (own := find_invented_text(text, at, until)) < until:
             return calls, text[own:].strip().partition("\n")[0][:80]
         if not found:
             break

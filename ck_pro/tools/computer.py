@@ -15,14 +15,14 @@ from ck_pro.tool import Tool
 
 
 class ComputerTool(Tool):
-    """The computer as a function: for code, and for models without a computer tool of their own."""
+    """The computer as a function, for code and for models without a built-in computer tool."""
 
     name = "computer"
     description = COMPUTER_DESCRIPTION
     parameters = COMPUTER_PARAMETERS
     on_resume = "never"
     acts_by_run = True
-    """Its acts are approved one by one, together with what lies at their points."""
+    """The run approves each action, with the elements at its points."""
 
     def execute(
         self,
@@ -37,11 +37,11 @@ class ComputerTool(Tool):
         scroll_y: float = 0,
         ms: float | None = None,
     ) -> str:
-        """See `bind`: without a run there is no computer."""
-        raise ToolError(f"{self.name}: there is no computer outside of a run")
+        """Raise `ToolError`: only the function from `bind` has a computer."""
+        raise ToolError(f"{self.name}: the computer is available only in a run")
 
     def bind(self, run: RunContext) -> Callable[..., str]:
-        """The function for one run: acts, and returns one line on what came of it."""
+        """Return the function for one run, which acts and returns one line about the effect."""
 
         @functools.wraps(self.execute)
         def computer(*args: Any, **kwargs: Any) -> str:
@@ -55,14 +55,14 @@ class ComputerTool(Tool):
         return computer
 
     def get_function_definition(self, short: bool) -> str:
-        """The function as prompts show it, with its arguments explained."""
+        """Return the definition for prompts, with a description of each argument."""
         text = super().get_function_definition(short)
         if short:
             return text
         notes = [
-            f"    {name}: {said}"
+            f"    {name}: {note}"
             for name, schema in self.parameters["properties"].items()
-            if (said := schema.get("description") or ", ".join(schema.get("enum", ())))
+            if (note := schema.get("description") or ", ".join(schema.get("enum", ())))
         ]
         head, quotes, _ = text.rpartition('"""')
         return "\n".join([head.rstrip(), "", *notes, f"    {quotes}"])

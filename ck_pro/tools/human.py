@@ -1,4 +1,4 @@
-"""The person behind a run: who answers what only a person can, and the tool that asks."""
+"""Questions to the user of a run: the tool, and the ways to get an answer."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from ck_pro.tool import Tool
 
 
 class Person(Protocol):
-    """Answers questions of a run. Must be safe to call from several threads."""
+    """Answers the questions of a run; several threads may call it."""
 
     def answer(self, question: str) -> str | None:
-        """The answer; None if there is none, which ends the run that asks."""
+        """Return the answer; None ends the run that asks."""
         ...
 
 
 class TerminalPerson:
-    """Whoever sits at the terminal: the question goes to standard error, one line is the answer.
+    """The user at the terminal. Questions go to standard error; one input line is the answer.
 
-    One question at a time, also beside `call_target: manual`. An empty line is no answer.
+    Only one question at a time is shown, also with `call_target: manual`. An empty line means that
+    there is no answer.
     """
 
     def answer(self, question: str) -> str | None:
-        """See `Person.answer`; None at once when standard input is no terminal."""
+        """Ask, and return the answer; None if standard input is not a terminal."""
         if not sys.stdin.isatty():
             return None
         shown = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in question)
@@ -42,13 +43,13 @@ class TerminalPerson:
 
 @dataclass
 class Answer:
-    """A person's answer to a question for which a run stopped.
+    """A user's answer to a question for which a run stopped.
 
     Attributes:
         session: id of the session that asked.
-        question: the question, word for word; "" for a run that had not asked.
+        question: the exact question; "" if the run did not ask.
         answer: the answer.
-        shown: the model of that session has read it.
+        shown: whether the model of that session has received it.
     """
 
     session: str
@@ -57,16 +58,16 @@ class Answer:
     shown: bool = False
 
     def line(self) -> str:
-        """The answer as the model of that session reads it, where no call returns it."""
+        """Return the answer as text for the model, if no call returns it."""
         if not self.question:
             return f"The user says: {self.answer}"
         return f"Question to the user: {self.question} Answer: {self.answer}"
 
 
 class Answers:
-    """The answers that a resumed tree of runs has and has not used yet.
+    """The unused answers of a resumed run and its sub-agents.
 
-    Each answer is given once, and to its own question only: it must not approve something else.
+    Each answer is used once and only for its own question, so that it approves nothing else.
 
     Args:
         answers: the answers, in order.
@@ -77,7 +78,7 @@ class Answers:
         self._lock = threading.Lock()
 
     def take(self, session: str, question: str) -> Answer | None:
-        """Take the answer to a question of a session."""
+        """Remove and return the answer to a question of a session."""
         with self._lock:
             for one in self._answers:
                 if (one.session, one.question) == (session, question):
@@ -86,12 +87,12 @@ class Answers:
         return None
 
     def of(self, session: str) -> list[Answer]:
-        """The answers for a session; they can still be taken."""
+        """Return the answers for a session, and keep them."""
         with self._lock:
             return [one for one in self._answers if one.session == session]
 
     def drop(self, session: str) -> list[Answer]:
-        """Take all answers for a session, whatever the questions."""
+        """Remove and return all answers for a session."""
         dropped = self.of(session)
         with self._lock:
             self._answers = [one for one in self._answers if one not in dropped]
@@ -99,7 +100,7 @@ class Answers:
 
 
 class AskHumanTool(Tool):
-    """A question to the person behind the run; without an answer the run ends for them."""
+    """A question to the user of the run; without an answer the run stops."""
 
     name = "ask_human"
     on_resume = "again"
@@ -110,14 +111,10 @@ class AskHumanTool(Tool):
         Args:
             question: one question with all that is needed to answer it.
         """
-        raise ToolError(f"{self.name}: there is nobody to ask outside of a run")
+        raise ToolError(f"{self.name}: questions are possible only in a run")
 
     def bind(self, run: RunContext) -> Callable[..., Any]:
-        """Ask the person of a run.
-
-        Raises:
-            HumanNeeded: from the function, when nobody answers.
-        """
+        """Return the function for one run, which raises `HumanNeeded` without an answer."""
 
         def ask_human(question: str) -> str:
             answer = run.ask(str(question))

@@ -1,7 +1,7 @@
-"""Tools of a code-acting agent's workspace: commands and files, inside the sandbox of its code.
+"""Tools for commands and files, which run inside the sandbox of an agent's code.
 
-A call is approved and logged like that of any tool; then the worker does it itself, with the rights
-of the code and no more (`ck_pro/executor/worker/workspace.py`). See `docs/workspace.md`.
+A call is approved and logged like any other. Then the worker runs it with the rights of the code
+(`ck_pro/executor/worker/workspace.py`). See `docs/workspace.md`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ck_pro.executor import LocalCall
 from ck_pro.tool import Tool
 
 COMMAND_SECONDS = 30.0
-"""Time limit of a command in the foreground that gives none itself."""
+"""Default time limit of a foreground command."""
 
 
 class RunCommandTool(Tool):
@@ -24,66 +24,67 @@ class RunCommandTool(Tool):
     def execute(
         self, command: str, timeout: float = COMMAND_SECONDS, background: bool = False
     ) -> str:
-        """Run a shell command in the working directory; returns its output (stderr included) and
-        its exit code as text.
+        """Run a shell command in the working directory; return its output and exit code as text.
 
-        The middle of a long output is cut out. The result has the attributes `output` and
-        `exit_code` too. There is no input and no network beyond what the code has.
+        The output includes stderr; the middle of a long output is omitted. The result also has the
+        attributes `output` and `exit_code`. The command has no input, and no network if the code
+        has none.
 
         Args:
             command: text for bash.
             timeout: seconds until it is killed; they also count as time of the code.
-            background: return at once; the command lives on in later steps, and the result's `id`
-                is for command_output and kill_command.
+            background: return at once; the command keeps running in later steps, and the result's
+                `id` is for command_output and kill_command.
         """
         _check_text(self.name, "command", command)
         if not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
-            raise ToolError(f"{self.name}: timeout must be seconds, more than 0, not {timeout!r}")
+            raise ToolError(f"{self.name}: timeout must be seconds above 0, not {timeout!r}")
         given = {"command": command, "timeout": timeout, "background": bool(background)}
         return _in_worker(self.name, given, stays=bool(background))
 
 
 class CommandOutputTool(Tool):
-    """What a command in the background has printed."""
+    """The output of a background command."""
 
     name = "command_output"
 
     def execute(self, id: int) -> str:
-        """Return what a command in the background has printed so far, and whether it still runs.
+        """Return the output of a background command so far, and whether it is still running.
 
         Args:
-            id: of the command, as run_command gave it.
+            id: the `id` of run_command's result.
         """
         return _in_worker(self.name, {"id": _check_id(self.name, id)})
 
 
 class KillCommandTool(Tool):
-    """Ends a command in the background."""
+    """Ends a background command."""
 
     name = "kill_command"
 
     def execute(self, id: int) -> str:
-        """End a command in the background with all its processes; returns its last output.
+        """Kill a background command with all its processes; return its output.
 
         Args:
-            id: of the command, as run_command gave it.
+            id: the `id` of run_command's result.
         """
         return _in_worker(self.name, {"id": _check_id(self.name, id)})
 
 
 class ReadFileTool(Tool):
-    """Lines of a text file."""
+    """Reads lines of a text file."""
 
     name = "read_file"
 
     def execute(self, path: str, start_line: int = 1, max_lines: int = 500) -> str:
-        """Return lines of a text file in the working directory; a last line in brackets says what
-        is not shown.
+        """Return lines of a text file in the working directory.
+
+        If text is omitted, the last line in brackets says so.
 
         Args:
-            path: of the file.
-            start_line: the first line to show, from 1.
-            max_lines: show at most so many (and 32 KB).
+            path: path of the file.
+            start_line: the first line, from 1.
+            max_lines: maximum number of lines (and 32 KB).
         """
         _check_text(self.name, "path", path)
         for what, value in (("start_line", start_line), ("max_lines", max_lines)):
@@ -99,11 +100,11 @@ class WriteFileTool(Tool):
     name = "write_file"
 
     def execute(self, path: str, content: str) -> str:
-        """Write a text file in the working directory: the whole of it, in place of what was there.
+        """Write a whole text file in the working directory, replacing an existing one.
 
         Args:
-            path: of the file; folders that are missing are made.
-            content: all of its text.
+            path: path of the file; missing folders are created.
+            content: the whole text.
         """
         _check_text(self.name, "path", path)
         if not isinstance(content, str):
@@ -112,17 +113,18 @@ class WriteFileTool(Tool):
 
 
 class ListFilesTool(Tool):
-    """Names of files."""
+    """Lists files and folders."""
 
     name = "list_files"
 
     def execute(self, path: str = ".", pattern: str = "*") -> list[str]:
-        """Return the sorted paths of files and folders (these with a / at the end), relative to
-        the working directory.
+        """Return the sorted paths of files and folders, relative to the working directory.
+
+        Folders end with a /.
 
         Args:
-            path: the folder to look in.
-            pattern: "*.py" in that folder itself; "**/*.py" in all folders below too.
+            path: the folder to list.
+            pattern: "*.py" for that folder only; "**/*.py" also for all folders below.
         """
         _check_text(self.name, "path", path)
         _check_text(self.name, "pattern", pattern)
@@ -130,7 +132,7 @@ class ListFilesTool(Tool):
 
 
 def workspace_tools() -> list[Tool]:
-    """Make all tools of the workspace, to be added to an agent's `tools`."""
+    """Return all tools of the workspace, for an agent's `tools`."""
     return [
         RunCommandTool(),
         CommandOutputTool(),
@@ -142,16 +144,16 @@ def workspace_tools() -> list[Tool]:
 
 
 def _in_worker(name: str, kwargs: dict[str, Any], stays: bool = False) -> str:
-    # what arrives in the code is what the worker makes of it
+    # the code gets the result of the worker's function
     return cast("str", LocalCall(name, kwargs, stays))
 
 
 def _check_text(tool: str, what: str, value: object) -> None:
     if not isinstance(value, str) or not value.strip():
-        raise ToolError(f"{tool}: {what} must be a text that is not empty, not {value!r}")
+        raise ToolError(f"{tool}: {what} must be a non-empty text, not {value!r}")
 
 
 def _check_id(tool: str, id: object) -> int:
     if type(id) is not int:
-        raise ToolError(f"{tool}: id must be a number that run_command gave, not {id!r}")
+        raise ToolError(f"{tool}: id must be a number from run_command, not {id!r}")
     return id

@@ -1,5 +1,9 @@
-"""The side of the executor that runs the code: a zygote, supervisors and workers.
+"""The program that runs code: the zygote, the supervisors and the workers.
 
-A bare interpreter loads this package by its path, under the name `_ck_worker`; so everything here
-imports the standard library and its own files only. `wire.py` is the one file both sides use.
+A bare interpreter imports this package from its path, under the name `_ck_worker`. So its files
+import only the standard library and each other. The parent uses `wire`, `values`, `spin`, `kernel`
+and the format of `printing`.
+
+Read it in this order: `zygote` forks a `supervisor`, which builds a `sandbox` for the worker in
+`runtime`.
 """

@@ -1,7 +1,8 @@
-"""A control group for a session, where one can be made: the kernel counts and limits its memory.
+"""A control group (cgroup) per session, in which the kernel counts and limits memory.
 
-Version 2 (`admin-guide/cgroup-v2`), where the memory controller is handed on to this process's
-group, its parent, or a group that systemd delegates; else version 1 (`admin-guide/cgroup-v1`).
+Uses version 2 (`admin-guide/cgroup-v2`) if this process's group or its parent passes the memory
+controller to subgroups, or systemd delegates the group. Otherwise version 1
+(`admin-guide/cgroup-v1`).
 """
 
 from __future__ import annotations
@@ -16,43 +17,43 @@ _ROUNDS = 5
 
 
 class NoGroup(OSError):
-    """No control group can be made here; the message says why."""
+    """This process cannot create control groups."""
 
 
 class Place(NamedTuple):
-    """Where groups can be made."""
+    """A directory for groups, and the version of its hierarchy."""
 
     folder: str
     version: int
 
 
 def find_place(root: str = "/") -> Place:
-    """Find a directory in which groups with a limit of memory can be made.
+    """Find a directory in which this process can create groups with a memory limit.
 
-    A delegated group hands the controller on only once its own processes are in a group below:
-    this moves them there.
+    A delegated group can pass its controllers on only if it has no processes. So this moves its
+    processes into a subgroup.
 
     Args:
-        root: where `proc` and `sys` are.
+        root: the folder with `proc` and `sys`.
 
     Raises:
-        NoGroup: there is none.
+        NoGroup: there is no such directory.
     """
     for inner, top in _own_groups(root, "cgroup2"):
-        if _hands_on(inner) or (_is_delegated(inner) and _hand_on(inner)):
+        if _passes_on(inner) or (_is_delegated(inner) and _pass_on(inner)):
             return Place(inner, 2)
-        # a group with processes of its own cannot hand controllers on; its parent may
+        # a group with processes cannot pass controllers on, but its parent may
         parent = os.path.dirname(inner)  # noqa: PTH120
-        if parent.startswith(top) and _hands_on(parent):
+        if parent.startswith(top) and _passes_on(parent):
             return Place(parent, 2)
     for inner, _ in _own_groups(root, "cgroup"):
         if os.access(inner, os.W_OK) and os.path.exists(f"{inner}/memory.limit_in_bytes"):  # noqa: PTH110
             return Place(inner, 1)
-    raise NoGroup("no cgroup with the memory controller here that may be written")
+    raise NoGroup("no writable cgroup with the memory controller")
 
 
 def _own_groups(root: str, kind: str) -> Iterator[tuple[str, str]]:
-    """Give the directory of this process's group, and where the hierarchy is mounted."""
+    """Yield the directory of this process's group and the mount point of its hierarchy."""
     own = None
     for line in _read_lines(os.path.join(root, "proc/self/cgroup")):  # noqa: PTH118
         number, names, path = line.split(":", 2)
@@ -76,13 +77,13 @@ def _read_lines(path: str) -> list[str]:
         return []
 
 
-def _hands_on(group: str) -> bool:
+def _passes_on(group: str) -> bool:
     given = " ".join(_read_lines(f"{group}/cgroup.subtree_control")).split()
     return "memory" in given and os.access(group, os.W_OK)
 
 
 def _is_delegated(group: str) -> bool:
-    """Whether systemd gave the group to its processes (`Delegate=yes`)."""
+    """Return whether systemd delegates the group to its processes (`Delegate=yes`)."""
     if not hasattr(os, "getxattr"):
         return False
     for name in ("user.delegate", "trusted.delegate"):
@@ -94,15 +95,15 @@ def _is_delegated(group: str) -> bool:
     return False
 
 
-def _hand_on(group: str) -> bool:
-    """Move the group's processes into one below it, and hand the controllers on."""
+def _pass_on(group: str) -> bool:
+    """Move the group's processes into a subgroup, and pass the controllers on to subgroups."""
     given = " ".join(_read_lines(f"{group}/cgroup.controllers")).split()
     if "memory" not in given:
         return False
     leaf = f"{group}/{_AGENT}"
     try:
         os.makedirs(leaf, exist_ok=True)  # noqa: PTH103
-        for _ in range(_ROUNDS):  # those that are forked meanwhile, too
+        for _ in range(_ROUNDS):  # processes may fork meanwhile
             pids = _read_lines(f"{group}/cgroup.procs")
             if not pids:
                 break
@@ -112,7 +113,7 @@ def _hand_on(group: str) -> bool:
         _write(f"{group}/cgroup.subtree_control", " ".join(wanted))
     except OSError:
         return False
-    return _hands_on(group)
+    return _passes_on(group)
 
 
 def _move(pid: str, group: str) -> None:
@@ -123,8 +124,8 @@ def _move(pid: str, group: str) -> None:
 
 
 @functools.lru_cache(maxsize=1)
-def remembered_place() -> Place | NoGroup:
-    """Give the place of `find_place`, or why there is none; looked for once."""
+def known_place() -> Place | NoGroup:
+    """Return the result of the first call of `find_place`."""
     try:
         return find_place()
     except NoGroup as error:
@@ -132,27 +133,27 @@ def remembered_place() -> Place | NoGroup:
 
 
 def new_place() -> Place:
-    """Name a directory for the group of one session.
+    """Choose the directory of a session's group.
 
     Raises:
-        NoGroup: no group can be made here.
+        NoGroup: this process cannot create groups.
     """
-    place = remembered_place()
+    place = known_place()
     if isinstance(place, NoGroup):
         raise place
     return place._replace(folder=f"{place.folder}/ck-executor-{os.urandom(8).hex()}")
 
 
 class Group:
-    """A group with limits.
+    """A control group with limits.
 
     Args:
-        place: its directory, which is made, and its version.
-        memory: bytes.
-        tasks: processes and threads (version 2).
+        place: the directory to create.
+        memory: limit in bytes.
+        tasks: maximum number of processes and threads (version 2).
 
     Raises:
-        OSError: it cannot be made; nothing is left behind.
+        OSError: the group cannot be created.
     """
 
     def __init__(self, place: Place, memory: int, tasks: int):
@@ -177,7 +178,7 @@ class Group:
             for setting, value in settings.items():
                 if setting == needed or os.path.exists(f"{place.folder}/{setting}"):  # noqa: PTH110
                     _write(f"{place.folder}/{setting}", value)
-            # used later, when the directory is out of sight
+            # opened now, since the sandbox hides the directory
             members = "tasks" if place.version == 1 else "cgroup.procs"
             self._members = os.open(f"{place.folder}/{members}", os.O_WRONLY | os.O_CLOEXEC)
             self._events = os.open(f"{place.folder}/{events}", os.O_RDONLY | os.O_CLOEXEC)
@@ -188,16 +189,16 @@ class Group:
     def enter(self) -> None:
         """Move this process, which must have one thread, into the group.
 
-        A thread that moves itself by `tasks` takes no lock of the machine's. Any other move takes
-        one, and waits some 10 ms for it.
+        A thread that moves itself through `tasks` needs no global lock. Any other move waits about
+        10 ms for that lock.
 
         Raises:
-            OSError: the kernel does not allow it.
+            OSError: the kernel refuses.
         """
         os.write(self._members, b"0")
 
     def ran_out(self) -> bool:
-        """Say whether the kernel killed something in the group for its memory."""
+        """Return whether the kernel killed a process of the group because of its memory."""
         try:
             lines = os.pread(self._events, 4096, 0).decode().splitlines()
             counts = dict(line.split() for line in lines)
@@ -206,12 +207,12 @@ class Group:
         return int(counts.get("oom_kill", "0")) > 0
 
     def close(self) -> None:
-        """Close the descriptors of this process; the group stays."""
+        """Close the descriptors in this process."""
         os.close(self._members)
         os.close(self._events)
 
     def remove(self) -> None:
-        """Remove the group. Its processes must have ended."""
+        """Remove the group, if its processes have ended."""
         try:
             os.rmdir(self._place.folder)  # noqa: PTH106
         except OSError:

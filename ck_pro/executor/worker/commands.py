@@ -1,7 +1,7 @@
 """Shell commands of a worker: in the foreground with a timeout, or in the background.
 
-Each runs in a session of its own, whose processes are ended together. Whatever leaves the session
-is found by a variable in its environment; what hides from that too ends with the worker.
+Each command runs in a new session, so that all its processes can be killed together. Processes that
+leave the session are found by a variable in their environment. Others end with the worker.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import sys
 import time
 
 ENDS_BYTES = 8192
-"""Bytes that are kept of a command's output: so many of its beginning, and of its end."""
+"""Bytes to keep of the beginning, and of the end, of a command's output."""
 
 _SLICE_SECONDS = 0.02
 GRACE_SECONDS = 1.0
-_READ = 65_536
-_MOST_AFTER = 64  # reads of what is in the pipe when a command has ended
+_READ_BYTES = 65_536
+_MAX_FINAL_READS = 64
 _SHELL = next((path for path in ("/bin/bash", "/bin/sh") if os.access(path, os.X_OK)), "/bin/sh")
-# Elsewhere nothing ends a session's processes when the worker is killed, so they watch it.
+# Without a pid namespace, a command must end by watching a pipe of the worker.
 _LEASH = "( { cat <&%d; kill -9 0; } >/dev/null 2>&1 & ) ; exec %d<&-\n"
 
 
-class Ends:
-    """Keeps the beginning and the end of a stream of bytes, and counts it.
+class HeadAndTail:
+    """Keeps the beginning and the end of a stream of bytes, and its length.
 
-    There is no lock: only one thread adds, and every change is one assignment.
+    It needs no lock: one thread calls `add`, and every change is one assignment.
     """
 
     def __init__(self, size: int = ENDS_BYTES):
@@ -39,7 +39,7 @@ class Ends:
         self._total = 0
 
     def add(self, data: bytes) -> None:
-        """Add what was read."""
+        """Add bytes."""
         room = self._size - len(self._head)
         if room > 0:
             self._head += data[:room]
@@ -51,31 +51,31 @@ class Ends:
         self._total += len(data)
 
     def text(self) -> str:
-        """Give both ends as text; between them stands how much was cut."""
-        cut = self._total - len(self._head) - len(self._tail)
-        head = self._head.decode("utf-8", "replace")
-        if cut <= 0:
+        """Return both parts as text, with a notice between them if bytes are omitted."""
+        omitted = self._total - len(self._head) - len(self._tail)
+        if omitted <= 0:
             return (self._head + self._tail).decode("utf-8", "replace")
-        said = f"[... {cut} bytes of output cut; to have all of it: command > file ...]"
-        return f"{head}\n{said}\n{self._tail.decode('utf-8', 'replace')}"
+        head, tail = (part.decode("utf-8", "replace") for part in (self._head, self._tail))
+        notice = f"[... {omitted} bytes of output omitted; for all of it: command > file ...]"
+        return f"{head}\n{notice}\n{tail}"
 
 
 class Command:
-    """A command that was started.
+    """A running command.
 
     Args:
         command: text for the shell.
-        workdir: where it runs.
-        leash: it must notice by itself when this process is killed.
+        workdir: its working directory.
+        leash: whether it must end itself when this process is killed.
 
     Raises:
         OSError: it cannot be started.
-        ValueError: the text holds a null character.
+        ValueError: the text contains a null character.
     """
 
     def __init__(self, command: str, workdir: str, leash: bool = sys.platform != "linux"):
         self.command = command
-        self.ends = Ends()
+        self.output = HeadAndTail()
         self._mark = f"CK_COMMAND={os.urandom(8).hex()}"
         name, _, value = self._mark.partition("=")
         watched, self._leash = os.pipe() if leash else (-1, -1)
@@ -92,18 +92,18 @@ class Command:
                 pass_fds=[watched] if leash else [],
             )
         except BaseException:
-            self.let_go()
+            self.close_leash()
             raise
         finally:
             if leash:
                 os.close(watched)
         assert self.process.stdout is not None
         self._out = self.process.stdout
-        self._drained = _thread.allocate_lock()  # held until the output has come to its end
+        self._drained = _thread.allocate_lock()  # held until the end of the output is read
         self._drained.acquire()
 
     def wait(self, timeout: float) -> bool:
-        """Read what it says until it ends. False: it runs on after so many seconds."""
+        """Read the output until the command ends; return False after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         poll = select.poll()
         poll.register(self._out.fileno(), select.POLLIN)
@@ -112,25 +112,25 @@ class Command:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            if ended:  # it has closed its output
+            if ended:  # the command has closed its output
                 try:
                     self.process.wait(left)
                 except subprocess.TimeoutExpired:
                     return False
             elif poll.poll(min(left, _SLICE_SECONDS) * 1000):
-                data = os.read(self._out.fileno(), _READ)
+                data = os.read(self._out.fileno(), _READ_BYTES)
                 ended = not data
-                self.ends.add(data)
+                self.output.add(data)
         return True
 
     def end(self, grace: float = GRACE_SECONDS) -> bool:
-        """End what is left of it: by SIGTERM, then by SIGKILL.
+        """Send SIGTERM and then SIGKILL to the processes that are still running.
 
         Args:
-            grace: seconds between the two.
+            grace: seconds between the two signals.
 
         Returns:
-            Whether anything was left.
+            Whether any process was still running.
         """
         left = self._marked() or ([self.process.pid] if self.process.poll() is None else [])
         if grace and left:
@@ -147,13 +147,13 @@ class Command:
         return bool(left)
 
     def kill(self) -> None:
-        """Kill its processes, at once and without waiting."""
+        """Kill all its processes, without waiting for their end."""
         self._signal(signal.SIGKILL)
         self.kill_strays()
 
     def kill_strays(self) -> None:
-        """Kill what an ended command left. Its own number may be another process's by now."""
-        for _ in range(10):  # it may fork while it is killed
+        """Kill the processes that an ended command left. Its own pid may have been reused."""
+        for _ in range(10):  # they may fork meanwhile
             left = self._marked()
             for pid in left:
                 _send(os.kill, pid, signal.SIGKILL)
@@ -161,35 +161,35 @@ class Command:
                 break
 
     def read_rest(self) -> None:
-        """Read what is in the pipe now, and close it. For a command in the foreground."""
+        """Read the rest of the output of a foreground command, and close the pipe."""
         os.set_blocking(self._out.fileno(), False)
         try:
-            for _ in range(_MOST_AFTER):
-                data = os.read(self._out.fileno(), _READ)
+            for _ in range(_MAX_FINAL_READS):
+                data = os.read(self._out.fileno(), _READ_BYTES)
                 if not data:
                     break
-                self.ends.add(data)
+                self.output.add(data)
         except BlockingIOError:
             pass
         self._out.close()
-        self.let_go()
+        self.close_leash()
 
     def drain_in_background(self) -> None:
-        """Read what it says on a thread that no end of a step waits for."""
-        # not one of `threading`: those are counted when a step ends
+        """Read the output on a thread. The end of a step does not wait for that thread."""
+        # the end of a step counts the threads of `threading`
         _thread.start_new_thread(self._drain, ())
 
     def _drain(self) -> None:
         try:
-            while data := os.read(self._out.fileno(), _READ):
-                self.ends.add(data)
-        except (OSError, ValueError):  # the code closed a descriptor that is not its own
+            while data := os.read(self._out.fileno(), _READ_BYTES):
+                self.output.add(data)
+        except (OSError, ValueError):  # the code closed the descriptor
             pass
         self._out.close()
         self._drained.release()
 
     def await_drained(self, seconds: float) -> None:
-        """Wait until all its output is read, but not for longer than this."""
+        """Wait until all output is read, for at most this time."""
         if self._drained.acquire(timeout=seconds):
             self._drained.release()
 
@@ -197,7 +197,7 @@ class Command:
         _send(os.killpg, self.process.pid, number)
 
     def _marked(self) -> list[int]:
-        """The processes that carry this command's variable; none where `/proc` does not tell."""
+        """Return the processes with this command's variable; none if `/proc` does not show them."""
         mark, found = self._mark.encode(), []
         try:
             names = os.listdir("/proc")  # noqa: PTH208
@@ -209,12 +209,12 @@ class Command:
                     with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
                         if mark in file.read().split(b"\0"):
                             found.append(int(name))
-                except OSError:  # gone, or not ours
+                except OSError:  # it has ended, or belongs to another user
                     pass
         return found
 
-    def let_go(self) -> None:
-        """Close the end that a command on a leash watches. It must have ended."""
+    def close_leash(self) -> None:
+        """Close the pipe that the command watches, if it does. The command must have ended."""
         if self._leash >= 0:
             os.close(self._leash)
             self._leash = -1

@@ -1,4 +1,4 @@
-"""How much the working directory holds: what the watchdog of a session looks at beside memory."""
+"""The size of the working directory, which the supervisor checks against a limit."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from collections.abc import Sequence
 
 MAX_NEW_FILES = 100_000
 _MEGABYTE = 1 << 20
-_SLACK = 16 * _MEGABYTE
-_QUICK = 64 * _MEGABYTE
-_SLACK_FILES, _QUICK_FILES = 1000, 10_000
-_EVERY_SECONDS, _SHARE = 1.0, 50
-_BLOCK = 512  # of `st_blocks`, whatever the file system's own are
+_SLACK, _SLACK_FILES = 16 * _MEGABYTE, 1000
+_FAST_GROWTH, _FAST_GROWTH_FILES = 64 * _MEGABYTE, 10_000
+_INTERVAL_SECONDS, _PAUSE_FACTOR = 1.0, 50
+_BLOCK_BYTES = 512  # of `st_blocks`, on every file system
 
 
-class Disk:
-    """Watches the files of a working directory: their size and their number.
+class DiskWatchdog:
+    """Limits the total size and the number of the files in a working directory.
 
     Args:
         workdir: the directory.
-        limit_mb: megabytes that may be added to what it held at the beginning of the session.
-        first: what it held then, as `held` of the session's first worker; None for the first one.
-        private: `/proc` shows the worker's processes only: files that have no name are found too.
+        limit_mb: megabytes by which it may grow during the session.
+        first: `held` of the session's first worker; None in that worker.
+        private: whether `/proc` shows only the worker's processes. Deleted files that are still
+            open count then, too.
+
+    Attributes:
+        held: bytes and files in the directory at the start of this worker.
     """
 
     def __init__(self, workdir: str, limit_mb: int, first: Sequence[int] | None, private: bool):
@@ -33,29 +36,33 @@ class Disk:
         self._private = private
         self._free = _free(workdir)
         self._too_deep = False
-        began = time.monotonic()
+        started = time.monotonic()
         self.held = self._measure_tree(None)
-        self._look_at = began + _EVERY_SECONDS
-        size, files = self.held if first is None else first
-        # what is too full already may still be cleared up
+        self._next_check = started + _INTERVAL_SECONDS
+        size, files = first or self.held
+        # a worker that starts above the limit needs some room to delete files
         self._limit = max(size + limit_mb * _MEGABYTE, self.held[0] + _SLACK)
         self._files = max(files + MAX_NEW_FILES, self.held[1] + _SLACK_FILES)
         self._left = self._limit - self.held[0]
         self._left_files = self._files - self.held[1]
 
-    def look(self) -> dict[str, object] | None:
-        """Give why all must end, or None. Cheap, save if much was written or some time went by."""
+    def check(self) -> dict[str, object] | None:
+        """Return a reason to kill the worker, or None.
+
+        This measures the directory only if it is due, or if the file system fills quickly.
+        """
         now = time.monotonic()
         free = _free(self._workdir)
-        bytes_gone, files_gone = self._free[0] - free[0], self._free[1] - free[1]
-        filling = bytes_gone >= max(self._left // 2, _QUICK)
-        filling |= files_gone >= max(self._left_files // 2, _QUICK_FILES)
-        if now < self._look_at and not filling:
+        bytes_taken, files_taken = self._free[0] - free[0], self._free[1] - free[1]
+        fast = bytes_taken >= max(self._left // 2, _FAST_GROWTH)
+        fast |= files_taken >= max(self._left_files // 2, _FAST_GROWTH_FILES)
+        if now < self._next_check and not fast:
             return None
         size, files = self._measure_tree(self._files)
         if self._private:
-            size += self._nameless()
-        self._look_at = now + max(_EVERY_SECONDS, _SHARE * (time.monotonic() - now))
+            size += self._size_of_deleted()
+        took = time.monotonic() - now
+        self._next_check = now + max(_INTERVAL_SECONDS, _PAUSE_FACTOR * took)
         self._free = free
         self._left, self._left_files = self._limit - size, self._files - files
         if size > self._limit:
@@ -67,7 +74,7 @@ class Disk:
         return None
 
     def _measure_tree(self, most_files: int | None) -> tuple[int, int]:
-        seen: set[int] = set()  # files of several names
+        seen: set[int] = set()  # files with several names
         size = files = 0
         folders = [self._workdir]
         while folders and (most_files is None or files <= most_files):
@@ -80,20 +87,20 @@ class Disk:
                             continue
                         try:
                             facts = entry.stat(follow_symlinks=False)
-                        except FileNotFoundError:  # it went away; the others are still there
+                        except FileNotFoundError:  # removed meanwhile
                             continue
                         if facts.st_nlink > 1:
                             if facts.st_ino in seen:
                                 continue
                             seen.add(facts.st_ino)
-                        size += facts.st_blocks * _BLOCK
-            except OSError as error:  # the folder went away while we looked
-                if error.errno == errno.ENAMETOOLONG:  # or so deep that it cannot be measured
+                        size += facts.st_blocks * _BLOCK_BYTES
+            except OSError as error:
+                if error.errno == errno.ENAMETOOLONG:  # else removed meanwhile
                     self._too_deep = True
         return size, files
 
-    def _nameless(self) -> int:
-        """Sum up the files that were deleted while they were open."""
+    def _size_of_deleted(self) -> int:
+        """Return the total size of deleted files that are still open."""
         sizes: dict[int, int] = {}
         device = os.stat(self._workdir).st_dev  # noqa: PTH116
         for pid in os.listdir("/proc"):  # noqa: PTH208
@@ -105,14 +112,14 @@ class Disk:
                     if facts.st_nlink or facts.st_dev != device:
                         continue
                     if stat.S_ISREG(facts.st_mode):
-                        sizes[facts.st_ino] = facts.st_blocks * _BLOCK
-            except OSError:  # its process has ended
+                        sizes[facts.st_ino] = facts.st_blocks * _BLOCK_BYTES
+            except OSError:  # the process has ended
                 continue
         return sum(sizes.values())
 
 
 def _free(place: str) -> tuple[int, int]:
-    """Give the bytes and the files that the file system still has room for (some: 0 files)."""
+    """Return the free bytes and file entries of a file system (some report 0 entries)."""
     try:
         facts = os.statvfs(place)
     except OSError:

@@ -1,7 +1,8 @@
-"""Linux system calls that Python has no function for, by ctypes.
+"""Linux system calls that the standard library does not offer, through ctypes.
 
-Numbers and constants are those of the kernel's headers (`linux/mount.h`, `linux/sched.h`,
-`linux/prctl.h`, `linux/capability.h`); system calls from 424 on have one number everywhere.
+Numbers and constants come from the kernel's headers (`linux/mount.h`, `linux/sched.h`,
+`linux/prctl.h`, `linux/capability.h`). System calls from 424 on have the same number on every
+processor.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import struct
 import sys
 
 set_signal = getattr(signal.signal, "__wrapped__", signal.signal)
-"""As `signal.signal`, without its detour by enumerations."""
+"""`signal.signal` without its conversions to and from enumerations."""
 
 LINUX = sys.platform == "linux"
 MACHINE = platform.machine()
@@ -55,11 +56,11 @@ _libc_with_gil = ctypes.PyDLL(None, use_errno=True)
 def call(number: int, *args: object) -> int:
     """Make a system call.
 
-    A structure that the kernel only reads is given as bytes: a buffer of ctypes would be a class of
-    its own, made anew each time.
+    Pass a structure that the kernel only reads as bytes: ctypes would create a class for each
+    buffer.
 
     Raises:
-        OSError: it failed.
+        OSError: the call failed.
     """
     result: int = _libc.syscall(ctypes.c_long(number), *map(_argument, args))
     return _checked(result)
@@ -83,14 +84,14 @@ def _checked(result: int) -> int:
 def fork(namespaces: int = 0) -> int:
     """Fork this process, which must have one thread, into new namespaces.
 
-    Skips the work that Python does around a fork, which touches and so copies a hundred pages.
-    The child must not run foreign code.
+    This skips Python's own work around a fork, which writes to about a hundred shared pages. The
+    child must not run foreign code.
 
     Args:
         namespaces: the `CLONE_NEW...` flags of the namespaces; 0 for none.
 
     Raises:
-        OSError: the kernel does not allow it, or this module does not know the processor.
+        OSError: the kernel refuses, or this module does not know the processor.
     """
     if not LINUX:
         return os.fork()
@@ -98,23 +99,23 @@ def fork(namespaces: int = 0) -> int:
         return _checked(_libc_with_gil.fork())
     number = _CLONE.get(MACHINE)
     if number is None:
-        raise OSError(0, f"not known for {MACHINE}")
+        raise OSError(0, f"not supported on {MACHINE}")
     arguments = (ctypes.c_long(one) for one in (number, namespaces | signal.SIGCHLD, 0, 0, 0, 0))
     return _checked(_libc_with_gil.syscall(*arguments))
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces for new ones."""
+    """Move this process into new namespaces."""
     _checked(_libc.unshare(flags))
 
 
 def join(descriptor: int) -> None:
-    """Enter the namespace that a descriptor stands for."""
+    """Enter the namespace of a descriptor."""
     _checked(_libc.setns(descriptor, 0))
 
 
 def write(path: str, text: str) -> None:
-    """Write a short text to a file of the kernel's, by one system call."""
+    """Write a short text to a kernel file, in one system call."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, text.encode())
@@ -123,7 +124,7 @@ def write(path: str, text: str) -> None:
 
 
 def read(path: str) -> str:
-    """Read a short file of the kernel's."""
+    """Read a short kernel file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 4096).decode()
@@ -132,56 +133,55 @@ def read(path: str) -> str:
 
 
 def prctl(option: int, *args: int) -> int:
-    """Set something of this process; the arguments that are not given are 0."""
+    """Change an attribute of this process; omitted arguments are 0."""
     padded = [*args, 0, 0, 0, 0][:4]
     return _checked(_libc.prctl(option, *padded))
 
 
 def die_with_parent() -> None:
-    """Be killed when the process that forked this one ends."""
+    """Ask the kernel to kill this process when its parent ends."""
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all descendants whose parent ends."""
+    """Make this process the new parent of descendants whose parent ends."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def hide_memory(hide: bool) -> None:
-    """Let no process of the same user look into this one; or let it, after all."""
+    """Deny, or allow again, other processes of the user access to this process's memory."""
     prctl(_PR_SET_DUMPABLE, 0 if hide else 1)
 
 
 def no_new_privileges() -> None:
-    """Let no program that is executed from here on gain anything."""
+    """Prevent executed programs from gaining privileges (set-user-id bits, file capabilities)."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def drop_bounding_set() -> None:
-    """Give up the capabilities that a program could get by being executed."""
+    """Drop the capabilities that executed programs could gain."""
     for capability in range(64):
         try:
             prctl(_PR_CAPBSET_DROP, capability)
-        except OSError:  # beyond the last one, or it was not ours to drop
+        except OSError:  # beyond the last capability, or this process may not drop any
             break
 
 
 def drop_capabilities() -> None:
-    """Give up all capabilities, and the ways to get them back (after `drop_bounding_set`)."""
+    """Drop all capabilities and the ways to regain them. Call `drop_bounding_set` first."""
     number = _CAPSET.get(MACHINE)
     if number is None:
-        raise OSError(0, f"not known for {MACHINE}")
-    for option, value in ((_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL),):
-        prctl(option, value)
+        raise OSError(0, f"not supported on {MACHINE}")
+    prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     try:
         prctl(_PR_SET_SECUREBITS, _SECUREBITS)
-    except OSError:  # without CAP_SETPCAP; an ordinary user has nothing to regain either
+    except OSError:  # requires CAP_SETPCAP; an ordinary user has no capabilities to regain
         pass
     call(number, struct.pack("=Ii", _CAP_VERSION_3, 0), bytes(24))
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
-    """Mount a file system, or change how mounts propagate."""
+    """Mount a file system, or change the propagation of mounts."""
     _checked(
         _libc.mount(
             os.fsencode(source),
@@ -194,7 +194,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str = ""
 
 
 def clone_tree(path: str) -> int:
-    """Clone what is mounted at a path and below; gives a descriptor of the detached clone."""
+    """Clone the mounts at and below a path; return a descriptor of the detached clone."""
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
     return call(_OPEN_TREE, _AT_FDCWD, path, flags)
 
@@ -205,7 +205,7 @@ def attach_tree(descriptor: int, path: str) -> None:
 
 
 def set_mount(where: int | str, attributes: int, recursive: bool) -> None:
-    """Add attributes to a mount (a path, or a detached clone), and to those below."""
+    """Add attributes to a mount (a path or a detached clone), and if `recursive` to those below."""
     flags = _AT_RECURSIVE if recursive else 0
     attr = struct.pack("=QQQQ", attributes, 0, 0, 0)
     if isinstance(where, str):
@@ -215,29 +215,29 @@ def set_mount(where: int | str, attributes: int, recursive: bool) -> None:
 
 
 def unmount(path: str) -> None:
-    """Unmount what is mounted at a path and below, as soon as it is not in use."""
+    """Detach the mounts at and below a path; the kernel removes them when they are unused."""
     _checked(_libc.umount2(os.fsencode(path), _MNT_DETACH))
 
 
 def change_root() -> None:
-    """Make the mount that is the current directory the root, and drop the old root.
+    """Make the mount at the current directory the root, and detach the old root.
 
     Raises:
-        OSError: the machine runs from its initial ram disk, or the processor is not known here.
+        OSError: the root is the initial RAM disk, or this module does not know the processor.
     """
     number = _PIVOT_ROOT.get(MACHINE)
     if number is None:
-        raise OSError(0, f"not known for {MACHINE}")
-    call(number, ".", ".")  # now the old root covers the new one
+        raise OSError(0, f"not supported on {MACHINE}")
+    call(number, ".", ".")  # this leaves the old root mounted over the new one
     unmount(".")
     os.chdir("/")
 
 
 def is_folder(descriptor: int) -> bool:
-    """Whether a descriptor stands for a folder."""
+    """Return whether a descriptor refers to a directory."""
     return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
 def pidfd_of(pid: int) -> int:
-    """Open a descriptor that stands for a process."""
+    """Return a pidfd of a process."""
     return call(_PIDFD_OPEN, pid, 0)

@@ -1,4 +1,4 @@
-"""Landlock: which files a worker may open, whatever is mounted (`linux/landlock.h`)."""
+"""Landlock: restrict which files a worker may open, whatever is mounted (`linux/landlock.h`)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _FS_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 _FS_RIGHTS_FROM_5 = (1 << 16) - 1
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
-_NET_TCP, _SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
+_NET_TCP, _SCOPES = 0b11, 0b11  # bind, connect; abstract sockets, signals
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 
 class Rules:
-    """The places that this process will be restricted to.
+    """The files that this process will be restricted to.
 
-    A rule belongs to a file or folder, whatever path and mount lead to it.
+    A rule applies to a file or folder itself, by every path and mount that leads to it.
 
     Args:
-        deny_tcp: also deny TCP, if the kernel can.
+        deny_tcp: whether to deny TCP too; kernels before 6.7 cannot.
 
     Raises:
-        OSError: the kernel has no Landlock, or it is off.
+        OSError: the kernel lacks Landlock, or has it switched off.
     """
 
     def __init__(self, deny_tcp: bool):
@@ -42,15 +42,15 @@ class Rules:
         self._descriptor = kernel.call(_CREATE, attributes, len(attributes), 0)
 
     def allow_reading(self, *paths: str) -> None:
-        """Allow to read and execute these, and everything below."""
+        """Allow reading and executing these files and everything in these folders."""
         self._allow(paths, _EXECUTE | _READ_FILE | _READ_DIR)
 
     def allow_all(self, *paths: str) -> None:
-        """Allow to write these as well, and everything below."""
+        """Allow every access to these files and to everything in these folders."""
         self._allow(paths, self._all)
 
     def allow_listing(self, *paths: str) -> None:
-        """Allow to read the names in these folders, and in those below."""
+        """Allow listing these folders and all folders below."""
         self._allow(paths, _READ_DIR)
 
     def _allow(self, paths: Iterable[str], rights: int) -> None:
@@ -67,7 +67,7 @@ class Rules:
                 os.close(descriptor)
 
     def restrict(self) -> None:
-        """Restrict this process, for good. Needs `kernel.no_new_privileges` before.
+        """Restrict this process permanently. Call `kernel.no_new_privileges` first.
 
         Raises:
             OSError: the kernel refuses.

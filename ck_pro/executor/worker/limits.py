@@ -1,4 +1,4 @@
-"""Limits of one process of a worker, and of the kernel objects that it shares with others."""
+"""Limits of a worker's processes, and of kernel objects that they share."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ MAX_FILES = 512
 MAX_TASKS = 256
 MAX_FILE_BYTES = 1 << 30
 _TCP_BYTES = 1 << 18
-_RESERVED_PIDS = 300  # of the kernel's: numbers below are not used a second time
-_CPU_SLACK = 2
-_LONGEST = 1e9
+_RESERVED_PIDS = 300  # the kernel never reuses pids below this one
+_CPU_SLACK_SECONDS = 2
+_MAX_CPU_SECONDS = 1e9
 HEADROOM = 64 << 20
-"""Bytes beyond the limit of memory in which the worker can still say that it was reached."""
+"""Bytes above the memory limit, so that the worker can report that it reached the limit."""
 _CORES = os.cpu_count() or 1
 _hard_memory: int | None = None
-"""Bytes of address space, once `set_limits` has limited it."""
+"""The hard limit of address space in bytes, from `set_limits`."""
 PAGE = resource.getpagesize()
 MEGABYTE = 1 << 20
 
 
 def set_limits(memory_mb: int, disk_mb: int, own_user: bool) -> None:
-    """Set this process's limits, for good.
+    """Limit this process permanently.
 
     Args:
-        disk_mb: of a single file, if that is less than `MAX_FILE_BYTES`.
-        memory_mb: of address space, beyond what the process has now.
-        own_user: processes are counted apart from the rest of the user's.
+        memory_mb: address space beyond the current size, in megabytes.
+        disk_mb: size of a file in megabytes, if less than `MAX_FILE_BYTES`.
+        own_user: whether a user namespace counts the worker's processes separately.
     """
     global _hard_memory
     limits = {
@@ -55,14 +55,14 @@ def set_limits(memory_mb: int, disk_mb: int, own_user: bool) -> None:
 
 
 def grant_memory(share: float) -> None:
-    """Grant a share of the headroom above the limit of memory: 0 for code, 1 for the runtime.
+    """Grant a share of `HEADROOM`: 0 while code runs, 1 while the worker reports the result.
 
-    Without it a worker whose memory is full could not even say so, or free any.
+    A worker needs memory to report that it has run out, and to free some.
     """
     hard = _hard_memory
     if hard is not None:
         soft = hard - int((1 - share) * HEADROOM)
-        with contextlib.suppress(ValueError):  # the code gave itself a narrower limit, for good
+        with contextlib.suppress(ValueError):  # the code has lowered the hard limit
             resource.setrlimit(resource.RLIMIT_AS, (max(soft, HEADROOM), hard))
 
 
@@ -74,25 +74,26 @@ def _address_space() -> int:
 
 
 def grant_cpu(timeout: float | None) -> None:
-    """Let this process use the processor for one more step.
+    """Allow this process the processor time of one more step.
 
-    The parent's clock is the limit; this one ends a worker whose code runs on during a long call.
+    The parent's clock enforces the timeout. This limit stops code that computes in other threads
+    while a call stops that clock.
     """
     if timeout is None:
         soft = resource.RLIM_INFINITY
     else:
         used = resource.getrusage(resource.RUSAGE_SELF)
-        most = min(timeout, _LONGEST) * _CORES
-        soft = math.ceil(used.ru_utime + used.ru_stime + most) + _CPU_SLACK
-    with contextlib.suppress(ValueError):  # as above
+        most = min(timeout, _MAX_CPU_SECONDS) * _CORES
+        soft = math.ceil(used.ru_utime + used.ru_stime + most) + _CPU_SLACK_SECONDS
+    with contextlib.suppress(ValueError):  # the code has lowered the hard limit
         resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 
 
 def limit_pids() -> None:
-    """Limit the processes and threads of this pid namespace (root has no other limit).
+    """Limit the processes and threads of this pid namespace. `RLIMIT_NPROC` does not bind root.
 
     Raises:
-        OSError: the kernel is older than 6.14, where this is one number for the machine.
+        OSError: the kernel is older than 6.14, which has one limit for the whole machine.
     """
     path = "/proc/sys/kernel/pid_max"
     if int(kernel.read(path)) > _RESERVED_PIDS + MAX_TASKS:
@@ -100,10 +101,10 @@ def limit_pids() -> None:
 
 
 def limit_tcp() -> None:
-    """Limit what connections in this network namespace hold: no process is charged for it.
+    """Limit the TCP buffers in this network namespace, since no process is charged for them.
 
     Raises:
-        OSError: the kernel does not allow it.
+        OSError: the kernel refuses.
     """
     for name in ("tcp_rmem", "tcp_wmem"):
         kernel.write(f"/proc/sys/net/ipv4/{name}", f"4096 65536 {_TCP_BYTES}")

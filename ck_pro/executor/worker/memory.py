@@ -1,7 +1,7 @@
-"""The memory of a worker and of all that it starts: a watchdog that sums it up.
+"""A watchdog that adds up the memory of a worker and all processes that it starts.
 
-A look is cheap and never counts too little. Only where it is beyond the limit are the processes
-stopped for an exact sum, in which memory that several share counts once.
+A check is cheap, and its estimate is never too low. If the estimate is above the limit, the
+watchdog stops the processes for an exact sum, which counts shared memory once.
 """
 
 from __future__ import annotations
@@ -20,24 +20,27 @@ from .limits import HEADROOM, MAX_TASKS, MEGABYTE, PAGE
 _FREE_SOCKETS = 300
 _FREE_DESCRIPTORS = 2000
 _PIPE_BYTES, _FULL_PIPES_BYTES, _SMALL_PIPE_BYTES = 1 << 16, 1 << 26, 1 << 13
-"""What a pipe holds; what the pipes of one user hold before the kernel makes smaller ones."""
-_SUM_UP_SHARE = 5
-_BYTES_PER_TABLE = 512  # a page of addresses stands in 8 bytes
+"""Size of a pipe; total size of a user's pipes above which new pipes are small; their size."""
+_SUM_PAUSE_FACTOR = 5
+_PAGES_PER_TABLE_PAGE = 512  # a page table entry has 8 bytes
 _INODE_BYTES, _LOCK_BYTES, _WATCH_BYTES = 2048, 256, 256
 
 
-class Watchdog:
-    """Sums up the memory of all processes but this one, by `/proc`.
+class MemoryWatchdog:
+    """Limits the memory of all processes except this one, as `/proc` shows it.
 
-    What waits in sockets and pipes is no process's memory. So each of them counts as full, but for
-    the first few hundred.
+    Data in sockets and pipes belongs to no process. So all of them count as full, except the first
+    few hundred.
 
     Args:
-        memory_mb: megabytes for all of them together.
-        private: `/proc` shows the worker's processes only; else nothing can be summed up.
-        own_net: so it does for sockets.
-        scratch: folders in memory that only the worker can write; their files count.
-        charged: the kernel counts too (a control group), so nothing need be estimated.
+        memory_mb: limit for all processes together, in megabytes.
+        private: whether `/proc` shows only the worker's processes. If not, `check` does nothing.
+        own_net: whether the worker has a network namespace, so that its sockets can be counted.
+        scratch: private folders in memory; their files count.
+        charged: whether a control group counts kernel memory and lost mappings exactly.
+
+    Attributes:
+        interval: seconds until the next check is due.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class Watchdog:
         charged: bool = False,
     ):
         resident, self._libraries, _ = _pages("self")
-        # beyond what a worker has from the zygote; a single process meets its own limit before
+        # pages from the zygote do not count; HEADROOM lets RLIMIT_AS stop a single process first
         self._limit = memory_mb * MEGABYTE + (resident - self._libraries) * PAGE + HEADROOM
         self._megabytes = memory_mb
         self._private = private
@@ -57,65 +60,67 @@ class Watchdog:
         self._scratch = scratch
         self._devices = {os.stat(path).st_dev for path in scratch}  # noqa: PTH116
         self._charged = charged
-        self._before = self._now = _Machine() if charged else of_machine()
-        self._sum_up_at = self._sum_up_from = 0.0
+        self._before = self._now = _Machine() if charged else memory_of_machine()
+        self._next_sum = self._sum_if_above = 0.0
         self.interval = 0.2
 
-    def look(self) -> dict[str, object] | None:
-        """Give why all must end, or None; and set when to look again, in seconds."""
+    def check(self) -> dict[str, object] | None:
+        """Return a reason to kill the worker, or None."""
         if not self._private:
             return None
         pids = _pids()
         if len(pids) > MAX_TASKS:
             return {"why": "tasks", "limit": MAX_TASKS}
-        waiting = _in_sockets() if self._own_net else 0
-        files = sum(map(_bytes_of_files, self._scratch))
+        sockets = _in_sockets() if self._own_net else 0
+        files = sum(map(_size_of_files, self._scratch))
         if not self._charged:
-            self._now = of_machine()
+            self._now = memory_of_machine()
             self._before = _Machine(*map(min, self._before, self._now))
-        used = waiting + files + sum(map(self._at_most, pids))
-        used += self._unseen(files) + self._now.kernel - self._before.kernel
+        used = sockets + files + sum(map(self._estimate, pids))
+        used += self._unmapped(files) + self._now.kernel - self._before.kernel
         used += max(0, sum(map(_descriptors, pids)) - _FREE_DESCRIPTORS) * _SMALL_PIPE_BYTES
-        if used > self._limit and self._goes_beyond(used, waiting + files, files):
+        if used > self._limit and self._exceeds_limit(used, sockets + files, files):
             return {"why": "memory", "limit": self._megabytes}
         self.interval = 0.05 if len(pids) > 1 or used > self._limit // 2 else 0.2
         return None
 
-    def _at_most(self, pid: str) -> int:
+    def _estimate(self, pid: str) -> int:
         resident, shared, size = _pages(pid)
-        return (resident - min(shared, self._libraries)) * PAGE + size * PAGE // _BYTES_PER_TABLE
+        tables = size * PAGE // _PAGES_PER_TABLE_PAGE
+        return (resident - min(shared, self._libraries)) * PAGE + tables
 
-    def _unseen(self, files: int) -> int:
-        """Bytes that a mapping may hold without showing them: the growth on the whole machine.
+    def _unmapped(self, files: int) -> int:
+        """Return the growth of shared memory on the whole machine.
 
-        Shared memory without a file lives on when most of its mapping is gone, or is not resident.
+        Anonymous shared memory stays allocated when a process unmaps most of it, and `/proc` then
+        does not show it.
         """
         return max(0, self._now.shared - self._before.shared - files)
 
-    def _goes_beyond(self, used: int, elsewhere: int, files: int) -> bool:
-        """Sum up exactly, if that was not done just now, or `used` has grown by what was left."""
+    def _exceeds_limit(self, used: int, elsewhere: int, files: int) -> bool:
+        """Compute the exact sum, unless the last one is recent and still proves enough room."""
         now = time.monotonic()
-        if now < self._sum_up_at and used <= self._sum_up_from:
+        if now < self._next_sum and used <= self._sum_if_above:
             return False
         exact = elsewhere + self._exact(files)
-        self._sum_up_at = now + _SUM_UP_SHARE * (time.monotonic() - now)
-        self._sum_up_from = used + self._limit - exact
+        self._next_sum = now + _SUM_PAUSE_FACTOR * (time.monotonic() - now)
+        self._sum_if_above = used + self._limit - exact
         return exact > self._limit
 
     def _exact(self, files: int) -> int:
-        """Give the bytes of all processes but this one: what they share is counted once.
+        """Return the bytes of all processes except this one; shared memory counts once.
 
-        They are stopped meanwhile. Else many that are filling memory at once would leave this one
-        no share of the processor to count with, and be far beyond the limit when it is done.
+        The processes are stopped meanwhile. Otherwise many processes that allocate at once could
+        delay this one, and be far above the limit at the end.
         """
-        if os.getpid() != 1:  # "all" means those of our own namespace only to its first process
+        if os.getpid() != 1:  # only for the first process, -1 means its namespace alone
             return self._sum(_pids(), files)
         stopped = [int(pid) for pid in _pids() if _state(pid) in "Tt"]
         _signal(-1, signal.SIGSTOP)
         try:
             return self._sum(_pids(), files)
         finally:
-            _signal(-1, signal.SIGCONT)  # one that is only being forked was stopped, too
+            _signal(-1, signal.SIGCONT)  # also processes that were being forked
             for pid in stopped:
                 _signal(pid, signal.SIGSTOP)
 
@@ -123,12 +128,12 @@ class Watchdog:
         private = shared = 0
         for pid in pids:
             anonymous, of_files = _shares(pid)
-            if of_files and files:  # those of the scratch folders are counted already
+            if of_files and files:  # files in the scratch folders are already counted
                 of_files = _shared_elsewhere(pid, self._devices)
-            private += anonymous + _pages(pid)[2] * PAGE // _BYTES_PER_TABLE
+            private += anonymous + _pages(pid)[2] * PAGE // _PAGES_PER_TABLE_PAGE
             shared += of_files
-        if any(map(_maps_nameless, pids)):
-            shared = max(shared, self._unseen(files))
+        if any(map(_maps_anonymous_shared, pids)):
+            shared = max(shared, self._unmapped(files))
         grown = self._now.kernel - self._before.kernel
         kernel = min(grown, _in_kernel(pids)) if grown > HEADROOM else 0
         return private + shared + kernel + _in_pipes(pids)
@@ -151,7 +156,7 @@ def _state(pid: str) -> str:
 
 
 def _pages(pid: str) -> tuple[int, int, int]:
-    """Give a process's pages: resident, of these shared with files or others, and addressed."""
+    """Return a process's numbers of pages: resident, resident and shared, in its address space."""
     try:
         size, resident, shared, *_ = kernel.read(f"/proc/{pid}/statm").split()
     except (OSError, ValueError):
@@ -163,12 +168,12 @@ def _lines(path: str) -> Iterable[str]:
     try:
         with open(path) as file:  # noqa: PTH123
             return file.read().split("\n")
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return ()
 
 
 def _shares(pid: str) -> tuple[int, int]:
-    """Give a process's share of private memory, and of shared memory (a fork shares most)."""
+    """Return a process's share of anonymous memory (forks share most) and of shared memory."""
     found = {"Pss_Anon:": 0, "Pss_Shmem:": 0}
     for line in _lines(f"/proc/{pid}/smaps_rollup"):
         name, *value = line.split()[:2] or [""]
@@ -178,13 +183,13 @@ def _shares(pid: str) -> tuple[int, int]:
 
 
 def _shared_elsewhere(pid: str, devices: set[int]) -> int:
-    """Give a process's share of shared memory that is not a file on one of these devices."""
+    """Return a process's share of shared memory, without files on these devices."""
     total = 0
     counts = False
     for line in _lines(f"/proc/{pid}/smaps"):
         name, *rest = line.split(maxsplit=5) or [""]
         if not name.endswith(":"):
-            counts = len(rest) == 5 and _is_nameless(rest[4])
+            counts = len(rest) == 5 and _is_anonymous_shared(rest[4])
             counts = counts and os.makedev(*_numbers(rest[2])) not in devices
         elif counts and name == "Pss:":
             total += int(rest[0]) * 1024
@@ -196,43 +201,43 @@ def _numbers(device: str) -> tuple[int, int]:
     return int(major, 16), int(minor, 16)
 
 
-def _is_nameless(name: str) -> bool:
-    return name.startswith("/dev/zero") or name.startswith("/SYSV") or name.startswith("/memfd:")
+def _is_anonymous_shared(name: str) -> bool:
+    return name.startswith(("/dev/zero", "/SYSV", "/memfd:"))
 
 
-def _maps_nameless(pid: str) -> bool:
+def _maps_anonymous_shared(pid: str) -> bool:
     return any("/dev/zero" in line for line in _lines(f"/proc/{pid}/maps"))
 
 
 class _Machine(NamedTuple):
-    """Bytes that all of the machine has in use."""
+    """Bytes in use on the whole machine."""
 
     shared: int = 0
     """Files in memory, and shared mappings."""
     kernel: int = 0
-    """Structures of the kernel that it cannot give back."""
+    """Kernel structures that cannot be reclaimed."""
 
 
-def of_machine() -> _Machine:
-    """Give what the machine has in use."""
+def memory_of_machine() -> _Machine:
+    """Read the memory in use on the whole machine."""
     found = dict(line.split()[:2] for line in _lines("/proc/meminfo") if line)
     values = (int(found.get(name, "0")) * 1024 for name in ("Shmem:", "SUnreclaim:"))
     return _Machine(*values)
 
 
 def _in_kernel(pids: list[str]) -> int:
-    """Give the bytes of structures that open files can have without end: locks and watches."""
+    """Return the bytes of file locks and `epoll` entries, whose number has no limit."""
     locks = sum(1 for line in _lines("/proc/locks") if line)
     watches = 0
     for pid in pids:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
                 if os.readlink(f"/proc/{pid}/fd/{name}") == "anon_inode:[eventpoll]":  # noqa: PTH115
                     watches += sum(1 for _ in _lines(f"/proc/{pid}/fdinfo/{name}"))
     return locks * _LOCK_BYTES + watches * _WATCH_BYTES
 
 
-def _bytes_of_files(folder: str) -> int:
+def _size_of_files(folder: str) -> int:
     facts = os.statvfs(folder)
     blocks, inodes = facts.f_blocks - facts.f_bfree, facts.f_files - facts.f_ffree
     return blocks * facts.f_frsize + inodes * _INODE_BYTES
@@ -255,15 +260,15 @@ def _in_pipes(pids: list[str]) -> int:
                 target = os.readlink(f"/proc/{pid}/fd/{name}")  # noqa: PTH115
                 if target.startswith("pipe:"):
                     pipes.add(target)
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
     small = _FULL_PIPES_BYTES + len(pipes) * _SMALL_PIPE_BYTES
     return min(len(pipes) * _PIPE_BYTES, small)
 
 
 @functools.lru_cache(maxsize=1)
-def bytes_of_a_socket() -> int:
-    """Give what one can hold. The file is there in the host's network only."""
+def socket_buffer_bytes() -> int:
+    """Return the size of a socket's buffer. Only the host's network namespace has the file."""
     try:
         return int(kernel.read("/proc/sys/net/core/wmem_default"))
     except (OSError, ValueError):
@@ -275,4 +280,4 @@ def _in_sockets() -> int:
         number = int(kernel.read("/proc/self/net/sockstat").split()[2])  # "sockets: used 15"
     except (OSError, ValueError, IndexError):
         return 0
-    return max(0, number - _FREE_SOCKETS) * bytes_of_a_socket()
+    return max(0, number - _FREE_SOCKETS) * socket_buffer_bytes()

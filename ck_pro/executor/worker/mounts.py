@@ -1,7 +1,7 @@
-"""The file system of a worker: a root of its own that holds the places it may read, and no other.
+"""The file system of a worker: a private root with the files that its code may read.
 
-The places are mounted read-only into an empty root, at the paths that they have outside. The
-working directory is mounted writable. `/tmp`, `/var/tmp` and `/dev` are the worker's own.
+The allowed files and folders are mounted read-only in an empty root, at their usual paths. The
+working directory is mounted writable. `/tmp`, `/var/tmp` and `/dev` are private.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import kernel
 NODES = ("null", "zero", "full", "random", "urandom", "tty")
 PTYS = "/dev/pts"
 SCRATCH = tuple(dict.fromkeys(map(os.path.realpath, ("/tmp", "/var/tmp", "/dev/shm"))))
-"""The places beside the working directory that can be written: they are the worker's own."""
+"""Private writable folders, besides the working directory."""
 
 _DEVICES = tuple(f"/dev/{name}" for name in NODES)
 _LINKS = (
@@ -26,28 +26,28 @@ _LINKS = (
     ("/dev/stderr", "/proc/self/fd/2"),
     ("/dev/ptmx", "pts/ptmx"),
 )
-_CALM = kernel.ATTR_NOSUID | kernel.ATTR_NODEV
-_QUIET = kernel.MS_NOSUID | kernel.MS_NODEV
-_ROOT_SIZE = "size=4m,mode=755,nr_inodes=4k"
-_MOST_COPIED = 1 << 20
-_MOST_PTYS = 32  # each holds a megabyte that no process is charged for
+_ATTRIBUTES = kernel.ATTR_NOSUID | kernel.ATTR_NODEV
+_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV
+_ROOT_OPTIONS = "size=4m,mode=755,nr_inodes=4k"
+_MAX_COPY_BYTES = 1 << 20
+_MAX_PTYS = 32  # each takes a megabyte that the kernel charges to no process
 
 
 def build(config: dict[str, Any]) -> None:
-    """Give a new mount namespace a new root, with the allowed places and nothing else.
+    """Give a new mount namespace a root that has only the allowed files.
 
     Args:
-        config: `workdir`, `show`, `links`, `copies` and `memory_mb` of the session.
+        config: `workdir`, `show`, `folders`, `links`, `copies` and `memory_mb` of the session.
 
     Raises:
-        OSError: the kernel is older than 5.12, or does not allow it. The old root is still there.
+        OSError: the kernel is older than 5.12, or refuses. The old root is still in place.
     """
     workdir: str = config["workdir"]
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     clones = {path: kernel.clone_tree(path) for path in ("/proc", *config["show"], workdir)}
     devices = {path: kernel.clone_tree(path) for path in _DEVICES if os.path.exists(path)}  # noqa: PTH110
-    stage = workdir  # any folder; it is cloned already, and is covered for a moment
-    kernel.mount("tmpfs", stage, "tmpfs", _QUIET, _ROOT_SIZE)
+    stage = workdir  # any folder would do; this one is already cloned
+    kernel.mount("tmpfs", stage, "tmpfs", _FLAGS, _ROOT_OPTIONS)
     try:
         os.chdir(stage)
         _add_scratch(config)
@@ -57,7 +57,7 @@ def build(config: dict[str, Any]) -> None:
             _copy(path)
         for path, clone in sorted(clones.items(), key=lambda one: one[0].count("/")):
             read_only = 0 if path == workdir else kernel.ATTR_RDONLY
-            kernel.set_mount(clone, read_only | _CALM, recursive=True)
+            kernel.set_mount(clone, read_only | _ATTRIBUTES, recursive=True)
             _attach(clone, path)
         for path, clone in devices.items():
             _attach(clone, path)
@@ -78,10 +78,10 @@ def _add_scratch(config: dict[str, Any]) -> None:
     size = max(64, config["memory_mb"] // 4)
     for path in SCRATCH:
         _make_folders(path)
-        kernel.mount("tmpfs", f".{path}", "tmpfs", _QUIET, f"size={size}m,mode=1777,nr_inodes=50k")
+        kernel.mount("tmpfs", f".{path}", "tmpfs", _FLAGS, f"size={size}m,mode=1777,nr_inodes=50k")
     _make_folders(PTYS)
-    with contextlib.suppress(OSError):  # no pseudo-terminals, then
-        options = f"newinstance,ptmxmode=0666,max={_MOST_PTYS}"
+    with contextlib.suppress(OSError):  # pseudo-terminals are optional
+        options = f"newinstance,ptmxmode=0666,max={_MAX_PTYS}"
         kernel.mount("devpts", f".{PTYS}", "devpts", kernel.MS_NOSUID, options)
 
 
@@ -110,10 +110,10 @@ def _copy(path: str) -> None:
 
 @functools.lru_cache(maxsize=64)
 def read_copy(path: str) -> bytes | None:
-    """Give a small file of the system; the zygote reads it once for all workers."""
+    """Return the content of a small system file. The zygote reads each file once."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            return file.read(_MOST_COPIED)
+            return file.read(_MAX_COPY_BYTES)
     except OSError:
         return None
 
@@ -127,14 +127,14 @@ def _attach(clone: int, path: str) -> None:
 
 
 def mount_proc() -> None:
-    """Mount a `/proc` that shows this pid namespace only.
+    """Mount a `/proc` that shows only this pid namespace.
 
     Raises:
-        OSError: in a container whose own `/proc` is partly covered.
+        OSError: this is a container that hides parts of its `/proc`.
     """
-    kernel.mount("proc", "/proc", "proc", _QUIET | kernel.MS_NOEXEC)
+    kernel.mount("proc", "/proc", "proc", _FLAGS | kernel.MS_NOEXEC)
 
 
 def hide_proc() -> None:
-    """Cover a `/proc` that shows the processes of the host."""
-    kernel.mount("tmpfs", "/proc", "tmpfs", _QUIET, "size=4k,mode=555")
+    """Cover a `/proc` that shows the host's processes."""
+    kernel.mount("tmpfs", "/proc", "tmpfs", _FLAGS, "size=4k,mode=555")

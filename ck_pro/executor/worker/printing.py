@@ -1,11 +1,12 @@
 """Output: `print` and the standard streams of a worker.
 
-File descriptors 1 and 2 are one pipe to the parent, so whatever writes to them, in whatever
-process, stays in order. Nothing is buffered here: what was printed before a kill has arrived.
+File descriptors 1 and 2 are one pipe to the parent, so the output of all processes stays in order.
+Nothing is buffered, so a kill loses no output.
+
 `print` writes blocks: a mark, `LENGTHS` (number of spans, bytes of text), spans, text. A `SPAN`
-says where in the text an argument is (start, length), which object of the parent's it is (its
-handle's number, or 0), and whether it continues an argument of the block before. A block has at
-most `MAX_BLOCK` bytes, which a pipe accepts at once: no other process can write into it.
+describes one argument: its start and length in the text, the number of its handle (0 for text), and
+whether it continues an argument of the previous block. A block has at most `MAX_BLOCK` bytes, so
+that the kernel writes it into the pipe in one piece.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ SPAN = struct.Struct(">HHIB")
 MARK_SIZE = 18
 MAX_BLOCK = 4096
 _BLOCK = min(MAX_BLOCK, select.PIPE_BUF)
-_MOST_SPANS = _BLOCK // 4 // SPAN.size
-_MOST_TEXT = _BLOCK - MARK_SIZE - LENGTHS.size - _MOST_SPANS * SPAN.size
+_MAX_SPANS = _BLOCK // 4 // SPAN.size
+_MAX_TEXT = _BLOCK - MARK_SIZE - LENGTHS.size - _MAX_SPANS * SPAN.size
 
 Span = tuple[int, int, int]
-"""Start, length, number of the handle."""
+"""Start, length, number of the handle (0 for text)."""
 
 
 def make_mark(nonce: str) -> bytes:
-    """Give the mark of a session: unlikely in any text, and no secret (nothing depends on it)."""
+    """Return the mark of a session. It is unlikely in any text, and need not be secret."""
     return b"\x00\x1e" + nonce.encode("ascii")
 
 
@@ -43,41 +44,41 @@ class Streams:
     """The standard streams of a worker.
 
     Args:
-        handle_of: gives the handle of an object of the parent's, else None.
+        handle_of: returns the handle of an object that stands for one in the parent, else None.
     """
 
     def __init__(self, handle_of: Callable[[Any], str | None]):
         self._pipe = -1
-        self._pipe_place = (-1, -1)
+        self._pipe_id = (-1, -1)
         self._mark = b""
         self._handle_of = handle_of
         self._lock = threading.Lock()
         self._print = builtins.print
         self.muted = False
-        reader, writer = os.pipe()  # a stream remembers of what kind its descriptor was
+        reader, writer = os.pipe()  # a stream checks the type of its descriptor when it is created
         for descriptor in (1, 2):
             os.dup2(writer, descriptor)
         self.stdout, self.stderr = _open(1), _open(2)
         os.close(reader)
         os.close(writer)
 
-    def begin(self, pipe: int, mark: bytes) -> None:
+    def open(self, pipe: int, mark: bytes) -> None:
         """Write to this pipe from now on.
 
         Args:
-            pipe: descriptor of the pipe to the parent; kept open beside 1 and 2, to mend those.
+            pipe: descriptor of the pipe to the parent; stays open, for `repair`.
             mark: from `make_mark`.
         """
         self._pipe, self._mark = pipe, mark
-        self._pipe_place = _place(pipe)
-        self.mend()
+        self._pipe_id = _file_id(pipe)
+        self.repair()
 
-    def mend(self) -> None:
-        """Make the streams whole again: the code may have closed or replaced them."""
+    def repair(self) -> None:
+        """Restore the streams, which the code may have closed or replaced."""
         for descriptor in (1, 2):
             try:
                 os.dup2(self._pipe, descriptor)
-            except OSError:  # the code gave itself a limit below that: it keeps what it has
+            except OSError:  # the code has set a lower limit of open files
                 pass
         os.set_blocking(self._pipe, True)
         if self.stdout.closed or self.stderr.closed:
@@ -86,11 +87,11 @@ class Streams:
         sys.stderr = sys.__stderr__ = self.stderr  # type: ignore[misc]
 
     def after_fork(self) -> None:
-        """In a child that the code forked: another thread may have held the lock."""
+        """Replace the lock in a forked child, where a thread that no longer exists may hold it."""
         self._lock = threading.Lock()
 
     def make_print(self) -> Callable[..., None]:
-        """Give the `print` of the code: as the built-in one, but noted on the way."""
+        """Return the `print` of the code: like the built-in one, but it records the arguments."""
 
         def print(  # noqa: A001
             *args: Any,
@@ -126,44 +127,42 @@ class Streams:
                 spans.append((len(text), len(piece), 0 if handle is None else int(handle[1:])))
                 text += piece
             text += end.encode()
-        finally:  # as the built-in: what came before an argument that cannot be printed is out
+        finally:  # like the built-in one: print the arguments before one that raises
             if text:
                 self._send(text, spans)
 
     def _send(self, text: bytearray, spans: list[Span]) -> None:
         if self.muted:
             return
-        with self._lock:  # the blocks of one print follow each other
-            # the code may have put a file of its own in place of descriptor 1
-            is_ours = _place(1) == self._pipe_place
-            blocks = print_blocks(self._mark, text, spans) if is_ours else [text]
-            for block in blocks:
+        with self._lock:  # keep the blocks of one print together
+            is_replaced = _file_id(1) != self._pipe_id  # by a file that the code opened
+            for block in [text] if is_replaced else print_blocks(self._mark, text, spans):
                 written = os.write(1, block)
                 while written < len(block):
                     written += os.write(1, memoryview(block)[written:])
 
 
 def print_blocks(mark: bytes, text: bytes | bytearray, spans: list[Span]) -> Iterator[bytes]:
-    """Give the blocks of one `print`.
+    """Yield the blocks of one `print`.
 
     Args:
         mark: from `make_mark`.
-        text: all of it, in UTF-8.
-        spans: of its arguments, in order.
+        text: the whole text in UTF-8.
+        spans: of the arguments, in order.
     """
-    if len(text) <= _MOST_TEXT and len(spans) <= _MOST_SPANS:
+    if len(text) <= _MAX_TEXT and len(spans) <= _MAX_SPANS:
         yield _block(mark, text, [(*span, 0) for span in spans])
         return
     at = index = 0
     while at < len(text) or index < len(spans):
-        end = min(len(text), at + _MOST_TEXT)
-        while end < len(text) and text[end] & 0xC0 == 0x80:  # inside of a character
+        end = min(len(text), at + _MAX_TEXT)
+        while end < len(text) and text[end] & 0xC0 == 0x80:  # in the middle of a character
             end -= 1
         chosen: list[tuple[int, int, int, int]] = []
-        for start, length, number in spans[index : index + _MOST_SPANS + 1]:
+        for start, length, number in spans[index : index + _MAX_SPANS + 1]:
             if start >= end and end < len(text):
                 break
-            if len(chosen) == _MOST_SPANS:
+            if len(chosen) == _MAX_SPANS:
                 end = min(end, max(at, start))
                 break
             begin, stop = max(start, at), min(start + length, end)
@@ -180,7 +179,7 @@ def _block(mark: bytes, text: bytes | bytearray, spans: list[tuple[int, int, int
     return mark + LENGTHS.pack(len(spans), len(text)) + packed + text
 
 
-def _place(descriptor: int) -> tuple[int, int]:
+def _file_id(descriptor: int) -> tuple[int, int]:
     facts = os.fstat(descriptor)
     return facts.st_dev, facts.st_ino
 
@@ -189,19 +188,19 @@ def _open(descriptor: int) -> io.TextIOWrapper:
     raw = io.FileIO(descriptor, "w", closefd=False)
     raw.name = "<stdout>" if descriptor == 1 else "<stderr>"
     errors = "strict" if descriptor == 1 else "backslashreplace"
-    # as `python -u` does it: raw below, nothing is held back
+    # unbuffered, like `python -u`
     stream = io.TextIOWrapper(raw, encoding="utf-8", errors=errors, write_through=True)
     stream.mode = "w"  # type: ignore[misc]
     return stream
 
 
 def no_input(prompt: object = "", /) -> str:
-    """Stand in for `input`: nobody is there to answer."""
+    """Replace `input`, which is not available."""
     if prompt:
         sys.stdout.write(str(prompt))
-    raise EOFError("input() is not available here: there is nobody to answer, and no input")
+    raise EOFError("input() is not available: the code has no standard input")
 
 
-def leave(code: object = None, /) -> None:
-    """End the code of this step (not the agent)."""
+def exit_step(code: object = None, /) -> None:
+    """Replace `exit` and `quit`: end the code of this step, not the agent."""
     raise SystemExit(code)

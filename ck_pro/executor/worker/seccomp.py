@@ -1,9 +1,9 @@
-"""The system calls that a worker cannot make: a seccomp filter, assembled here.
+"""A seccomp filter: the system calls that a worker cannot make.
 
-A deny-list: what administers the machine, looks into other processes, makes namespaces or mounts,
-opens sockets that lead outside, takes memory that no process is charged for, or makes a file
-set-user-id. What is denied fails with an error number, so that programs can go on; only a foreign
-calling convention kills. Formats: `linux/filter.h`, `linux/seccomp.h`, `linux/audit.h`.
+The filter denies calls that administer the machine, inspect other processes, create namespaces or
+mounts, open sockets to the outside, take memory that no process is charged for, or set set-user-id
+bits. A denied call fails with an error number, which programs can handle. Only a foreign calling
+convention kills the process. Formats: `linux/filter.h`, `linux/seccomp.h`, `linux/audit.h`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _O_CREAT_OR_TMPFILE = 0o100 | 0o20000000
 _NEW_NAMESPACES = 0x7E02_0000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
-# name: (number on x86_64, number on aarch64), None where there is none
+# name: (number on x86_64, number on aarch64); None if it does not exist there
 _DENIED: dict[str, tuple[int | None, int | None]] = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -80,7 +80,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
-    # memory of the kernel that no process is charged for
+    # these take kernel memory that no process is charged for
     "shmget": (29, 194),
     "shmat": (30, 196),
     "shmctl": (31, 195),
@@ -94,7 +94,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "msgrcv": (70, 188),
     "mq_open": (240, 180),
 }
-# these fail as on a kernel that has never heard of them: programs know another way
+# these fail as on a kernel that lacks them, so that programs use their fallback
 _UNKNOWN: dict[str, tuple[int | None, int | None]] = {
     "clone3": (435, 435),
     "openat2": (437, 437),
@@ -105,7 +105,7 @@ _UNKNOWN: dict[str, tuple[int | None, int | None]] = {
     "memfd_secret": (447, 447),
     "vmsplice": (278, 75),
 }
-# name: (x86_64, aarch64, the argument that is a mode, the argument that is flags or None)
+# name: (x86_64, aarch64, index of the mode argument, index of the flags argument or None)
 _MODES: dict[str, tuple[int | None, int | None, int, int | None]] = {
     "chmod": (90, None, 1, None),
     "fchmod": (91, 52, 1, None),
@@ -121,46 +121,46 @@ _CLONE, _IOCTL, _SOCKET, _KILL_CALL = (56, 220), (16, 29), (41, 198), (62, 129)
 _SOCKETPAIR, _MMAP, _FCNTL = (53, 199), (9, 222), (72, 25)
 _MAP_HUGETLB, _F_SETPIPE_SZ = 0x4_0000, 1031
 _SETSOCKOPT, _SOL_SOCKET = (54, 208), 1
-_SO_BUFFERS = (7, 8, 32, 33)  # of sending and receiving, and both by force
+_SO_BUFFERS = (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF, and the two ...FORCE options
 
 
-def install(inet: bool, everyone: bool) -> None:
-    """Filter this process's system calls, for good. Needs `no_new_privileges` before.
+def install(inet: bool, all_processes: bool) -> None:
+    """Filter this process's system calls permanently. Call `kernel.no_new_privileges` first.
 
     Args:
-        inet: internet sockets are allowed (the network is open, or is the worker's own).
-        everyone: `kill(-1)` is allowed (the process has a pid namespace of its own).
+        inet: whether to allow internet sockets (the network is open or private).
+        all_processes: whether to allow `kill(-1)` (the pid namespace is private).
 
     Raises:
-        OSError: the kernel has no seccomp, or the processor is not known here.
+        OSError: the kernel lacks seccomp, or this module does not know the processor.
     """
-    code = assemble(kernel.MACHINE, inet, everyone)
+    code = assemble(kernel.MACHINE, inet, all_processes)
     header = struct.pack("@HP", len(code) // 8, _address(code))
     kernel.prctl(_PR_SET_SECCOMP, _MODE_FILTER, _address(header))
 
 
 def _address(data: bytes) -> int:
-    """Give where bytes are. They must be kept as long as that is used."""
+    """Return the address of bytes. The caller must keep a reference to them."""
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 @functools.lru_cache(maxsize=8)
-def assemble(machine: str, inet: bool, everyone: bool) -> bytes:
-    """Give the filter as the kernel reads it.
+def assemble(machine: str, inet: bool, all_processes: bool) -> bytes:
+    """Return the filter in the kernel's format.
 
     Raises:
-        OSError: the processor is not known here.
+        OSError: this module does not know the processor.
     """
     if machine not in _ARCHITECTURES:
         raise OSError(0, f"no filter for {machine}")
-    return b"".join(struct.pack("=HBBI", *one) for one in program(machine, inet, everyone))
+    return b"".join(struct.pack("=HBBI", *one) for one in program(machine, inet, all_processes))
 
 
 _Instruction = tuple[int, int, int, int]
 
 
-def program(machine: str, inet: bool, everyone: bool) -> list[_Instruction]:
-    """Assemble the filter: instructions as (code, jump if true, jump if false, operand)."""
+def program(machine: str, inet: bool, all_processes: bool) -> list[_Instruction]:
+    """Return the filter as instructions: (code, jump if true, jump if false, operand)."""
     column = 0 if machine == "x86_64" else 1
     lines: list[_Instruction] = [
         (_LOAD, 0, 0, _ARCH),
@@ -176,19 +176,18 @@ def program(machine: str, inet: bool, everyone: bool) -> list[_Instruction]:
     lines += _when(_IOCTL[column], _values(1, (_TIOCSTI, _TIOCLINUX)))
     lines += _when(_SOCKET[column], _others(0, (_AF_INET, _AF_INET6) if inet else ()))
     lines += _when(_SOCKETPAIR[column], _connected_pairs())
-    # huge pages and the buffers of pipes are memory that no process is seen to have
+    # /proc shows huge pages and pipe buffers in no process
     lines += _when(_MMAP[column], _bits(3, _MAP_HUGETLB, errno.ENOMEM))
     lines += _when(_FCNTL[column], _values(1, (_F_SETPIPE_SZ,)))
-    # what waits in a socket is memory that no process is seen to have; bigger ones are not made,
-    # but nobody is told, since programs that want them do well without
+    # nor data in sockets; requests for larger buffers succeed without effect, which programs expect
     sizes = _values(2, _SO_BUFFERS, error=0)
     level = [(_LOAD, 0, 0, _argument(1)), (_EQUAL, 0, len(sizes), _SOL_SOCKET)]
     lines += _when(_SETSOCKOPT[column], [*level, *sizes])
-    if not everyone:
+    if not all_processes:
         lines += _when(_KILL_CALL[column], _values(0, (0xFFFF_FFFF,)))
     for *numbers, mode, flags in _MODES.values():
         test = _bits(mode, _SET_ID_BITS)
-        if flags is not None:  # without O_CREAT the mode is whatever was in the register
+        if flags is not None:  # without O_CREAT the register of the mode has any value
             test = [
                 (_LOAD, 0, 0, _argument(flags)),
                 (_ANY_BIT, 0, len(test), _O_CREAT_OR_TMPFILE),
@@ -207,14 +206,14 @@ def _refuse(numbers: Iterable[int | None], error: int) -> list[_Instruction]:
 
 
 def _when(number: int | None, test: list[_Instruction]) -> list[_Instruction]:
-    """Make a test for one system call; after it the accumulator no longer has the number."""
+    """Return a test for one system call. It ends the filter, as it overwrites the accumulator."""
     if number is None:
         return []
     return [(_EQUAL, 0, len(test) + 1, number), *test, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _argument(index: int) -> int:
-    return 16 + 8 * index  # the low half, on a little-endian machine
+    return 16 + 8 * index  # the low half on a little-endian machine
 
 
 def _bits(argument: int, mask: int, error: int = errno.EPERM) -> list[_Instruction]:
@@ -226,9 +225,9 @@ def _bits(argument: int, mask: int, error: int = errno.EPERM) -> list[_Instructi
 
 
 def _connected_pairs() -> list[_Instruction]:
-    """Allow pairs of path sockets that stay connected to each other.
+    """Allow only pairs of Unix sockets that stay connected to each other.
 
-    A datagram socket can send to any path; the kernel takes the type SOCK_RAW for one, too.
+    A datagram socket can send to any path. The kernel treats SOCK_RAW as a datagram socket.
     """
     return [
         (_LOAD, 0, 0, _argument(0)),

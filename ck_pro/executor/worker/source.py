@@ -1,4 +1,4 @@
-"""The source of a step: compile it, and say where and how it failed."""
+"""The source of a step: compile it, and describe its errors."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from typing import Any
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-_LONGEST_MESSAGE = 10_000
-_LONGEST_TRACEBACK = 20_000
-_MOST_CHAINED = 20
-_LONGEST_NAME = 200
+_MAX_MESSAGE = 10_000
+_MAX_TRACEBACK = 20_000
+_MAX_CHAINED = 20
+_MAX_NAME = 200
 _HEADING = "Traceback (most recent call last):\n"
 _KIND_NAME: Callable[[type], str] = type.__dict__[
     "__name__"
 ].__get__  # a metaclass may have its own
-_CAUSE: Any = BaseException.__dict__["__cause__"]  # past properties of those names
+_CAUSE: Any = BaseException.__dict__["__cause__"]  # these bypass properties of the code's classes
 _CONTEXT: Any = BaseException.__dict__["__context__"]
 _SUPPRESS: Any = BaseException.__dict__["__suppress_context__"]
 _FILENAME: Any = SyntaxError.__dict__["filename"]
 _LINENO: Any = SyntaxError.__dict__["lineno"]
 _TRACE: Any = BaseException.__dict__["__traceback__"]
-_DEEP, _DEEPEST = 3000, 100  # frames: of a recursion without end only the last ones are told
+_DEEP, _SHOWN_FRAMES = 3000, 100  # of a deeper recursion, a traceback has only the last frames
 
 
-class SourceBook:
-    """Remembers the source of every step, for tracebacks and `inspect.getsource`."""
+class StepSources:
+    """Keeps the source of every step for tracebacks and `inspect.getsource`."""
 
     def __init__(self) -> None:
         self._classes: dict[str, str] = {}
@@ -44,25 +44,25 @@ class SourceBook:
         inspect.getfile = self._find_file  # type: ignore[assignment]
 
     def compile(self, name: str, code: str) -> tuple[CodeType | None, CodeType | None]:
-        """Note a step's source under its file name, and compile it.
+        """Store a step's source under its file name, and compile it.
 
-        What is imported from `__future__` holds for later steps too, as in an interactive session.
+        Imports from `__future__` apply to later steps too, as in an interactive session.
 
         Returns:
-            All statements but a last expression, and that expression.
+            All statements except a last expression, and that expression.
 
         Raises:
-            SyntaxError: and whatever else the compiler raises.
+            SyntaxError: or any other error of the compiler.
         """
         code = code.removeprefix("\ufeff")
-        # a last line without its end would have the marks of a traceback in the wrong place
+        # without a newline at the end, the carets of a traceback would be in the wrong place
         linecache.cache[name] = (len(code), None, _lines(code), name)
         if "\n" not in code and not code[:1].isspace():
-            try:  # one expression, as many steps are: read once, by the compiler alone
+            try:  # one expression, like many steps: parse it only once
                 return None, compile(code, name, "eval", self._futures, dont_inherit=True)
             except SyntaxError:
                 pass
-        # not ast.parse, whose frame would stand in the traceback of a syntax error
+        # ast.parse would add a frame to the traceback of a syntax error
         flags = self._futures | ast.PyCF_ONLY_AST
         tree = compile(code, name, "exec", flags, dont_inherit=True)
         assert isinstance(tree, ast.Module)
@@ -72,7 +72,7 @@ class SourceBook:
         return first, last
 
     def forget_futures(self) -> None:
-        """Begin without imports from `__future__`."""
+        """Forget imports from `__future__`."""
         self._futures = 0
 
     def _add_classes(self, name: str, tree: ast.Module) -> None:
@@ -81,7 +81,7 @@ class SourceBook:
                 self._classes[node.name] = name
 
     def _find_file(self, thing: Any) -> str:
-        # a class knows its module only, and `__main__` is as many sources as there were steps
+        # a class has the name of its module, but all steps are the module `__main__`
         if inspect.isclass(thing) and thing.__module__ == "__main__":
             name = self._classes.get(thing.__name__)
             if name is not None:
@@ -90,7 +90,7 @@ class SourceBook:
 
 
 def _lines(code: str) -> list[str]:
-    """The lines as the compiler counts them: `splitlines` would also split at a form feed."""
+    """Return the lines as the compiler counts them; `splitlines` also splits at a form feed."""
     lines = io.StringIO(code, newline=None).readlines()
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
@@ -103,14 +103,14 @@ def compile_step(
     """Compile a step.
 
     Args:
-        futures: flags of what was imported from `__future__` before.
+        futures: compiler flags of earlier imports from `__future__`.
 
     Returns:
-        All statements but a last expression, that expression, and the flags of what is imported
-        from `__future__` now.
+        All statements except a last expression, that expression, and the compiler flags of all
+        imports from `__future__`.
 
     Raises:
-        SyntaxError: and whatever else the compiler raises.
+        SyntaxError: or any other error of the compiler.
     """
     end = tree.body[-1] if tree.body else None
     expression = ast.Expression(end.value) if isinstance(end, ast.Expr) else None
@@ -137,50 +137,54 @@ _FUTURES = _future_flags()
 
 
 def describe(error: BaseException, name: str) -> list[Any]:
-    """Give an error as `[type, message, line, traceback]`; the line counts in the step's source.
+    """Describe an error as `[type, message, line, traceback]`; `line` counts in the step's source.
 
-    Never raises, whatever classes, attributes and methods the code gave to its error.
+    Never raises, even for an error whose class has broken attributes and methods.
     """
-    kind = _KIND_NAME(type(error))[:_LONGEST_NAME]
-    message, line = text_of(error)[:_LONGEST_MESSAGE], _line(error, name)
+    kind = _KIND_NAME(type(error))[:_MAX_NAME]
+    message, line = text_of(error)[:_MAX_MESSAGE], _line(error, name)
     try:
         return [kind, message, line, _shorten(_report(error, name))]
-    except BaseException:  # noqa: BLE001 - the code's own attributes, and what it replaced
+    except BaseException:  # noqa: BLE001 - the code may have broken the class or `traceback`
         where = "" if line is None else f'  File "{name}", line {line}\n'
         return [kind, message, line, f"{_HEADING}{where}{kind}: {message}\n"]
 
 
 def text_of(thing: object) -> str:
-    """Give `str` of anything that ended the code; never raises."""
+    """Return the `str()` of an error or exit code; never raises."""
     try:
         return plain_text(str(thing))
-    except BaseException as worse:  # noqa: BLE001 - as above
+    except BaseException as worse:  # noqa: BLE001 - the code defines the method
         return f"<str() of the error failed with {_KIND_NAME(type(worse))}>"
 
 
 def plain_text(text: str) -> str:
-    """Give a text without the methods that a subclass of `str` may have."""
+    """Convert an instance of a subclass of `str` to `str`, without calling its methods."""
     return str.__getitem__(text, slice(None))
 
 
 def _report(error: BaseException, name: str) -> str:
     if isinstance(error, SyntaxError) and error.text is None and error.filename == name:
-        # the compiler's later passes tell the place alone, since there is no file to read
+        # the later passes of the compiler read this line from a file, which does not exist
         error.text = linecache.getline(name, error.lineno or 0) or None
     deep = _is_deep(error.__traceback__)
     with _shortened_chain(error):
         report = traceback.TracebackException(
-            type(error), error, error.__traceback__, limit=-_DEEPEST if deep else None, compact=True
+            type(error),
+            error,
+            error.__traceback__,
+            limit=-_SHOWN_FRAMES if deep else None,
+            compact=True,
         )
-    _leave_out_ours(report)
+    _remove_worker_frames(report)
     return "".join(report.format())
 
 
 @contextlib.contextmanager
 def _shortened_chain(error: BaseException) -> Iterator[None]:
-    """Cut what led to an error after some exceptions: all of them would be formatted."""
+    """Cut a long chain of causes and contexts while it is formatted."""
     last, seen = error, {id(error)}
-    for _ in range(_MOST_CHAINED):
+    for _ in range(_MAX_CHAINED):
         before = _CAUSE.__get__(last) or _CONTEXT.__get__(last)
         if before is None or id(before) in seen:
             break
@@ -188,7 +192,7 @@ def _shortened_chain(error: BaseException) -> Iterator[None]:
         last = before
     kept = [_CAUSE.__get__(last), _CONTEXT.__get__(last), _SUPPRESS.__get__(last)]
     try:
-        if len(seen) > _MOST_CHAINED:
+        if len(seen) > _MAX_CHAINED:
             _CAUSE.__set__(last, None)
             _CONTEXT.__set__(last, None)
         yield
@@ -218,21 +222,22 @@ def _line(error: BaseException, name: str) -> int | None:
     return found
 
 
-def _leave_out_ours(report: traceback.TracebackException) -> None:
-    waiting, seen = [report], {id(report)}
-    while waiting:
-        one = waiting.pop()
-        ours = [frame for frame in one.stack if not frame.filename.startswith(_HERE)]
-        one.stack = traceback.StackSummary.from_list(ours)
+def _remove_worker_frames(report: traceback.TracebackException) -> None:
+    pending, seen = [report], {id(report)}
+    while pending:
+        one = pending.pop()
+        kept = [frame for frame in one.stack if not frame.filename.startswith(_HERE)]
+        one.stack = traceback.StackSummary.from_list(kept)
         others = (one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ()))
         for other in others:
             if other is not None and id(other) not in seen:
                 seen.add(id(other))
-                waiting.append(other)
+                pending.append(other)
 
 
 def _shorten(text: str) -> str:
-    if len(text) <= _LONGEST_TRACEBACK:
+    if len(text) <= _MAX_TRACEBACK:
         return text
-    half = _LONGEST_TRACEBACK // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters cut ...]\n{text[-half:]}"
+    half = _MAX_TRACEBACK // 2
+    omitted = len(text) - 2 * half
+    return f"{text[:half]}\n[... {omitted} characters omitted ...]\n{text[-half:]}"

@@ -1,4 +1,4 @@
-"""The parent's functions as the code sees them, and what they give back."""
+"""Stubs for the parent's functions, their results and their errors."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 
 
 class Result(dict[str, Any]):
-    """What a sub-agent gave back: a mapping here, the very object again when it goes back."""
+    """A sub-agent's result: a mapping here; in a call, the parent gets its original object."""
 
     _handle: str
     _text: str
-    _as_sent: dict[str, Any]
+    _original: dict[str, Any]
 
     @classmethod
     def make(cls, tagged: dict[str, Any]) -> Result:
-        """Build it from its `result` tag.
+        """Create a result from its `result` tag.
 
         Raises:
-            ValueError: the tag is not one.
+            ValueError: the tag is malformed.
         """
         content, handle, text = tagged.get("d"), tagged.get("h"), tagged.get("s")
         if not (isinstance(content, dict) and isinstance(handle, str) and isinstance(text, str)):
-            raise ValueError("a result that is none")
+            raise ValueError("a malformed result")
         made = cls(content)
-        made._handle, made._text, made._as_sent = handle, text, dict(content)
+        made._handle, made._text, made._original = handle, text, dict(content)
         return made
 
     def __str__(self) -> str:
@@ -40,7 +40,8 @@ class Result(dict[str, Any]):
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name in self:
             return self[name]
-        raise AttributeError(f"no {name!r} here; it has {', '.join(map(str, self)) or 'nothing'}")
+        known = ", ".join(map(str, self)) or "no attributes"
+        raise AttributeError(f"the result has no {name!r}; it has {known}")
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
@@ -56,24 +57,24 @@ class Result(dict[str, Any]):
         return made
 
     def _unchanged(self) -> bool:
-        return dict(self) == self._as_sent
+        return dict(self) == self._original
 
 
 def handle_of(value: Any) -> str | None:
-    """Give the handle of a `Result` that is as it came, else None."""
+    """Return the handle of an unchanged `Result`, else None."""
     if type(value) is Result and value._unchanged():
         return value._handle
     return None
 
 
 def tag_result(value: Any) -> dict[str, Any] | None:
-    """Tag a `Result` on its way back to the parent."""
+    """Return the tagged form of an unchanged `Result`, else None."""
     handle = handle_of(value)
     return None if handle is None else {"$": "result", "h": handle}
 
 
-class _Shown:
-    """Something of the parent's that is only shown here: a default, an annotation."""
+class _Printed:
+    """A default or annotation of the parent's function, of which only the `repr` is known."""
 
     def __init__(self, text: str):
         self._text = text
@@ -85,12 +86,12 @@ class _Shown:
 def make_stub(
     name: str, described: dict[str, Any], call: Callable[[str, Any, Any], Any]
 ) -> Callable[..., Any]:
-    """Make the function that stands for one of the parent's.
+    """Create the function that calls a function in the parent.
 
     Args:
         name: its name in the code.
         described: from `describe_function` in the parent: `doc`, and `params` or None.
-        call: does the call: name, args, kwargs.
+        call: makes the call; takes name, args and kwargs.
     """
 
     def stub(*args: Any, **kwargs: Any) -> Any:
@@ -102,7 +103,7 @@ def make_stub(
     if described["params"] is not None:
         params = [_parameter(*one) for one in described["params"]]
         signature = inspect.Signature(
-            params, return_annotation=_shown(described["returns"], inspect.Signature.empty)
+            params, return_annotation=_printed(described["returns"], inspect.Signature.empty)
         )
         stub.__signature__ = signature  # type: ignore[attr-defined]
     return stub
@@ -115,45 +116,45 @@ def _parameter(
     return inspect.Parameter(
         name,
         _KINDS[kind],
-        default=_shown(default, empty),
-        annotation=_shown(annotation, empty),
+        default=_printed(default, empty),
+        annotation=_printed(annotation, empty),
     )
 
 
 _KINDS = tuple(inspect._ParameterKind)
 
 
-def _shown(text: str | None, empty: Any) -> Any:
-    return empty if text is None else _Shown(text)
+def _printed(text: str | None, empty: Any) -> Any:
+    return empty if text is None else _Printed(text)
 
 
-class _AsSaid:
-    """Makes `str(error)` what it was in the parent."""
+class _SameText:
+    """Gives an error the same `str()` as in the parent."""
 
-    _said: str
+    _text: str
 
     def __str__(self) -> str:
-        return self._said
+        return self._text
 
 
 def make_error(described: dict[str, Any]) -> Exception:
-    """Make the exception that a function raised in the parent.
+    """Recreate the exception that a function raised in the parent.
 
     Args:
-        described: `type` (its name), `bases` (the built-in classes it derives from, the nearest
-            first; its own name first if it is built in), `args` (or None), `text` (its `str()`).
+        described: `type` (its name), `bases` (names of its built-in base classes, the nearest
+            first, including itself if it is built in), `args` (or None), `text` (its `str()`).
     """
     name, text = str(described["type"]), str(described["text"])
     bases = [base for base in map(_builtin_error, described["bases"]) if base is not None]
     if bases and bases[0].__name__ == name:
         return _of_type(bases[0], described["args"], text)
-    for chosen in ((_AsSaid, RuntimeError, *bases[:1]), (_AsSaid, RuntimeError)):
+    for chosen in ((_SameText, RuntimeError, *bases[:1]), (_SameText, RuntimeError)):
         try:
             made: Any = type(name, chosen, {"__module__": "__main__"})
             error = made(text)
-        except TypeError:  # the layouts of the two bases differ, or it wants other arguments
+        except TypeError:  # the bases have different layouts, or require other arguments
             continue
-        error._said = text
+        error._text = text
         if described["args"] is not None:
             error.args = tuple(described["args"])
         return error  # type: ignore[no-any-return]
@@ -162,7 +163,7 @@ def make_error(described: dict[str, Any]) -> Exception:
 
 def _builtin_error(name: str) -> type[Exception] | None:
     found = getattr(builtins, name, None)
-    if name == "ExceptionGroup":  # cannot be made without the exceptions that were in it
+    if name == "ExceptionGroup":  # requires the exceptions of the group
         return None
     if isinstance(found, type) and issubclass(found, Exception):
         return found
@@ -178,7 +179,7 @@ def _of_type(kind: type[Exception], args: Any, text: str) -> Exception:
                 continue
             if str(error) == text:
                 return error
-    said: Any = type(kind.__name__, (_AsSaid, kind), {"__module__": "builtins"})
-    error = said.__new__(said, text)
-    error._said = text
+    made: Any = type(kind.__name__, (_SameText, kind), {"__module__": "builtins"})
+    error = made.__new__(made, text)
+    error._text = text
     return error  # type: ignore[no-any-return]

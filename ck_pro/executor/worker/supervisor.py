@@ -10,6 +10,7 @@ the start, and `{"why": ..., ...}` at the end. The parent sends nothing: it clos
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -21,13 +22,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import kernel, mounts
-from .disk import Disk
-from .memory import Watchdog
+from .disk import DiskWatchdog
+from .memory import MemoryWatchdog
 from .runtime import Worker
-from .sandbox import Sandbox
+from .sandbox import Message, Sandbox
 
-_END_SECONDS = 5.0
-_exit = os._exit  # the code may replace it, and must not come out of here
+_KILL_SECONDS = 5.0
+_exit = os._exit  # the code may replace it in the worker
 
 
 def supervise(
@@ -36,88 +37,93 @@ def supervise(
     """Run a worker until it ends or the parent closes its end. Called in a fork of the zygote.
 
     Args:
-        worker: made by the zygote.
+        worker: created by the zygote.
         config: of the session, from the parent.
-        sandbox: which forked this process.
+        sandbox: created by the zygote.
         main: descriptor of the worker's socket to the parent.
-        control: descriptor of this process's socket to the parent.
+        control: descriptor of the supervisor's socket to the parent.
         pipe: descriptor of the pipe for output.
     """
     os.setsid()
-    sock = socket.socket(fileno=control)
+    parent = socket.socket(fileno=control)
     try:
         sandbox.enter_namespaces()
         if kernel.LINUX:
             kernel.die_with_parent()
         kernel.set_signal(signal.SIGINT, signal.SIG_DFL)
-        ours, theirs = socket.socketpair()
+        to_worker, to_supervisor = socket.socketpair()
         pid = os.fork()
         if pid == 0:
-            sock.close()
-            ours.close()
-            _work(worker, config, sandbox, theirs, main, pipe)
-        theirs.close()
+            parent.close()
+            to_worker.close()
+            _run_worker(worker, config, sandbox, to_supervisor, main, pipe)
+        to_supervisor.close()
         os.close(main)
         os.close(pipe)
-        sandbox.protect()
-        _tell(ours, *sandbox.arrange_mounts())
-        private = sandbox.private_proc
-        os.chdir(config["workdir"])  # the code may rename a folder above it
-        # no code runs before the parent has received what the directory holds now
-        disk = Disk(".", config["disk_mb"], config["held_first"], private)
-        sandbox.follow(*_hear(ours))
-        _say_up(sock, sandbox, disk)
-        charged = sandbox.group is not None
-        watchdog = Watchdog(config["memory_mb"], private, sandbox.own_net, sandbox.scratch, charged)
-        why = _watch(sock, pid, watchdog, disk, sandbox)
+        sandbox.protect_supervisor()
+        _send(to_worker, *sandbox.build_mounts())
+        os.chdir(config["workdir"])  # stays valid if the code renames a folder above
+        # measured before any code runs, since the parent waits for this report
+        disk = DiskWatchdog(".", config["disk_mb"], config["held_first"], sandbox.private_proc)
+        sandbox.accept_group_and_network(*_receive(to_worker))
+        _report_start(parent, sandbox, disk)
+        memory = MemoryWatchdog(
+            config["memory_mb"],
+            sandbox.private_proc,
+            sandbox.own_net,
+            sandbox.scratch,
+            charged=sandbox.group is not None,
+        )
+        why = _watch(parent, pid, memory, disk, sandbox)
         if why is not None:
-            why = sandbox.look() or why
-            _tell(sock, why)
+            _send(parent, sandbox.check_group() or why)
         if not sandbox.own_pids:
-            _kill_children(pid)
+            _kill_descendants(pid)
     except OSError as error:
-        _tell(sock, {"why": "setup", "error": str(error)})
+        _send(parent, {"why": "setup", "error": str(error)})
 
 
-def _tell(sock: socket.socket, said: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    try:
-        data = json.dumps(said).encode() + b"\n"
-        socket.send_fds(sock, [data], descriptors)
-    except OSError:  # the other side is gone; all ends anyway
-        pass
+def _send(sock: socket.socket, data: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    with contextlib.suppress(OSError):  # the other process has ended
+        socket.send_fds(sock, [json.dumps(data).encode() + b"\n"], descriptors)
     for one in descriptors:
         os.close(one)
 
 
-def _hear(sock: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def _receive(sock: socket.socket) -> Message:
+    """Receive the only message from a socket, and close it.
+
+    Raises:
+        OSError: the other process has ended.
+    """
     data, descriptors, _, _ = socket.recv_fds(sock, 4096, 1)
     sock.close()
     if not data:
-        raise OSError(0, "the other process ended")
+        raise OSError(0, "the other process has ended")
     return json.loads(data), descriptors
 
 
-def _say_up(sock: socket.socket, sandbox: Sandbox, disk: Disk) -> None:
+def _report_start(parent: socket.socket, sandbox: Sandbox, disk: DiskWatchdog) -> None:
     try:
-        # killing the inside process is enough only if it takes all others with it
+        # killing the supervisor is enough only if the kernel then kills its whole namespace
         pidfds = (kernel.pidfd_of(os.getpid()),) if sandbox.own_pids else ()
     except OSError:
         pidfds = ()
-    _tell(sock, {"up": True, "held": disk.held}, pidfds)
+    _send(parent, {"up": True, "held": disk.held}, pidfds)
 
 
 def _watch(
-    sock: socket.socket, pid: int, watchdog: Watchdog, disk: Disk, sandbox: Sandbox
+    parent: socket.socket, pid: int, memory: MemoryWatchdog, disk: DiskWatchdog, sandbox: Sandbox
 ) -> dict[str, Any] | None:
-    """Wait for the end. None: the parent let go; else why it came to an end by itself."""
+    """Wait for the end. Return None if the parent closed its end, otherwise the reason."""
     poll = select.poll()
-    poll.register(sock.fileno(), select.POLLIN)
+    poll.register(parent.fileno(), select.POLLIN)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     kernel.set_signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     poll.register(reader, select.POLLIN)
-    look_at = 0.0
+    next_check = 0.0
     while True:
         while True:
             done, status = os.waitpid(-1, os.WNOHANG)
@@ -126,28 +132,26 @@ def _watch(
             if done == 0:
                 break
         now = time.monotonic()
-        if now >= look_at:
-            why = watchdog.look() or disk.look() or sandbox.look()
+        if now >= next_check:
+            why = memory.check() or disk.check() or sandbox.check_group()
             if why is not None:
                 return why
-            look_at = now + watchdog.interval
-        ready = dict(poll.poll(int(watchdog.interval * 1000)))
-        if sock.fileno() in ready:
+            next_check = now + memory.interval
+        ready = dict(poll.poll(int(memory.interval * 1000)))
+        if parent.fileno() in ready:
             return None
         if reader in ready:
             os.read(reader, 4096)
 
 
-def _kill_children(pid: int) -> None:
-    """Kill the worker and its descendants, without a pid namespace that would do it."""
-    deadline = time.monotonic() + _END_SECONDS
+def _kill_descendants(pid: int) -> None:
+    """Kill the worker and its descendants, if there is no pid namespace to do it."""
+    deadline = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < deadline:
         for child in {pid, *children()}:
             for kill in (os.killpg, os.kill):
-                try:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
                     kill(child, signal.SIGKILL)
-                except (ProcessLookupError, PermissionError):
-                    pass
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -157,8 +161,8 @@ def _kill_children(pid: int) -> None:
 
 
 def children() -> list[int]:
-    """Give the processes whose parent this one is now; Linux only."""
-    # orphans become children of this process, so in the end all descendants are in this list
+    """Return the child processes of this process (Linux only)."""
+    # orphans become children of this process, so this list reaches all descendants in time
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123
             return [int(pid) for pid in file.read().split()]
@@ -166,11 +170,11 @@ def children() -> list[int]:
         return []
 
 
-def _work(
+def _run_worker(
     worker: Worker,
     config: dict[str, Any],
     sandbox: Sandbox,
-    inside: socket.socket,
+    to_supervisor: socket.socket,
     main: int,
     pipe: int,
 ) -> None:
@@ -179,22 +183,22 @@ def _work(
         kernel.set_signal(signal.SIGINT, signal.default_int_handler)
         os.setpgid(0, 0)
         sandbox.enter_group()
-        sandbox.renounce()
-        _tell(inside, *sandbox.leave_network())
+        sandbox.drop_bounding_set()
+        _send(to_supervisor, *sandbox.create_network())
         sandbox.prepare_landlock()
-        worker.begin(socket.socket(fileno=main), pipe, config)  # while the mounts are arranged
-        scratch = mounts.SCRATCH[0]
-        worker.settle(scratch)
+        # everything up to here and in the next block runs while the supervisor builds the mounts
+        worker.start_session(socket.socket(fileno=main), pipe, config)
+        worker.use_folders(mounts.SCRATCH[0])
         worker.warm_up()
-        sandbox.join(*_hear(inside))
+        sandbox.join_mounts(*_receive(to_supervisor))
         if "mounts" not in sandbox.active:
-            worker.settle(config["workdir"])
+            worker.use_folders(config["workdir"])
         os.chdir(config["workdir"])
         sandbox.confine()
         worker.send(["ready", sandbox.report()])
         ready = True
         worker.serve()
-    except BaseException:  # noqa: BLE001 - the boundary of the process: told, then it ends
+    except BaseException:  # noqa: BLE001 - the process boundary: report the error, then exit
         if not ready:
             os.write(pipe, traceback.format_exc().encode("utf-8", "replace"))
     finally:

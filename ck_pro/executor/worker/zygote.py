@@ -1,7 +1,7 @@
-"""The zygote: a small, freshly executed process that forks the workers.
+"""The zygote: a small process, freshly executed, that forks the supervisors of the workers.
 
-It was never a fork of the agent, so it has nothing of the agent's memory or environment, and it has
-one thread, so it may fork. It ends when the agent's end of its socket closes, however that happens.
+It is not a fork of the agent, so it has nothing of the agent's memory or environment. It ends when
+the agent's end of their socket is closed, which also happens when the agent is killed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import sys
 import time
 from typing import Any
 
-from . import cgroup, kernel, sandbox, supervisor
+from . import cgroup, kernel, supervisor
 from .runtime import Worker
+from .sandbox import Sandbox, drop_groups, fill_caches
 
 _END_SECONDS = 2.0
 
 
 def main(descriptor: int, settings: str) -> None:
-    """Serve requests for workers until the agent is gone.
+    """Serve requests for workers until the agent ends.
 
     Args:
         descriptor: of the socket to the agent.
@@ -32,57 +33,69 @@ def main(descriptor: int, settings: str) -> None:
     """
     given = json.loads(settings)
     os.environ.pop("LD_BIND_NOW", None)
-    sys.argv, sys.orig_argv = [""], [sys.executable]  # what the code would see
+    sys.argv, sys.orig_argv = [""], [sys.executable]  # the code can read these
     sys.path[:0] = [""]
     sys.path.extend(folder for folder in given["path"] if folder not in sys.path)
     sock = socket.socket(fileno=descriptor)
-    missing = [name for name in given["preload"] if not _load(name)]
+    missing = [name for name in given["preload"] if not _import(name)]
     sock.sendall(json.dumps({"missing": missing}).encode() + b"\n")
-    _leave_threads()
+    _drop_threads()
     if kernel.LINUX:
-        sandbox.drop_groups()
+        drop_groups()
         kernel.hide_memory(True)
-    children = _Children()
+    supervisors = _Supervisors()
     worker = Worker()
     gc.collect()
-    gc.freeze()  # what is there now is never collected, so its pages stay shared
+    gc.freeze()  # the collector never writes to these objects, so their pages stay shared
     poll = select.poll()
     poll.register(sock.fileno(), select.POLLIN)
-    poll.register(children.descriptor, select.POLLIN)
+    poll.register(supervisors.descriptor, select.POLLIN)
     while True:
         ready = dict(poll.poll())
-        if children.descriptor in ready:
-            children.reap()
+        if supervisors.descriptor in ready:
+            supervisors.reap()
         if sock.fileno() not in ready:
             continue
         request = _receive(sock)
         if request is None:
-            children.end()
+            supervisors.end()
             return
         config, descriptors = request
-        sandbox.prepare(config)
-        made = sandbox.Sandbox(config)
-        made.make_group()
-        pid = made.fork()
+        fill_caches(config)
+        sandbox = Sandbox(config)
+        sandbox.create_group()
+        pid = sandbox.fork()
         if pid == 0:
-            _begin(worker, sock, config, made, descriptors)
-        children.add(pid, made.group)
+            sock.close()
+            supervisors.forget()
+            _run_supervisor(worker, config, sandbox, descriptors)
+        supervisors.add(pid, sandbox.group)
         for one in descriptors:
             os.close(one)
         sock.sendall(json.dumps({"pid": pid}).encode() + b"\n")
 
 
-class _Children:
-    """The supervisors that were forked here, and the control groups of their workers."""
+class _Supervisors:
+    """The forked supervisors, and the control groups of their workers.
+
+    Attributes:
+        descriptor: readable when a supervisor has ended.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[int, cgroup.Group] = {}
-        self.descriptor, writer = os.pipe()
-        """Readable when a child has ended."""
+        self.descriptor, self._writer = os.pipe()
         os.set_blocking(self.descriptor, False)
-        os.set_blocking(writer, False)
+        os.set_blocking(self._writer, False)
         kernel.set_signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+
+    def forget(self) -> None:
+        """Release everything, in a fork of the zygote."""
+        kernel.set_signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        os.close(self.descriptor)
+        os.close(self._writer)
 
     def add(self, pid: int, group: cgroup.Group | None) -> None:
         """Register a supervisor."""
@@ -91,19 +104,19 @@ class _Children:
             self._groups[pid] = group
 
     def reap(self) -> None:
-        """Wait for those that have ended, and remove their groups."""
+        """Reap the supervisors that have ended, and remove their groups."""
         os.read(self.descriptor, 4096)
         self._wait(os.WNOHANG)
 
     def end(self) -> None:
-        """End all: they see as this process did that the agent is gone, and clean up."""
+        """Wait until all supervisors have ended, as they do without the agent; then kill them."""
         deadline = time.monotonic() + _END_SECONDS
         while kernel.LINUX and supervisor.children() and time.monotonic() < deadline:
             self._wait(os.WNOHANG)
             time.sleep(0.005)
         for pid in supervisor.children():
             os.kill(pid, signal.SIGKILL)
-        if kernel.LINUX:  # elsewhere they end by themselves when the agent does
+        if kernel.LINUX:
             self._wait(0)
 
     def _wait(self, flags: int) -> None:
@@ -116,8 +129,8 @@ class _Children:
             pass
 
 
-def _leave_threads() -> None:
-    """Continue in a child if the imports started threads: a fork needs a process of one thread."""
+def _drop_threads() -> None:
+    """Continue in a child if imports started threads: `kernel.fork` requires a single thread."""
     try:
         if len(os.listdir("/proc/self/task")) == 1:  # noqa: PTH208
             return
@@ -130,7 +143,7 @@ def _leave_threads() -> None:
     kernel.die_with_parent()
 
 
-def _load(name: str) -> bool:
+def _import(name: str) -> bool:
     try:
         importlib.import_module(name)
     except ImportError:
@@ -139,6 +152,7 @@ def _load(name: str) -> bool:
 
 
 def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """Receive a session's configuration and descriptors; None at the end of the stream."""
     data, descriptors, _, _ = socket.recv_fds(sock, 65_536, 3)
     while data and not data.endswith(b"\n"):
         more = sock.recv(65_536)
@@ -150,17 +164,10 @@ def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     return (json.loads(data), descriptors) if data else None
 
 
-def _begin(
-    worker: Worker,
-    sock: socket.socket,
-    config: dict[str, Any],
-    made: sandbox.Sandbox,
-    descriptors: list[int],
+def _run_supervisor(
+    worker: Worker, config: dict[str, Any], sandbox: Sandbox, descriptors: list[int]
 ) -> None:
     try:
-        sock.close()
-        signal.set_wakeup_fd(-1)
-        kernel.set_signal(signal.SIGCHLD, signal.SIG_DFL)
-        supervisor.supervise(worker, config, made, *descriptors)
+        supervisor.supervise(worker, config, sandbox, *descriptors)
     finally:
         os._exit(0)

@@ -136,11 +136,11 @@ def test_calls_that_were_given_up_and_still_run_are_bounded(tmp_path):
             "    except (TimeoutError, ValueError) as error: said.add(str(error))\nsorted(said)"
         )
         result = executor.run(code)
-        assert "64 calls that were given up still run" in result.value
+        assert "64 cancelled calls are still running" in result.value
         assert len(running) == 64
         release.set()
         for thread in running:
-            while executor._given_up.count:
+            while executor._cancelled.count:
                 thread.join(0.01)
         executor.call_timeout = None
         assert executor.run("f()").value == "1"
@@ -190,7 +190,7 @@ def test_arguments_that_would_cost_too_much_are_refused_to_the_code(tmp_path, ar
     if "😀" in argument:  # of an acceptable size
         assert result.error is None and called
     else:
-        assert "hand over" in result.error.message
+        assert "to pass" in result.error.message
         assert not called
 
 
@@ -226,7 +226,7 @@ def test_what_all_calls_in_progress_cost_is_bounded_together(tmp_path):
             "ts = [threading.Thread(target=go) for _ in range(16)]\n"
             "[t.start() for t in ts]; [t.join() for t in ts]; print(len(said), said[0])"
         )
-        assert result.output.startswith("10 the call is refused: the calls in progress have too")
+        assert result.output.startswith("10 the call was refused: the pending calls have")
         assert len(given) == 6
         assert executor.run("hold('x' * (20 << 20))").error is None
 

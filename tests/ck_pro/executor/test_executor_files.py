@@ -187,7 +187,7 @@ def test_links_on_the_way_to_a_place_are_kept(tmp_path):
     (tmp_path / "second").symlink_to(real)
     work = tmp_path / "work"
     work.mkdir()
-    found = places.session_places(work, (str(tmp_path / "first" / "lib"),))
+    found = places.session_paths(work, (str(tmp_path / "first" / "lib"),))
     assert str(real / "lib") in found["show"]
     assert found["links"][str(tmp_path / "first")] == "second"
     assert found["links"][str(tmp_path / "second")] == str(real)
@@ -223,7 +223,7 @@ def test_a_view_that_cannot_be_built_leaves_the_files_to_landlock(project, isola
         with CodeExecutor(
             workdir=work_of(project), preload=["stringprep"], memory_mb=64
         ) as executor:
-            assert f"not known for {kernel.MACHINE}" in executor.isolation["missing"]["mounts"]
+            assert f"not supported on {kernel.MACHINE}" in executor.isolation["missing"]["mounts"]
             assert "landlock" in executor.isolation["active"]
             assert readable_of(executor, [project / ".env", ROOT / "pyproject.toml"]) == []
             assert executor.run("open('new', 'w').write('x')").error is None

@@ -386,9 +386,9 @@ import sys
 from ck_pro.executor import CodeExecutor
 executor = CodeExecutor(workdir=sys.argv[1])
 executor.run("import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)")
-from ck_pro.executor.process import _living
+from ck_pro.executor.process import _workers
 from pathlib import Path
-pid = next(iter(_living)).pid
+pid = next(iter(_workers)).pid
 print(pid, Path(f"/proc/{pid}/task/{pid}/children").read_text())
 """
     done = subprocess.run(
@@ -700,20 +700,20 @@ def test_the_number_of_files_is_limited(tmp_path, monkeypatch):
 
     monkeypatch.setattr(disk, "MAX_NEW_FILES", 5)
     monkeypatch.setattr(disk, "_SLACK_FILES", 0)
-    monkeypatch.setattr(disk, "_EVERY_SECONDS", 0)
-    monkeypatch.setattr(disk, "_SHARE", 0)
-    watched = disk.Disk(str(tmp_path), 10, None, False)
+    monkeypatch.setattr(disk, "_INTERVAL_SECONDS", 0)
+    monkeypatch.setattr(disk, "_PAUSE_FACTOR", 0)
+    watched = disk.DiskWatchdog(str(tmp_path), 10, None, False)
     (tmp_path / "folder").mkdir()
     for number in range(5):
-        assert watched.look() is None
+        assert watched.check() is None
         (tmp_path / "folder" / str(number)).touch()
-    assert watched.look() == {"why": "files", "limit": 5}
+    assert watched.check() == {"why": "files", "limit": 5}
     monkeypatch.setattr(disk, "_SLACK_FILES", 1)
-    later = disk.Disk(str(tmp_path), 10, watched.held, False)
-    assert later.look() is None  # another worker may clear up
+    later = disk.DiskWatchdog(str(tmp_path), 10, watched.held, False)
+    assert later.check() is None  # another worker may clear up
     os.link(tmp_path / "folder" / "1", tmp_path / "another name")
     (tmp_path / "a link").symlink_to("/")
-    assert later.look() == {"why": "files", "limit": 5}
+    assert later.check() == {"why": "files", "limit": 5}
 
 
 def test_files_that_vanish_while_they_are_counted_hide_no_others(tmp_path, monkeypatch):
@@ -736,12 +736,12 @@ def test_files_that_vanish_while_they_are_counted_hide_no_others(tmp_path, monke
     scandir = os.scandir
     monkeypatch.setattr(disk.os, "scandir", scan)
     (tmp_path / "file").write_bytes(bytes(100_000))
-    assert disk.Disk(str(tmp_path), 10, None, False).held[0] >= 100_000
+    assert disk.DiskWatchdog(str(tmp_path), 10, None, False).held[0] >= 100_000
 
 
 def test_a_working_directory_that_takes_long_to_count(tmp_path, monkeypatch):
     # the worker is up before its supervisor has told what the directory holds
-    monkeypatch.setattr("ck_pro.executor.channel._LAST_WORD_SECONDS", 0.000001)
+    monkeypatch.setattr("ck_pro.executor.channel._LAST_REPORT_SECONDS", 0.000001)
     with CodeExecutor(workdir=tmp_path) as executor:
         assert executor.run("1").value == "1"
 

@@ -88,19 +88,19 @@ print('all ended')
 
 def test_a_flood_of_files_is_looked_at_before_its_time(tmp_path, monkeypatch):
     monkeypatch.setattr(disk, "MAX_NEW_FILES", 30)
-    monkeypatch.setattr(disk, "_QUICK_FILES", 10)
+    monkeypatch.setattr(disk, "_FAST_GROWTH_FILES", 10)
     monkeypatch.setattr(disk, "_SLACK_FILES", 0)
     room = os.statvfs(tmp_path)
     left = room.f_ffree
     monkeypatch.setattr(disk, "_free", lambda _: (room.f_bfree * room.f_frsize, left))
-    watched = disk.Disk(str(tmp_path), 10, None, private=False)
-    monkeypatch.setattr(disk, "_EVERY_SECONDS", 1000.0)
-    watched._look_at = float("inf")
+    watched = disk.DiskWatchdog(str(tmp_path), 10, None, private=False)
+    monkeypatch.setattr(disk, "_INTERVAL_SECONDS", 1000.0)
+    watched._next_check = float("inf")
     for number in range(40):
         (tmp_path / str(number)).touch()
-    assert watched.look() is None  # it is not time yet
+    assert watched.check() is None  # it is not time yet
     left -= 40
-    assert watched.look() == {"why": "files", "limit": 30}
+    assert watched.check() == {"why": "files", "limit": 30}
 
 
 @pytest.mark.parametrize("seconds", [float("inf"), 10**30])
@@ -123,7 +123,7 @@ def test_a_time_without_end_is_none(tmp_path, seconds):
         ({"wall_timeout": True}, "wall_timeout must be"),
         ({"memory_mb": None}, "memory_mb must be a whole number"),
         ({"max_output": 0.5}, "max_output must be"),
-        ({"functions": {"class": add_one}}, "'class' is no name"),
+        ({"functions": {"class": add_one}}, "'class' is not a valid"),
     ],
 )
 def test_what_is_no_limit_is_told(given, said):

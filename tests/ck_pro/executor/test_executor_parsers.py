@@ -15,12 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.executor import CodeExecutor
-from ck_pro.executor.function_calls import GivenUp, Handles, StepCalls
-from ck_pro.executor.function_descriptions import describe_error, describe_function
+from ck_pro.executor.calls.descriptions import describe_error, describe_function
+from ck_pro.executor.calls.flags import CancelledCalls
+from ck_pro.executor.calls.handles import Handles
+from ck_pro.executor.calls.step_calls import StepCalls
 from ck_pro.executor.output import OutputCollector
 from ck_pro.executor.results import read_done
 from ck_pro.executor.worker import stubs, wire
 from ck_pro.executor.worker.printing import LENGTHS, MAX_BLOCK, SPAN, make_mark, print_blocks
+from ck_pro.executor.worker.values import encode
 
 extract = CodeExecutor.extract_code
 
@@ -124,7 +127,7 @@ def no_results(tagged):
 
 @given(values, st.integers(min_value=1, max_value=7))
 def test_values_come_back_as_they_were(value, size):
-    data = wire.pack(["v", wire.encode(value, lambda _: None)]) * 2
+    data = wire.pack(["v", encode(value, lambda _: None)]) * 2
     reader = wire.FrameReader(no_results)
     found = []
     for at in range(0, len(data), size * 50):
@@ -218,7 +221,9 @@ def test_any_frames_are_served_or_end_the_worker(kind, rest, changes):
     handles, line = Handles(), FakeLine()
     bounds = wire.Bounds()
     reader = wire.FrameReader(handles.restore, limit=1 << 16, bounds=bounds)
-    calls = StepCalls(1, {"f": lambda *_, **__: None}, frozenset(), None, handles, line, GivenUp())
+    calls = StepCalls(
+        1, {"f": lambda *_, **__: None}, frozenset(), None, handles, line, CancelledCalls()
+    )
     calls._serve = lambda message, flag, token: None
     frame = json.dumps([kind, *rest]).encode()
     for data in (frame, mutated(b"\0\0\0\0" + frame, changes)[4:]):
@@ -228,7 +233,7 @@ def test_any_frames_are_served_or_end_the_worker(kind, rest, changes):
                 if message[0] == "done":
                     read_done(message, 1, 1000)
                 else:
-                    calls.begin(message, may_lead=False)
+                    calls.handle(message, may_read=False)
         except wire.WireError:
             break
     message = None
@@ -279,12 +284,12 @@ def nested(depth: int) -> str:
         ('["x","' + "[" * 1000 + '"]', None),
         ('["x",' + "9" * 100 + "]", "too many digits"),
         ('["x",1e' + "9" * 100 + "]", "too many digits"),
-        ('["x",{"$":"set","v":[' + ",".join(map(str, range(1001))) + "]}]", "pass a list"),
+        ('["x",{"$":"set","v":[' + ",".join(map(str, range(1001))) + "]}]", "use a list"),
         ('["x",{"$":"set","v":[' + ",".join(map(str, range(1000))) + "]}]", None),
         ('["x",{"$":"set","v":["a"' + ',"a"' * 100_000 + "]}]", None),
-        ('["x",{"$":"set","v":[{"$":"tuple","v":[1' + ",1" * 1000 + "]}]}]", "pass a list"),
-        ('["x",{"$":"set","v":[{"$":"int","v":"' + "f" * 100_000 + '"}]}]', "pass a list"),
-        ('["x"' + ',{"$":"set","v":[1,2]}' * 501 + "]", "pass a list"),
+        ('["x",{"$":"set","v":[{"$":"tuple","v":[1' + ",1" * 1000 + "]}]}]", "use a list"),
+        ('["x",{"$":"set","v":[{"$":"int","v":"' + "f" * 100_000 + '"}]}]', "use a list"),
+        ('["x"' + ',{"$":"set","v":[1,2]}' * 501 + "]", "use a list"),
         ('["x",{"$":"map","v":[[1,2],[3]]}]', "unpack|values"),
     ],
 )
@@ -336,7 +341,7 @@ def printed(*args: str, handle: int | None = None, end: str = "\n") -> bytes:
     return b"".join(print_blocks(MARK, text + end.encode(), spans))
 
 
-CUT = r"\n\[\.\.\. (\d+) bytes of output were cut here \.\.\.\]\n"
+CUT = r"\n\[\.\.\. (\d+) bytes of output omitted \.\.\.\]\n"
 
 
 def collect(data: bytes, limit: int = 1 << 20, size: int = 1 << 16, **handles: object):
@@ -378,7 +383,7 @@ def test_of_long_output_head_and_tail_are_kept_and_the_rest_is_counted(parts, li
     assert len(output) <= limit + 80
     if cut:
         head, number, tail = re.split(
-            r"\n\[\.\.\. (\d+) bytes of output were cut here \.\.\.\]\n", output
+            r"\n\[\.\.\. (\d+) bytes of output omitted \.\.\.\]\n", output
         )
         assert text.startswith(head) and text.endswith(tail) and int(number) == cut
     else:
@@ -446,7 +451,7 @@ def test_objects_at_both_ends_of_long_output_survive():
     data += b"".join(print_blocks(MARK, b"<other>\n", [(0, 7, 2)]))
     _, entries, shown, cut = collect(data, 100, r1=one, r2=other)
     assert entries == [one, other] and shown[0] is one and shown[2] is other
-    assert f"{cut} bytes of output were cut here" in shown[1]
+    assert f"{cut} bytes of output omitted" in shown[1]
 
 
 def test_a_flood_of_prints_costs_bounded_memory():
@@ -499,7 +504,7 @@ def test_a_result_in_the_worker_is_a_mapping():
         _ = result.missing
     result["more"] = 2
     assert stubs.handle_of(result) is None and str(result) == "{'output': 1, 'more': 2}"
-    with pytest.raises(ValueError, match="none"):
+    with pytest.raises(ValueError, match="malformed"):
         stubs.Result.make({"$": "result", "h": 1})
 
 
@@ -513,7 +518,7 @@ def test_copies_of_a_result_are_results():
 
 def test_decimals_that_would_take_minutes_cross_as_text():
     for text, kept in (("1E+9999", True), ("-Infinity", True), ("NaN", True), ("0E+20000", False)):
-        sent = wire.encode(decimal.Decimal(text), lambda _: None)
+        sent = encode(decimal.Decimal(text), lambda _: None)
         assert sent == ({"$": "decimal", "v": text} if kept else text)
     reader = wire.FrameReader(lambda _: None)
     reader.feed(wire.pack(["call", {"$": "decimal", "v": "1E+999999"}]))

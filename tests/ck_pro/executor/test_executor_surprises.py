@@ -194,7 +194,7 @@ got
 def test_a_function_that_the_code_deleted_is_there_again(run):
     run("give = 3")
     assert run("give").value == "3"
-    assert "the function give is hidden by a variable" in run("give('range')").error.traceback
+    assert "a variable hides the function give" in run("give('range')").error.traceback
     run("del give")
     assert "hidden" not in run("3()").error.traceback
     assert run("give('range')").value == "[0, 1, 2]"

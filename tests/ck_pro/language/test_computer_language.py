@@ -194,5 +194,5 @@ def test_a_computer_call_without_a_computer_is_reported() -> None:
     replies = [Reply("", items=[computer_call()]), Reply("done")]
     session = MultiStepAgent(model=ScriptedLLM(replies), language=items_language()).run("t")
     assert "cannot do an action of kind 'computer'" in session.steps[0]["action"]["observation"]
-    with pytest.raises(ToolError, match="outside of a run"):
+    with pytest.raises(ToolError, match="only in a run"):
         ComputerTool()(action="wait")

@@ -62,7 +62,7 @@ def test_ask_llm_tells_the_model_of_faults():
         AskLLMTool().bind(run)("what?")
     with pytest.raises(ToolError, match="empty"):
         AskLLMTool(model=LLM())(" ")
-    with pytest.raises(ToolError, match="its own `model`"):
+    with pytest.raises(ToolError, match="set `model`"):
         AskLLMTool()("what?")
 
 
@@ -142,7 +142,7 @@ def test_searxng(searx):
     searx["body"] = json.dumps({"results": None})
     assert tool("a b").startswith("No results")
     searx["body"] = "[]"
-    with pytest.raises(ToolError, match="did not answer in JSON"):
+    with pytest.raises(ToolError, match="is not JSON"):
         tool("x")
     searx["status"] = 403
     with pytest.raises(ToolError, match="HTTP 403"):
@@ -152,22 +152,20 @@ def test_searxng(searx):
 def test_answers_that_are_too_deep_too_long_or_too_slow(searx, monkeypatch):
     tool = SimpleSearchTool(backend=f"searxng:{searx['url']}")
     searx["body"] = "[" * 100_000
-    with pytest.raises(ToolError, match="did not answer in JSON"):
+    with pytest.raises(ToolError, match="is not JSON"):
         tool("x")
     clock = iter((0.0, 100.0))
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "ck_pro.tools.ask_and_search.time", SimpleNamespace(monotonic=lambda: next(clock))
-        )
-        with pytest.raises(ToolError, match="gave no answer in 15 s"):
+        patch.setattr("ck_pro.tools.search.time", SimpleNamespace(monotonic=lambda: next(clock)))
+        with pytest.raises(ToolError, match="did not respond in 15 s"):
             tool("x")
-    monkeypatch.setattr("ck_pro.tools.ask_and_search._LARGEST_REPLY", 1000)
-    with pytest.raises(ToolError, match="answered with too much"):
+    monkeypatch.setattr("ck_pro.tools.search._MAX_RESPONSE", 1000)
+    with pytest.raises(ToolError, match="is too large"):
         tool("x")
 
 
 def test_services_that_are_not_there(monkeypatch):
-    with pytest.raises(ToolError, match="cannot be reached"):
+    with pytest.raises(ToolError, match="cannot connect"):
         SimpleSearchTool(backend="searxng:http://127.0.0.1:9")("x")
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
     with pytest.raises(ToolError, match="GOOGLE_API_KEY is not set"):

@@ -22,7 +22,7 @@ from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.approval import RuleApprover
 from ck_pro.exceptions import ConfigError, ToolError
 from ck_pro.executor import CodeResult
-from ck_pro.executor.worker.commands import Command, Ends
+from ck_pro.executor.worker.commands import Command, HeadAndTail
 from ck_pro.executor.zygotes import _zygotes
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import Reply
@@ -103,7 +103,7 @@ def test_a_command_has_output_in_order_and_an_exit_code(run: Step) -> None:
     assert said(run(code)) == "'x' 0 None False\n"
     assert said(run("print(r.splitlines()[-1])")) == "[exit code 0]\n"
     assert said(run("import pickle; print(pickle.loads(pickle.dumps(r)) == r)")) == "True\n"
-    assert said(run(command("kill -9 $$"))) == "[ended by signal 9]\n"
+    assert said(run(command("kill -9 $$"))) == "[killed by signal 9]\n"
     assert "not found" in said(run(command("no-such-program")))
     assert said(run(command("cat"))) == "[exit code 0]\n"  # there is no input
 
@@ -119,12 +119,12 @@ def test_commands_and_code_share_the_working_directory(run: Step, executor: Code
 def test_the_middle_of_a_long_output_is_cut_and_said(run: Step) -> None:
     text = said(run(command("echo first; seq 1 100000; echo last")))
     assert text.startswith("first\n1\n") and text.endswith("100000\nlast\n[exit code 0]\n")
-    assert "bytes of output cut" in text and len(text) < 20_000
+    assert "bytes of output omitted" in text and len(text) < 20_000
 
 
 @given(st.lists(st.binary(max_size=40), max_size=12), st.integers(1, 30))
 def test_both_ends_of_any_stream_are_kept(pieces: list[bytes], size: int) -> None:
-    ends = Ends(size)
+    ends = HeadAndTail(size)
     for piece in pieces:
         ends.add(piece)
     whole = b"".join(pieces)
@@ -169,7 +169,7 @@ def test_a_daemon_that_hides_ends_with_the_worker(tmp_path: Path) -> None:
 
 def test_a_flood_is_cut_and_the_memory_small(run: Step) -> None:
     text = said(run(command("yes 2>&1", timeout=0.5)))
-    assert "bytes of output cut" in text and len(text) < 20_000
+    assert "bytes of output omitted" in text and len(text) < 20_000
 
 
 def test_a_command_that_closes_its_output_is_waited_for(run: Step) -> None:
@@ -226,23 +226,23 @@ def test_a_command_killed_by_the_codes_own_exception_is_not_left(run: Step) -> N
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("run_command('')", "not empty"),
-        ("run_command(5)", "must be a text"),
-        ("run_command('a', timeout=0)", "more than 0"),
-        ("run_command('a', timeout=float('nan'))", "more than 0"),
+        ("run_command('')", "non-empty"),
+        ("run_command(5)", "must be a non-empty text"),
+        ("run_command('a', timeout=0)", "above 0"),
+        ("run_command('a', timeout=float('nan'))", "above 0"),
         ("run_command('a\\0b')", "null"),
-        ("kill_command(99)", "no command 99"),
+        ("kill_command(99)", "no background command 99"),
         ("kill_command('1')", "must be a number"),
-        ("command_output(99)", "known are"),
+        ("command_output(99)", "known ids"),
         ("read_file('nope.txt')", "No such file"),
         ("read_file('.')", "is a folder"),
-        ("read_file('')", "not empty"),
+        ("read_file('')", "non-empty"),
         ("read_file('shared', start_line=0)", "from 1"),
         ("read_file('a\\0b')", "null"),
         ("write_file('x', 5)", "must be text"),
         ("write_file('.', '')", "is a folder"),
         ("write_file('x', '\\ud800')", "surrogates"),
-        ("list_files('nope')", "is not there"),
+        ("list_files('nope')", "does not exist"),
         ("list_files('.', '../*')", "leads outside"),
         ("list_files('.', '/etc/*')", "leads outside"),
         *(
@@ -282,9 +282,9 @@ def test_a_background_command_lives_across_steps(tmp_path: Path) -> None:
         assert ended.ended_by == "stop" and not ended.state_lost
         assert said(run("print(command_output(n).exit_code)")) == "None\n"
         text = said(run("k = kill_command(n)\nprint(k, k.exit_code)"))
-        assert text == "up\nalso\n[command 1 was killed: ended by signal 15] -15\n"
+        assert text == "up\nalso\n[command 1 was killed: killed by signal 15] -15\n"
         assert gone("7008")
-        assert "had ended before" in said(run("print(kill_command(n))"))
+        assert "had already ended" in said(run("print(kill_command(n))"))
 
 
 def test_a_background_command_that_ends_is_told(run: Step) -> None:
@@ -300,7 +300,7 @@ def test_a_background_command_that_ends_is_told(run: Step) -> None:
 def test_a_background_command_that_ignores_sigterm_is_killed(run: Step) -> None:
     stubborn = "trap '' TERM; echo also; while true; do sleep 7009; done"
     said(run(f"n = run_command({stubborn!r}, background=True).id\n" + UNTIL))
-    assert "ended by signal 9" in said(run("print(kill_command(n))")) and gone("7009")
+    assert "killed by signal 9" in said(run("print(kill_command(n))")) and gone("7009")
 
 
 def test_a_killed_step_takes_them_along_and_says_so(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_closing_ends_them(tmp_path: Path) -> None:
 def test_a_flood_in_the_background_harms_nothing(run: Step) -> None:
     code = (
         "import time\nn = run_command('yes', background=True).id\n"
-        "while 'output cut' not in command_output(n): time.sleep(0.01)\n"
+        "while 'output omitted' not in command_output(n): time.sleep(0.01)\n"
         "print(len(kill_command(n)) < 20_000)"
     )
     assert said(run(code)) == "True\n"
@@ -330,7 +330,7 @@ def test_a_flood_in_the_background_harms_nothing(run: Step) -> None:
 def test_there_is_a_limit_to_background_commands(tmp_path: Path) -> None:
     with make(tmp_path) as executor:
         result = executor.run("for _ in range(40): run_command('sleep 7010', background=True)")
-        assert result.error is not None and "16 commands run" in result.error.message
+        assert result.error is not None and "16 background commands" in result.error.message
         said(executor.run("kill_command(1)\nrun_command('true', background=True)"))
     assert gone("7010")
 
@@ -359,7 +359,7 @@ def test_elsewhere_a_command_watches_its_worker(tmp_path: Path) -> None:
     assert with_leash.wait(30)
     with_leash.end(grace=0)
     with_leash.read_rest()
-    assert (with_leash.ends.text(), with_leash.process.returncode) == ("x\n", 5)
+    assert (with_leash.output.text(), with_leash.process.returncode) == ("x\n", 5)
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ def test_files_are_written_read_and_listed(tmp_path: Path) -> None:
         assert (tmp_path / "a/b.txt").read_bytes().decode() == content
         assert said(run("print(write_file('a/b.txt', 'one\\ntwo\\nthree'))")).startswith("replaced")
         assert said(run("print(read_file('a/b.txt'))")) == "one\ntwo\nthree\n"
-        more = "[lines 2 to 2; more follow: start_line=3]"
+        more = "[lines 2 to 2; more from start_line=3]"
         assert said(run("print(read_file('a/b.txt', 2, 1))")) == f"two\n{more}\n"
         assert said(run(f"print(read_file({str(tmp_path / 'a/b.txt')!r}, 3))")) == "three\n"
         assert "has only 3 lines" in str(run("read_file('a/b.txt', 9)").error)
@@ -393,16 +393,14 @@ def test_files_that_are_no_ordinary_text(tmp_path: Path) -> None:
         assert said(run("print(read_file('l'))")) == "caf\ufffd\n\n"
         said(run("open('w', 'w').write('x' * 3_000_000 + '\\nnext\\n')\nopen('e', 'w').close()"))
         text = said(run("print(read_file('w'))"))
-        assert "\nnext\n" in text and "1 cut, at [...]" in text and len(text) < 5000
+        assert "\nnext\n" in text and "bytes, at [...]: 1]" in text and len(text) < 5000
         assert said(run("print(read_file('e'))")) == "\n"
         said(run("open('h', 'w').writelines(f'{i}\\n' for i in range(300_000))"))
         text = said(run("print(read_file('h', 1000, 10**6))"))
-        assert (
-            text.startswith("999\n") and "more follow: start_line=" in text and len(text) < 40_000
-        )
+        assert text.startswith("999\n") and "more from start_line=" in text and len(text) < 40_000
         said(run("import os; os.mkfifo('p')"))
-        assert "no ordinary file" in str(run("read_file('p')").error)
-        assert "no ordinary file" in str(run("write_file('p', 'x')").error)
+        assert "not a regular file" in str(run("read_file('p')").error)
+        assert "not a regular file" in str(run("write_file('p', 'x')").error)
         said(run("import pathlib\nfor i in range(2001): pathlib.Path(f'n{i}').touch()"))
         assert "more than 2000" in str(run("list_files()").error)
 

@@ -1,4 +1,4 @@
-"""How a process of the code ends: as a script does."""
+"""The end of a worker or of a process that its code forked, like the end of a script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 
 
 def end_session() -> NoReturn:
-    """End the worker as a script ends. What takes its time is killed."""
+    """Flush files, run `atexit` functions and exit. The parent kills a worker that takes long."""
     flush_files()
     try:
         atexit._run_exitfuncs()
@@ -26,10 +26,10 @@ def end_session() -> NoReturn:
 
 
 def end_child(error: BaseException | None, name: str) -> NoReturn:
-    """End a process that the code forked and that came to the end of the code.
+    """Exit a process that the code forked and that reached the end of the code.
 
     Args:
-        error: what ended it; None: nothing did.
+        error: the error that ended the code, or None.
         name: file name of the step.
     """
     status = 0
@@ -37,13 +37,13 @@ def end_child(error: BaseException | None, name: str) -> NoReturn:
         asked = issubclass(type(error), SystemExit)
         code = _CODE.__get__(error) if asked else None
         status = exit_status(error) if asked else 1
-        told = ""
+        text = ""
         if not asked:
-            told = describe(error, name)[3]
+            text = describe(error, name)[3]
         elif code is not None and not issubclass(type(code), int):
-            told = f"{text_of(code)}\n"
+            text = f"{text_of(code)}\n"
         try:
-            sys.stderr.write(told)
+            sys.stderr.write(text)
         except (OSError, ValueError, AttributeError):  # the code closed or replaced it
             pass
     flush_files()
@@ -51,15 +51,15 @@ def end_child(error: BaseException | None, name: str) -> NoReturn:
 
 
 def exit_status(error: BaseException) -> int:
-    """Give the status that a `SystemExit` asks for, as the end of a script would read it."""
-    code = _CODE.__get__(error)  # past properties and comparisons of the code's own
+    """Return the exit status of a `SystemExit`, as Python computes it at the end of a script."""
+    code = _CODE.__get__(error)  # bypasses a property of the code's class
     if code is None:
         return 0
     return int.__and__(code, 0xFF) if issubclass(type(code), int) else 1
 
 
 def flush_files() -> None:
-    """Write out what open files hold back, as the end of a process does."""
+    """Flush all open files, like the end of a process."""
     for thing in gc.get_objects():
         if type(thing) in _BUFFERED:
             try:

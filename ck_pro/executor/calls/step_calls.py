@@ -1,10 +1,9 @@
-"""The parent's functions: called for a step's code, on threads of their own."""
+"""The calls of a step: functions that run in the parent, on threads, for the code."""
 
 from __future__ import annotations
 
 import contextvars
 import inspect
-import itertools
 import threading
 import time
 from collections.abc import Mapping
@@ -12,102 +11,46 @@ from typing import Any, Protocol
 
 from ck_pro import threads
 from ck_pro.exceptions import ends_run
-from ck_pro.executor.function_descriptions import Function, describe_error
-from ck_pro.executor.reader_token import ReaderToken
+from ck_pro.executor.calls.descriptions import Function, describe_error
+from ck_pro.executor.calls.flags import MAX_CANCELLED, CallFlag, CancelledCalls, current_flag
+from ck_pro.executor.calls.handles import Handles
+from ck_pro.executor.calls.main_waits import MainWaits
+from ck_pro.executor.calls.reader_token import ReaderToken
 from ck_pro.executor.results import LocalCall
-from ck_pro.executor.step_clock_pauses import MainWaits
 from ck_pro.executor.worker import wire
+from ck_pro.executor.worker.values import encode
 
 
-class Line(Protocol):
-    """The part of a worker's process that calls need."""
+class Connection(Protocol):
+    """The connection to a worker, as the calls use it."""
 
     def send(self, message: list[Any]) -> None:
-        """Send a frame; a worker that is gone is no error."""
+        """Send a frame. Does nothing if the worker has ended."""
 
     def receive_soon(self) -> list[wire.Message]:
-        """Receive messages that come within some milliseconds."""
+        """Receive messages that arrive within a few milliseconds."""
 
     def wake(self) -> None:
-        """Wake the thread in `run`."""
-
-
-class Handles:
-    """The objects that crossed to the worker by `to_worker()`, by their handles."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, Any] = {}
-        self._numbers = itertools.count(1)
-
-    def tag(self, value: Any) -> dict[str, Any] | None:
-        """Give the `result` tag of an object with a method `to_worker`, else None."""
-        if not callable(getattr(type(value), "to_worker", None)):
-            return None
-        content = wire.encode(dict(value.to_worker()), self.tag)
-        handle = f"r{next(self._numbers)}"  # from any thread
-        self.objects[handle] = value
-        return {"$": "result", "h": handle, "d": content, "s": str(value)}
-
-    def restore(self, tagged: dict[str, Any]) -> Any:
-        """Give the object again when the code hands it to another function.
-
-        Raises:
-            KeyError: the worker made the handle up.
-        """
-        return self.objects[tagged["h"]]
-
-
-MAX_GIVEN_UP = 64
-"""Calls that were given up and still run, of one executor; with so many it accepts no further."""
-
-
-class CallFlag:
-    """Tells a call's function whether the call was given up: then its result is dropped."""
-
-    __slots__ = ("began", "from_main", "given_up")
-
-    def __init__(self, began: float, from_main: bool):
-        self.began = began
-        self.from_main = from_main
-        self.given_up = False
-
-    def is_set(self) -> bool:
-        """Whether the call was given up, as its step ended or `call_timeout` was over."""
-        return self.given_up
-
-
-_current: contextvars.ContextVar[CallFlag | None] = contextvars.ContextVar("call", default=None)
-
-
-def current_call() -> CallFlag | None:
-    """Return the flag of the call that this thread does for code; None outside of such a call."""
-    return _current.get()
-
-
-class GivenUp:
-    """Counts the calls of an executor that were given up and still run, over all its steps."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.count = 0
-
-    def add(self, number: int) -> None:
-        """Count some more, or less."""
-        with self._lock:
-            self.count += number
+        """Wake the thread in `CodeExecutor.run`."""
 
 
 class StepCalls:
     """The calls of one step.
 
     Args:
-        step: its number, which its calls carry.
-        functions: by name, as of the beginning of the step.
-        terminal: names of those that end the step.
+        step: its number.
+        functions: by name, as at the start of the step.
+        terminal: names of the functions that end the step.
         call_timeout: seconds for one call, or None.
         handles: of the session.
-        worker: sends and receives frames; wakes the thread in `run`.
-        given_up: of the executor.
+        worker: the connection to the worker.
+        cancelled: of the executor.
+
+    Attributes:
+        ended_by: name of the terminal function that ended the step.
+        ended_with: its arguments by name.
+        fatal: an error of a function that ends the run.
+        has_background_commands: whether a call may have left commands running in the worker.
     """
 
     def __init__(
@@ -117,11 +60,11 @@ class StepCalls:
         terminal: frozenset[str],
         call_timeout: float | None,
         handles: Handles,
-        worker: Line,
-        given_up: GivenUp,
+        worker: Connection,
+        cancelled: CancelledCalls,
     ):
         self._step = step
-        self._given_up = given_up
+        self._cancelled = cancelled
         self._functions = functions
         self._terminal = terminal
         self._call_timeout = call_timeout
@@ -135,85 +78,86 @@ class StepCalls:
         self.waits = MainWaits(lambda: worker.send(["where", step]))
         self._busy_since = 0.0
         self._busy = 0.0
-        self._left = False  # the step's main code has ended
-        self._over = False
+        self._main_ended = False
+        self._closed = False
         self._context = contextvars.copy_context()
         self.ended_by: str | None = None
         self.ended_with: dict[str, Any] | None = None
         self.fatal: BaseException | None = None
-        self.leaves_something = False  # in the worker: commands in the background
+        self.has_background_commands = False
 
-    def begin(self, message: wire.Message, may_lead: bool) -> None:
-        """Start a call on a thread of its own; or take another message of a step.
+    def handle(self, message: wire.Message, may_read: bool) -> None:
+        """Handle a message of the worker; start a call on a thread.
 
         Args:
-            message: the worker's frame.
-            may_lead: the thread may read the worker's next messages.
+            message: the message.
+            may_read: whether the call's thread may read the next messages.
 
         Raises:
-            wire.WireError: it is malformed, or a call's id is in use.
+            wire.WireError: the message is malformed, or the id of the call is in use.
         """
         kind, *rest = message
         if [type(one) for one in rest] != _FORMS.get(kind):
             raise wire.WireError(f"a malformed message {kind[:100]!r}")
         if rest[0] > self._step:
-            raise wire.WireError("a message of a step to come")
+            raise wire.WireError("a message of a later step")
         if kind == "where" and rest[0] == self._step:
-            self.waits.answer(rest[1])
+            self.waits.set_reply(rest[1])
         elif kind == "leave" and rest[0] == self._step:
-            self._leave(rest[1])
+            self._cancel_all(rest[1])
         elif kind == "refused":
             self._refuse(rest[1], rest[2])
         elif kind in _CALLS and (flag := self._register(message)) is not None:
-            token = self.reader_token.give() if may_lead and not self.reader_token.is_out else None
-            begun = [message]  # let go as soon as the call has ended
-            threads.submit(lambda: self._serve(begun.pop(), flag, token))
+            token = self.reader_token.lend() if may_read and not self.reader_token.is_lent else None
+            started = [message]  # popped, so that the message is freed when the call has ended
+            threads.submit(lambda: self._serve(started.pop(), flag, token))
 
     def _register(self, message: wire.Message) -> CallFlag | None:
-        """Note the beginning of a call. None: it comes too late, or is refused.
+        """Register a call. Return None if it is refused, or came after the end of the step.
 
         Raises:
             wire.WireError: its id is in use.
         """
         step, number, from_main = message[1], message[2], message[0] == "call"
         with self._lock:
-            if self._over or self._left or self.ended_by is not None or step < self._step:
+            ended = self._closed or self._main_ended or self.ended_by is not None
+            if ended or step < self._step:
                 return None
             if number in self._running:
                 raise wire.WireError("a call whose id is in use")
-            if len(self._running) < wire.MAX_CALLS and self._given_up.count < MAX_GIVEN_UP:
+            if len(self._running) < wire.MAX_CALLS and self._cancelled.count < MAX_CANCELLED:
                 flag = self._running[number] = CallFlag(time.monotonic(), from_main)
                 if len(self._running) == 1:
-                    self._busy_since = flag.began
-                self.waits.begin(from_main, flag.began)
+                    self._busy_since = flag.started
+                self.waits.start(from_main, flag.started)
                 return flag
         if len(self._running) >= wire.MAX_CALLS:
             self._refuse(number, f"more than {wire.MAX_CALLS} calls at once")
         else:
-            self._refuse(number, f"{MAX_GIVEN_UP} calls that were given up still run")
+            self._refuse(number, f"{MAX_CANCELLED} cancelled calls are still running")
         return None
 
     def _refuse(self, number: int, why: str) -> None:
-        self._send(["exc", number, describe_error(ValueError(f"the call is refused: {why}"))])
+        self._send(["exc", number, describe_error(ValueError(f"the call was refused: {why}"))])
 
-    def _leave(self, number: int) -> None:
-        """Give all calls up: the step's main code has ended."""
+    def _cancel_all(self, number: int) -> None:
+        """Cancel all calls, since the step's main code has ended, and reply to this one."""
         with self._lock:
-            self._left = True
+            self._main_ended = True
             for one in list(self._running):
-                self._give_up(one)
+                self._cancel(one)
         self._send(["ret", number, None])
 
-    def _give_up(self, number: int) -> None:
-        self._running[number].given_up = True
-        self._given_up.add(1)
+    def _cancel(self, number: int) -> None:
+        self._running[number].cancelled = True
+        self._cancelled.add(1)
         self._end_call(number)
 
     def _serve(self, message: wire.Message, flag: CallFlag, token: object | None) -> None:
-        """Do a call; with the lead, also those that come next, one after the other."""
+        """Run a call; with the reader token, also the next calls, one after the other."""
         reader_token = self.reader_token
         self._context.copy().run(self._perform, flag, *message[2:])
-        del message  # what it costs counts no more
+        del message  # releases its cost
         while token is not None and reader_token.keep(token, busy=False):
             try:
                 messages = self._worker.receive_soon()
@@ -221,13 +165,13 @@ class StepCalls:
                 messages = [wire.Message(["broken", str(error)])]
             one = messages[0] if len(messages) == 1 else wire.Message()
             if not self._is_call(one) or not reader_token.keep(token, busy=True):
-                reader_token.hand_in(token, messages)
+                reader_token.give_back(token, messages)
                 self._wake()
                 return
             try:
                 next_flag = self._register(one)
             except wire.WireError as error:
-                reader_token.hand_in(token, [wire.Message(["broken", str(error)])])
+                reader_token.give_back(token, [wire.Message(["broken", str(error)])])
                 self._wake()
                 return
             if next_flag is not None:
@@ -245,24 +189,24 @@ class StepCalls:
     def _perform(
         self, flag: CallFlag, number: int, name: str, args: list[Any], kwargs: dict[str, Any]
     ) -> None:
-        _current.set(flag)
+        current_flag.set(flag)
         try:
-            self._do(number, name, args, kwargs)
+            self._call(number, name, args, kwargs)
         finally:
             with self._lock:
-                if flag.given_up:
-                    self._given_up.add(-1)
+                if flag.cancelled:
+                    self._cancelled.add(-1)
 
-    def _do(self, number: int, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def _call(self, number: int, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
         ended_with = None
         try:
             function = self._functions.get(name)
             if function is None:
-                raise NameError(f"there is no function {name[:100]!r} now")
+                raise NameError(f"there is no function {name[:100]!r}")
             if name in self._terminal:
                 ended_with = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
             reply = self._reply(number, function(*args, **kwargs))
-        except BaseException as error:  # noqa: BLE001 - what does not end the run, the code sees
+        except BaseException as error:  # noqa: BLE001 - the code gets every error that ends no run
             if ends_run(error):
                 self._abort(error)
                 return
@@ -271,13 +215,13 @@ class StepCalls:
 
     def _reply(self, number: int, value: Any) -> list[Any]:
         if isinstance(value, LocalCall):
-            self.leaves_something |= value.stays
-            return ["do", number, value.name, wire.encode(value.kwargs, self._handles.tag)]
-        return ["ret", number, wire.encode(value, self._handles.tag)]
+            self.has_background_commands |= value.stays
+            return ["do", number, value.name, encode(value.kwargs, self._handles.tag)]
+        return ["ret", number, encode(value, self._handles.tag)]
 
     def _abort(self, error: BaseException) -> None:
         with self._lock:
-            if self._over:
+            if self._closed:
                 return
             self.fatal = self.fatal or error
         self._wake()
@@ -286,7 +230,7 @@ class StepCalls:
         self, number: int, name: str, reply: list[Any], ended_with: dict[str, Any] | None
     ) -> None:
         with self._lock:
-            if self._over or self.ended_by is not None or number not in self._running:
+            if self._closed or self.ended_by is not None or number not in self._running:
                 return
             self._end_call(number)
             if ended_with is not None:
@@ -306,26 +250,35 @@ class StepCalls:
             self._busy += now - self._busy_since
 
     def expire(self, now: float) -> float | None:
-        """Fail the calls that took too long; give the seconds until the next one may, or None."""
+        """Fail the calls that exceed `call_timeout`.
+
+        Returns:
+            Seconds until the next call can exceed it; None if no call can.
+        """
         if self._call_timeout is None:
             return None
         with self._lock:
-            late = [n for n, one in self._running.items() if now - one.began >= self._call_timeout]
+            limit = self._call_timeout
+            late = [n for n, one in self._running.items() if now - one.started >= limit]
             for number in late:
-                self._give_up(number)
-            first = min((one.began for one in self._running.values()), default=None)
+                self._cancel(number)
+            first = min((one.started for one in self._running.values()), default=None)
         for number in late:
             message = f"the call took longer than {self._call_timeout:g} s"
             self._send(["exc", number, describe_error(TimeoutError(message))])
         return None if first is None else first + self._call_timeout - now
 
     def close(self) -> float:
-        """End the step: what still runs is given up. Gives the seconds spent in calls."""
+        """End the step: cancel the running calls.
+
+        Returns:
+            The seconds in which at least one call was running.
+        """
         with self._lock:
-            self._over = True
+            self._closed = True
             self.reader_token.revoke()
             for number in list(self._running):
-                self._give_up(number)
+                self._cancel(number)
             return self._busy
 
 
@@ -336,5 +289,5 @@ _FORMS: dict[str, list[type]] = {
     "refused": [int, int, str],
     "where": [int, bool],
 }
-"""The messages of a step, but for its end; each begins with the number of its step."""
+"""The types in each message of a step, without `done`; the first is the number of the step."""
 _CALLS = frozenset({"call", "thread_call"})

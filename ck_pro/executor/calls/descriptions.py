@@ -1,4 +1,4 @@
-"""What a worker is told of the parent's functions and their errors: plain data."""
+"""Descriptions of functions and their errors for a worker, as plain data."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ck_pro.executor.worker import wire
+from ck_pro.executor.worker.values import ancestors, encode
 
 Function = Callable[..., Any]
-_LONGEST = 100_000  # characters of an error's text
+_MAX_TEXT = 100_000
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
-    """Describe an exception for the worker, which makes it again by its type."""
+    """Describe an exception, so that the worker can recreate it."""
     name = type(error).__name__
-    bases = ["Exception"] if type(error) is Exception else list(wire.ancestors(error))
-    if not isinstance(error, Exception):  # a SystemExit of a function is not the code's
+    bases = ["Exception"] if type(error) is Exception else list(ancestors(error))
+    if not isinstance(error, Exception):  # a SystemExit of a function must not end the code
         bases = []
     try:
         text = _text_of(error)
-    except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
+    except Exception:  # noqa: BLE001 - any `__str__` may raise
         text = name
-    args = _plain_args(error) if len(text) <= _LONGEST else None
-    return {"type": name, "bases": bases, "args": args, "text": text[:_LONGEST]}
+    args = _plain_args(error) if len(text) <= _MAX_TEXT else None
+    return {"type": name, "bases": bases, "args": args, "text": text[:_MAX_TEXT]}
 
 
 def _text_of(error: BaseException) -> str:
-    """`str` of an error; of a group, with the errors that are in it (Python 3.11)."""
+    """Return the `str()` of an error; for an exception group, with its errors (Python 3.11)."""
     inner = getattr(error, "exceptions", None)
     if not hasattr(error, "split") or not isinstance(inner, tuple):
         return str(error)
-    told = "; ".join(f"{type(one).__name__}: {_text_of(one)}" for one in inner)
-    return f"{error}: {told}"
+    parts = "; ".join(f"{type(one).__name__}: {_text_of(one)}" for one in inner)
+    return f"{error}: {parts}"
 
 
 def _plain_args(error: BaseException) -> list[Any] | None:
@@ -41,17 +41,17 @@ def _plain_args(error: BaseException) -> list[Any] | None:
         args = [error.errno, error.strerror, error.filename]
     if not all(arg is None or type(arg) in (str, int, float, bool) for arg in args):
         return None
-    if sum(len(arg) for arg in args if type(arg) is str) > _LONGEST:
+    if sum(len(arg) for arg in args if type(arg) is str) > _MAX_TEXT:
         return None
-    return [wire.encode(arg, lambda _: None) for arg in args]
+    return [encode(arg, lambda _: None) for arg in args]
 
 
 def describe_function(function: Function) -> dict[str, Any]:
-    """Describe a function for the worker: `doc`, `params` and `returns`, all of it as text."""
+    """Describe a function: `doc`, `params` and `returns` as text."""
     described: dict[str, Any] = {"doc": inspect.getdoc(function), "params": None, "returns": None}
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some built-in functions have none
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return described
     empty = inspect.Parameter.empty
     described["params"] = [

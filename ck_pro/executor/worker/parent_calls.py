@@ -1,7 +1,7 @@
 """The worker's end of the socket: frames, and calls of the parent's functions from any thread.
 
-A thread that waits for the answer to its call reads the socket itself, and hands to others what is
-theirs; so a call from a single thread costs no switch between threads.
+A thread that waits for a reply reads the socket itself, and passes replies to the threads that wait
+for them. So a call from a single thread needs no switch between threads.
 """
 
 from __future__ import annotations
@@ -18,25 +18,27 @@ from collections.abc import Callable
 from typing import Any
 
 from . import stubs, wire
+from .spin import Spin
+from .values import encode
 from .workspace import Workspace
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
-_READ = 65_536  # more would have to be mapped and unmapped for every read
+_READ_BYTES = 65_536  # a larger buffer would be mapped and unmapped for every read
 _SPIN_SECONDS = 0.0001
 _getpid, _monotonic = os.getpid, time.monotonic  # the code may replace them
 _WAITING = frozenset({"threading", "queue", "selectors", "concurrent", __name__.split(".")[0]})
-"""Modules in whose functions the main code waits: `join()`, `result()`, `get()`, a call itself."""
-_GIVEN_UP = {
+"""Modules whose functions wait: `join()`, `result()`, `get()`, and a call of a function."""
+_CANCELLED = {
     "type": "RuntimeError",
     "bases": ["RuntimeError"],
     "args": None,
-    "text": "the call was cancelled, as its step has ended: wait for threads that call functions",
+    "text": "the call was cancelled because its step ended; wait for threads that call functions",
 }
 
 
 class _Call:
-    """A call that waits for its answer."""
+    """A pending call."""
 
     __slots__ = ("reply", "turn")
 
@@ -48,44 +50,40 @@ class _Call:
     def wake(self) -> None:
         try:
             self.turn.release()
-        except RuntimeError:  # it has been woken already
+        except RuntimeError:  # it is already awake
             pass
 
 
-class Calls:
-    """Frames to and from the parent, and the calls that wait for one.
+class ParentCalls:
+    """Sends and receives frames, and keeps the pending calls.
 
     Args:
-        end: ends the step, when the parent says that a call was a terminal one; does not return.
+        end: ends the step after a terminal call; does not return.
     """
 
     sock: socket.socket
     workspace: Workspace
-    """Does what the parent asks to be done here."""
+    """Runs the calls that the parent sends back."""
 
     def __init__(self, end: Callable[[], None]):
         self.step: int | None = None
-        """The step whose code runs; None: none does, and calls are refused."""
+        """The running step; None between steps, when calls are refused."""
         self._end = end
         self._pid = self._main = 0
         self._reader = wire.FrameReader(stubs.Result.make, limit=2 * wire.MAX_FRAME)
         self._poll = select.poll()
-        self._spin = wire.Spin(self._poll, _SPIN_SECONDS)
+        self._spin = Spin(self._poll, _SPIN_SECONDS)
         self._ids = itertools.count(1)
-        self._renew()
+        self._reset()
 
-    def _renew(self) -> None:
+    def _reset(self) -> None:
         self._read_lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._state = threading.Condition()
         self._pending: dict[int, _Call] = {}
 
-    def begin(self, sock: socket.socket) -> None:
-        """Begin a session.
-
-        Args:
-            sock: the socket to the parent.
-        """
+    def connect(self, sock: socket.socket) -> None:
+        """Use this socket to the parent."""
         self.sock = sock
         self._pid = _getpid()
         self._main = threading.get_ident()
@@ -98,59 +96,59 @@ class Calls:
             self.sock.sendall(data)
 
     def read(self) -> list[Any]:
-        """Wait for the next frame; with the parent gone, this process ends."""
+        """Wait for the next frame. Exit the process if the parent has ended."""
         while (message := self._reader.take()) is None:
-            data = self.sock.recv(_READ)
+            data = self.sock.recv(_READ_BYTES)
             if not data:
                 os._exit(0)
             self._reader.feed(data)
         return message
 
     def close_step(self, until: float) -> None:
-        """End the calls of a step whose main code has ended; further ones are refused.
+        """Refuse new calls, and wait for the pending ones. Called when the main code has ended.
 
         Args:
-            until: when calls in progress are given up, by the monotonic clock.
+            until: time by the monotonic clock at which to cancel pending calls.
         """
         with self._state:
             while self._pending and (seconds := until - _monotonic()) > 0:
                 self._state.wait(seconds)
             step, self.step = self.step, None
-            given_up = list(self._pending.values())
-            for one in given_up:
-                one.reply = one.reply or ["exc", 0, _GIVEN_UP]
+            cancelled = list(self._pending.values())
+            for one in cancelled:
+                one.reply = one.reply or ["exc", 0, _CANCELLED]
             self._state.notify_all()
-            if not given_up:
+            if not cancelled:
                 return
-            waiting = _Call()
+            leaving = _Call()
             number = next(self._ids)
-            self._pending[number] = waiting
+            self._pending[number] = leaving
         self.workspace.kill_foreground()
         self.send(["leave", step, number])
-        for one in given_up:
+        for one in cancelled:
             one.wake()
-        self._await(waiting)  # until then one of them may read the socket
+        self._await(leaving)  # a thread of a cancelled call may read the socket until then
         with self._state:
             self._pending.clear()
 
-    def drop(self) -> None:
-        """Forget all calls. Their frames never go on, and may hold any of the locks."""
-        self._renew()
+    def abandon(self) -> None:
+        """Forget all calls. Their frames never continue, and may hold any of the locks."""
+        self._reset()
 
     def call(self, name: str, args: Any, kwargs: Any) -> Any:
-        """Call a function of the parent's, from any thread.
+        """Call a function in the parent, from any thread.
 
         Raises:
-            RuntimeError: not while a step runs, or not in the process of the code.
-            Exception: what the function raised.
+            RuntimeError: no step is running, or this is a forked process.
+            Exception: the error of the function.
         """
         if _getpid() != self._pid:
-            raise RuntimeError(f"{name}() can be called by the process of the code only")
+            raise RuntimeError(f"{name}() can be called only in the main process, not in a fork")
         given = [
-            [wire.encode(one, stubs.tag_result) for one in args],
-            {key: wire.encode(one, stubs.tag_result) for key, one in kwargs.items()},
+            [encode(one, stubs.tag_result) for one in args],
+            {key: encode(one, stubs.tag_result) for key, one in kwargs.items()},
         ]
-        waiting = _Call()
+        pending = _Call()
         with self._state:
             while self.step is not None and len(self._pending) >= wire.MAX_CALLS:
                 self._state.wait()
@@ -158,12 +156,12 @@ class Calls:
                 raise RuntimeError(f"{name}() was called after its step had ended")
             step = self.step
             number = next(self._ids)
-            self._pending[number] = waiting
+            self._pending[number] = pending
         try:
             kind = "call" if threading.get_ident() == self._main else "thread_call"
             self.send([kind, step, number, name, *given])
-            reply = self._await(waiting)
-            if reply[0] == "do":  # inside of the `try`: the end of the step waits for it
+            reply = self._await(pending)
+            if reply[0] == "do":  # still pending: the end of the step waits for it
                 return self.workspace.do(reply[2], reply[3])
         finally:
             with self._state:
@@ -175,26 +173,26 @@ class Calls:
             self._end()
         raise stubs.make_error(reply[2])
 
-    def _await(self, waiting: _Call) -> list[Any]:
-        while waiting.reply is None:
+    def _await(self, call: _Call) -> list[Any]:
+        while call.reply is None:
             if self._read_lock.acquire(blocking=False):
                 try:
                     self._spin.wait()
-                    while waiting.reply is None:
+                    while call.reply is None:
                         self._route(self.read())
                 finally:
                     self._read_lock.release()
-                    self._pass_the_lead(waiting)
+                    self._wake_next_reader(call)
             else:
-                waiting.turn.acquire()
-        return waiting.reply
+                call.turn.acquire()
+        return call.reply
 
     def _route(self, message: list[Any]) -> None:
         if message[0] == "where":
             self.send(["where", message[1], self._main_waits()])
             return
         other = self._pending.get(message[1])
-        if other is not None:  # else: its caller has given up, by an exception of a signal handler
+        if other is not None:  # else an exception in a signal handler ended the call
             other.reply = message
             other.wake()
 
@@ -203,9 +201,9 @@ class Calls:
         name = None if frame is None else frame.f_globals.get("__name__")
         return isinstance(name, str) and name.split(".")[0] in _WAITING
 
-    def _pass_the_lead(self, mine: _Call) -> None:
+    def _wake_next_reader(self, done: _Call) -> None:
         with self._state:
             for other in self._pending.values():
-                if other is not mine and other.reply is None:
+                if other is not done and other.reply is None:
                     other.wake()
                     return
