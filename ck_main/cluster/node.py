@@ -24,6 +24,7 @@ from ck_main.runner.service_checks import is_unused, probe_services
 from ck_main.tasks.dataset import Task
 from ck_main.ui.logs import LOG_NAME, logging_to
 from ck_pro.config import KwargsInitializable, iter_nested
+from ck_pro.events.progress_events import ProgressEvent, ProgressKind
 from ck_pro.exceptions import BrowserServerError, CKError, OutputError
 from ck_web.browser.config import WebEnvConfig
 from ck_web.browser.server_process import BrowserServer, ServerOptions
@@ -166,9 +167,9 @@ class NodeWatcher:
     def started(self, task: Task) -> None:
         """See `Watcher`."""
 
-    def event(self, task_id: str, event: dict[str, Any]) -> None:
+    def event(self, task_id: str, event: ProgressEvent) -> None:
         """See `Watcher`."""
-        if event["kind"] == "run_started":
+        if event["kind"] == ProgressKind.RUN_STARTED:
             try:
                 self._renew()
             except CKError as e:  # the agent that needs a browser will report the error

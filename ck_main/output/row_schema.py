@@ -1,4 +1,4 @@
-"""The fields that the runner adds to `ck_pro.session.rows.Row`: judgements and several tries."""
+"""The schema of output rows: a task, its session, judgements and several tries."""
 
 from typing_extensions import NotRequired, TypedDict
 

@@ -25,6 +25,7 @@ from ck_pro.events.journal_events import (
     StatusData,
     StepData,
 )
+from ck_pro.events.progress_events import ProgressEvent
 from ck_pro.exceptions import JournalError
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget, Reply
@@ -50,7 +51,7 @@ class Agent(Protocol):
         journal: Journal,
         budget: Budget,
         cancel: threading.Event,
-        on_event: Callable[[dict[str, Any]], None],
+        on_event: Callable[[ProgressEvent], None],
         info: Mapping[str, Any],
     ) -> Any:
         """Run a task to its end in the given session."""
@@ -64,7 +65,7 @@ class Agent(Protocol):
         journal: Journal,
         budget: Budget,
         cancel: threading.Event,
-        on_event: Callable[[dict[str, Any]], None],
+        on_event: Callable[[ProgressEvent], None],
     ) -> AgentSession:
         """Resume an interrupted run from its journal; see `MultiStepAgent.resume`."""
 
@@ -140,7 +141,7 @@ class Attempt:
         *,
         budget: Budget,
         cancel: threading.Event,
-        on_event: Callable[[dict[str, Any]], None],
+        on_event: Callable[[ProgressEvent], None],
         keep: Mapping[str, Any] | None = None,
     ):
         self._keep = dict(keep or {})

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ck_main.output.output_files import check_writable, tries_path, write_advice, write_failure
 from ck_main.output.row import Outcome
@@ -31,6 +31,7 @@ from ck_main.runner.task_folder import attempts_in, claimed
 from ck_main.runner.tries import TaskTries
 from ck_main.runner.watcher import Watcher
 from ck_main.tasks.dataset import Task
+from ck_pro.events.progress_events import ProgressEvent
 from ck_pro.exceptions import CKError, JournalError, OutputError
 from ck_pro.model import Budget
 from ck_pro.session import Status
@@ -227,7 +228,7 @@ class TaskRunner:
         """Report the start of a task."""
         self.watcher.started(task)
 
-    def report_event(self, task: Task, event: dict[str, Any]) -> None:
+    def report_event(self, task: Task, event: ProgressEvent) -> None:
         """Report an event of a task."""
         self.watcher.event(task.id, event)
 

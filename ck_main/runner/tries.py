@@ -35,6 +35,7 @@ from ck_main.runner.task_folder import set_aside, tries_in
 from ck_main.tasks.dataset import Task
 from ck_pro.config import KwargsInitializable
 from ck_pro.events import EventKind
+from ck_pro.events.progress_events import ProgressEvent, ProgressKind
 from ck_pro.exceptions import Cancelled, LimitReached, ModelError, ParseError
 from ck_pro.journal import Journal
 from ck_pro.model import LLM, Budget
@@ -70,7 +71,7 @@ class Runner(Protocol):
     def report_stopped(self, task: Task) -> None:
         """Report that a task was stopped before it ended."""
 
-    def report_event(self, task: Task, event: dict[str, Any]) -> None:
+    def report_event(self, task: Task, event: ProgressEvent) -> None:
         """Report an event of a task."""
 
     def write_try(self, row: OutputRow) -> None:
@@ -141,13 +142,17 @@ class TaskTries:
 
     def _report_try(self, row: OutputRow, number: int, spent: Budget) -> None:
         used = spent.snapshot()
-        event: dict[str, Any] = {
-            "kind": "try_ended",
+        event: ProgressEvent = {
+            "kind": ProgressKind.TRY_ENDED,
             "path": [row["session"]["info"]["agent"]],
             "row": row,
+            "number": number,
+            "tries": self.options.tries,
+            "step": len(row["session"]["steps"]),
+            "tokens": used["tokens"],
+            "money": used["money"],
+            "text": f"try {number} ended",
         }
-        event.update(number=number, tries=self.options.tries, step=len(row["session"]["steps"]))
-        event.update(tokens=used["tokens"], money=used["money"], text=f"try {number} ended")
         self.runner.report_event(self.task, event)
 
     # --- folders -----------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from ck_main.output.row import Outcome
 from ck_main.tasks.dataset import Task
+from ck_pro.events.progress_events import ProgressEvent
 
 
 class Watcher(Protocol):
@@ -14,7 +15,7 @@ class Watcher(Protocol):
     def started(self, task: Task) -> None:
         """Handle the start of a task."""
 
-    def event(self, task_id: str, event: dict[str, Any]) -> None:
+    def event(self, task_id: str, event: ProgressEvent) -> None:
         """Handle an event of a task: a dict as `MultiStepAgent.run` passes to `on_event`."""
 
     def ended(self, outcome: Outcome) -> None:

@@ -18,12 +18,18 @@ from rich.text import Text
 
 from ck_main.output.row import Outcome
 from ck_main.tasks.dataset import Task
+from ck_pro.events.progress_events import ProgressEvent, ProgressKind
 
 _SHOWN_RUNNING = 20
 _NARROW = 60
 """Minimum terminal width, in columns, for numbers beside answers."""
 _SCORES = {1: "right", 0: "WRONG", None: "not scored"}
-_SHOWN = ("step_started", "call_started", "step_ended", "model_waits")
+_SHOWN = (
+    ProgressKind.STEP_STARTED,
+    ProgressKind.CALL_STARTED,
+    ProgressKind.STEP_ENDED,
+    ProgressKind.MODEL_WAITS,
+)
 """Kinds of events to display with `steps`."""
 _CONTROL_CODES = (*range(0x20), *range(0x7F, 0xA0))
 _INVISIBLE = (
@@ -48,10 +54,10 @@ class _Running:
     money: float = 0.0
     activity: str = ""
 
-    def update(self, event: dict[str, Any]) -> None:
+    def update(self, event: ProgressEvent) -> None:
         self.path, self.step = tuple(event["path"]), max(0, event["step"])
         self.tokens, self.money = event["tokens"], event["money"]
-        if event["kind"] == "model_started":
+        if event["kind"] == ProgressKind.MODEL_STARTED:
             self.activity = f"calls the model ({event['phase']})"
         else:
             self.activity = " ".join(str(event.get("text") or event.get("phase") or "").split())
@@ -84,11 +90,11 @@ class PlainDisplay:
         if self.steps:
             self._line(Text(f"{printable(task.id)}: {_truncate(task.question, 200)}", style="bold"))
 
-    def event(self, task_id: str, event: dict[str, Any]) -> None:
+    def event(self, task_id: str, event: ProgressEvent) -> None:
         """Print an event of a task: each step with `steps`, and each try that ended."""
         if self.steps and event["kind"] in _SHOWN:
             self._line(step_line(event))
-        elif event["kind"] == "try_ended":
+        elif event["kind"] == ProgressKind.TRY_ENDED:
             number = f"try {event['number']} of {event['tries']}"
             self._line(Text(f"{printable(task_id)}, {number}: {try_line(event['row']['eval'])}"))
 
@@ -138,12 +144,12 @@ class LiveDisplay(PlainDisplay):
         with self._lock:
             self._running[task.id] = _Running(task.question, self._clock())
 
-    def event(self, task_id: str, event: dict[str, Any]) -> None:
+    def event(self, task_id: str, event: ProgressEvent) -> None:
         """Update a task in the table."""
         with self._lock:
             if task_id in self._running:
                 self._running[task_id].update(event)
-        if event["kind"] == "try_ended":
+        if event["kind"] == ProgressKind.TRY_ENDED:
             super().event(task_id, event)
 
     def ended(self, outcome: Outcome) -> None:
@@ -186,17 +192,17 @@ def make_display(
     return PlainDisplay(console, steps=steps, total=total)
 
 
-def step_line(event: dict[str, Any]) -> Text:
+def step_line(event: ProgressEvent) -> Text:
     """Format an agent's event as one line, indented by the agent's depth."""
     path = event["path"]
     text = _truncate(str(event.get("text") or ""), 160)
     indent = "  " * len(path)
-    if event["kind"] == "step_started":
+    if event["kind"] == ProgressKind.STEP_STARTED:
         used = f"{event['tokens']:,} tokens"
         return Text(f"{indent}{printable(path[-1])} step {event['step']} ({used})", style="cyan")
-    if event["kind"] == "model_waits":
+    if event["kind"] == ProgressKind.MODEL_WAITS:
         return Text(f"{indent}  {text}", style="yellow")
-    if event["kind"] == "call_started":
+    if event["kind"] == ProgressKind.CALL_STARTED:
         return Text(f"{indent}  calls {text}")
     return Text(f"{indent}  {text}")
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import cast
 
 from typing_extensions import NotRequired, TypedDict
 
@@ -25,6 +25,7 @@ from ck_main.runner.run_options import ExitCode
 from ck_main.runner.watcher import Watcher
 from ck_main.tasks.dataset import Task
 from ck_main.ui.logs import EVENTS_LOGGER
+from ck_pro.events.progress_events import ProgressEvent, ProgressKind
 from ck_pro.model import Budget
 from ck_pro.session import PHASES
 from ck_pro.session.rows import Phase
@@ -141,19 +142,19 @@ class RunStatus:
         _events.info("task started", extra={"facts": {"task": task.id}})
         self._inner.started(task)
 
-    def event(self, task_id: str, event: dict[str, Any]) -> None:
+    def event(self, task_id: str, event: ProgressEvent) -> None:
         """Count and forward an event of a task."""
         with self._lock:
             known = self._running.get(task_id)
             if known is not None:
-                known["steps"] += event["kind"] == "step_started"
+                known["steps"] += event["kind"] == ProgressKind.STEP_STARTED
                 known["agent"] = "/".join(event["path"])
                 known["step"] = max(0, event["step"])
                 known["tokens"], known["money"] = event["tokens"], event["money"]
                 known["doing"] = event["kind"]
-            if event["kind"] == "unreadable":
-                self._unreadable[event["phase"]] += 1
-        if event["kind"] == "try_ended":
+            if event["kind"] == ProgressKind.UNREADABLE:
+                self._unreadable[cast(Phase, event["phase"])] += 1
+        if event["kind"] == ProgressKind.TRY_ENDED:
             facts = {"task": task_id, "try": event["number"], **event["row"]["eval"]}
             _events.info("try ended", extra={"facts": facts})
         self._inner.event(task_id, event)

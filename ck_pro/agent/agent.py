@@ -43,6 +43,7 @@ from ck_pro.events.journal_events import (
     ParsedReply,
     SuspendedData,
 )
+from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import (
     AwaitingHuman,
     ConfigError,
@@ -259,7 +260,7 @@ class MultiStepAgent(AgentSettings):
         interrupted, run.interrupted = run.interrupted, None
         if interrupted is None or not interrupted.in_progress:
             run.start_step()
-        run.emit("step_started")
+        run.emit(ProgressKind.STEP_STARTED)
         if interrupted is not None and interrupted.in_progress and interrupted.has_acted:
             observation = self._resume_step(run, interrupted)
         else:
@@ -267,7 +268,7 @@ class MultiStepAgent(AgentSettings):
         run.record(EventKind.OBSERVATION, ObservationData(observation=observation))
         if interrupted is not None:
             run.show_unused_answers()
-        run.emit("step_ended", text=observation_text(observation)[:200])
+        run.emit(ProgressKind.STEP_ENDED, text=observation_text(observation)[:200])
         return session.steps[-1]
 
     def decide(

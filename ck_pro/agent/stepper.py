@@ -22,6 +22,7 @@ from ck_pro.events import (
     ToolCall,
 )
 from ck_pro.events.journal_events import ObservationData
+from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
 from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession, StopReason
@@ -172,7 +173,7 @@ class Stepper:
         self._observed, self._queue = [], []
         run = run_of(self.state)
         run.record(EventKind.OBSERVATION, data)
-        run.emit("step_ended", text=observation_text(data["observation"])[:200])
+        run.emit(ProgressKind.STEP_ENDED, text=observation_text(data["observation"])[:200])
 
     def _end(self, error: BaseException | None) -> None:
         state, run = self.state, run_of(self.state)

@@ -13,6 +13,7 @@ from ck_pro.events.journal_events import (
     StatusData,
     StepData,
 )
+from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import (
     AnswerNeeded,
     AwaitingHuman,
@@ -134,7 +135,7 @@ def record_ending(
             data["lease"] = lease
         data["budget"] = run.budget.snapshot()
         run.record(EventKind.STATUS, data)
-        run.emit("run_ended", text=message, status=status, stop_reason=stop_reason)
+        run.emit(ProgressKind.RUN_ENDED, text=message, status=status, stop_reason=stop_reason)
     finally:
         run.mark_ended()
         session.run = None

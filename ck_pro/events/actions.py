@@ -13,7 +13,7 @@ class CodeAction(Action):
     """Run Python in the executor.
 
     Attributes:
-        code: what runs.
+        code: the code.
         thought: the model's text before the code.
         note: the part of the reply that was ignored, and why; the next observation reports it.
     """

@@ -45,7 +45,7 @@ ComputerActionType = Literal[
 COMPUTER_ACTIONS: tuple[str, ...] = get_args(ComputerActionType)
 """The action types of computer-use models."""
 
-_NEEDED = {
+_REQUIRED = {
     "click": ("x", "y"),
     "double_click": ("x", "y"),
     "move": ("x", "y"),
@@ -59,10 +59,10 @@ class ComputerAction(Action):
     """One mouse or keyboard action, in coordinates of the last screenshot.
 
     Attributes:
-        action: what is done.
+        action: the type.
         x, y: position in pixels of the screenshot; for `scroll`, None means the middle.
         button: "left", "right", "wheel" (the middle one), "back" or "forward".
-        text: what is typed.
+        text: text to type.
         keys: one chord for `keypress` (`["CTRL", "A"]`); for mouse actions, keys held down.
         path: points that `drag` goes through.
         scroll_x, scroll_y: distance in pixels; down and right are positive.
@@ -94,8 +94,8 @@ class ComputerAction(Action):
     secret: bool = False
 
     @model_validator(mode="after")
-    def _has_what_it_needs(self) -> ComputerAction:
-        missing = [n for n in _NEEDED.get(self.action, ()) if getattr(self, n) in (None, ())]
+    def _check_required_fields(self) -> ComputerAction:
+        missing = [n for n in _REQUIRED.get(self.action, ()) if getattr(self, n) in (None, ())]
         if missing:
             raise ValueError(f"{self.action} needs {' and '.join(missing)}")
         if self.action == "drag" and len(self.path) < 2:

@@ -355,16 +355,11 @@ class TaskData(TypedDict):
 
 
 class EvalData(TypedDict):
-    """The field `eval` of a row: prediction, right answer, score, and what a judge decided."""
+    """The field `eval` of a row: prediction, right answer and score. A judge may add fields."""
 
     pred: str
     gold: str | None
     corr: int | None
-    judge: NotRequired[int]
-    judge_reason: NotRequired[str]
-    feedback: NotRequired[str]
-    choice: NotRequired[int]
-    choice_reason: NotRequired[str]
 
 
 class RowData(TypedDict):

@@ -29,6 +29,7 @@ from ck_pro.events.journal_events import (
     StartedData,
     SubSessionData,
 )
+from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import AwaitingHuman, RunEnding, ToolError, ends_run, error_text
 from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
@@ -209,7 +210,7 @@ class ExposedFunctions:
     def _execute(self, call: RecordedCall, function: Callable[[], Any]) -> Any:
         """Execute a call and record its end."""
         run = self._run
-        run.emit("call_started", text=call.name)
+        run.emit(ProgressKind.CALL_STARTED, text=call.name)
         call.execution = run.executions
         start, token = time.monotonic(), _call.set(call)
         try:
@@ -226,7 +227,7 @@ class ExposedFunctions:
             raise
         finally:
             _call.reset(token)
-            run.emit("call_ended", text=call.name)
+            run.emit(ProgressKind.CALL_ENDED, text=call.name)
         self._record_end(call, outcome, start)
         return result
 

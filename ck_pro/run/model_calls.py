@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import ModelCallData, ModelFailedData, UsageCounts
+from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import ModelError
 from ck_pro.language import Prompt
 from ck_pro.model import LLM, CallContext, Reply, Usage
@@ -49,7 +50,7 @@ class ModelCaller:
         run = self._run
         run.check()
         prompt = messages if isinstance(messages, Prompt) else Prompt(messages)
-        run.emit("model_started", phase=phase)
+        run.emit(ProgressKind.MODEL_STARTED, phase=phase)
         if phase == "action" and self._edited_reply:
             reply = Reply(self._edited_reply, messages=list(prompt), model="edited", attempts=0)
             self._edited_reply = ""
@@ -76,7 +77,7 @@ class ModelCaller:
             cancel=run.cancel,
             workdir=str(run.workdir),
             stop=tuple(run.agent.language.stop) if phase in PHASES else (),
-            on_wait=lambda text: run.emit("model_waits", phase=phase, text=text),
+            on_wait=lambda text: run.emit(ProgressKind.MODEL_WAITS, phase=phase, text=text),
         )
 
     def _log(self, reply: Reply, phase: str) -> None:
@@ -99,7 +100,7 @@ class ModelCaller:
             if reply.items:
                 data["items"] = reply.items
         self._run.record(EventKind.MODEL_CALL, data, phase=phase, duration=reply.latency)
-        self._run.emit("model_call", phase=phase)
+        self._run.emit(ProgressKind.MODEL_CALL, phase=phase)
 
 
 def _failed_call(error: ModelError) -> ModelFailedData:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from typing_extensions import Unpack
+
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover
 from ck_pro.config import iter_nested
@@ -28,6 +30,7 @@ from ck_pro.events.journal_events import (
     StepData,
     UnreadableData,
 )
+from ck_pro.events.progress_events import ProgressEvent, ProgressFacts, ProgressKind
 from ck_pro.exceptions import (
     Cancelled,
     ContentFiltered,
@@ -54,7 +57,7 @@ from ck_pro.terminal import asking_for
 from ck_pro.tools.human import Answers, Person
 
 _log = logging.getLogger(__name__)
-EventSink = Callable[[dict[str, Any]], None]
+EventSink = Callable[[ProgressEvent], None]
 _CHILD_SECONDS = 30.0
 _GRACE_SECONDS = 5.0
 
@@ -220,7 +223,7 @@ class Run:
             if self.parent is not None:
                 self.parent.functions.record_child_session(self.session)
             self._record_session()
-        self.emit("run_started", text=self.session.task)
+        self.emit(ProgressKind.RUN_STARTED, text=self.session.task)
 
     def _record_session(self) -> None:
         session, agent = self.session, self.agent
@@ -278,7 +281,7 @@ class Run:
     def record_unreadable(self, phase: str, problem: object) -> None:
         """Record why a model's reply could not be parsed, or only in part."""
         self.record(EventKind.UNREADABLE, UnreadableData(error=str(problem)), phase=phase)
-        self.emit("unreadable", phase=phase, text=str(problem))
+        self.emit(ProgressKind.UNREADABLE, phase=phase, text=str(problem))
 
     def record_reply_error(self, error: ParseError | ContentFiltered) -> str:
         """Record that a reply has no usable action; return the error as text for the model."""
@@ -287,7 +290,7 @@ class Run:
         self.record(EventKind.ERROR, ErrorData(error=type(error).__name__))
         return f"{type(error).__name__}: {error}"
 
-    def emit(self, kind: str, **facts: Any) -> None:
+    def emit(self, kind: ProgressKind, **facts: Unpack[ProgressFacts]) -> None:
         """Send an event to `on_event`, for a display; it is not journaled."""
         if self.on_event is None:
             return
@@ -295,10 +298,16 @@ class Run:
         while root.parent is not None:
             root = root.parent
         used = root.budget.snapshot()
-        event: dict[str, Any] = {"kind": kind, "path": list(self.path), "sid": self.session.id}
-        event.update(step=len(self.session.steps) - 1, tokens=used["tokens"], money=used["money"])
+        event: ProgressEvent = {
+            "kind": kind,
+            "path": list(self.path),
+            "sid": self.session.id,
+            "step": len(self.session.steps) - 1,
+            "tokens": used["tokens"],
+            "money": used["money"],
+        }
         try:
-            self.on_event({**event, **facts})
+            self.on_event(cast(ProgressEvent, {**event, **facts}))
         except Exception:  # noqa: BLE001 - an error of the display must not end the run
             _log.exception("on_event failed; it gets no further events of this run")
             self.on_event = None

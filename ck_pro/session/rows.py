@@ -1,4 +1,4 @@
-"""The schema of output rows: one row per task, one session per agent, one step per action.
+"""The schema of sessions and steps in output rows; `ck_main.output.row_schema` has whole rows.
 
 Rows of other programs, and of other versions, may lack keys or have more.
 """
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from typing_extensions import NotRequired, TypedDict
 
-from ck_pro.events.journal_events import EvalData, FinalResults, ParsedReply, ScreenData, TaskData
+from ck_pro.events.journal_events import FinalResults, ParsedReply, ScreenData
 
 Phase = Literal["plan", "action", "end"]
 
@@ -101,28 +101,3 @@ class SessionRow(TypedDict):
     info: dict[str, Any]
     task: str
     steps: Sequence[Step]
-
-
-class PreviousTry(TypedDict):
-    """A failed try of a task, in the row of a later try."""
-
-    session: SessionRow
-    eval: EvalData
-
-
-class Row(TaskData):
-    """One output row.
-
-    Keys:
-        feedback: advice from earlier tries.
-        previous_failed_sessions: the failed tries before this one.
-        sel_aggr, sel_cands, sel_idx: how this try was chosen, facts about all tries, and its index.
-    """
-
-    session: SessionRow
-    eval: EvalData
-    feedback: NotRequired[str]
-    previous_failed_sessions: NotRequired[list[PreviousTry]]
-    sel_aggr: NotRequired[str]
-    sel_cands: NotRequired[list[dict[str, Any]]]
-    sel_idx: NotRequired[int]
