@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ck_pro.agent import stop_reasons
 from ck_pro.agent.actions import (
     act_on_environment,
     call_function,
@@ -18,23 +19,9 @@ from ck_pro.agent.actions import (
 from ck_pro.agent.arguments import check_extra_info, check_types, prepare_session
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
 from ck_pro.agent.prompts import prompt_values, state_values
-from ck_pro.agent.stop_reasons import (
-    classify_failure,
-    normal_stop_reason,
-    record_ending,
-    should_propagate,
-    waits_for_person,
-)
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import describe
-from ck_pro.events import (
-    Action,
-    CodeAction,
-    EventKind,
-    FinishAction,
-    RejectAction,
-    ToolCall,
-)
+from ck_pro.events import Action, CodeAction, EventKind, FinishAction, RejectAction, ToolCall
 from ck_pro.events.journal_events import (
     EndData,
     FinalResults,
@@ -235,17 +222,17 @@ class MultiStepAgent(AgentSettings):
                 yield self._next_step(run)
                 if session.run is not run:
                     return  # suspended by the consumer of the steps
-            reason, message = normal_stop_reason(session, self.name, limit)
+            reason, message = stop_reasons.normal_stop_reason(session, self.name, limit)
             if session.steps:
                 self._record_finalized(run)
         except LimitReached as e:
             reason, message = StopReason(e.reason), str(e)
             self._finalize_after_limit(run)
         except BaseException as e:
-            error, (reason, message) = e, classify_failure(e, run)
+            error, (reason, message) = e, stop_reasons.classify_failure(e, run)
             if isinstance(e, KeyboardInterrupt | GeneratorExit):
                 run.cancel.set()
-            if should_propagate(e, run):
+            if stop_reasons.should_propagate(e, run):
                 if isinstance(e, AwaitingHuman) and not e.session:
                     e.session, e.path = session.id, "/".join(run.path)
                 raise
@@ -524,9 +511,9 @@ class MultiStepAgent(AgentSettings):
         """Call the hook, release the resources of a run, and record its end."""
         lease: Any = None
         try:
-            if waits_for_person(error, run):
+            if stop_reasons.waits_for_user(error, run):
                 lease = run.suspend_environment()
             self.end_run(run.session)
         finally:
             run.close()
-            record_ending(run, reason, message, error, lease)
+            stop_reasons.record_ending(run, reason, message, error, lease)

@@ -76,7 +76,7 @@ def should_propagate(error: BaseException, run: Run) -> bool:
     return isinstance(error, ReplayError | ManualAbort | Cancelled)
 
 
-def waits_for_person(error: BaseException | None, run: Run) -> bool:
+def waits_for_user(error: BaseException | None, run: Run) -> bool:
     """Whether a run that an error ended keeps its environment until the user answers."""
     if isinstance(error, Cancelled):
         return run.stopped_with_caller()
