@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -76,6 +77,25 @@ def run_of(session: AgentSession) -> Run:
     return run
 
 
+@dataclass
+class _Tree:
+    """The state that all runs of one tree share.
+
+    Attributes:
+        journal: store of all events.
+        on_event: receives events for a display.
+        answers: the user's answers that no session used yet.
+        prefixes: the recent prompts.
+        lock: orders the events of all runs.
+    """
+
+    journal: Journal
+    on_event: EventSink | None
+    answers: Answers
+    prefixes: Prefixes = field(default_factory=Prefixes)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
 class Run:
     """One live run of one agent; implements `RunContext`.
 
@@ -106,63 +126,72 @@ class Run:
     ):
         self.agent, self.session, self.parent = agent, session, parent
         self.model = agent.model
-        self.interrupted = interrupted
-        """The session to resume; None for a new run, and after the first resumed step."""
-        self.lease: Any = interrupted.lease if interrupted is not None else None
-        """The lease of a suspended environment, to reconnect to it."""
-        self.answers = Answers()
-        """The user's answers that no session of the tree used yet."""
-        if parent is not None:
-            self.answers = parent.answers
-        elif interrupted is not None:
-            self.answers = prepare_answers(answer, interrupted)
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
-        self.journal: Journal = parent.journal if parent else journal or Journal()
-        self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
-        if agent.max_seconds is not None:
-            self.budget = Budget(max_seconds=agent.max_seconds, parent=self.budget)
-        self.cancel: Cancellation = (
-            Cancellation(parent.cancel, current_call()) if parent else Cancellation(cancel)
-        )
-        self.cancel_code = DelayedEvent(self.cancel, _GRACE_SECONDS)
-        """Set some seconds after `cancel`, so that the code of a step can finish."""
-        self.on_event: EventSink | None = parent.on_event if parent else on_event
-        self._lock: threading.RLock = parent._lock if parent else threading.RLock()
-        given = workdir or (parent.workdir if parent else None)
-        self._workdir = None if given is None else Path(given).resolve()
-        self._remove_temporary: Callable[[], object] | None = None
-        self._snapshots: FileSnapshots | None = None
+        self._tree: _Tree
+        if parent is not None:
+            self._tree = parent._tree
+        else:
+            answers = prepare_answers(answer, interrupted) if interrupted else Answers()
+            self._tree = _Tree(journal or Journal(), on_event, answers)
+            models = [llm for _, llm in iter_nested(agent, LLM)]
+            self.journal.protect(os.environ.get(llm.api_key_env, "") for llm in models)
+        self._set_limits(budget, cancel)
+        self._set_reviewers()
+        self._set_directory(workdir)
         self.environment: Environment | None = None
         self.notices: list[str] = []
         """Lines for the next prompt."""
         self.plan_notices: list[str] = []
         """Lines for the next prompt of the plan phase."""
-        inherited = parent.approver if parent else AutoApprover()
-        own = agent.approver
-        self.approver: Approver = MaskingApprover(own, self.journal.masked) if own else inherited
-        self.person: Person | None = agent.person or (parent.person if parent else None)
+        self.interrupted = interrupted
+        """The session to resume; None for a new run, and after the first resumed step."""
+        self.lease: Any = interrupted.lease if interrupted else None
+        """The lease of a suspended environment, to reconnect to it."""
         self.functions = ExposedFunctions(self, interrupted.next_call if interrupted else 0)
         self.run_code = CodeRunner(self)
+        edited_reply = interrupted.edited_reply if interrupted else ""
+        self.call_model: ModelCaller = ModelCaller(self, self._tree.prefixes, edited_reply)
         self.stopped_for_user = False
         """Whether a call stopped this run for the user; its other sub-agents stop, too."""
+        self.executions = 0
+        """Number of finished code executions; calls of an earlier execution are orphaned."""
         self._ended = threading.Event()
         self._without_steps = False
         self._children: list[Run] = []
-        self.executions = 0
-        """Number of finished code executions; calls of an earlier execution are orphaned."""
         if parent is not None:
-            with self._lock:
+            with self._tree.lock:
                 parent._children.append(self)
                 if parent.functions.is_orphaned():
                     self.cancel.set()
-        self.call_model: ModelCaller = ModelCaller(
-            self,
-            parent.call_model.prefixes if parent is not None else Prefixes(),
-            interrupted.edited_reply if interrupted is not None else "",
+
+    def _set_limits(self, budget: Budget | None, cancel: threading.Event | None) -> None:
+        parent, max_seconds = self.parent, self.agent.max_seconds
+        self.budget: Budget = Budget(parent=parent.budget) if parent else budget or Budget()
+        if max_seconds is not None:
+            self.budget = Budget(max_seconds=max_seconds, parent=self.budget)
+        self.cancel: Cancellation = (
+            Cancellation(parent.cancel, current_call()) if parent else Cancellation(cancel)
         )
-        if parent is None:
-            models = [llm for _, llm in iter_nested(agent, LLM)]
-            self.journal.protect(os.environ.get(llm.api_key_env, "") for llm in models)
+        self.cancel_code = DelayedEvent(self.cancel, _GRACE_SECONDS)
+        """Set some seconds after `cancel`, so that the code of a step can finish."""
+
+    def _set_reviewers(self) -> None:
+        parent, approver = self.parent, self.agent.approver
+        self.approver: Approver = parent.approver if parent else AutoApprover()
+        if approver is not None:
+            self.approver = MaskingApprover(approver, self.journal.masked)
+        self.person: Person | None = self.agent.person or (parent.person if parent else None)
+
+    def _set_directory(self, workdir: Path | str | None) -> None:
+        directory = workdir or (self.parent.workdir if self.parent else None)
+        self._workdir = None if directory is None else Path(directory).resolve()
+        self._remove_temporary: Callable[[], object] | None = None
+        self._snapshots: FileSnapshots | None = None
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of the tree of runs."""
+        return self._tree.journal
 
     @property
     def workdir(self) -> Path:
@@ -203,7 +232,7 @@ class Run:
         """
         session = self.session
         i = len(session.steps) - (kind != EventKind.STEP) if session.steps else 0
-        with self._lock:
+        with self._tree.lock:
             event = self.journal.append(
                 kind,
                 sid=session.id,
@@ -292,7 +321,8 @@ class Run:
 
     def emit(self, kind: ProgressKind, **facts: Unpack[ProgressFacts]) -> None:
         """Send an event to `on_event`, for a display; it is not journaled."""
-        if self.on_event is None:
+        on_event = self._tree.on_event
+        if on_event is None:
             return
         root = self
         while root.parent is not None:
@@ -307,10 +337,10 @@ class Run:
             "money": used["money"],
         }
         try:
-            self.on_event(cast(ProgressEvent, {**event, **facts}))
+            on_event(cast(ProgressEvent, {**event, **facts}))
         except Exception:  # noqa: BLE001 - an error of the display must not end the run
-            _log.exception("on_event failed; it gets no further events of this run")
-            self.on_event = None
+            _log.exception("on_event failed; it gets no further events")
+            self._tree.on_event = None
 
     # --- the environment -------------------------------------------------------------------
 
@@ -353,7 +383,7 @@ class Run:
         if in_progress and not interrupted.calls and not self.has_same_environment():
             interrupted.reply = None  # the model chose its action in another environment
         redo = in_progress and not interrupted.has_acted
-        answers = self.answers.of(self.session.id) if redo or not in_progress else []
+        answers = self._tree.answers.of(self.session.id) if redo or not in_progress else []
         learned = " ".join(answer.line() for answer in answers)
         data = ResumedData(redo=redo, learned=learned)
         if interrupted.new_answer is not None:
@@ -374,7 +404,7 @@ class Run:
     def ask(self, question: str) -> str | None:
         """Return the user's answer to a question; None without a user or an answer."""
         self.check()
-        answer = self.answers.take(self.session.id, question)
+        answer = self._tree.answers.take(self.session.id, question)
         if answer is not None:
             self.record(EventKind.ANSWERED, AnsweredData(question=question))
             return answer.answer
@@ -385,7 +415,7 @@ class Run:
 
     def show_unused_answers(self) -> None:
         """Put the answers that no call of the resumed step used into the next prompt."""
-        for answer in self.answers.drop(self.session.id):
+        for answer in self._tree.answers.drop(self.session.id):
             if not answer.shown:
                 self.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
                 self.notices.append(answer.line())
@@ -410,7 +440,7 @@ class Run:
 
         They run on if the step's code was killed, or called them in a thread.
         """
-        with self._lock:
+        with self._tree.lock:
             self.executions += 1
             running = [child for child in self._children if not child._ended.is_set()]
             self._children = []
