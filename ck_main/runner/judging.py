@@ -34,20 +34,23 @@ def judge_messages(question: str, answer: str, log: str, gold: str | None) -> Me
     """
     if gold is None:
         rules = (
-            "You check answers of an agent. The right answer is not known. Say that an answer is "
-            "right only if it answers exactly what the task asks for, in the form that it asks "
-            "for, and the agent's report gives good reason to believe it."
+            "You judge the answer of an agent. The right answer is unknown. Accept the answer only "
+            "if it answers exactly what the task asks, in the required form, and the agent's "
+            "report supports it."
         )
     else:
         rules = (
-            "You check answers of an agent against the right answer. An answer is right if it "
-            "says the same, however it is worded: other units, formats or additional correct "
-            "words do not matter, another number or name does."
+            "You compare the answer of an agent with the right answer. Accept it if it means the "
+            "same. Other units, formats and additional correct words do not matter; another "
+            "number or name does."
         )
-    ending = "Write one or two sentences of reason, then a last line: 'Verdict: right' or "
-    facts = [("Task", question), ("Answer of the agent", answer)]
-    facts.append(("Its report", log) if gold is None else ("Right answer", gold))
-    return fenced_prompt(f"{rules}\n{ending}'Verdict: wrong'.", facts)
+    form = (
+        "Give the reason in one or two sentences. End with a line 'Verdict: right' or 'Verdict: "
+        "wrong'."
+    )
+    facts = [("Task", question), ("Agent's answer", answer)]
+    facts.append(("Agent's report", log) if gold is None else ("Right answer", gold))
+    return fenced_prompt(f"{rules}\n{form}", facts)
 
 
 def parse_verdict(reply: str) -> tuple[bool, str]:
@@ -58,22 +61,22 @@ def parse_verdict(reply: str) -> tuple[bool, str]:
     return found[-1][1].casefold() == "right", reply[: found[-1].start()].strip(" *_`\n")
 
 
-def reflect_messages(question: str, steps: Sequence[Step], said: str) -> Messages:
+def reflect_messages(question: str, steps: Sequence[Step], ending: str) -> Messages:
     """Build the prompt that asks for advice for the next try.
 
     Args:
         question: the task.
         steps: steps of the failed try's session.
-        said: how the try ended.
+        ending: how the try ended.
     """
     rules = (
-        "An agent that solves tasks by writing Python failed at a task, and will try again without "
-        "remembering anything. From what it did, find out where it went wrong, and advise it: what "
-        "to do otherwise, what it found out that is certain, what to check before it answers. At "
-        "most 150 words, addressed to the agent. Do not guess the answer."
+        "An agent that writes Python failed a task. It will try again, but remembers nothing. Find "
+        "its mistake in its steps. Then advise the agent: what to do differently, which facts are "
+        "certain, and what to check before it answers. Address the agent, in at most 150 words. Do "
+        "not guess the answer."
     )
     return fenced_prompt(
-        rules, [("Task", question), ("What it did", _story(steps)), ("Its end", said)]
+        rules, [("Task", question), ("Steps", _format_steps(steps)), ("Result", ending)]
     )
 
 
@@ -86,16 +89,16 @@ def with_advice(question: str, failed: Sequence[tuple[str, str]]) -> str:
     """
     if not any(advice for _, advice in failed):
         return question
-    lines = ["", "", "Earlier tries at this task failed. What they tell:"]
+    lines = ["", "", "Earlier tries at this task failed. Advice from each:"]
     for number, (answer, advice) in enumerate(failed, 1):
-        gave = f"it answered {shortened(answer, 200)!r}, which is wrong" if answer else "no answer"
+        gave = f"wrong answer: {shortened(answer, 200)!r}" if answer else "no answer"
         lines.append(f"{number}. ({gave}) {' '.join(advice.split())}".rstrip())  # on one line
     return question + "\n".join(lines)
 
 
-def _story(steps: Sequence[Step]) -> str:
+def _format_steps(steps: Sequence[Step]) -> str:
     """Format the last steps of a session: thought, code and observation, each truncated."""
-    lines = [f"({len(steps) - _STEPS} steps before)"] if len(steps) > _STEPS else []
+    lines = [f"({len(steps) - _STEPS} earlier steps omitted)"] if len(steps) > _STEPS else []
     for step in steps[-_STEPS:]:
         action = step["action"]
         parts = (action["thought"], action["code"], observation_text(action["observation"]))

@@ -33,9 +33,9 @@ class Model:
         said = str(call.messages)
         name = next(n for n in ("task-a", "task-b", "task-c") if n in said)
         seed = call.body.get("seed")
-        if "You check answers" in said:
+        if "Verdict: right" in said:
             return "Reason. Verdict: " + ("wrong" if "bad" in said else "right")
-        if "remembering anything" in said:
+        if "remembers nothing" in said:
             return f"Think of {name} again."
         if "Now plan" in str(call.messages[-1]):
             return PLAN
