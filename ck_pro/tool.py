@@ -96,7 +96,7 @@ class StopTool(Tool):
     terminal = True
     on_resume = "again"
 
-    def __init__(self, agent: Any = None, **kwargs: Any) -> None:
+    def __init__(self, agent: object = None, **kwargs: Any) -> None:
         """Make the tool.
 
         Args:
@@ -158,7 +158,7 @@ class AgentFunction(Protocol):
         """JSON schema of the arguments."""
         ...
 
-    def bind(self, run: Any) -> Callable[..., Any]:
+    def bind(self, run: RunContext) -> Callable[..., Any]:
         """Return the function for the code of one run; see `Tool.bind`."""
         ...
 

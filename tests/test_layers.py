@@ -101,6 +101,12 @@ def test_packages_import_in_one_direction(package: str) -> None:
     assert wrong == []
 
 
+def test_no_reference_to_a_run_or_an_agent_is_typed_any() -> None:
+    untyped = re.compile(r"\b(run|session|agent): Any\b")
+    sources = [path for package in PACKAGES for path in _sources(package)]
+    assert [str(p) for p in sources if untyped.search(p.read_text())] == []
+
+
 def test_no_module_imports_an_entry_point_that_reaches_upward() -> None:
     names = tuple(e.removesuffix(".py").replace("/", ".") for e in ENTRY_POINTS)
     sources = [path for package in PACKAGES for path in _sources(package)]

@@ -256,7 +256,9 @@ class NodeBrowsers:
         ]
         self._lock = threading.Lock()
         self._actor: Any = result_of(desk.browser.remote(node)) if paths else None
-        self.agent: Any = agent.updated({}) if paths else agent  # a copy that `renew` changes
+        self.agent: KwargsInitializable = (
+            agent.updated({}) if paths else agent
+        )  # a copy that `renew` changes
         known = dict(iter_nested(self.agent, WebEnvConfig))
         self._settings = [(known[path], known[path].server_options()) for path in paths]
         self.renew()

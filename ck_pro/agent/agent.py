@@ -48,6 +48,7 @@ from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.results import AgentResult, final_result, observed_value, with_note
 from ck_pro.run.resume import PriorUsage, find_interrupted
 from ck_pro.run.run import EventSink, Run, run_of
+from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.session.observed import observation_text, several_observed
 from ck_pro.session.rows import Step
@@ -386,7 +387,7 @@ class MultiStepAgent(AgentSettings):
         """
         return call_agent(self, task, **kwargs)
 
-    def bind(self, run: Run | None) -> Callable[..., AgentResult]:
+    def bind(self, run: RunContext | None) -> Callable[..., AgentResult]:
         """Return this agent as a function for the code of `run`."""
         return bind_agent(self, run)
 

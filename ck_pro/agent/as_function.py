@@ -10,6 +10,7 @@ from ck_pro.agent_settings import Sampling
 from ck_pro.run.results import AgentResult
 from ck_pro.run.run import Run
 from ck_pro.run.sampling import sampled
+from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession
 from ck_pro.tool import definition_text, signature_text
 
@@ -50,7 +51,7 @@ def call_agent(agent: CallableAgent, task: str, **kwargs: Any) -> AgentResult:
     return sampled(agent.sampling, task, parent, attempt)
 
 
-def bind_agent(agent: CallableAgent, run: Run | None) -> Callable[..., AgentResult]:
+def bind_agent(agent: CallableAgent, run: RunContext | None) -> Callable[..., AgentResult]:
     """Return an agent as a function for the code of `run`.
 
     The function takes the arguments of the agent's `__call__`, except `parent` and `**kwargs`.
