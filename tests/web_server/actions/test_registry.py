@@ -15,7 +15,7 @@ from web_server.actions.registry import action, action_names, find_action
 from web_server.contract import PerformAction
 from web_server.errors import BadRequest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
