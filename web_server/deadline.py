@@ -1,18 +1,18 @@
-"""The time that one request on a page may take, whatever the page does."""
+"""The time limit of one request."""
 
 from __future__ import annotations
 
 import time
 
 REQUEST_SECONDS = 20.0
-"""How long a request on a page may take, beyond the waiting that it asks for."""
-LOOK_SECONDS = 6.0
-"""How much of that is kept for the end: to stop a page that does not rest, and to look at it."""
-_LEAST = 0.25
+"""Time limit of a request on a page, in addition to any wait that it asks for."""
+OBSERVE_SECONDS = 6.0
+"""The part of it that is kept for the end: to stop a page that does not settle, and observe it."""
+_MIN_SECONDS = 0.25
 
 
 class Deadline:
-    """The end of one request, and an earlier one for what is done before the last look.
+    """The end of one request, and an earlier end for everything before its observation.
 
     Args:
         extra: seconds that the request asks to wait for.
@@ -23,18 +23,18 @@ class Deadline:
 
     @property
     def acting(self) -> float:
-        """When acting and settling have to end, by the monotonic clock."""
-        return self._end - LOOK_SECONDS
+        """When acting and settling must end, by the monotonic clock."""
+        return self._end - OBSERVE_SECONDS
 
     @property
-    def over(self) -> bool:
-        """Whether the time of the request is up."""
-        return time.monotonic() >= self._end
+    def left(self) -> float:
+        """Seconds until the end; negative after it."""
+        return self._end - time.monotonic()
 
     def to_act(self, seconds: float = REQUEST_SECONDS) -> float:
-        """Limit a time in seconds to what is left for acting and settling."""
-        return min(seconds, max(_LEAST, self.acting - time.monotonic()))
+        """Return `seconds`, or what is left for acting and settling if that is less."""
+        return min(seconds, max(_MIN_SECONDS, self.left - OBSERVE_SECONDS))
 
-    def to_look(self, seconds: float = REQUEST_SECONDS) -> float:
-        """Limit a time in seconds to what is left of the request."""
-        return min(seconds, max(_LEAST, self._end - time.monotonic()))
+    def to_observe(self, seconds: float = REQUEST_SECONDS) -> float:
+        """Return `seconds`, or what is left of the request if that is less."""
+        return min(seconds, max(_MIN_SECONDS, self.left))

@@ -42,9 +42,11 @@ async def choose(page_handle: PageHandle, use: Mapping[str, Any], label: str) ->
         roles = {"option", "treeitem", *(_MENU_ITEMS if use["menu"] else ())}
         item = _item(before, label, roles=roles)
     if item is None and use["how"] != "opens":
+        advice = "give the id of a list, menu or combo box"
+        if use["pressed"]:
+            advice += "; if a click opens one, click it and choose from what appears"
         raise Conflict(
-            f"[{target.id}] {name} is not a list with the item '{one_line(label)}': click it and "
-            "choose from what appears"
+            f"[{target.id}] {name} is not a list with the item '{one_line(label)}': {advice}"
         )
     if item is None:
         item = await _open(page_handle, target, label, before)

@@ -69,7 +69,7 @@ async def select(context: ActionContext) -> str:
         return f"{done} in {pointer.describe(target)}"
     if len(wanted) != 1:
         raise Conflict(
-            f"[{target.id}] {pointer.describe(target)} is no native list: click its items"
+            f"[{target.id}] {pointer.describe(target)} is not a native list: select one value"
         )
     if (value := await fields.suggested(target, wanted[0])) is not None:
         field = await check_usage(page_handle, use["id"], "text")
@@ -186,7 +186,7 @@ async def upload(context: ActionContext) -> str:
     if not request.targetId.strip():
         return await _upload_chosen(context)
     use = await check_usage(page_handle, request.targetId, "file")
-    if use["how"] == "other" and page_handle.open_chooser is not None:
+    if use["how"] == "other" and page_handle.choosers.open is not None:
         return await _upload_chosen(context)
     target = await pointer.find(page_handle, use["id"])
     name = f"[{target.id}] {pointer.describe(target)}"
@@ -212,7 +212,7 @@ async def upload(context: ActionContext) -> str:
 async def _upload_chosen(context: ActionContext) -> str:
     """Give files to the file chooser that the page opened after a click."""
     page_handle, given = context.page_handle, context.request.files
-    chooser = page_handle.open_chooser
+    chooser = page_handle.choosers.open
     if chooser is None:
         raise Conflict(
             "the page asks for no file now: first click the button or field that asks for one"
@@ -220,7 +220,7 @@ async def _upload_chosen(context: ActionContext) -> str:
     if len(given) > 1 and not chooser.several:
         raise Conflict(f"the page takes one file, not {len(given)}: upload one")
     files = await context.session.uploads.keep(given)
-    if not await page_handle.answer_chooser(chooser, files):
+    if not await page_handle.choosers.answer(chooser, files):
         raise Conflict("the file field that the page opened is gone: click what opens it again")
     names = ", ".join(file.name for file in files) or "no file"
     return f"gave {names} to the file chooser that the page opened"

@@ -230,6 +230,6 @@ async def answer_dialog(context: ActionContext) -> str:
             f"'{one_line(value)[:40]}'"
         )
     answer = (value == "accept", context.request.text or None)
-    count = context.session.pending.order_answer(answer)
+    count = context.session.pending.queue_answer(answer)
     dialogs = "dialog" if count == 1 else f"{count} dialogs"
     return f"the next {dialogs} will be {value}ed"

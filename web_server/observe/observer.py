@@ -83,7 +83,8 @@ class Observer:
     async def prepare_context(context: BrowserContext) -> None:
         """Install js/page_recorder.js. Call once, before the context opens a page."""
         secret = _secrets.setdefault(context, "e" + secrets.token_hex(12))
-        await context.add_init_script(bundle_script("observe", ("page_recorder",), SECRET=secret))
+        script = bundle_script("observe", ("page_recorder", "report_limits"), SECRET=secret)
+        await context.add_init_script(script)
 
     async def attach(self) -> None:
         """Open the page's debugging session."""

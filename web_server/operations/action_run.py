@@ -18,6 +18,7 @@ from web_server.errors import Conflict, NotFound, ServerError
 from web_server.observe.target import ElementGone
 from web_server.operations.observation import Views
 from web_server.operations.session_recovery import SessionRecovery
+from web_server.operations.settling import settle
 from web_server.session.page import STAYED, Tab, protocol_reason
 from web_server.session.page_handle import PageHandle, PageHung, PageLost
 from web_server.session.session import Session
@@ -71,13 +72,11 @@ class ActionRun:
         session.clipboard.begins(session)
         if action.acts:
             session.downloads.restoring = False
-        stays, asked = self._page_handle.stays, session.pending.asked
+        stays, dialogs = self._page_handle.dialogs.stays, session.pending.dialog_count
         try:
             await self._perform()
             if action.settles:
-                self._settled = await self._recovery.settle(
-                    session, self._context.tab, self._options
-                )
+                self._settled = await settle(session, self._context.tab, self._options)
         except (PageLost, PageHung) as problem:
             await self._handle_loss(problem)
         except ElementGone as gone:
@@ -90,9 +89,9 @@ class ActionRun:
         finally:
             if not self._settled.observed:
                 self._page_handle.observer.cancel_observe_when()
-        if session.pending.asked > asked:
+        if session.pending.dialog_count > dialogs:
             session.pending.forget_answers()
-        if self._page_handle.stays > stays and action.leaves_page:
+        if self._page_handle.dialogs.stays > stays and action.leaves_page:
             self._done = STAYED
         return await self._report()
 
@@ -127,7 +126,7 @@ class ActionRun:
             self._done = "the pop-up closed"
             if tab.page_handles:
                 with suppress(PageLost, PageHung):  # the next observation restores it
-                    self._settled = await self._recovery.settle(session, tab)
+                    self._settled = await settle(session, tab)
             return
         lost = await self._recovery.recover(session, tab, problem)
         crashed = isinstance(problem, PageLost) and not self._page_handle.given_up

@@ -5,9 +5,12 @@ Requests for one browser run one after another; those for different browsers run
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from playwright.async_api import Error
 
@@ -20,11 +23,24 @@ from web_server.observe.target import ElementGone
 from web_server.operations.action_run import ActionRun
 from web_server.operations.observation import Views, capture_all, round_name
 from web_server.operations.session_recovery import SessionRecovery
+from web_server.operations.settling import settle
 from web_server.pool.pool import Lease, Pool
 from web_server.session.downloads import wire_parts
 from web_server.session.page import Tab, protocol_reason
 from web_server.session.page_handle import PageHung, PageLost
 from web_server.session.session import Session
+
+log = logging.getLogger("web_server")
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 2.0
+"""How long after its deadline a request is cancelled. Only a machine without time reaches it."""
+_TOO_BUSY = "the browser was too busy to finish in time"
+
+
+class OutOfTime(Exception):
+    """The request was cancelled after its deadline."""
 
 
 class Driver:
@@ -50,11 +66,18 @@ class Driver:
             if shown is not None and shown.refuse(url):
                 return shown.id, await self._views.observe(session, shown, options)
             tab = await self._recovery.open_tab(session, url)
-            await self._navigate(session, tab, url)
-            if tab.id not in session.tabs and shown is not None:
+
+            async def navigated() -> Any:
+                await self._navigate(session, tab, url)
+                if tab.id in session.tabs or shown is None:
+                    return tab.id, await self._views.observe(session, tab, options)
                 shown.failure, shown.refused = tab.failure, tab.refused
-                tab = shown
-            return tab.id, await self._views.observe(session, tab, options)
+                return shown.id, await self._views.observe(session, shown, options)
+
+            try:
+                return await _in_time(session, navigated())
+            except OutOfTime:
+                return tab.id, options and self._views.blank(session, tab)
 
     async def goto(
         self, browser_id: str, page_id: str, url: str, options: ObserveOptions | None
@@ -64,31 +87,42 @@ class Driver:
             raise BadRequest("targetUrl is missing: gotoUrl needs the address to go to")
         async with self._recovery.session(browser_id) as session:
             tab = session.tab(page_id)
-            await self._recovery.ensure(session, tab)
-            message = await self._navigate(session, tab, url)
-            return message, await self._views.observe(session, tab, options)
+
+            async def navigated() -> Any:
+                await self._recovery.ensure(session, tab)
+                message = await self._navigate(session, tab, url)
+                return message, await self._views.observe(session, tab, options)
+
+            try:
+                return await _in_time(session, navigated())
+            except OutOfTime:
+                return _TOO_BUSY, options and self._views.blank(session, tab)
 
     async def _navigate(self, session: Session, tab: Tab, url: str) -> str:
         if tab.refuse(url):
             return tab.failure
         session.downloads.restoring = False
-        asked = session.pending.asked
+        dialogs = session.pending.dialog_count
         try:
             await self._recovery.clear_way(session, tab)
             page_handle, limit = tab.page_handle, session.deadline.to_act()
             await page_handle.guard(page_handle.settler.arm(), limit)
             message = await page_handle.guard(tab.goto(url), limit)
-            await self._recovery.settle(session, tab)
+            await settle(session, tab)
         except (PageLost, PageHung) as problem:
             message = await self._recovery.recover(session, tab, problem)
-        if session.pending.asked > asked:
+        if session.pending.dialog_count > dialogs:
             session.pending.forget_answers()
         return tab.failure or message
 
     async def observe(self, browser_id: str, page_id: str, options: ObserveOptions) -> Any:
         """Observe a page."""
         async with self._recovery.session(browser_id) as session:
-            return await self._views.observe(session, session.tab(page_id), options)
+            tab = session.tab(page_id)
+            try:
+                return await _in_time(session, self._views.observe(session, tab, options))
+            except OutOfTime:
+                return self._views.blank(session, tab)
 
     async def describe(self, request: PerformAction) -> dict[str, Any]:
         """Return what an action would reach, without doing it.
@@ -118,8 +152,17 @@ class Driver:
         extra = find_action(request).extra_seconds(request)
         async with self._recovery.session(request.browserId, extra) as session:
             tab = session.tab(request.pageId)
-            await self._recovery.ensure(session, tab)
-            return await ActionRun(self._recovery, self._views, session, tab, request).run()
+
+            async def acted() -> tuple[str, dict[str, Any] | None]:
+                await self._recovery.ensure(session, tab)
+                return await ActionRun(self._recovery, self._views, session, tab, request).run()
+
+            try:
+                return await _in_time(session, acted())
+            except OutOfTime:
+                error = Conflict(f"{request.actionName} was interrupted: {_TOO_BUSY}")
+                error.observation = self._views.blank(session, tab) if request.observe else None
+                raise error from None
 
     async def full_page(self, browser_id: str, page_id: str) -> bytes:
         """Return a PNG image of the whole page, cropped to a maximum size."""
@@ -179,3 +222,23 @@ class Driver:
             if path is not None:
                 return path
         raise NotFound("no such file: filename must be one of downloaded_file_path")
+
+
+async def _in_time(session: Session, work: Coroutine[Any, Any, T]) -> T:
+    """Run the work of a request, and cancel it soon after the request's deadline.
+
+    Each step has its own limit; this one holds when all of them together take too long.
+
+    Raises:
+        OutOfTime: the work was cancelled.
+    """
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({working}, timeout=max(0, session.deadline.left) + GRACE_SECONDS)
+        if working.done():
+            return working.result()
+    finally:
+        working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    log.warning("a request on %s was cancelled after its deadline", session.id[:8])
+    raise OutOfTime

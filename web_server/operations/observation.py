@@ -14,6 +14,7 @@ from web_server.errors import ServerError
 from web_server.observe.marks import draw_marks
 from web_server.observe.observer import Observed
 from web_server.operations.session_recovery import SessionRecovery
+from web_server.operations.settling import settle
 from web_server.session.page import Tab, protocol_reason
 from web_server.session.page_errors import FEW_LINES
 from web_server.session.page_handle import PageHung, PageLost
@@ -68,42 +69,43 @@ class Views:
             try:
                 if isinstance(problem, Error):
                     # The document was replaced during the walk.
-                    await self._recovery.settle(session, tab)
+                    await settle(session, tab)
                 elif problem is not None:
                     await self._recovery.recover(session, tab, problem)
                 await self._recovery.ensure(session, tab)
                 # Half of the remaining time is for a second attempt, on a page that was stopped.
-                limit = max(deadline.to_act(), deadline.to_look() / 2)
+                limit = max(deadline.to_act(), deadline.to_observe() / 2)
                 observing = self._observe_once(session, tab, options, seen and not attempt)
                 view = await tab.page_handle.guard(observing, limit)
                 self._recovery.remember(session, tab)
                 return view
             except (PageLost, PageHung, Error) as failure:
                 problem = failure
-            if deadline.over:
+            if deadline.left <= 0:
                 break
         if isinstance(problem, Error) and not await session.alive():
             raise problem
-        return self._blank(session, tab, problem)
+        return self.blank(session, tab, problem)
 
     async def _observe_once(
         self, session: Session, tab: Tab, options: ObserveOptions, seen: bool
     ) -> dict[str, Any]:
         if not tab.page_handle.settler.reloading:
             return await observe(session, tab, options, seen)
-        session.pending.note(_RELOADING, loud=True)
+        session.pending.note(_RELOADING, in_tree=True)
         activity = tab.page_handle.activity
         await activity.until(lambda: activity.dom_ready, time.monotonic() + _READ_SECONDS)
         return await observe(session, tab, options)
 
-    def _blank(self, session: Session, tab: Tab, problem: Exception | None) -> dict[str, Any]:
+    def blank(self, session: Session, tab: Tab, problem: Exception | None = None) -> dict[str, Any]:
         """Return the observation of a page that cannot be observed, with the reason."""
-        reason = "the page does not respond"
+        busy = tab.page_handle.busy_reason() if tab.page_handles else ""
+        reason = f"the page does not respond{busy}"
         if isinstance(problem, Error):
             reason = f"the page cannot be observed: {protocol_reason(problem)}"
         infos = [each.info(current=each is tab) for each in session.tabs.values()]
         notices = [*session.pending.notices, *session.pending.dialogs, f"{reason}: go elsewhere"]
-        session.pending.forget()
+        session.pending.clear()
         return blank_observation(infos, notices)
 
 
@@ -143,7 +145,7 @@ async def observe(
     if page_handle.settler.keeps_changing:
         view.events.append("the page keeps changing by itself")
     await _store_round(session, tab, options, plain or boxed, html)
-    session.pending.forget()
+    session.pending.clear()
     return view.model_dump()
 
 

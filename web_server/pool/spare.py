@@ -58,7 +58,7 @@ class Spare:
         if not session.fits(request):
             return None
         self.session = None
-        session.take_on(request)
+        session.assign(request)
         return session
 
     def replenish(self) -> None:

@@ -1,4 +1,4 @@
-"""Tabs whose pages closed: by themselves, or because Chromium died, which shows only later."""
+"""Tabs whose pages closed. Whether they closed themselves or Chromium crashed shows only later."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from web_server.session.page_handle import PageHandle
 
 @dataclass(frozen=True)
 class ClosedTab:
-    """One of them.
+    """A tab whose last page closed.
 
     Attributes:
-        tab: without a surface.
-        surface: its last one.
+        tab: the tab, without pages.
+        page_handle: its last page.
         current: id of the tab that was the current one before.
-        told: the line that tells of it.
+        line: the event that reported it.
     """
 
     tab: Tab
     page_handle: PageHandle
     current: str
-    told: str
+    line: str
 
 
 class ClosedTabs:
-    """Those of one session that may have to come back."""
+    """The closed tabs of one session that may have to be restored."""
 
     def __init__(self) -> None:
         self._closed: list[ClosedTab] = []
@@ -35,10 +35,10 @@ class ClosedTabs:
         return bool(self._closed)
 
     def add(self, closed: ClosedTab) -> None:
-        """The last page of a tab closed."""
+        """Add a tab whose last page closed."""
         self._closed.append(closed)
 
     def take(self) -> list[ClosedTab]:
-        """It is known why they closed: all of them, the last one first."""
+        """Remove and return all closed tabs, the last one first."""
         closed, self._closed = self._closed, []
         return closed[::-1]

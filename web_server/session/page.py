@@ -95,7 +95,7 @@ class Tab:
         if self.refuse(text):
             return self.failure
         url = normalise_url(text)
-        before, stays = self.last_url, self.page_handle.stays
+        before, stays = self.last_url, self.page_handle.dialogs.stays
         self.last_url = url
         activity = self.page_handle.activity
         activity.failure = ""
@@ -116,7 +116,7 @@ class Tab:
             return f"{shortened(url)} is a download"
         if reply.get("errorText"):
             activity.failure = reply["errorText"]
-        if self.page_handle.stays > stays:
+        if self.page_handle.dialogs.stays > stays:
             self.last_url, activity.failure = before, ""
             return STAYED
         if activity.failure == "net::ERR_ABORTED":
@@ -197,16 +197,16 @@ class Tab:
         page_handle.is_new = True
         return True
 
-    async def tell_document(self) -> None:
+    async def report_document(self) -> None:
         """Tell once of a document that came with an HTTP error or did not come at all."""
         activity = self.page_handle.activity
         if activity.timeout_reason:
             line, activity.timeout_reason = activity.timeout_reason, ""
-            self._host.pending.note(f"{line}: the page stayed", loud=True)
+            self._host.pending.note(f"{line}: the page stayed", in_tree=True)
         if activity.external_link:
             url, activity.external_link = shortened(activity.external_link).replace(" ", "%20"), ""
             line = f"{url} is for another program: nothing was opened"
-            self._host.pending.note(line, loud=True)
+            self._host.pending.note(line, in_tree=True)
         if self._told == (self.page_handle, activity.commits):
             return
         self._told = (self.page_handle, activity.commits)

@@ -1,4 +1,4 @@
-"""Errors of a page's scripts and resources, to explain a page that is empty or does not react."""
+"""Errors of a page's scripts and resources, to explain an empty page or one that does not react."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from urllib.parse import urlsplit
 from playwright.async_api import CDPSession, Error, Page
 
 from web_server.quoting import quoted
+from web_server.session.page_limits import PageLimits
 from web_server.settle.activity import Activity
 
-MOST_ERRORS = 20
-"""So many errors of one document are kept."""
+MAX_ERRORS = 20
+"""Errors of one document that are kept."""
 SHOWN_ERRORS = 3
 FEW_LINES = 4
-"""A page with so few lines, that of the title and of the scroll position included, is empty."""
+"""A page whose tree has fewer lines, including title and scroll position, counts as empty."""
 _LONGEST = 160
 _HTTP_STATUS = re.compile(r"^Failed to load resource: the server responded with a status of (\d+)")
 
 
 class _Error(NamedTuple):
-    """One error; those of scripts have the rank 0 and come first."""
+    """One error. Script errors have rank 0 and come first."""
 
     rank: int
     number: int
@@ -32,28 +33,32 @@ class PageErrors:
     """The first errors of the document that a page shows.
 
     Args:
-        page: the page to listen to.
+        page: the page.
         activity: counts its documents.
+        limits: counts its log entries.
+
+    Attributes:
+        count: number of different errors in all documents.
     """
 
-    def __init__(self, page: Page, activity: Activity) -> None:
+    def __init__(self, page: Page, activity: Activity, limits: PageLimits) -> None:
         self._activity = activity
+        self._limits = limits
         self._commits = 0
         self._errors: list[_Error] = []
         self.count = 0
-        """How many different errors there were in all documents."""
         page.on("pageerror", self._on_exception)
 
     async def attach(self, cdp: CDPSession) -> None:
-        """Begin to listen. To be called once, before the page goes anywhere."""
+        """Start listening. Call once, before the first navigation."""
         cdp.on("Log.entryAdded", self._on_entry)
         await cdp.send("Log.enable")
 
     def explain(self, since: int = 0) -> str:
-        """Return errors of the document as one line, with what to do; empty without any.
+        """Return the document's errors as one line with advice; empty if there are none.
 
         Args:
-            since: an earlier `count`: only later errors.
+            since: an earlier `count`; only later errors are returned.
         """
         self._forget_other_documents()
         later = sorted(each for each in self._errors if each.number > since)
@@ -68,6 +73,7 @@ class PageErrors:
         self._add(0, f"uncaught {quoted(text, _LONGEST)}")
 
     def _on_entry(self, event: dict[str, Any]) -> None:
+        self._limits.count_report()
         entry = event["entry"]
         if entry.get("level") != "error" or entry.get("source") not in ("network", "security"):
             return
@@ -80,7 +86,7 @@ class PageErrors:
 
     def _add(self, rank: int, line: str) -> None:
         self._forget_other_documents()
-        if len(self._errors) < MOST_ERRORS and all(line != each.line for each in self._errors):
+        if len(self._errors) < MAX_ERRORS and all(line != each.line for each in self._errors):
             self.count += 1
             self._errors.append(_Error(rank, self.count, line))
 
@@ -91,7 +97,7 @@ class PageErrors:
 
 
 def _reason(text: str) -> str:
-    """Why a resource failed. Its server and its page choose a part of Chromium's text."""
+    """Return why a resource failed, quoted: server and page choose a part of Chromium's text."""
     if status := _HTTP_STATUS.search(text):
         return f"HTTP status {status[1]}"
     return quoted(text.removeprefix("Failed to load resource: "), _LONGEST)

@@ -1,4 +1,4 @@
-"""One leased browser: its pages by the ids that the client knows, and what happened to them."""
+"""One leased browser: its tabs by their ids on the wire, and its pending events."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from web_server.chromium.clipboard import Clipboard, Copied
 from web_server.chromium.engine import Engine
 from web_server.contract import GetBrowser
 from web_server.deadline import Deadline
-from web_server.errors import BadRequest, NotFound
+from web_server.errors import RETRY_SECONDS, BadRequest, NotFound, Unavailable
 from web_server.network.policy import Policy
 from web_server.network.proxy import FilterProxy
 from web_server.session.closed_tabs import ClosedTab, ClosedTabs
 from web_server.session.downloads import Downloads
 from web_server.session.page import Tab
-from web_server.session.page_handle import PageHandle
+from web_server.session.page_handle import PageHandle, PageHung
 from web_server.session.pending_events import PendingEvents
 from web_server.session.session_context import SessionContext
 from web_server.session.storage import Storage, session_storage_script
@@ -36,17 +36,17 @@ T = TypeVar("T")
 
 
 class Session:
-    """A leased browser, by the id that the client holds.
+    """A leased browser.
 
-    It outlives its browser context: when Chromium dies, `rebuild` makes a new context with the
-    cookies, storage, pages and URLs of the old one.
+    It outlives its browser context: when Chromium crashes, `rebuild` makes a new context with the
+    cookies, storage and URLs of the old one.
 
     Args:
-        request: what the client asked for at getBrowser.
+        request: the client's request at getBrowser.
         policy: what its pages may reach.
-        folder: where folders of sessions are made.
-        max_download: the largest download in bytes.
-        engine: starts and watches the Chromium that it lives in.
+        folder: parent of the session's folder.
+        max_download: size limit of a download in bytes.
+        engine: starts and watches Chromium.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Session:
         self.deadline = Deadline()
         self._next_id = 0
         self._arrivals: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         self._extra: set[PageHandle] = set()
         self.closed_tabs = ClosedTabs()
         self._storage = Storage(request.storageState)
@@ -92,48 +93,48 @@ class Session:
 
     @property
     def viewport(self) -> tuple[int, int]:
-        """Width and height of what is seen of a page, in CSS pixels."""
+        """Width and height of the viewport, in CSS pixels."""
         return self._context.viewport
 
     @property
     def browser(self) -> Browser | None:
-        """The Chromium that it lives in; None before the first one."""
+        """The session's Chromium; None before the first one."""
         return self._context.browser
 
     @property
     def clipboard(self) -> Clipboard:
-        """The clipboard that its pages share with those of other sessions, one at a time."""
+        """Chromium's clipboard, which its sessions use one at a time."""
         return self._context.clipboard
 
     @property
     def closed(self) -> bool:
-        """Whether its end has begun."""
+        """Whether closing has begun."""
         return self._context.closed
 
-    # --- what surfaces tell and ask us (see `surface.Host`) ---
+    # --- `Host`: what pages report and ask ---
 
     async def alive(self) -> bool:
-        """Whether the Chromium that the session lives in answers."""
+        """Return whether Chromium responds."""
         return await self._context.alive()
 
     def unreached(self, url: str) -> str:
-        """Why no connection to the host of a URL was made; empty if one was."""
+        """Return why the proxy refused or lost the connection to a URL's host, or empty."""
         return self._context.unreached(url)
 
     def popup(self, page_handle: PageHandle, page: Page) -> None:
-        """A page opened another one: take it in once it can be observed."""
-        task = asyncio.ensure_future(self._take_in(page_handle, page))
+        """Add a page that another page opened, once it can be observed."""
+        task = asyncio.ensure_future(self._add_popup(page_handle, page))
         self._arrivals.add(task)
         task.add_done_callback(self._arrivals.discard)
 
-    async def _take_in(self, opener: PageHandle, page: Page) -> None:
+    async def _add_popup(self, opener: PageHandle, page: Page) -> None:
         tab = next((each for each in self.tabs.values() if opener in each.page_handles), None)
         try:
             if tab is None or len(self.tabs) >= MAX_TABS:
-                self.pending.note("closed a pop-up: too many tabs are open", loud=True)
+                self.pending.note("closed a pop-up: too many tabs are open", in_tree=True)
                 await page.close()
                 return
-            page_handle = await self._context.surface_of(page)
+            page_handle = await self._context.page_handle_for(page)
             if self.follows_tabs:
                 opened = self._add_tab(page_handle, page.url)
                 page_handle.opened_line = f"opened tab {self.current}: {shortened(opened.url())}"
@@ -142,15 +143,15 @@ class Session:
                 page_handle.opened_line = f"opened in place: {shortened(tab.url())}"
                 self.pending.note(page_handle.opened_line)
             else:
-                self.pending.note("closed a pop-up: too many are open", loud=True)
+                self.pending.note("closed a pop-up: too many are open", in_tree=True)
                 await page.close()
         except Error:
-            pass  # it closed itself, or died, before it could be looked at
+            pass  # it closed itself or crashed before it could be observed
         finally:
             opener.activity.window_opened()
 
-    def surface_closed(self, page_handle: PageHandle) -> None:
-        """A page closed: its opener, or another tab, is seen again."""
+    def page_closed(self, page_handle: PageHandle) -> None:
+        """Show the opener of a page that closed, or another tab."""
         page_handle.mark_lost()
         if self.closed or page_handle.closing:
             return
@@ -159,28 +160,28 @@ class Session:
                 len(tab.page_handles) > 1 or len(self.tabs) > 1
             ):
                 tab.page_handles.remove(page_handle)
-                told = f"a page of tab {tab.id} was closed"
-                self.pending.note(told)
+                line = f"a page of tab {tab.id} was closed"
+                self.pending.note(line)
                 if not tab.page_handles:
-                    self.closed_tabs.add(ClosedTab(tab, page_handle, self.current, told))
+                    self.closed_tabs.add(ClosedTab(tab, page_handle, self.current, line))
                     self._drop_tab(tab)
 
-    def _take_back(self) -> None:
-        """Chromium died, and that was what closed pages: their tabs are there again.
+    def _reopen_closed_tabs(self) -> None:
+        """Add the tabs again that closed because Chromium crashed.
 
-        Each with its dead page, so that a tab that cannot be revived now is when it is needed.
+        Each keeps its lost page, so a tab that cannot be restored now is restored when needed.
         """
         for closed in self.closed_tabs.take():
             closed.tab.page_handles.append(closed.page_handle)
             self.tabs[closed.tab.id] = closed.tab
             self.current = closed.current
-            self.pending.withdraw(closed.told)
+            self.pending.withdraw(closed.line)
         self.tabs = dict(sorted(self.tabs.items(), key=lambda item: int(item[0])))
 
     @asynccontextmanager
     async def extra_page(self) -> AsyncIterator[PageHandle]:
-        """A page that is no tab, for one task; it is closed at the end."""
-        page_handle = await self._context.new_surface()
+        """Open a page that is not a tab, and close it at the end of the block."""
+        page_handle = await self._context.new_page_handle(self.deadline.to_act())
         page_handle.closing = True
         self._extra.add(page_handle)
         try:
@@ -204,35 +205,35 @@ class Session:
     # --- life ---
 
     async def open(self, browser: Browser) -> None:
-        """Begin in a Chromium; see `SessionContext.open`."""
+        """Make the context in a Chromium; see `SessionContext.open`."""
         await self._context.open(browser)
 
     async def in_chromium(self, work: Callable[[Browser], Awaitable[T]]) -> T:
-        """Do something in the Chromium that runs now; see `Engine.do`."""
-        return await self.engine.do(work, lambda: self.closed)
+        """Run work in the present Chromium; see `Engine.do`."""
+        return await self.engine.do(work, lambda: self.closed or self.deadline.left <= 0)
 
     async def close(self) -> None:
-        """End all that it has in Chromium, the proxy, and the session's folder."""
-        for task in list(self._arrivals):
+        """Close the context and the proxy, and remove the session's folder."""
+        for task in [*self._arrivals, *self._closing]:
             task.cancel()
         await self._context.close()
         await asyncio.to_thread(shutil.rmtree, self.folder, True)
 
     def fits(self, request: GetBrowser) -> bool:
-        """Whether a session that was made ahead is what is asked for."""
-        asked = request.viewport
-        same_size = asked is None or (asked.width, asked.height) == self.viewport
-        as_usual = not (request.storageState or request.geoLocation)
-        return same_size and as_usual and not (request.allow or request.block)
+        """Return whether this spare session has what a request asks for."""
+        viewport = request.viewport
+        same_size = viewport is None or (viewport.width, viewport.height) == self.viewport
+        default = not (request.storageState or request.geoLocation)
+        return same_size and default and not (request.allow or request.block)
 
-    def take_on(self, request: GetBrowser) -> None:
-        """Become the session of a caller whose request it fits."""
+    def assign(self, request: GetBrowser) -> None:
+        """Assign this spare session to a request that it fits."""
         self.follows_tabs = request.tabs
         self.used = time.time()
 
     @property
     def crashed(self) -> bool:
-        """Whether a page is gone that is shown, or that was made ahead."""
+        """Whether the page of a tab, or the spare page, is lost."""
         page_handles = [tab.page_handle for tab in self.tabs.values()]
         if self._context.spare is not None:
             page_handles.append(self._context.spare)
@@ -241,10 +242,13 @@ class Session:
     # --- tabs ---
 
     def tab(self, page_id: str) -> Tab:
-        """The tab of that id, which becomes the current one; an empty id means the current.
+        """Return a tab, and make it the current one.
+
+        Args:
+            page_id: its id; empty for the current tab.
 
         Raises:
-            NotFound: there is no such page.
+            NotFound: no tab has that id.
         """
         wanted = page_id.strip() or self.current
         if wanted not in self.tabs:
@@ -255,14 +259,22 @@ class Session:
         return self.tabs[wanted]
 
     async def open_tab(self, url: str) -> Tab:
-        """Make a page that shows nothing yet; `url` becomes its home.
+        """Open an empty tab, with `url` as its home.
 
         Raises:
             BadRequest: too many pages are open.
+            Unavailable: Chromium is too busy to open a page.
         """
         if len(self.tabs) >= MAX_TABS:
             raise BadRequest(f"{MAX_TABS} pages are open in this browser: close one first")
-        return self._add_tab(await self._context.new_surface(), url)
+        try:
+            page_handle = await self._context.new_page_handle(self.deadline.to_act())
+        except PageHung:
+            raise Unavailable(
+                "the browser is busy and opened no page in time: send the request again",
+                retry_after=RETRY_SECONDS,
+            ) from None
+        return self._add_tab(page_handle, url)
 
     def _add_tab(self, page_handle: PageHandle, url: str) -> Tab:
         tab = Tab(str(self._next_id), url, page_handle, self.policy, self)
@@ -278,7 +290,7 @@ class Session:
             self.current = next(reversed(self.tabs), "")
 
     async def close_tab(self, tab: Tab) -> bool:
-        """Close a page and all that is stacked on it; False if it asked whether to leave it."""
+        """Close a tab and its pop-ups; return False if its page asks whether to leave it."""
         if not await tab.page_handle.close_unless_asked():
             return False
         self._drop_tab(tab)
@@ -287,9 +299,9 @@ class Session:
         return True
 
     async def close_if_refused(self, tab: Tab) -> bool:
-        """Close a page that has just opened, if all it shows is a URL that the policy refuses.
+        """Close a page that just opened at a URL that the policy refuses; return whether it did.
 
-        The only page of a browser stays, and shows the refusal.
+        The only page of a browser stays and shows the refusal.
         """
         page_handle, line = tab.page_handle, tab.failure
         is_new, page_handle.is_new = page_handle.is_new, False
@@ -299,9 +311,9 @@ class Session:
         page_handle.closing = True
         place = tab.refused["place"]
         blocked = f"blocked: {place}: {self.unreached(f'http://{place}')}"
-        for told in (line, page_handle.opened_line, blocked):
-            self.pending.withdraw(told)
-        self.pending.note(f"closed the page that opened: {line}", loud=True)
+        for each in (line, page_handle.opened_line, blocked):
+            self.pending.withdraw(each)
+        self.pending.note(f"closed the page that opened: {line}", in_tree=True)
         if stacked:
             tab.page_handles.pop()
             tab.failure, tab.refused = "", {}
@@ -315,58 +327,71 @@ class Session:
 
     @property
     def arriving(self) -> bool:
-        """Whether a pop-up is about to open."""
+        """Whether a pop-up is opening."""
         return bool(self._arrivals)
 
     async def settle_arrivals(self) -> None:
-        """Wait until pop-ups that are about to open can be observed."""
+        """Wait until pop-ups that are opening can be observed."""
         if self._arrivals:
             await asyncio.wait(set(self._arrivals), timeout=self.deadline.to_act())
 
     # --- after a crash ---
 
     async def revive(self, tab: Tab, why: str) -> None:
-        """Show a tab whose renderer is gone anew, at its URL."""
+        """Load a tab whose page is lost again, at its URL."""
         self.downloads.restoring = True
         page_handle = await self.replace(tab)
         if tab.session_storage:
             await page_handle.page.add_init_script(session_storage_script(tab))
         await tab.goto(tab.last_url)
-        self.pending.note(f"{why}: restored at {tab.last_url}", loud=True)
+        self.pending.note(f"{why}: restored at {tab.last_url}", in_tree=True)
 
     async def leave(self, tab: Tab) -> None:
-        """Show an empty page in place of one that crashes whenever it is loaded."""
-        loss = tab.page_handle.loss
+        """Show an empty page in place of one that crashed again, or exceeded a limit."""
+        lost = tab.page_handle
         await self.replace(tab)
-        self.pending.note(f"{loss} again: {shortened(tab.last_url)} was left", loud=True)
+        url = shortened(tab.last_url)
+        if lost.excess:
+            tab.failure = f"{url} was closed: {lost.loss}"
+            self.pending.note(tab.failure)
+        else:
+            self.pending.note(f"{lost.loss} again: {url} was left", in_tree=True)
         tab.last_url = "about:blank"
 
     async def replace(self, tab: Tab) -> PageHandle:
-        """Exchange all surfaces of a tab for a new one, which shows nothing yet."""
-        page_handle = await self._context.new_surface()
-        gone, tab.page_handles = tab.page_handles, [page_handle]  # before they close: the tab stays
-        for each in gone:
-            await each.close()
+        """Replace the page of a tab, with its pop-ups, by an empty one.
+
+        The old pages close in the background: one that hangs takes seconds.
+
+        Raises:
+            PageHung: Chromium makes no page in time.
+        """
+        page_handle = await self._context.new_page_handle(self.deadline.to_act())
+        old, tab.page_handles = tab.page_handles, [page_handle]  # before they close: the tab stays
+        for each in old:
+            task = asyncio.ensure_future(each.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
         return page_handle
 
     async def rebuild(self, browser: Browser) -> None:
-        """Make the context and all tabs anew in another Chromium."""
+        """Make the context and all tabs again in another Chromium."""
         await self.downloads.detach()
         self.lose()
         await self._context.open(browser)
-        self._take_back()
+        self._reopen_closed_tabs()
         for tab in list(self.tabs.values()):
             await self.revive(tab, "the browser crashed")
 
     def lose(self) -> None:
-        """Chromium is gone: nobody shall wait for its pages."""
+        """Mark all pages as lost: Chromium is gone."""
         for tab in self.tabs.values():
             for page_handle in tab.page_handles:
                 page_handle.mark_lost()
 
     async def remember(self, tab: Tab) -> None:
-        """Stop watching a tab, and note cookies, storage and URL in case that Chromium dies."""
+        """Stop watching a tab, and save cookies, storage and URL in case Chromium crashes."""
         context = self._context.context
         if context is None or tab.page_handle.lost or self.closed:
             return
-        await self._storage.note(context, tab)
+        await self._storage.save(context, tab)

@@ -96,12 +96,14 @@ SAID = {
     ("type", "generic 'Row action'"): "if a click turns it into a field, click it first",
     ("type", "combobox 'Shade'"): "choose with select",
     ("type", "textbox 'Under'"): "is covered by",
-    ("check", "heading 'Heading'"): "cannot be switched on or off: click it instead",
+    ("check", "heading 'Heading'"): "cannot be switched on or off: check and uncheck need a check",
+    ("check", "button 'Delete order'"): "toggle button; click it only if you mean to press it",
     ("uncheck", "radio 'Only'"): "is a radio button: choose another one instead",
     ("upload", "button 'Delete order'"): "click it first, then upload to it",
     ("press", "heading 'Heading'"): "cannot take the focus: press the keys without an id",
     ("drag", "button 'Delete order'"): "would be clicked by so short a drag",
     ("select", "heading 'Heading'"): "is not a list with the item 'Sign out'",
+    ("select", "button 'Delete order'"): "give the id of a list, menu or combo box; if a click",
 }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import time
+from typing import Any
 
 import pytest
 from server_client import Client
@@ -12,6 +14,11 @@ from server_process import Process
 from server_site import PAGES, Site
 
 from web_server import deadline
+from web_server.operations import driver
+from web_server.operations.action_run import ActionRun
+from web_server.operations.observation import Views
+from web_server.operations.session_recovery import SessionRecovery
+from web_server.session.session_context import SessionContext
 
 pytestmark = pytest.mark.browser
 
@@ -129,3 +136,90 @@ def test_sigterm_ends_a_server_with_pages_that_never_respond(server_site: Site) 
         assert running.end(signal.SIGTERM) == 0
         assert time.monotonic() - began < 30  # 10 s by the documents, on a machine that is free
         client.http.close()
+
+
+async def _never(*_arguments: Any) -> None:
+    await asyncio.Event().wait()
+
+
+def test_a_page_that_hangs_is_left_although_chromium_makes_no_page_at_first(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PAGES["/bound-hung"] = (
+        f"<title>Hung</title>{BODY}<script>const forever = () => setTimeout(forever);"
+        "setInterval(() => { const end = Date.now() + 1e6; while (Date.now() < end); }, 0)</script>"
+    )
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 9.0)
+    client.open("/bound-hung")
+    made = []
+    make = SessionContext._new_page
+
+    async def late(context: Any, *arguments: Any) -> Any:
+        while not made:
+            await asyncio.sleep(0.05)
+        return await make(context, *arguments)
+
+    monkeypatch.setattr(SessionContext, "_new_page", late)
+    began = time.monotonic()
+    tree = client.go("/two")
+    assert time.monotonic() - began < 60
+    assert "the page does not respond" in tree or "was stopped" in tree
+    made.append(True)
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 20.0)
+    assert "Second page" in client.go("/two")
+
+
+def test_a_request_whose_work_never_ends_is_answered_after_its_deadline(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.open("/two")
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(driver, "GRACE_SECONDS", 0.5)
+    with monkeypatch.context() as stuck:
+        stuck.setattr(Views, "observe", _never)
+        assert "The page cannot be observed" in client.open("/two")
+        assert "The page cannot be observed" in client.go("/two")
+        assert client.message == "the browser was too busy to finish in time"
+        assert "The page cannot be observed" in client.tree()["yaml"]
+    with monkeypatch.context() as stuck:
+        stuck.setattr(ActionRun, "run", _never)
+        client.act("wait", status=409)
+        assert client.message == "wait was interrupted: the browser was too busy to finish in time"
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 20.0)
+    assert "Second page" in client.go("/two")
+
+
+def test_a_browser_that_is_too_busy_to_open_a_page_is_not_called_lost(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.open("/two")
+    with monkeypatch.context() as stuck:
+        stuck.setattr(deadline, "REQUEST_SECONDS", 1.0)
+        stuck.setattr(SessionContext, "_new_page", _never)
+        where = {"browserId": client.browser, "url": f"{client.site}/two"}
+        reply = client.post("openPage", **where)
+        assert reply.status_code == 503 and "lost" not in reply.text
+        assert "the browser is busy and opened no page in time" in reply.json()["error"]
+        assert int(reply.headers["Retry-After"]) > 0
+    assert "Second page" in client.go("/two")
+
+
+def test_work_in_chromium_is_not_repeated_after_the_deadline(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playwright.async_api import Error
+
+    client.open("/two")
+    calls = []
+
+    async def fails(*_arguments: Any) -> None:
+        calls.append(True)
+        raise Error("Chromium made no context in time")
+
+    with monkeypatch.context() as late:
+        late.setattr(deadline, "REQUEST_SECONDS", 0.0)
+        late.setattr(SessionRecovery, "_restore", fails)
+        where = {"browserId": client.browser, "pageId": client.page}
+        client.post("performAction", **where, actionName="wait", timeout=1)
+    assert len(calls) == 1
+    assert "Second page" in client.go("/two")

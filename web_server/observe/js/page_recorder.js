@@ -207,17 +207,6 @@ for (const prototype of [HTMLElement.prototype, SVGElement.prototype]) {
   }
 }
 
-// The browser reports each uncaught error over the connection that all sessions share. Only the first
-// errors of a document are reported, so that an endless series does not block it.
-let errors = 0;
-const { preventDefault: silence } = Event.prototype;
-const limit = (event) => {
-  errors += 1;
-  if (errors > 100) apply(silence, event, []);
-};
-apply(listen, globalThis, ['error', limit]);
-apply(listen, globalThis, ['unhandledrejection', limit]);
-
 replaceMethod(Function.prototype, 'toString', (native, self, args) =>
   apply(native, apply(weakGet, natives, [self]) || self, args));
 

@@ -91,6 +91,7 @@ function textUse(element) {
 
 const NO_FIELD = 'is not a field that takes text';
 const CLICK_FIRST = 'if a click turns it into a field, click it first';
+const PRESS_ONLY = 'click it only if you mean to press it';
 
 // The editor or field that an element belongs to, or covers.
 function nearbyUse(element) {
@@ -129,7 +130,7 @@ function fieldUse(field) {
   if (isDisabled(field) || isInert(field)) return { ...found, how: 'none', why: 'is disabled', fits: '' };
   if (tag === 'select') return { ...found, how: 'select' };
   if (tag === 'input' && NO_TEXT.has(field.type)) {
-    const fits = field.type === 'file' ? 'use upload' : isBox(field) ? 'use check or uncheck' : 'click it instead';
+    const fits = field.type === 'file' ? 'use upload' : isBox(field) ? 'use check or uncheck' : PRESS_ONLY;
     return { ...found, how: 'none', why: 'takes no text', fits };
   }
   const fixed = tag === 'input' && /^(range|color)$/.test(field.type);
@@ -150,7 +151,10 @@ function toggleUse(element) {
   if (!own && box !== labelled && all.length > 1) {
     return refused(`holds ${all.length} boxes`, 'give the id of one', all);
   }
-  if (!box) return refused('cannot be switched on or off', 'click it instead');
+  if (!box) {
+    const accepted = 'check and uncheck need a check box, radio button, switch or toggle button';
+    return refused('cannot be switched on or off', isPressable(element) ? `${accepted}; ${PRESS_ONLY}` : accepted);
+  }
   const found = { how: 'box', id: idOf(box), on: isOn(box), radio: roleOf(box) === 'radio' };
   if (isDisabled(box) || isInert(box)) return { ...found, how: 'none', why: 'is disabled', fits: '' };
   if (attribute(box, 'aria-readonly') === 'true') return { ...found, how: 'none', why: 'is read-only', fits: '' };
@@ -206,7 +210,8 @@ function listUse(element) {
     && (element.list || attribute(element, 'aria-autocomplete') || attribute(element, 'aria-controls'));
   const opens = LIST_ROLES.has(roleOf(element)) || popup && popup !== 'false' || !!completes;
   const expanded = attribute(element, 'aria-expanded').toLowerCase();
-  return { how: opens ? 'opens' : 'items', closed: expanded === 'false', menu: /^(menu|true)$/.test(popup) };
+  return { how: opens ? 'opens' : 'items', closed: expanded === 'false', menu: /^(menu|true)$/.test(popup),
+    pressed: isPressable(element) };
 }
 
 // Focuses an element for key presses.

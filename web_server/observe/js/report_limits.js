@@ -1,0 +1,39 @@
+// Runs in the page's own world before any of its scripts, after page_recorder.js. Chromium reports script
+// errors and console messages over the one connection that all sessions share. A page that reports
+// without end would block them all, so only the first reports of each document are let through.
+/* global apply, listen, replaceMethod */
+const MAX_REPORTS = 100;
+const { preventDefault: silence } = Event.prototype;
+const windowOf = Object.getOwnPropertyDescriptor(Document.prototype, 'defaultView').get;
+
+let errors = 0;
+const silenceFurther = (event) => {
+  errors += 1;
+  if (errors > MAX_REPORTS) apply(silence, event, []);
+};
+const limitErrors = (target) => {
+  apply(listen, target, ['error', silenceFurther]);
+  apply(listen, target, ['unhandledrejection', silenceFurther]);
+};
+limitErrors(globalThis);
+
+// These may drop all listeners of the window. To add one again that is still there has no effect.
+for (const name of ['open', 'write', 'writeln']) {
+  replaceMethod(Document.prototype, name, (native, self, args) => {
+    const result = apply(native, self, args);
+    const opened = apply(windowOf, self, []);
+    if (opened) limitErrors(opened);
+    return result;
+  });
+}
+
+let messages = 0;
+const { console: pageConsole } = globalThis;
+for (const name of Object.getOwnPropertyNames(pageConsole)) {
+  if (typeof pageConsole[name] !== 'function' || name === 'createTask') continue;
+  replaceMethod(pageConsole, name, (native, self, args) => {
+    if (name === 'context') return pageConsole; // the native one returns a console without a limit
+    messages += 1;
+    return messages > MAX_REPORTS ? undefined : apply(native, self, args);
+  });
+}
