@@ -1,5 +1,6 @@
 "use strict";
 
+// Shows the trade code after a confirmation, and arranges a call after a prompt.
 const shown = document.getElementById("shown");
 
 document.getElementById("reveal").addEventListener("click", async () => {
