@@ -102,9 +102,36 @@ def run_agent(
     input_, question = options["input_"], options["task"]
     if options["resume"] is not None:
         default_output = RESUMED_OUTPUT
-    job = Job(
-        output=options["output"] or default_output,
-        input=input_,
+    job = _job(agent, options, options["output"] or default_output, target_url)
+    if options["fork"] is not None:
+        # check before writing: repeating the command would create another fork
+        check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
+        output, folder = start_fork(
+            options["fork"], options["at"], output=options["output"], reply=options["reply"]
+        )
+        task, make = resuming(folder, "", forked=True)
+        return _resume_run(agent, replace(job, output=output), task, make, screen, folder)
+    if input_ is None and agent.person is None and sys.stdin.isatty():
+        agent = agent.updated({"person": TerminalPerson()})
+    if options["resume"] is not None:
+        task, make = resuming(options["resume"], options["answer"] or "")
+        if options["output"] is None:
+            job = replace(job, output=_resumed_output(task.id))
+        return _resume_run(agent, job, task, make, screen, options["resume"])
+    if input_ is not None:
+        return run_job(agent, job, screen, out)[0]
+    job = replace(job, steps=True)
+    questions = _read_questions(screen) if question is None else iter([question])
+    return _one_by_one(agent, job, screen, questions)
+
+
+def _job(
+    agent: MultiStepAgent, options: Mapping[str, Any], output: Path, target_url: str | None
+) -> Job:
+    """Build the job that the options describe."""
+    return Job(
+        output=output,
+        input=options["input_"],
         files_dir=options["files_dir"],
         ids=options["ids"],
         limit=options["limit"],
@@ -118,26 +145,6 @@ def run_agent(
         metrics=options["metrics"],
         ray=options["ray"],
     )
-    if options["fork"] is not None:
-        # check before writing: repeating the command would create another fork
-        check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
-        output, folder = start_fork(
-            options["fork"], options["at"], output=options["output"], reply=options["reply"]
-        )
-        task, make = resuming(folder, "", forked=True)
-        return _resume_step(agent, replace(job, output=output), task, make, screen, folder)
-    if input_ is None and agent.person is None and sys.stdin.isatty():
-        agent = agent.updated({"person": TerminalPerson()})
-    if options["resume"] is not None:
-        task, make = resuming(options["resume"], options["answer"] or "")
-        if options["output"] is None:
-            job = replace(job, output=_resumed_output(task.id))
-        return _resume_step(agent, job, task, make, screen, options["resume"])
-    if input_ is not None:
-        return run_job(agent, job, screen, out)[0]
-    job = replace(job, steps=True)
-    questions = _read_questions(screen) if question is None else iter([question])
-    return _one_by_one(agent, job, screen, questions)
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -215,7 +222,7 @@ def _run(command: click.Command, args: Sequence[str] | None) -> int:
         return ExitCode.INTERNAL
 
 
-def _resume_step(
+def _resume_run(
     agent: MultiStepAgent,
     job: Job,
     task: Task,

@@ -136,13 +136,8 @@ def run_job(
     show_problems(problems, screen)
     if job.skipped:
         report_skipped(screen, source, job.skipped)
-    if job.skipped and not ids and not problems:
-        return ExitCode.DONE, []
-    if not ids and not problems:
-        raise TaskFileError(f'{job.input}: no tasks; write one {{"question": ...}} per line')
     if not ids:
-        report_error(screen, f"{job.input}: no valid task; nothing to do")
-        return ExitCode.LINES, []
+        return _nothing_to_run(job, problems, screen), []
     with RowFile(job.output) as rows:
         changed = {i for i in ids if i in rows.done and fingerprint(rows.done[i]) != ids[i]}
         for name in sorted(changed):
@@ -168,6 +163,16 @@ def run_job(
             report_missing(screen, source, missing)
         code = ExitCode.LINES if problems or changed or missing else _verdict(shown)
     return code, shown
+
+
+def _nothing_to_run(job: Job, problems: Sequence[LineProblem], screen: Console) -> ExitCode:
+    """Return the exit code of a job without a task to run; raise TaskFileError if it is empty."""
+    if problems:
+        report_error(screen, f"{job.input}: no valid task; nothing to do")
+        return ExitCode.LINES
+    if not job.skipped:
+        raise TaskFileError(f'{job.input}: no tasks; write one {{"question": ...}} per line')
+    return ExitCode.DONE
 
 
 def _other_settings(
@@ -295,10 +300,7 @@ def run_tasks(
         for line in prepare() if prepare is not None else ():
             display.note(line)
         if rows.repaired:
-            display.note(
-                f"{rows.path}: {rows.repaired} bytes of torn lines moved to {rows.path.name}.torn; "
-                "their tasks resume or run again"
-            )
+            display.note(_repair_note(rows))
         watcher.start(lambda: sum(i in rows.done for i in ids or ()), runner.budget)
         around.enter_context(logging_to(rows.folder / LOG_NAME, json_lines=job.log_json))
         if ids is not None:
@@ -315,6 +317,13 @@ def run_tasks(
     if lost:
         report_lost(screen, rows.path, lost)
     return code, {name: runner.outcomes.get(name, rows.done[name]) for name in rows.done}
+
+
+def _repair_note(rows: RowFile) -> str:
+    return (
+        f"{rows.path}: {rows.repaired} bytes of torn lines moved to {rows.path.name}.torn; their "
+        "tasks resume or run again"
+    )
 
 
 def _run_to_end(

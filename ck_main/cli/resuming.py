@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from ck_main.output.output_files import folder_of
 from ck_main.output.row import task_facts
+from ck_main.output.row_schema import TaskFacts
 from ck_main.runner.attempt import Assignment
 from ck_main.runner.previous_attempt import UNUSABLE
 from ck_main.runner.runner import TaskRunner
@@ -19,6 +20,7 @@ from ck_main.tasks.dataset import Task
 from ck_pro.events import EventKind
 from ck_pro.exceptions import ConfigError, JournalError
 from ck_pro.journal import is_journal, journal_folders, read_events
+from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import read_interrupted_run
 from ck_pro.session import Status
 from ck_pro.trajectory.fork import file_lines, fork_run, read_reply, task_folder_of
@@ -73,6 +75,27 @@ def resuming(
     Raises:
         ConfigError: the folder has no run that can be resumed.
     """
+    found, facts = _read_run(folder)
+    answer = _new_answer(found, answer)
+    task = Task(
+        id=facts["id"],
+        question=facts["task"],
+        folder=folder.name,
+        answer=facts["answer"],
+        file_name=facts["file"],
+        original=facts["_orig"],
+    )
+    more = {k: v for k, v in facts.items() if k not in task_facts(task)}
+    assignment = Assignment(task, folder, row_facts=more, resume_completed=True, answer=answer)
+    return task, partial(ResumingRunner, assignment=assignment, forked=forked)
+
+
+def _read_run(folder: Path) -> tuple[InterruptedSession, TaskFacts]:
+    """Read the main session of a run, and the facts about its task.
+
+    Raises:
+        ConfigError: the folder has no run that can be resumed.
+    """
     if not is_journal(folder):
         tries = journal_folders(folder) if folder.is_dir() else []
         such = f", such as {tries[0]}" if tries else ""
@@ -91,9 +114,15 @@ def resuming(
         raise ConfigError(f"--resume {folder}: its journal does not name the task")
     if found.session.status is Status.DONE:
         raise ConfigError(f"--resume {folder}: this run is done; there is nothing to resume")
-    asked = found.session.status in _ASKED  # older journals have only the status
-    if found.asked is not None:
-        asked = bool(found.asked["question"])
+    return found, cast(TaskFacts, facts)
+
+
+def _new_answer(found: InterruptedSession, answer: str) -> str:
+    """Return the answer to record; "" if the journal has it already.
+
+    Raises:
+        ConfigError: the run did not ask a question, or has another answer.
+    """
     given = found.last_answer["answer"] if found.last_answer else None
     if answer and given is not None:
         if answer != given:
@@ -101,20 +130,13 @@ def resuming(
                 f"--answer: this run already has the answer {given!r}; leave --answer out to "
                 "resume it"
             )
-        answer = ""  # the journal has it
-    elif answer and not asked:
+        return ""
+    asked = found.session.status in _ASKED  # older journals have only the status
+    if found.asked is not None:
+        asked = bool(found.asked["question"])
+    if answer and not asked:
         raise ConfigError(f"--answer: this run did not ask a question ({found.session.status})")
-    task = Task(
-        id=facts["id"],
-        question=facts["task"],
-        folder=folder.name,
-        answer=facts["answer"],
-        file_name=facts["file"],
-        original=facts["_orig"],
-    )
-    more = {k: v for k, v in facts.items() if k not in task_facts(task)}
-    assignment = Assignment(task, folder, row_facts=more, resume_completed=True, answer=answer)
-    return task, partial(ResumingRunner, assignment=assignment, forked=forked)
+    return answer
 
 
 def start_fork(

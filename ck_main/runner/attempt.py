@@ -103,7 +103,7 @@ class Assignment:
     task: Task
     folder: Path
     question: str | None = None
-    row_facts: Mapping[str, str] = field(default_factory=dict)
+    row_facts: Mapping[str, object] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
     start_over: bool = False
     resume_completed: bool = False
