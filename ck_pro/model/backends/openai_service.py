@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import ssl
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -178,6 +179,8 @@ def _direct(client: Any) -> Any:
     """Return the client, changed to follow no redirects, so that prompts reach only its URL."""
     track_client(client._client)
     client._client.follow_redirects = False  # the SDK would not close an HTTP client passed to it
+    # close the connections of a client that the cache dropped
+    weakref.finalize(client, client._client.close).atexit = False
     return client
 
 

@@ -136,9 +136,9 @@ def test_a_timeout_reports_its_limit_and_closes_the_connection(
         with pytest.raises(ModelTimeout) as raised:
             model(server.url, request_timeout=0.4, max_retry_seconds=0.1)(HELLO)
         assert server.left.wait(LONG)
-    said = str(raised.value)
-    assert "no complete reply within 0.4 s (`request_timeout`); gave up after 1 attempt" in said
-    assert "raise `request_timeout`" in said and "is the service up" not in said
+    message = str(raised.value)
+    assert "no complete reply within 0.4 s (`request_timeout`); gave up after 1 attempt" in message
+    assert "raise `request_timeout`" in message and "check that the service is up" not in message
 
 
 @pytest.mark.parametrize("answered", [0, 1])
@@ -190,8 +190,10 @@ def test_the_test_prompt_uses_the_models_own_request_timeout(
     with pytest.raises(ModelTimeout) as raised:
         checks._ask(LLM(call_target="http://127.0.0.1:9", request_timeout=600.0))
     assert [one.request_timeout for one in asked] == [600.0]
-    said = "after a failed call, a one-line test prompt failed too: model at x: no complete reply"
-    assert str(raised.value).startswith(said)
+    message = (
+        "after a failed call, a one-line test prompt failed too: model at x: no complete reply"
+    )
+    assert str(raised.value).startswith(message)
 
 
 def test_a_run_with_a_slow_model_ends_with_the_timeout_as_reason() -> None:

@@ -99,7 +99,7 @@ def test_transient_failures_are_retried(fault):
 
 
 @pytest.mark.parametrize(
-    ("fault", "error", "says"),
+    ("fault", "error", "message"),
     [
         (Fault(401, message="bad key"), ModelRefused, "check the API key"),
         (Fault(404, message="no such model"), ModelRefused, "call_target"),
@@ -128,9 +128,9 @@ def test_transient_failures_are_retried(fault):
         (Fault(200, body='{"error": {"code": "bio_policy"}}'), ContentFiltered, "bio_policy"),
     ],
 )
-def test_permanent_failures_fail_at_once_with_one_line(fault, error, says):
+def test_permanent_failures_fail_at_once_with_one_line(fault, error, message):
     with FakeChatServer([fault]) as server:
-        with pytest.raises(error, match=says) as caught:
+        with pytest.raises(error, match=message) as caught:
             model(server.url, call_kwargs={"model": "m"})(HELLO)
         assert len(server.calls) == 1
         assert "\n" not in str(caught.value) and server.url in str(caught.value)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
+import os
 
 import pytest
 
 from ck_pro.exceptions import ContentFiltered, ModelRefused, ModelUnavailable
 from ck_pro.model import LLM
+from ck_pro.model.backends import openai_service
 from ck_pro.testing import FakeChatServer, Fault
 
 pytestmark = [
@@ -71,7 +74,7 @@ def test_a_slow_response_is_abandoned(service, fault):
 
 
 @pytest.mark.parametrize(
-    ("fault", "error", "says"),
+    ("fault", "error", "message"),
     [
         (Fault(401, message="wrong key"), ModelRefused, "wrong key.*check the API key"),
         (Fault(429, code="insufficient_quota"), ModelRefused, "quota"),
@@ -80,9 +83,9 @@ def test_a_slow_response_is_abandoned(service, fault):
         (Fault(307, {"Location": "http://127.0.0.1:9/v1"}), ModelRefused, "redirects to"),
     ],
 )
-def test_refused_requests_are_reported(service, fault, error, says):
+def test_refused_requests_are_reported(service, fault, error, message):
     with FakeChatServer([fault]) as server:
-        with pytest.raises(error, match=says) as caught:
+        with pytest.raises(error, match=message) as caught:
             service(server)(HELLO)
         assert len(server.calls) == 1
     assert "sk-test-key" not in str(caught.value)
@@ -121,3 +124,14 @@ def test_missing_access_is_reported_in_one_line(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModelRefused, match=r"pip install 'ck-pro\[openai\]'"):
         llm.check()
+
+
+def test_a_client_that_the_cache_drops_closes_its_connections():
+    client = openai_service._openai_client(os.getpid(), "sk-test-key", "http://127.0.0.1:9/v1")
+    http = client._client
+    openai_service._openai_client.cache_clear()
+    gc.collect()
+    assert not http.is_closed, "the client is still in use"
+    del client
+    gc.collect()
+    assert http.is_closed

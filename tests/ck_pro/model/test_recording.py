@@ -145,7 +145,7 @@ def test_references_are_resolved(reply, filled):
 
 
 @pytest.mark.parametrize(
-    ("reply", "says"),
+    ("reply", "message"),
     [
         (
             "{{button 'Serch'}}",
@@ -159,19 +159,19 @@ def test_references_are_resolved(reply, filled):
         ("{{x '?'}}", "no similar element"),
     ],
 )
-def test_an_unresolved_reference_lists_the_known_elements(reply, says):
-    with pytest.raises(ReplayError, match=says):
+def test_an_unresolved_reference_lists_the_known_elements(reply, message):
+    with pytest.raises(ReplayError, match=message):
         fill_reply(reply, prompt(page()), context())
 
 
 def test_references_without_a_page_origin_or_workdir_are_reported():
     bare = [{"role": "user", "content": "hi"}]
-    for reply, says in (
+    for reply, message in (
         ("{{origin}}", "local URL"),
         ("{{workdir}}", "none"),
         ("{{a 'b'}}", "no page"),
     ):
-        with pytest.raises(ReplayError, match=says):
+        with pytest.raises(ReplayError, match=message):
             fill_reply(reply, bare, CallContext())
 
 
@@ -258,8 +258,8 @@ def test_replies_are_appended_to_an_existing_recording(tmp_path):
     record(path, ["fourth"])(prompt(page()), context=context(step=3))
     assert path.read_text().startswith(first) and path.stat().st_ino == file
     replies = LLM(call_target=f"replay:{path}")
-    said = [str(replies(prompt(page()), context=context(step=n))) for n in range(4)]
-    assert said == ["first", "second", "third", "fourth"]
+    texts = [str(replies(prompt(page()), context=context(step=n))) for n in range(4)]
+    assert texts == ["first", "second", "third", "fourth"]
     assert len(path.read_text().splitlines()) == 5
 
 
@@ -316,7 +316,7 @@ def test_calls_of_tools_are_distinguished_by_their_messages(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"not json\n", "line 1: not a recorded reply"),
         (b'\n{"reply": 3, "step": 0}\n', "line 2"),
@@ -324,10 +324,10 @@ def test_calls_of_tools_are_distinguished_by_their_messages(tmp_path):
         (b"\xff\xfe\n", "not UTF-8"),
     ],
 )
-def test_a_malformed_recording_is_reported_in_one_line(tmp_path, content, says):
+def test_a_malformed_recording_is_reported_in_one_line(tmp_path, content, message):
     path = tmp_path / "r.jsonl"
     path.write_bytes(content)
-    with pytest.raises(ReplayError, match=says):
+    with pytest.raises(ReplayError, match=message):
         LLM(call_target=f"replay:{path}").check()
 
 
@@ -364,8 +364,8 @@ def test_many_threads_can_record(tmp_path):
     for t in threads:
         t.join()
     replay = LLM(call_target=f"replay:{path}")
-    said = [str(replay(prompt(page()), context=context(step=i))) for i in range(12)]
-    assert said == [f"reply {i}" for i in range(12)]
+    texts = [str(replay(prompt(page()), context=context(step=i))) for i in range(12)]
+    assert texts == [f"reply {i}" for i in range(12)]
 
 
 def test_a_recording_can_be_served_over_http(tmp_path):
@@ -397,8 +397,8 @@ def test_a_recorded_content_filter_can_be_served_over_http(tmp_path):
 def test_scripts_can_be_lists_phases_or_functions():
     in_order = ScriptedLLM(["a", ModelRefused("no")])
     assert str(in_order([])) == "a"
-    for says in ("no", "1?2 replies are used up"):
-        with pytest.raises(ModelRefused, match=says):
+    for message in ("no", "1?2 replies are used up"):
+        with pytest.raises(ModelRefused, match=message):
             in_order([])
     script = {"ck_agent/web_agent:plan": ["p0"], "web_agent:action": ["a0", "a1"], "end": ["e"]}
     by_phase = ScriptedLLM(script)

@@ -40,9 +40,9 @@ def refusing(*names: str, form: str = "openai") -> Any:
         bad = next((n for n in names if n in call.body), None)
         if bad is None:
             return "fine"
-        said = f"Unsupported parameter: '{bad}' is not supported with this model."
+        message = f"Unsupported parameter: '{bad}' is not supported with this model."
         if form == "openai":
-            error = {"message": said, "param": bad, "code": "unsupported_parameter"}
+            error = {"message": message, "param": bad, "code": "unsupported_parameter"}
             return Fault(400, body=json.dumps({"error": error}))
         if form == "silent":
             return Fault(400, body="Bad Request")
@@ -98,10 +98,10 @@ def test_all_limits_are_dropped_if_the_error_names_no_parameter() -> None:
 
 
 def test_a_limit_too_large_for_one_prompt_is_dropped_for_that_call_only() -> None:
-    said = "maximum context length is 4096 tokens, you requested 16384 in the completion"
+    message = "maximum context length is 4096 tokens, you requested 16384 in the completion"
 
     def answer(call: Any) -> Any:
-        return Fault(400, message=said) if "max_tokens" in call.body else "fine"
+        return Fault(400, message=message) if "max_tokens" in call.body else "fine"
 
     with FakeChatServer(answer) as server:
         ask(server, times=2)
@@ -148,10 +148,10 @@ def test_the_responses_api_gets_its_name_of_the_limit_and_no_stop_texts() -> Non
 
 
 def test_a_service_that_fails_at_unknown_parameters_gets_none() -> None:
-    said = "TypeError: generate() got an unexpected keyword argument 'max_tokens'"
+    message = "TypeError: generate() got an unexpected keyword argument 'max_tokens'"
 
     def answer(call: Any) -> Any:
-        return Fault(500, message=said) if "max_tokens" in call.body else "fine"
+        return Fault(500, message=message) if "max_tokens" in call.body else "fine"
 
     with FakeChatServer(answer) as server:
         reply = ask(server, times=2)

@@ -219,7 +219,7 @@ REFUSAL = {"type": "message", "content": [{"type": "refusal", "refusal": "I won'
 
 
 @pytest.mark.parametrize(
-    ("status", "data", "error", "says"),
+    ("status", "data", "error", "message"),
     [
         (200, {"error": {"code": "server_error", "message": "oops"}}, "Transient", "oops"),
         (200, {"error": {"code": "invalid_prompt", "message": "bad"}}, "ModelRefused", "bad"),
@@ -232,8 +232,8 @@ REFUSAL = {"type": "message", "content": [{"type": "refusal", "refusal": "I won'
         (200, {"output": [REFUSAL]}, "FilteredReply", "I won't"),
     ],
 )
-def test_failed_responses_raise(status: int, data: Any, error: str, says: str) -> None:
-    with pytest.raises(CKError, match=says) as caught:
+def test_failed_responses_raise(status: int, data: Any, error: str, message: str) -> None:
+    with pytest.raises(CKError, match=message) as caught:
         parse_response("x", status, json.dumps(data), {})
     assert type(caught.value).__name__ == error
     assert isinstance(caught.value, ContentFiltered) == (error == "FilteredReply")
