@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
+from ck_pro.exceptions import ConfigError
+from ck_pro.trajectory import formats
 from ck_pro.trajectory.export import FORMATS, cli
 
 ONE_FILE = """
@@ -46,6 +48,16 @@ def test_each_format_makes_rows_of_calls_or_of_runs() -> None:
     for form in FORMATS.values():
         assert (form.call_rows is None) is form.whole_runs
         assert form.json_images or form.parquet_columns
+
+
+def test_two_formats_of_one_name_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sft_again.py").write_text("from ck_pro.trajectory.formats.sft import FORMAT\n")
+    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
+    with pytest.raises(ConfigError, match="two export formats are named 'sft'"):
+        formats.export_formats()
+    sys.modules.pop("ck_pro.trajectory.formats.sft_again")
 
 
 @pytest.mark.integration
