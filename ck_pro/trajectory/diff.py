@@ -214,7 +214,7 @@ def cli(a: Path, b: Path, ids: tuple[str, ...], exact: bool, lines: int, as_json
         for line in summary_lines(found):
             out.print(Text(line))
     for problem in found.problems:
-        click.echo(f"{problem} (left out)", err=True)
+        click.echo(f"{problem} (skipped)", err=True)
     return found.code
 
 

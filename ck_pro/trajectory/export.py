@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from ck_pro.trajectory.command_line import AnyPath, ExitCode, run_command
 from ck_pro.trajectory.exporting.filters import Condition, FilterSettings, Labels
-from ck_pro.trajectory.exporting.job import ExportSettings, Report, check_settings
+from ck_pro.trajectory.exporting.job import ExportSettings, check_settings
 from ck_pro.trajectory.exporting.pipeline import export
-from ck_pro.trajectory.formats import export_formats
+from ck_pro.trajectory.exporting.report import report_lines, report_table
+from ck_pro.trajectory.formats import ExportFormat, export_formats
 from ck_pro.trajectory.reading.sources import Problem
 
 _SHOWN_PROBLEMS = 20
 _PATH = AnyPath()
 _KEEP_DROP = click.Choice(["keep", "drop"])
 FORMATS = export_formats()
+
+
+def _names(has: Callable[[ExportFormat], Any]) -> str:
+    """List the formats with a property: "dpo, kto and sft"."""
+    names = [f.name for f in FORMATS.values() if has(f)]
+    return " and ".join([", ".join(names[:-1]), *names[-1:]]).removeprefix(" and ")
 
 
 def _formats_help() -> str:
@@ -32,8 +38,7 @@ def _formats_help() -> str:
     for f in FORMATS.values():
         first = f"  {f.name}".ljust(width)
         lines += textwrap.wrap(f.help, 79, initial_indent=first, subsequent_indent=" " * width)
-    either = [f.name for f in FORMATS.values() if f.json_images and f.parquet_columns]
-    names = f"{', '.join(either[:-1])} and {either[-1]}"
+    names = _names(lambda f: f.json_images and f.parquet_columns)
     return "\n".join([*lines, f"{names} write Parquet if OUTPUT ends in .parquet."])
 
 
@@ -43,7 +48,7 @@ EPILOG = f"""
 
 \b
 Inputs: files of output rows, and run directories (<run>/<task>/events.jsonl,
-all tries). Restarted attempts are left out; to export one, name its folder
+all tries). Restarted attempts are skipped; to export one, name its folder
 <task>/attempt-N. Tries of one task are matched by the task's text.
 
 \b
@@ -71,7 +76,12 @@ Exit codes:
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "-f", "--format", "format_", type=click.Choice(list(FORMATS)), required=True, help="See below."
+    "-f",
+    "--format",
+    "format_",
+    type=click.Choice(list(FORMATS)),
+    required=True,
+    help="The format; see below.",
 )
 @click.option("-i", "--input", "inputs", type=_PATH, multiple=True, help="Rows or run directory.")
 @click.argument("more", type=_PATH, nargs=-1, metavar="[MORE_INPUTS]...")
@@ -88,7 +98,7 @@ Exit codes:
     type=click.Choice(["prompt", "messages"]),
     default="prompt",
     show_default=True,
-    help="For sft and parquet: prompt + completion, or one list of messages.",
+    help=f"For {_names(lambda f: 'messages' in f.columns)}: prompt + completion, or one list.",
 )
 @click.option(
     "--reasoning",
@@ -102,14 +112,14 @@ Exit codes:
     type=float,
     default=1.0,
     show_default=True,
-    help="Lowest score of a good reply, for dpo and kto.",
+    help=f"Lowest score of a good reply, for {_names(lambda f: f.preferences)}.",
 )
 @click.option(
     "--max-pairs",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Maximum pairs per prompt, for dpo.",
+    help=f"Maximum pairs per prompt, for {_names(lambda f: f.per_prompt)}.",
 )
 @click.option(
     "--status", multiple=True, metavar="STATUS", help="Only runs with this status, such as done."
@@ -145,14 +155,14 @@ Exit codes:
     type=_KEEP_DROP,
     default="keep",
     show_default=True,
-    help="Steps that no label names.",
+    help="Steps without a label.",
 )
 @click.option(
     "--failed-subs",
     type=_KEEP_DROP,
     default="drop",
     show_default=True,
-    help="Failed sub-sessions; dpo and kto always keep them, with a reward of 0.",
+    help=f"Failed sub-sessions; {_names(lambda f: f.preferences)} always keep them, with reward 0.",
 )
 @click.option(
     "--not-chosen",
@@ -189,9 +199,9 @@ Exit codes:
     show_default=True,
     help="Reward of the row that remains of calls with equal prompt and reply.",
 )
-@click.option("--min-chars", type=click.IntRange(min=0), help="Of prompt and reply together.")
-@click.option("--max-chars", type=click.IntRange(min=0), help="Of prompt and reply together.")
-@click.option("--max-tokens", type=click.IntRange(min=1), help="Of both, estimated.")
+@click.option("--min-chars", type=click.IntRange(min=0), help="Minimum length of prompt and reply.")
+@click.option("--max-chars", type=click.IntRange(min=0), help="Maximum length of prompt and reply.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Maximum tokens of both, estimated.")
 def cli(
     format_: str,
     inputs: tuple[Path, ...],
@@ -248,49 +258,9 @@ class _ProblemPrinter:
     def __call__(self, problem: Problem) -> None:
         self._count += 1
         if self._count <= _SHOWN_PROBLEMS:
-            click.echo(f"{problem} (left out)", err=True)
+            click.echo(f"{problem} (skipped)", err=True)
         elif self._count == _SHOWN_PROBLEMS + 1:
             click.echo("... and more; the table has the total", err=True)
-
-
-def report_table(report: Report, settings: ExportSettings) -> Table:
-    """Build the table of counts: input, dropped by each filter, output."""
-    form = settings.format
-    unit = "runs" if form.whole_runs else "model calls"
-    table = Table(title=f"export: {form.name}", show_header=False)
-    table.add_column("what")
-    table.add_column("count", justify="right")
-    table.add_row("rows and journals", f"{report.runs:,}")
-    if report.problems:
-        table.add_row("unreadable, left out", f"{report.problems:,}", style="yellow")
-    if report.unfinished:
-        table.add_row("journals of unfinished runs, left out", f"{report.unfinished:,}")
-    if report.aside:
-        table.add_row("restarted attempts, left out", f"{report.aside:,}")
-    table.add_row(f"{unit} in", f"{report.calls_in:,}", style="bold")
-    for name, count in report.dropped.most_common():
-        table.add_row(f"  dropped: {name}", f"{count:,}")
-    if form.per_prompt:
-        table.add_row("  with a pair for their prompt", f"{report.calls_used:,}")
-    pairs = " (pairs)" if form.per_prompt else ""
-    table.add_row(f"rows out{pairs}", f"{report.rows_out:,}", style="bold")
-    table.add_row("prompt tokens, estimated", f"{report.prompt_tokens:,}")
-    table.add_row("reply tokens, estimated", f"{report.reply_tokens:,}")
-    if report.images:
-        table.add_row("images written", f"{report.images:,}")
-    return table
-
-
-def report_lines(report: Report, settings: ExportSettings) -> list[str]:
-    """Say where the rows are, and why there are none."""
-    files = report.files
-    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-    lines = [f"written: {files[0]}{more}"]
-    if not report.rows_out:
-        lines.append("no rows: the table shows what the filters dropped")
-        if settings.format.advice:
-            lines.append(settings.format.advice)
-    return lines
 
 
 def main(args: Sequence[str] | None = None) -> int:

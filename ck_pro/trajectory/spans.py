@@ -119,7 +119,7 @@ class _Traces:
 
     def _report(self, problem: str) -> None:
         self.problems += 1
-        click.echo(f"{problem} (left out)", err=True)
+        click.echo(f"{problem} (skipped)", err=True)
 
 
 def _folders(runs: Sequence[Path]) -> Iterator[Path]:

@@ -214,7 +214,7 @@ def test_an_unreadable_line_is_a_problem_not_a_task(tmp_path: Path, capsys: Any)
     assert diff.main([*args, str(other)]) == 3
     said = capsys.readouterr()
     assert said.out == "x: the same\n1 task compared: 0 differ\n"
-    assert said.err == f"{other}, line 1: not UTF-8 (left out)\n"
+    assert said.err == f"{other}, line 1: not UTF-8 (skipped)\n"
 
 
 def test_the_sample_rows_have_sub_sessions(samples: Samples) -> None:

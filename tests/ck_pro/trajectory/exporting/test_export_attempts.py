@@ -106,7 +106,7 @@ def test_restarted_attempts_are_counted(
     assert "restarted attempts" not in capsys.readouterr().out
     shutil.copytree(run / "sum" / "try-1", run / "sum" / "attempt-1")
     with_aside = export("sft", tmp_path / "b.jsonl", "-i", run)
-    assert re.search(r"restarted attempts, left out +│ +1 ", capsys.readouterr().out)
+    assert re.search(r"restarted attempts, skipped +│ +1 ", capsys.readouterr().out)
     assert _seen(with_aside) == _seen(plain)
     assert read_lines(export("sft", tmp_path / "c.jsonl", "-i", run / "sum" / "attempt-1"))
 

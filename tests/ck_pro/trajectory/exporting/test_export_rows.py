@@ -364,7 +364,7 @@ def test_broken_lines_are_reported_and_the_rest_exported(
         "8",
         "10",
     ]
-    assert said[1] == f"{path}, line 4: not an output row: it has no session with steps (left out)"
+    assert said[1] == f"{path}, line 4: not an output row: it has no session with steps (skipped)"
     assert "eval.corr is [1]" in said[5] and "torn" in said[6]
 
 
@@ -381,8 +381,8 @@ def test_unfinished_and_broken_journals_are_counted(
     rows = sft(tmp_path / "o.jsonl", "-i", tmp_path / "run", code=3)
     assert len(rows) == 2
     said = capsys.readouterr()
-    assert "unfinished runs, left out" in said.out
-    assert f"{tmp_path}/run/odd: events.jsonl, line 1: not an event (left out)" in said.err
+    assert "unfinished runs, skipped" in said.out
+    assert f"{tmp_path}/run/odd: events.jsonl, line 1: not an event (skipped)" in said.err
     assert f"{tmp_path}/run/other: events.jsonl, line 1: not an event: it has no" in said.err
 
 
