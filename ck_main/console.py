@@ -11,6 +11,7 @@ import runpy
 import sys
 from collections.abc import Sequence
 
+from ck_pro.trajectory.closed_pipes import run_steadily
 from ck_pro.version import __version__
 
 COMMANDS = {
@@ -28,6 +29,7 @@ COMMANDS = {
 }
 """Module and summary of each command."""
 _USAGE_ERROR = 2
+_OUTPUT_ERROR = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,18 +42,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code for a request that names no command. A command ends the process itself.
     """
     name, *rest = (sys.argv[1:] if arguments is None else [*arguments]) or [""]
+    if name not in COMMANDS:
+        return run_steadily(lambda: _answer(name), _OUTPUT_ERROR)
+    sys.argv = [f"ck-pro {name}", *rest]
+    runpy.run_module(COMMANDS[name][0], run_name="__main__")
+    return 0
+
+
+def _answer(name: str) -> int:
+    """Handle a first argument that is not a command."""
     if name in ("-h", "--help"):
         sys.stdout.write(help_text())
         return 0
     if name == "--version":
         sys.stdout.write(f"ck-pro {__version__}\n")
         return 0
-    if name not in COMMANDS:
-        sys.stderr.write(f"error: {_mistake(name)} (see --help)\n")
-        return _USAGE_ERROR
-    sys.argv = [f"ck-pro {name}", *rest]
-    runpy.run_module(COMMANDS[name][0], run_name="__main__")
-    return 0
+    sys.stderr.write(f"error: {_mistake(name)} (see --help)\n")
+    return _USAGE_ERROR
 
 
 def help_text() -> str:

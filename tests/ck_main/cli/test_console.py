@@ -70,6 +70,21 @@ def test_a_command_keeps_its_exit_code() -> None:
     assert done.returncode == 2 and done.stderr.startswith("error: cannot read /nope/a")
 
 
+@pytest.mark.integration
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_help_for_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", CONSOLE, "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+        )
+    assert done.returncode == 4
+    assert done.stderr == "error: cannot write to standard output: No space left on device\n"
+
+
 def test_an_agent_without_a_browser_runs_without_its_web_agent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
