@@ -95,12 +95,21 @@ def _run(command: click.Command, args: Sequence[str] | None, name: str) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _failed("stopped; nothing was written", ExitCode.STOPPED)
     except Exception as e:  # noqa: BLE001 - the process's outermost boundary
+        return _failed(
+            f"{type(e).__name__}: {e}; an internal error, {_write_log(name)}", ExitCode.INTERNAL
+        )
+
+
+def _write_log(name: str) -> str:
+    """Write the traceback of the current error to a file; say where the file is."""
+    try:
         with tempfile.NamedTemporaryFile(
             "w", prefix=f"ck-{name}-", suffix=".log", delete=False
         ) as f:
             traceback.print_exc(file=f)
-        message = f"{type(e).__name__}: {e}; an internal error, the full log is in {f.name}"
-        return _failed(message, ExitCode.INTERNAL)
+    except OSError as e:
+        return f"the full log cannot be written: {e.strerror}"
+    return f"the full log is in {f.name}"
 
 
 def _failed(message: str, code: ExitCode) -> int:

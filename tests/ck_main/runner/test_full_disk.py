@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from fake_agent import Call, FakeAgent
 from rich.console import Console
@@ -20,6 +21,7 @@ from ck_main.runner.run_options import ExitCode, RunOptions
 from ck_main.ui.logs import write_crash
 from ck_pro.exceptions import JournalError, OutputError
 from ck_pro.session import StopReason
+from ck_pro.trajectory.command_line import run_command
 
 pytestmark = [
     pytest.mark.integration,
@@ -184,3 +186,19 @@ def test_an_internal_error_on_a_full_disk_is_still_one_line(
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
     text = write_crash(ValueError("x"))
     assert text == "the full log cannot be written: No space left on device"
+
+
+def test_an_internal_error_of_other_commands_is_one_line_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*args: Any, **kwargs: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def broken() -> None:
+        raise ValueError("x")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    assert run_command(click.Command("broken", callback=broken), [], "broken") == 6
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.endswith("the full log cannot be written: No space left on device\n")
