@@ -228,7 +228,7 @@ def _run_here(
     try:
         runner.run([task])
     finally:
-        ended.limit, ended.used = runner.limit, runner.budget.snapshot()
+        ended.limit, ended.used = runner.limit, dict(runner.budget.snapshot())
 
 
 class NodeBrowsers:

@@ -135,7 +135,7 @@ class RayRunner(TaskRunner):
 
     def _limits_left(self) -> RunLimits:
         """Return the unused part of the run's limits."""
-        limits, used = self.options.run, self.budget.snapshot()
+        limits, used = self.options.run, dict[str, Any](self.budget.snapshot())
         left = {
             name: None if limit is None else max(0, limit - used[name])
             for name, limit in (

@@ -184,7 +184,7 @@ class RunStatus:
     def snapshot(self) -> Snapshot:
         """Return all counters as JSON-serializable data; docs/running.md lists the fields."""
         now = self._clock()
-        used = self._budget.snapshot() if self._budget is not None else {}
+        used = None if self._budget is None else self._budget.snapshot()
         with self._lock:
             counts, state = dict(self._counts), self._state
             unreadable = dict(self._unreadable)
@@ -219,10 +219,10 @@ class RunStatus:
             "tasks_per_minute": round(rate * 60, 3) if counts["done"] else None,
             "eta_seconds": round((left or 0) / rate, 1) if going else None,
             "unreadable": unreadable,
-            "steps": used.get("steps", 0),
-            "llm_call": used.get("llm_call", 0),
-            "tokens": used.get("tokens", 0),
-            "money": used.get("money", 0),
+            "steps": used["steps"] if used else 0,
+            "llm_call": used["llm_call"] if used else 0,
+            "tokens": used["tokens"] if used else 0,
+            "money": used["money"] if used else 0,
         }
 
 

@@ -105,6 +105,56 @@ class UsageCounts(TypedDict, total=False):
     estimated: bool
 
 
+class ProgressState(TypedDict, total=False):
+    """The plan of an agent. A planner may add keys.
+
+    Keys:
+        completed_list, todo_list: completed and open sub-tasks.
+        experience, information: lessons and findings.
+        question: question to the user.
+    """
+
+    completed_list: list[str]
+    todo_list: list[str]
+    experience: list[str]
+    information: list[str]
+    question: str
+
+
+class BudgetUsage(TypedDict):
+    """What a run has used, and its limits; None means no limit. `money` is in USD."""
+
+    steps: int
+    seconds: float
+    llm_call: int
+    tokens: int
+    money: float
+    unpriced_calls: int
+    usage: dict[str, int]
+    max_steps: int | None
+    max_seconds: float | None
+    max_tokens: int | None
+    max_money: float | None
+
+
+class FileFacts(TypedDict, total=False):
+    """A file or link in the working directory.
+
+    Keys:
+        size: bytes.
+        mtime: nanoseconds.
+        blob: name of the stored content, if it was stored.
+        executable: whether the owner may run the file.
+        link: target of a link, which has no other keys.
+    """
+
+    size: int
+    mtime: int
+    blob: str
+    executable: bool
+    link: str
+
+
 class SessionData(TypedDict):
     """A session starts. `path` has the agents' names from the main agent down."""
 
@@ -169,7 +219,7 @@ class ParsedReply(TypedDict, total=False):
 class PlanData(ParsedReply, total=False):
     """What the agent parsed from a reply of the plan phase; `state` is the progress state."""
 
-    state: dict[str, Any]
+    state: ProgressState
 
 
 class ActionData(ParsedReply, total=False):
@@ -283,7 +333,7 @@ class StatusData(TypedDict):
     status: str
     stop_reason: str
     message: str
-    budget: NotRequired[dict[str, Any]]
+    budget: NotRequired[BudgetUsage]
     asked: NotRequired[AskedQuestion]
     interrupted: NotRequired[bool]
     lease: NotRequired[Any]
@@ -320,13 +370,13 @@ class FilesData(TypedDict, total=False):
 
     Keys:
         whole: whether `changed` lists all files.
-        changed: path -> `size, mtime` (nanoseconds), `blob`, `executable`; or `link`.
+        changed: path -> facts.
         removed: paths.
         too_many: the limit of entries that the directory exceeds.
     """
 
     whole: bool
-    changed: dict[str, dict[str, Any]]
+    changed: dict[str, FileFacts]
     removed: list[str]
     too_many: int
 

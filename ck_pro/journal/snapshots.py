@@ -13,10 +13,10 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from ck_pro.events import EventKind, JournalEvent
-from ck_pro.events.journal_events import FilesData
+from ck_pro.events.journal_events import FileFacts, FilesData
 
 MAX_ENTRIES = 2000
 """Maximum number of files and folders; with more, no snapshot is taken."""
@@ -66,7 +66,7 @@ class FileSnapshots:
         """
         known = self._known or {}
         current: dict[str, tuple[int, ...]] = {}
-        changed: dict[str, Any] = {}
+        changed: dict[str, FileFacts] = {}
         try:
             for entry in _walk(self._folder):
                 facts = entry.facts
@@ -83,13 +83,13 @@ class FileSnapshots:
             return None
         return {"whole": whole, "changed": changed, "removed": removed}
 
-    def _describe(self, entry: _Entry) -> dict[str, Any]:
+    def _describe(self, entry: _Entry) -> FileFacts:
         facts = entry.facts
         if stat.S_ISLNK(facts.st_mode):
             with contextlib.suppress(OSError):
                 return {"link": _printable(os.readlink(entry.name, dir_fd=entry.folder))}
             return {"link": ""}
-        found: dict[str, Any] = {"size": facts.st_size, "mtime": facts.st_mtime_ns}
+        found: FileFacts = {"size": facts.st_size, "mtime": facts.st_mtime_ns}
         if facts.st_mode & stat.S_IXUSR:
             found["executable"] = True
         content = self._read(entry)
@@ -150,13 +150,13 @@ def _walk_open(folder: int, above: str, count: list[int]) -> Iterator[_Entry]:
         os.close(folder)
 
 
-def files_after(events: Iterable[JournalEvent]) -> dict[str, Any] | None:
+def files_after(events: Iterable[JournalEvent]) -> dict[str, FileFacts] | None:
     """Return the files of a working directory after some events; None if unknown. Pure.
 
     Returns:
         Path -> the file's entry in the events of kind `files`.
     """
-    files: dict[str, Any] | None = None
+    files: dict[str, FileFacts] | None = None
     for event in events:
         data = event["data"]
         if event["kind"] == EventKind.SESSION and event["parent"] is None:
@@ -173,7 +173,7 @@ def files_after(events: Iterable[JournalEvent]) -> dict[str, Any] | None:
 
 
 def restore_files(
-    files: Mapping[str, Any], to: Path, blob: Callable[[str], bytes | None], now: Path
+    files: Mapping[str, FileFacts], to: Path, blob: Callable[[str], bytes | None], now: Path
 ) -> list[str]:
     """Write the files of a snapshot.
 
@@ -207,7 +207,7 @@ def _is_inside(path: str) -> bool:
 def _restore_file(
     to: Path,
     path: str,
-    facts: Mapping[str, Any],
+    facts: FileFacts,
     blob: Callable[[str], bytes | None],
     now: Path,
 ) -> bool:
@@ -247,7 +247,7 @@ def _restore_link(to: Path, path: str, target: str) -> bool:
     return True
 
 
-def _copy_unchanged(now: Path, path: str, facts: Mapping[str, Any], target: BinaryIO) -> bool:
+def _copy_unchanged(now: Path, path: str, facts: FileFacts, target: BinaryIO) -> bool:
     """Copy a file from the working directory if its size and time are those of the snapshot.
 
     No link is followed, and holes stay holes, so that a file of many empty gigabytes costs nothing.

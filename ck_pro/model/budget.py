@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
+from ck_pro.events.journal_events import BudgetUsage
 from ck_pro.exceptions import ConfigError, LimitReached
 from ck_pro.model.types import Usage
 
@@ -144,7 +144,7 @@ class Budget:
         """Whether this budget or a parent has a money limit."""
         return self.max_money is not None or (self.parent is not None and self.parent.limits_money)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> BudgetUsage:
         """Return usage so far and the limits (None: no limit), as JSON data."""
         with self._lock:
             return {

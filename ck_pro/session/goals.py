@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ck_pro.events.journal_events import ProgressState
 from ck_pro.exceptions import InputError, ParseError
 
 TaskState = Literal["open", "completed", "abandoned"]
@@ -74,7 +75,7 @@ class Task:
         }
 
     @classmethod
-    def from_progress(cls, goal: str, state: Mapping[str, Any]) -> Task:
+    def from_progress(cls, goal: str, state: ProgressState) -> Task:
         """Build a flat tree from a planner's progress state."""
         root = cls(goal)
         for done in state.get("completed_list", ()):
@@ -84,7 +85,7 @@ class Task:
         return root
 
 
-def parse_progress(value: Any) -> dict[str, Any]:
+def parse_progress(value: Any) -> ProgressState:
     """Check a planner's parsed reply, and convert it to the progress state.
 
     Args:
@@ -108,7 +109,7 @@ def parse_progress(value: Any) -> dict[str, Any]:
         elif not isinstance(entry, list):
             raise ParseError(f"'{key}' must be a list, not {type(entry).__name__}")
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(state, allow_nan=False))
+        plain: ProgressState = json.loads(json.dumps(state, allow_nan=False))
     except (TypeError, ValueError) as e:
         raise ParseError(f"the plan may contain only texts, numbers and lists: {e}") from None
     return plain

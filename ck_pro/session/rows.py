@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from typing_extensions import NotRequired, TypedDict
 
-from ck_pro.events.journal_events import FinalResults, ParsedReply, ScreenData
+from ck_pro.events.journal_events import FinalResults, ParsedReply, ProgressState, ScreenData
 
 Phase = Literal["plan", "action", "end"]
 
@@ -56,7 +56,7 @@ class PhasePart(ParsedReply, CallPart, total=False):
 class Plan(PhasePart, total=False):
     """The plan phase of a step; `state` is the progress state."""
 
-    state: dict[str, Any]
+    state: ProgressState
 
 
 class Action(PhasePart, total=False):

@@ -23,6 +23,7 @@ from ck_pro.events.journal_events import (
     ModelCallData,
     ObservationData,
     PlanData,
+    ProgressState,
     ResumedData,
     ScreenData,
     SessionData,
@@ -99,7 +100,7 @@ class AgentSession:
         self.agent = agent
         self.info: dict[str, Any] = dict(info or {})
         self.steps: list[Step] = []
-        self.state: dict[str, Any] = {}
+        self.state: ProgressState = {}
         self.status = Status.IN_PROGRESS
         self.stop_reason: StopReason | None = None
         self.message = ""
@@ -195,7 +196,7 @@ class AgentSession:
         other = {k: v for k, v in step.items() if k not in PHASES}
         made = cast(Step, {**other, "step_idx": len(self.steps), **kept, "action": action})
         self.steps.append(made)
-        self.state = dict(kept.get("plan", {}).get("state") or self.state)
+        self.state = cast(ProgressState, dict(kept.get("plan", {}).get("state") or self.state))
         return made
 
     def _add_child(self, row: Mapping[str, Any]) -> str:
