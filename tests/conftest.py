@@ -9,13 +9,13 @@ import re
 from collections import Counter
 from pathlib import Path
 
-# plugins of other libraries for hypothesis are not ours, and one of them imports half a second
+# hypothesis plugins of other libraries are not needed, and one of them takes 0.5 s to import
 os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# `quick` is for the unit tests, run at every save; the whole suite (`make test`) takes `full`
+# `quick` is for the unit tests; the whole suite (`make test`) uses `full`
 settings.register_profile(
     "quick",
     max_examples=5,
@@ -30,15 +30,15 @@ PROFILE = os.environ.get("CK_TEST_PROFILE", "quick")
 settings.load_profile(PROFILE)
 
 if PROFILE == "quick":
-    # there is little garbage in some seconds, and the end of the session collects it
+    # a few seconds produce little garbage, collected when the session ends
     gc.set_threshold(100_000, 50, 100)
     NUMBERS = itertools.count()
 
     @pytest.fixture
     def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-        """pytest's, in a third of the time: no search for a free name, no link to the newest.
+        """Like pytest's, in a third of the time: no search for a free name, no link to the newest.
 
-        All of them go when the session ends, and stay if a test failed.
+        The folders are removed when the session ends, and kept if a test failed.
         """
         name = re.sub(r"\W", "_", request.node.name)[:30]
         folder = tmp_path_factory.getbasetemp() / f"{name}-{next(NUMBERS)}"
@@ -47,7 +47,7 @@ if PROFILE == "quick":
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave a file alone whose own mark `-m` excludes: it is not even imported."""
+    """Skip the import of files whose module-level mark is excluded by `-m`."""
     if not re.fullmatch(r"not \w+( and not \w+)*", config.option.markexpr):
         return None
     if not collection_path.name.startswith("test_"):
@@ -58,26 +58,26 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: the collector need not look at it."""
+    """Freeze imported modules and collected tests: they stay until the end."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Several processes take the files in our order; by xdist's own, many tests stand for long."""
+    """Keep the order of files below; xdist would sort them by their number of tests."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 
 
-# About how many seconds a test takes, by the first of its marks that is here.
+# Approximate seconds of a test, by the first of its marks in this list.
 SECONDS = {"slow": 8.0, "browser": 3.0, "worker": 1.0, "integration": 0.5}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `long`, unless CK_LONG=1 asks for them.
+    """Skip the tests marked `long` unless CK_LONG=1 is set.
 
-    In one of several processes the files that take longest come first, so that at the end no
-    process waits for the long file of another.
+    With several processes the slowest files come first, so that no process waits at the end for
+    the long file of another.
     """
     if os.environ.get("CK_LONG") != "1":
         for item in items:

@@ -1,4 +1,4 @@
-"""What docs/ tells authors and users: its code runs, and nothing that can be set is left out."""
+"""The examples in docs/ run, and docs/ lists every setting."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Browser sessions in use, while processes of the browser server's Chromium are killed at random.
+"""Kill processes of the browser server's Chromium at random while sessions are in use.
 
     python tests/fault/browser_kills.py [--kills 20] [--callers 3] [--chromiums 1] [--seed 1]
 
-The real server with a small site on loopback. Each caller leases browsers, opens pages and tabs,
-acts on what it sees and gives them back; meanwhile renderers, Chromium itself, its helpers
-(graphics, network, the process that forks renderers) and the driver of the browser library get
-kill -9. Checked: each answer is the action's own (200; 404 or 409 for an element that went with its
-page or an action that was cut off), and no session loses a page. Prints a report in JSON; exit
-code 1 if anything is wrong. Linux only.
+The server is real, with a small site on loopback. Each caller leases browsers, opens pages and
+tabs, acts on them and returns the browsers. Meanwhile renderers, Chromium, its helpers (graphics,
+network, the process that forks renderers) and Playwright's driver get kill -9. Each response must
+be that of the action: 200, or 404 or 409 for an element whose page closed or an interrupted action.
+No session may lose a page. Prints a JSON report; exit code 1 if there are problems. Linux only.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ PAGES["/form"] = """<title>Form</title><input aria-label=Name><select aria-label
 
 @dataclass
 class Report:
-    """What was done, and what was wrong."""
+    """The actions done, and the problems found."""
 
     kills: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
@@ -55,13 +54,13 @@ class Report:
 
 
 class Caller:
-    """Works with one browser after the other until it is told to stop.
+    """Leases and uses one browser after the other until `stop` is set.
 
     Args:
         server, site: addresses.
-        report: for what it sees.
-        stop: when to end.
-        seed: of what it does.
+        report: collects problems.
+        stop: ends the caller.
+        seed: for its choices.
     """
 
     def __init__(self, server: str, site: str, report: Report, stop: threading.Event, seed: int):
@@ -71,7 +70,7 @@ class Caller:
         self._pages: set[str] = set()
 
     def run(self) -> None:
-        """Work until the end."""
+        """Work until `stop` is set."""
         while not self._stop.is_set():
             tabs = self._random.random() < 0.6
             leased = self._ask("getBrowser", tabs=tabs)
@@ -85,7 +84,7 @@ class Caller:
             self._ask("closeBrowser")
 
     def _ask(self, route: str, **body: Any) -> dict[str, Any] | None:
-        """An answer; None if it is no success."""
+        """Return the response; None unless it is a success."""
         named = {"browserId": self._browser, **body}
         reply = requests.post(f"{self._server}/{route}", json=named, timeout=PATIENCE)
         self._report.answers[f"{route} {reply.status_code}"] += 1
@@ -97,7 +96,7 @@ class Caller:
         return None
 
     def _work(self, tabs: bool) -> None:
-        """Open a page, or look at one and do something there."""
+        """Open a page, or act on the current page."""
         path = self._random.choice(("/form", "/two", "/"))
         if not self._pages or (len(self._pages) < MAX_PAGES and self._random.random() < 0.15):
             opened = self._ask("openPage", url=self._site + path)
@@ -128,7 +127,7 @@ class Caller:
             self._take_stock(done["observation"], gone=closing)
 
     def _take_stock(self, seen: dict[str, Any], gone: set[str]) -> None:
-        """Compare the tabs of an observation with those that are known."""
+        """Compare the tabs of an observation with the known tabs."""
         found = {tab["pageId"] for tab in seen["tabs"]}
         if lost := self._pages - found - gone:
             self._report.problems.append(f"lost {sorted(lost)} of {sorted(self._pages)}: {seen}")
@@ -136,14 +135,14 @@ class Caller:
 
 
 def _items(tree: str) -> list[tuple[str, str]]:
-    """Ids and roles of what can be acted on."""
+    """Return the ids and roles of the elements that accept actions."""
     lines = [line.strip().split(" ", 2) for line in tree.split("\n")]
     found = [(each[0].strip("[]"), each[1]) for each in lines if len(each) > 1]
     return [(number, role) for number, role in found if role in ITEMS]
 
 
 def kill_at_random(server: Process, count: int, chance: random.Random, report: Report) -> None:
-    """Kill so many processes, one by one."""
+    """Kill `kills` processes, one by one."""
     while report.kills.total() < count:
         threading.Event().wait(chance.uniform(*PAUSE))
         kind = chance.choice(KINDS)
@@ -160,7 +159,7 @@ def kill_at_random(server: Process, count: int, chance: random.Random, report: R
 
 
 def campaign(kills: int, callers: int, chromiums: int, seed: int) -> Report:
-    """The whole of it."""
+    """Run callers and kills; return the report."""
     report, stop = Report(), threading.Event()
     site = Site()
     options = ("--max-browsers", str(callers + 1), "--chromiums", str(chromiums))
@@ -194,7 +193,7 @@ def _guarded(run: Callable[[], None], report: Report) -> None:
 
 
 def main() -> int:
-    """Run it by the command line."""
+    """Parse the command line and print the report."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--callers", type=int, default=3)

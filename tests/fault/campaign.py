@@ -1,14 +1,14 @@
-"""The kill campaign: a task file is run while what runs it is killed, again and again.
+"""Run a task file while its processes are killed again and again.
 
     python tests/fault/campaign.py [--tasks 200] [--kills 30] [--stops 4] [--workers 8] [--seed 1]
 
 A rule-based model answers over HTTP, the pages come from the demo's site, and the runner, its
 workers, its Chromium, its browser server, Playwright's driver in that and the server's janitor are
-real. They are killed with SIGKILL at random moments (of a seed), and the runner is told to stop, by
-one signal or by two; a runner that ended is started again by the same command. Checked at the end:
-one row per task, the right answers (with `--twice` also those of an undisturbed run), rows equal to
-those made again from the journals, no process and no temporary file left, and that the same command
-once more does nothing. Prints a report in JSON; exit code 1 if anything is wrong.
+real. They get SIGKILL at random moments, and the runner gets one or two stop signals. The same
+command restarts a runner that ended. Checks at the end: one row per task, right answers (with
+`--twice` also those of an undisturbed run), rows equal to those rebuilt from the journals, no
+process and no temporary file left, and nothing to do for the same command. Prints a JSON report;
+exit code 1 if there are problems.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LONGEST_DELAY = 0.4
 
 @dataclass
 class Report:
-    """What happened, and what is wrong; nothing is, if `problems` is empty."""
+    """What happened. The campaign succeeded if `problems` is empty."""
 
     tasks: int
     seconds: float = 0.0
@@ -71,15 +71,15 @@ class Report:
 
 
 class Campaign:
-    """One task file, one output, and the runners that work on them one after the other.
+    """One task file, one output, and the runners that work on it one after the other.
 
     Args:
-        folder: for everything that is written.
+        folder: for all files.
         tasks: lines of the task file.
         config: the agent's settings.
-        url: of the model.
+        url: address of the model.
         workers: tasks at once.
-        output: the output; in the folder if None.
+        output: the output file; inside `folder` if None.
         more: options of the command.
     """
 
@@ -114,7 +114,7 @@ class Campaign:
         self.ended = threading.Event()
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Start a runner, whose children keep their temporary files in a folder of ours."""
+        """Start a runner; its processes put temporary files into the campaign's folder."""
         environ = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(self.temporary)}
         with (self.folder / "log.txt").open("ab") as log:
             self.runner = subprocess.Popen(
@@ -123,7 +123,7 @@ class Campaign:
         return self.runner
 
     def run(self, kills: int) -> None:
-        """Run to the end, starting again as often as it takes."""
+        """Run to the end, restarting as often as needed."""
         began = time.monotonic()
         failures = 0
         while True:
@@ -134,9 +134,9 @@ class Campaign:
             if code == -signal.SIGKILL:
                 continue
             if code == 130:
-                self.check_processes()  # files of a server that was killed go with the next one
+                self.check_processes()  # the next server removes the files of a killed one
                 continue
-            failures += 1  # not killed: it gave up by itself; that is right for a lost service
+            failures += 1  # it ended without a kill: correct after a lost service
             self.report.said.append(self.last_line())
             if code not in (1, 5) or failures > kills + 3:
                 self.report.problems.append(f"the runner ended with {code}: {self.last_line()}")
@@ -147,24 +147,24 @@ class Campaign:
         self.report.seconds = round(time.monotonic() - began, 1)
 
     def last_line(self) -> str:
-        """The last error that a runner told."""
+        """Return the last error that a runner printed."""
         lines = (self.folder / "log.txt").read_text(errors="replace").splitlines()
         return next((line for line in reversed(lines) if line.startswith("error")), lines[-1])
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of the output."""
+        """Return the rows of the output."""
         return [json.loads(line) for line in self.output.read_bytes().splitlines()]
 
     # --- checks ------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Find everything that is wrong with what was written and what is left."""
+        """Check the output, the journals and the leftovers."""
         self.check_rows()
         self.check_left()
         self.check_folders()
 
     def check_rows(self) -> None:
-        """Each task has one row, with the right answer."""
+        """Check that each task has one row with the right answer."""
         problems = self.report.problems
         rows = self.rows()
         count = Counter(r["id"] for r in rows)
@@ -178,7 +178,7 @@ class Campaign:
                 problems.append(f"{row['id']}: {said!r} instead of {gold.get(row['id'])!r} ({why})")
 
     def check_left(self) -> None:
-        """No process of a runner lives long after it, and none leaves temporary files."""
+        """Check that no process and no temporary file outlives its runner."""
         self.check_processes()
         paths = (p.relative_to(self.temporary) for p in self.temporary.rglob("*"))
         left = sorted(p.as_posix() for p in paths if p.parts[0] != "ray")  # Ray keeps its logs
@@ -186,13 +186,13 @@ class Campaign:
             self.report.problems.append(f"temporary files left: {left[:5]} ({len(left)} in all)")
 
     def close(self) -> None:
-        """Remove the folder of the temporary files, in which Ray's last words may just arrive."""
+        """Remove the folder of temporary files; Ray may still write its last log lines."""
         deadline = time.monotonic() + GONE_SECONDS
         while self.temporary.exists() and time.monotonic() < deadline:
             shutil.rmtree(self.temporary, ignore_errors=True)
 
     def check_processes(self) -> None:
-        """Every process that a runner started, directly or not, must end soon after it."""
+        """Check that every descendant of a runner ends soon after it."""
         deadline = time.monotonic() + GONE_SECONDS
         while True:
             left = below(os.getpid())
@@ -203,13 +203,13 @@ class Campaign:
                 break
             threading.Event().wait(0.1)
         try:
-            while os.waitpid(-1, os.WNOHANG)[0]:  # orphans come to us, being their subreaper
+            while os.waitpid(-1, os.WNOHANG)[0]:  # this process is the subreaper of orphans
                 pass
         except ChildProcessError:
             pass
 
     def check_folders(self) -> None:
-        """Locks are free, journals readable; a row made from its journal is the one written."""
+        """Check that locks are free, journals readable, and rows equal to their journals."""
         lines = dict(zip((r["id"] for r in self.rows()), self.output.open("rb"), strict=True))
         for name, line in lines.items():
             folder = self.output.with_suffix("") / name
@@ -229,7 +229,7 @@ class Campaign:
                 self.report.problems.append(f"{name}: the journal gives another row")
 
     def check_again(self) -> None:
-        """The same command once more runs nothing."""
+        """Check that the same command has nothing to run."""
         before = self.output.read_bytes()
         code = self.start().wait(RUN_SECONDS)
         if code != self.report.exit_codes[-1]:
@@ -239,13 +239,13 @@ class Campaign:
 
 
 class Killer(threading.Thread):
-    """Kills something each time that the model was called a certain number of times.
+    """Kills a process after certain numbers of model calls.
 
-    The kills are spread over the whole run: after each, the calls that are left are estimated anew,
-    since what was killed makes more of them.
+    The kills are spread over the whole run. Each kill causes more calls, so the number of
+    remaining calls is estimated again after it.
 
     Args:
-        campaign: whose runner it follows.
+        campaign: its current runner is the target.
         kinds: what to kill, in order.
         expected: how many calls an undisturbed run makes.
         workers: tasks at once.
@@ -267,7 +267,7 @@ class Killer(threading.Thread):
             self._called.notify_all()
 
     def run(self) -> None:
-        """Work the plan off; what cannot be found until the end is not killed."""
+        """Kill according to the plan; skip processes that never appear."""
         for n, kind in enumerate(self.kinds):
             share = self._calls_left() / (len(self.kinds) - n)
             after = self.calls + round(share * self.random.uniform(0.4, 1.2))
@@ -278,7 +278,7 @@ class Killer(threading.Thread):
             self._kill(kind, after)
 
     def _calls_left(self) -> float:
-        """How many calls there will still be, at least; tasks under way are half done."""
+        """Estimate the remaining calls; tasks in progress count as half done."""
         tasks = len(self.campaign.tasks)
         done = self.campaign.output.read_bytes().count(b"\n") if self.calls else 0
         return max(0.0, self.expected * (tasks - done - min(self.workers, tasks) / 2) / tasks)
@@ -302,7 +302,7 @@ def campaign(given: argparse.Namespace, folder: Path, kills: int) -> Report:
     killers: list[Killer] = []
 
     def reply(call: ChatCall) -> str:
-        model.calls.clear()  # or it would keep gigabytes of prompts
+        model.calls.clear()  # without this it would keep gigabytes of prompts
         for each in killers:
             each.called()
         return answer(call.messages)
@@ -334,12 +334,12 @@ def campaign(given: argparse.Namespace, folder: Path, kills: int) -> Report:
 
 
 def become_subreaper() -> None:
-    """Orphans of a killed runner become our children, so that none can hide (Linux)."""
+    """Adopt the orphans of a killed runner, so that all are found (Linux)."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def main() -> int:
-    """Run the campaign of the command line."""
+    """Parse the command line and print the report."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tasks", type=int, default=200)
     parser.add_argument("--kills", type=int, default=30)
@@ -349,7 +349,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep everything here; must not exist")
     parser.add_argument("--twice", action="store_true", help="also undisturbed, and compare")
     parser.add_argument("--only", metavar="KIND,...", help="kill these, once each, in this order")
-    parser.add_argument("--ray", action="store_true", help="the command runs on a Ray of its own")
+    parser.add_argument("--ray", action="store_true", help="the command starts a local Ray cluster")
     given = parser.parse_args()
     become_subreaper()
     with tempfile.TemporaryDirectory(prefix="campaign-") as made:
@@ -365,7 +365,7 @@ def main() -> int:
 
 
 def answers(output: Path) -> dict[str, str]:
-    """The answers of an output by task, without the site's address, which is not always one."""
+    """Return the answers by task, without the site's address, whose port varies."""
     rows = (json.loads(line) for line in output.read_bytes().splitlines())
     return {row["id"]: row["eval"]["pred"] for row in rows}
 

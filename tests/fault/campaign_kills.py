@@ -1,4 +1,4 @@
-"""What the kill campaign kills: the processes below a runner, found by /proc (Linux)."""
+"""Find and kill the processes below a runner, through /proc (Linux)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Process:
 
 
 def living() -> dict[int, Process]:
-    """All processes that are no zombies, by id."""
+    """Return all processes except zombies, by id."""
     found = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -42,7 +42,7 @@ def living() -> dict[int, Process]:
                 (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             )
         except OSError:
-            continue  # it ended meanwhile
+            continue  # it has ended
         if fields[0] not in "ZX":
             pid = int(folder.name)
             found[pid] = Process(pid, int(fields[1]), command.strip())
@@ -50,7 +50,7 @@ def living() -> dict[int, Process]:
 
 
 def below(pid: int) -> list[Process]:
-    """The living descendants of a process, parents first."""
+    """Return the living descendants of a process, parents first."""
     processes = living()
     children: dict[int, list[Process]] = {}
     for process in processes.values():
@@ -65,7 +65,7 @@ def below(pid: int) -> list[Process]:
 
 
 def candidates(target: str, runner: int) -> list[int]:
-    """Ids of the processes of a kind that a runner has now."""
+    """Return the ids of a runner's processes of one kind."""
     if target == "runner" or target in STOPS:
         return [runner]
     family = below(runner)
@@ -83,19 +83,19 @@ _IS: dict[str, Callable[[str], bool]] = {
     "janitor": lambda command: "ck-web-janitor" in command,
     "chromium": lambda command: "--user-data-dir" in command and "--type=" not in command,
     "renderer": lambda command: "--type=renderer" in command,
-    # what Chromium forks its renderers from: without it no page can be made (with `--only`)
+    # Chromium forks its renderers from this process (with `--only`)
     "nursery": lambda command: "--type=zygote" in command and "--no-zygote" not in command,
     "helper": lambda command: "--type=" in command and "--type=renderer" not in command,
 }
 
 
 def choose(count: int, stops: int, random_: random.Random) -> list[str]:
-    """What is killed and stopped in a campaign, in order; each kind at least once if it can be.
+    """Choose the kills and stops of a campaign, in order; each kind at least once if possible.
 
     Args:
-        count: of kills.
-        stops: of signals to stop.
-        random_: chooses.
+        count: number of kills.
+        stops: number of stop signals.
+        random_: source of choices.
     """
     chosen: list[str] = list(TARGETS) if count >= len(TARGETS) else []
     more = [t for t, w in zip(TARGETS, WEIGHTS, strict=True) for _ in range(w - bool(chosen))]
@@ -107,7 +107,7 @@ def choose(count: int, stops: int, random_: random.Random) -> list[str]:
 
 
 def kill_one(target: str, runner: int, random_: random.Random) -> int | None:
-    """Kill -9 a random process of a kind, or signal a stop; its id, or None if there is none."""
+    """Kill -9 a random process of one kind, or signal a stop; return its id, or None."""
     found = candidates(target, runner)
     if not found:
         return None

@@ -1,8 +1,8 @@
-"""A model of plain rules for the tasks of the kill campaign.
+"""A rule-based model for the tasks of the kill campaign.
 
-Its reply depends on the prompt alone: the task, what was observed last, the page that is shown. So
-it copes, as a model would, with variables that are lost, a form that is empty again, and a run that
-was resumed. It keeps nothing from call to call.
+Its reply depends only on the prompt: the task, the last observation and the current page. So, like
+a real model, it handles lost variables, a form that is empty again and a resumed run. It has no
+state between calls.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ FILE = "rainfall-2024.csv"
 
 
 def answer(messages: Sequence[dict[str, Any]]) -> str:
-    """The reply to a prompt of ck-pro's main agent or web agent."""
+    """Return the reply to a prompt of the main agent or the web agent."""
     texts = [text_of(m["content"]) for m in messages]
     if len(texts) < 2:
-        return "OK"  # somebody asks whether we are there
+        return "OK"  # a check whether the model responds
     role, last = texts[0], texts[-1]
     if last.rstrip().endswith("block of Python."):  # the plan's instruction: "the dict in one ..."
         return _block("To go on is the plan.", _PLAN)
@@ -36,11 +36,11 @@ def answer(messages: Sequence[dict[str, Any]]) -> str:
 
 
 def solve(task: str, seen: str) -> str:
-    """The main agent's next code.
+    """Return the main agent's next code.
 
     Args:
         task: the task of the file.
-        seen: the last observation, "" in the first step.
+        seen: the last observation; "" in the first step.
     """
     found = re.search(r"^answer: (.+)$", seen, re.M)
     if found:
@@ -61,7 +61,7 @@ def solve(task: str, seen: str) -> str:
 
 
 def browse(task: str, prompt: str) -> str:
-    """The web agent's next code, by the page in the prompt."""
+    """Return the web agent's next code for the page in the prompt."""
     page = prompt.partition(_PAGE)[2].partition("\n\n# ")[0]
     url = page.partition("URL: ")[2].partition("\n")[0]
     wanted = re.search(r"https?://[^\s?;]+", task)
@@ -84,7 +84,7 @@ def browse(task: str, prompt: str) -> str:
 
 
 def _compute(limit: int, seen: str) -> str:
-    if re.search(r"^count \d+$", seen, re.M):  # the variable may be lost by now: then once more
+    if re.search(r"^count \d+$", seen, re.M):  # the variable may be lost: then repeat the call
         return "print('answer:', len(found))"
     return (
         f"found = [k for k in range(1, {limit + 1}) if k % sum(map(int, str(k))) == 0]\n"
@@ -145,7 +145,7 @@ def _order(task: str, page: str, start: str) -> str:
     if "button 'Place order'" not in page or wanted is None:
         return f"goto(url={start!r})"
     quantity, product, name, email, postcode = wanted.groups()
-    # what is right already stays; a form that is right as a whole is sent, in a step of its own
+    # change only wrong fields; submit the form in a separate step once all are right
     lines = []
     if f"combobox 'Instrument' value: {product} " not in page:
         lines.append(f"select(id={_id(page, 'combobox', 'Instrument')}, option={product!r})")

@@ -1,4 +1,4 @@
-"""The tasks of the kill campaign, of five kinds, on the demo's web site, with their answers."""
+"""Five kinds of tasks for the kill campaign on the demo's site, with answers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ KINDS = ("compute", "station", "order", "compare", "download")
 
 
 def make_tasks(count: int, site: str, data: DemoData) -> list[dict[str, Any]]:
-    """Lines of a task file: `id, question, answer`, the kinds taking turns.
+    """Lines of a task file: `id, question, answer`, the kinds alternate.
 
     Args:
-        count: how many.
+        count: number of tasks.
         site: origin of the running site.
-        data: what it knows.
+        data: the site's data.
     """
     makers = (_compute, _station, _order, _compare, _download)
     tasks = []

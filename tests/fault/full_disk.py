@@ -1,10 +1,10 @@
-"""A disk that fills up under a run, for real: a file system of some 100 KB.
+"""Fill the disk under a run: a real file system of about 100 KB.
 
     unshare --mount python tests/fault/full_disk.py FOLDER
 
-Needs a mount namespace of its own, and the right to mount in it. The command must end with exit
-code 4 and say what to do; what it wrote must stay readable; when there is room, the same command
-finishes. Prints a report in JSON; exit code 1 if anything is wrong, 77 if it cannot mount.
+Needs a private mount namespace and the right to mount in it. The command must end with exit code 4
+and say what to do. Its files must stay readable, and the same command must finish once there is
+space. Prints a JSON report; exit code 1 if there are problems, 77 if mounting fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CANNOT = 77
 
 
 def mount(folder: Path, options: str) -> bool:
-    """Mount a file system in memory; whether that could be done."""
+    """Mount a file system in memory; return whether that succeeded."""
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     return subprocess.run(command, capture_output=True).returncode == 0
 

@@ -1,9 +1,9 @@
-"""Two runners at once on one task file and one output: each task is done by one of them, once.
+"""Run two runners on one task file and one output; each task must be done once.
 
     python tests/fault/race.py [--tasks 24]
 
-Both start together. The second race kills one of them half-way; the same command then does what it
-had begun. Prints a report in JSON; exit code 1 if anything is wrong.
+Both start together. The second race kills one of them half-way; the same command then finishes its
+tasks. Prints a JSON report; exit code 1 if there are problems.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def race(folder: Path, count: int, *, kill: bool) -> Campaign:
 
     site = DemoSite()
     with FakeChatServer(reply) as model:
-        # computations only: no browser is needed to race
+        # computations only: a race needs no browser
         tasks = make_tasks(count * len(KINDS), "http://127.0.0.1:9", site.data)[:: len(KINDS)]
         run = Campaign(folder, tasks, {"max_steps": 20}, model.url, 3)
         runners = [run.start(), run.start()]

@@ -1,12 +1,12 @@
-"""Tasks on a Ray cluster of several nodes, of which one is killed half-way.
+"""Run tasks on a Ray cluster of several nodes and kill one node half-way.
 
     python tests/fault/ray_nodes.py [--tasks 10] [--workers 4] [--nodes 2] [--kill node|raylet]
 
-All nodes are on this machine: a head, where the command's driver joins, and others, each a
-`ray start` of its own. `--kill node` kills one of the others with everything that runs there, as a
-power cut would; `--kill raylet` only Ray's own process of it: all else has to end by itself. The
-output is checked as the campaign's is; moreover, each node must have had tasks, and at no time more
-than one browser server. Prints a report in JSON; exit code 1 if anything is wrong.
+All nodes are on this machine: a head, which the command's driver joins, and others, each started by
+`ray start`. `--kill node` kills one of the others with all its processes, like a power cut.
+`--kill raylet` kills only Ray's process of that node; the rest must then end without help. The
+output is checked as in the campaign. Also, each node must run tasks and never more than one browser
+server. Prints a JSON report; exit code 1 if there are problems.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ PORTS = (
 
 
 class Node:
-    """A node of a Ray cluster: `ray start --block` and all that it starts.
+    """A node of a Ray cluster: `ray start --block` and its descendants.
 
     Args:
         name: for reports.
-        log: what it says.
-        folder: for the temporary files of all that runs there.
-        head: the address of the head; None makes it one, at a free port.
+        log: its log file.
+        folder: for the temporary files of its processes.
+        head: address of the head; None starts a head on a free port.
     """
 
     def __init__(self, name: str, log: Path, folder: Path, head: str | None = None):
@@ -90,7 +90,7 @@ class Node:
             )
 
     def _came_up(self) -> bool:
-        """Wait until it is there; False if it gave up."""
+        """Wait until the node runs; return False if it ended."""
         while self.process.poll() is None:
             if b"Ray runtime started" in self.log.read_bytes():
                 return True
@@ -99,19 +99,19 @@ class Node:
         return False
 
     def look(self) -> None:
-        """Take note of what runs there now."""
+        """Record the node's current processes."""
         commands = self.processes()
         self.tasks |= {p.pid for p in commands if TASK in p.command}
         servers = {p.pid: p.parent for p in commands if SERVER in p.command}
-        # one that is just forking shows twice
+        # a process that is forking appears twice
         self.servers = max(self.servers, sum(p not in servers for p in servers.values()))
 
     def processes(self) -> list[Process]:
-        """All that runs there."""
+        """Return the node's processes."""
         return below(self.process.pid)
 
     def kill(self, only: str = "") -> None:
-        """Kill -9 all that runs there, or what has this in its command line."""
+        """Kill -9 the node's processes, or those with `what` in the command line."""
         found = [p.pid for p in self.processes() if only in p.command]
         for pid in [*found, *([] if only else [self.process.pid])]:
             try:
@@ -120,26 +120,26 @@ class Node:
                 pass
 
     def stop(self) -> None:
-        """Stop it as a person would."""
+        """Stop the node with SIGTERM."""
         self.process.terminate()
         self.process.wait()
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens at now."""
+    """Return a free loopback port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
 class Watch(threading.Thread):
-    """Looks at all nodes while tasks run, and kills one of them half-way.
+    """Watches all nodes while tasks run, and kills one half-way.
 
     Args:
-        nodes: all; the first, the head, is not killed.
+        nodes: all nodes; the first is the head and is not killed.
         kill: "node", "raylet" or "".
-        half: set when it is time.
-        run: whose report is written.
+        half: set when half of the tasks are done.
+        run: its report gets the problems.
     """
 
     def __init__(self, nodes: list[Node], kill: str, half: threading.Event, run: Campaign):
@@ -148,7 +148,7 @@ class Watch(threading.Thread):
         self.ended = threading.Event()
 
     def run(self) -> None:
-        """Until `ended` is set."""
+        """Watch until `ended` is set."""
         wanted = bool(self.kill)
         while not self.ended.wait(0.2):
             for node in self.nodes:
@@ -157,7 +157,7 @@ class Watch(threading.Thread):
                 wanted = not any(self._killed(node) for node in self.nodes[1:])
 
     def _killed(self, node: Node) -> bool:
-        """Kill a node, if a task browses there."""
+        """Kill a node on which a task uses a browser."""
         commands = [p.command for p in node.processes()]
         busy = [sum(what in c for c in commands) for what in (TASK, SERVER, "--type=renderer")]
         if not all(busy):
@@ -169,7 +169,7 @@ class Watch(threading.Thread):
 
 
 def run_on(nodes: list[Node], kill: str, half: threading.Event, run: Campaign) -> None:
-    """Run the command, and kill a node if that is wanted."""
+    """Run the command; kill a node if `kill` names one."""
     watch = Watch(nodes, kill, half, run)
     watch.start()
     began = time.monotonic()
@@ -184,7 +184,7 @@ def run_on(nodes: list[Node], kill: str, half: threading.Event, run: Campaign) -
 
 
 def check_nodes(run: Campaign, nodes: list[Node]) -> None:
-    """Each node had tasks and one browser server at most; nothing of ours outlives the run."""
+    """Check that each node ran tasks with one browser server, and no process outlives the run."""
     for node in nodes:
         if not node.tasks:
             run.report.problems.append(f"{node.name}: had no task")
@@ -201,7 +201,7 @@ def check_nodes(run: Campaign, nodes: list[Node]) -> None:
 
 
 def main() -> int:
-    """Run the tasks and check what was written."""
+    """Run the tasks and check the output."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tasks", type=int, default=10)
     parser.add_argument("--workers", type=int, default=4)
@@ -210,7 +210,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep everything here; must not exist")
     given = parser.parse_args()
     become_subreaper()
-    # a head makes itself a token, or takes that of the home folder; the others then have to know
+    # a head creates a token or reads the one in the home folder; the others need the same
     os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     calls: Counter[str] = Counter()
     half = threading.Event()
@@ -248,8 +248,8 @@ def main() -> int:
         check_nodes(run, nodes)
         for node in reversed(nodes):
             node.stop()
-        run.command = local  # the runner of this machine finds all done
-        if given.kill == "node":  # a power cut: what is left there goes with the next server
+        run.command = local  # the local runner has nothing left to do
+        if given.kill == "node":  # a power cut: the next server removes the leftovers
             sweep(run.temporary)
         run.check()
         run.check_again()

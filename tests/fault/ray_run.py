@@ -1,10 +1,10 @@
-"""Tasks of the kill campaign on Ray, started here with some workers.
+"""Run tasks of the kill campaign on a local Ray cluster.
 
     python tests/fault/ray_run.py [--tasks 5] [--workers 2] [--kill task] [--kill server] [--stop]
 
-The output is checked as the campaign's is. `--kill` kills a Ray task or a browser server on the
-way; `--stop` stops the run before its end, and the command without Ray finishes it. Prints a report
-in JSON; exit code 1 if anything is wrong.
+The output is checked as in the campaign. `--kill` kills a Ray task or a browser server during the
+run. `--stop` stops the run before its end, and the command without Ray finishes it. Prints a JSON
+report; exit code 1 if there are problems.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from ck_pro.testing import ChatCall, FakeChatServer  # noqa: E402
 TARGETS = {"task": "ray::work_on", "server": "server_child.py"}
 
 
-class Told:
-    """Keeps what the runner tells."""
+class DisplayRecorder:
+    """Records the runner's display events."""
 
     def __init__(self) -> None:
         self.started_ids: list[str] = []
@@ -63,7 +63,7 @@ class Told:
 
 
 def kill_one(kind: str) -> int | None:
-    """Kill the process of a Ray task that is at work, or a browser server; its id."""
+    """Kill the process of a running Ray task, or a browser server; return its id."""
     for process in below(os.getpid()):
         if TARGETS[kind] in process.command:
             os.kill(process.pid, signal.SIGKILL)
@@ -72,7 +72,7 @@ def kill_one(kind: str) -> int | None:
 
 
 def main() -> int:
-    """Run the tasks and check what was written."""
+    """Run the tasks and check the output."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tasks", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
@@ -116,15 +116,15 @@ def main() -> int:
             threading.Thread(target=killer, daemon=True).start()
         everywhere = model_settings(CKAgent(**settings), f"{model.url}/v1")
         agent = CKAgent(**merge_settings(settings, everywhere))
-        told = Told()
+        events = DisplayRecorder()
         with RowFile(run.output) as rows:
             options = RunOptions(workers=given.workers)
-            runner = RayRunner(agent, rows, options, told, address="local")
+            runner = RayRunner(agent, rows, options, events, address="local")
             if given.stop:
                 threading.Thread(target=lambda: late.wait() and runner.stop.set()).start()
             runner.run(t for t in read_tasks(run.folder / "tasks.jsonl") if isinstance(t, Task))
         ended.set()
-        run.report.calls, run.report.said = calls, told.notes
+        run.report.calls, run.report.said = calls, events.notes
         if given.stop:
             if len(run.rows()) == given.tasks:
                 run.report.problems.append("it was not stopped")
@@ -132,13 +132,13 @@ def main() -> int:
             run.report.exit_codes.append(run.start().wait(RUN_SECONDS))
         run.check()
         names = [t["id"] for t in tasks]
-        if not given.stop and (sorted(told.ends) != sorted(names) or told.started_ids != names):
-            run.report.problems.append(f"told: {told.started_ids} began, {told.ends} ended")
+        if not given.stop and (sorted(events.ends) != sorted(names) or events.started_ids != names):
+            run.report.problems.append(f"events: {events.started_ids} began, {events.ends} ended")
         if any(kill["pid"] is None for kill in run.report.kills):
             run.report.problems.append("there was nothing to kill")
         if not given.stop:
             run.report.exit_codes.append(0)
-        run.check_again()  # by the runner of this machine: both write the same
+        run.check_again()  # with the local runner: both write the same rows
         run.close()
     print(json.dumps({"ray": asdict(run.report)}, indent=1))
     return 1 if run.report.problems else 0

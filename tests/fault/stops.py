@@ -1,14 +1,14 @@
-"""Two runners on one output, each stopped again and again, and continued by the same command.
+"""Stop two runners of one output repeatedly; the same commands resume them.
 
     python tests/fault/stops.py [--tasks 12] [--stops 4] [--seed 1] [--only NAME,...]
 
-The real command with a model over HTTP, on computations, in five forms: `plain`; `shard`, where
-each runner has half of the tasks; `tries`, where the first two of three tries are wrong and end
-with advice; `rerun`, where all rows are wrong and are made again; `limits`, where each command may
-use a few calls only, in tokens or in money. Stopped by SIGINT, SIGTERM, SIGHUP (what a terminal
-that closes sends) and by two signals at once. Checked at the end: one right row per task, no
-attempt made anew, each limit kept, and what no continuation may call twice: the model calls that
-had ended. Prints a report in JSON; exit code 1 if anything is wrong.
+The command is real, with a model over HTTP and computations as tasks. There are five forms:
+`plain`; `shard`, where each runner has half of the tasks; `tries`, where the first two of three
+attempts fail and end with advice; `rerun`, where all rows are wrong and run again; and `limits`,
+where each command may use only a few calls, in tokens or in money. The signals are SIGINT, SIGTERM,
+SIGHUP (from a closing terminal) and two at once. Checks at the end: one right row per task, no
+attempt repeated, no limit exceeded, and no finished model call repeated by a resumed run. Prints a
+JSON report; exit code 1 if there are problems.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ FORMS: dict[str, Sequence[Sequence[str]]] = {
 
 
 class Model:
-    """Replies by plain rules, and counts.
+    """A rule-based model that counts its calls.
 
     Attributes:
-        wrong: whether answers are to be wrong.
-        form: of the race.
-        calls: how often it was asked.
+        wrong: whether to give wrong answers.
+        form: form of the race.
+        calls: number of calls.
         stop_at: sets `due` at this call.
     """
 
@@ -78,7 +78,7 @@ class Model:
         self._lock = threading.Lock()
 
     def reply(self, call: ChatCall) -> str:
-        """The reply to a call."""
+        """Return the reply to a call."""
         texts = [text_of(m["content"]) for m in call.messages]
         with self._lock:
             self.calls += 1
@@ -94,11 +94,11 @@ class Model:
 
 
 class Racer:
-    """One of the two runners: a command that is started until it has nothing left to do.
+    """One of the two runners: a command that is restarted until it has nothing left to do.
 
     Args:
-        run: where it works.
-        more: its own options.
+        run: the campaign.
+        more: its options.
     """
 
     def __init__(self, run: Campaign, more: Sequence[str]):
@@ -109,7 +109,7 @@ class Racer:
         self.over = False
 
     def look(self) -> None:
-        """Start it, or again, if it does not run and is not over."""
+        """Start the command if it does not run and has work left."""
         if self.process is not None:
             code = self.process.poll()
             if code is None:
@@ -126,7 +126,7 @@ class Racer:
             self.process = self.run.start()
 
     def stop(self, numbers: Sequence[int]) -> bool:
-        """Send it signals, if it runs."""
+        """Send signals if the command runs."""
         if self.process is None or self.process.poll() is not None:
             return False
         for number in numbers:
@@ -135,7 +135,7 @@ class Racer:
 
 
 def race(folder: Path, form: str, count: int, stops: int, seed: int) -> Report:
-    """Run one form and check it."""
+    """Run one form and check its output."""
     chance = random.Random(f"{form} {seed}")
     model = Model(form)
     with DemoSite() as site, FakeChatServer(model.reply) as server:
@@ -168,7 +168,7 @@ def race(folder: Path, form: str, count: int, stops: int, seed: int) -> Report:
         run.command = command
         run.report.calls = model.calls
         run.report.exit_codes += [code for racer in racers for code in racer.codes]
-        if form == "tries":  # the journals are those of the tries
+        if form == "tries":  # the journals belong to the attempts
             run.check_rows()
             run.check_left()
         else:
@@ -179,11 +179,11 @@ def race(folder: Path, form: str, count: int, stops: int, seed: int) -> Report:
 
 
 def check_form(run: Campaign, form: str, model: Model, expected: int, racers: int) -> None:
-    """What must be so in this form."""
+    """Check the requirements of a form."""
     problems, rows = run.report.problems, run.rows()
     stops = sum(code != 0 for code in run.report.exit_codes)
-    # of each stop, a call per worker may be lost in flight; a step that was cut off is observed
-    # and decided again: a plan and an action
+    # each stop may lose one call per worker in flight; an interrupted step repeats its
+    # plan and its action
     most = expected + model.advice + stops * WORKERS * 3
     if model.calls > most:
         problems.append(f"{model.calls} calls of the model, {most} at most")
@@ -206,7 +206,7 @@ def check_form(run: Campaign, form: str, model: Model, expected: int, racers: in
 
 
 def check_tries(row: dict[str, Any]) -> list[str]:
-    """Two failed tries with advice, then the right one, each a session of its own."""
+    """Check for two failed attempts with advice and a right one, each in a separate session."""
     before = row.get("previous_failed_sessions") or []
     found = []
     if [bool(b["eval"].get("feedback")) for b in before] != [True, True]:
@@ -219,7 +219,7 @@ def check_tries(row: dict[str, Any]) -> list[str]:
 
 
 def check_limits(run: Campaign, stops: int, model: Model) -> None:
-    """Each command ended at its limit, used that and what was in flight, and no less."""
+    """Check that each command used its limit and at most the calls in flight beyond it."""
     problems = run.report.problems
     ended = Counter(run.report.exit_codes)
     if not ended[7]:
@@ -231,7 +231,7 @@ def check_limits(run: Campaign, stops: int, model: Model) -> None:
 
 
 def main() -> int:
-    """Run the forms."""
+    """Run the chosen forms."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tasks", type=int, default=12)
     parser.add_argument("--stops", type=int, default=4)

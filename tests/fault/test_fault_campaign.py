@@ -1,5 +1,5 @@
-"""Tasks under fire: kill -9 of anything, signals to stop, two runners at once, a full disk, Ray,
-a Ray node that is lost, browser sessions whose Chromium is killed.
+"""Runs under faults: kill -9, stop signals, two runners at once, a full disk, Ray, a lost Ray
+node, and browser sessions whose Chromium is killed.
 
 `CK_CAMPAIGN="TASKS,KILLS,STOPS,WORKERS,SEED"` scales the campaign up; the full form is
 `python tests/fault/campaign.py --twice`.
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.worker,
     pytest.mark.integration,
     pytest.mark.slow,
-    pytest.mark.timeout(1800),  # on a busy machine; a timing decides nothing here
+    pytest.mark.timeout(1800),  # generous, for a busy machine
     pytest.mark.skipif(sys.platform != "linux", reason="finds what to kill by /proc"),
 ]
 HERE = Path(__file__).parent
@@ -32,19 +32,19 @@ SMALL = "6,4,1,3,21"
 
 
 def run_script(name: str, *words: str, before: Sequence[str] = ()) -> dict[str, dict[str, object]]:
-    """Run a script of this folder, in a process that has all it starts below it.
+    """Run a script of this folder, in a process that adopts all its descendants.
 
     Args:
-        name: of the script.
+        name: the script.
         words: its arguments.
-        before: a command that runs it.
+        before: command prefix, such as `unshare --mount`.
     """
     command = [*before, sys.executable, str(HERE / name), *words]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == CANNOT or (before and not done.stdout):
         pytest.skip(f"no file system can be mounted here: {done.stderr.strip()[-200:]}")
     assert done.stdout, done.stderr
-    # Ray's own lines may stand before the report
+    # Ray's lines may precede the report
     report = done.stdout[("\n" + done.stdout).index("\n{\n") :]
     found: dict[str, dict[str, object]] = json.loads(report)
     return found

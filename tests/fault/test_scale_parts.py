@@ -1,4 +1,4 @@
-"""The parts of the runner on Ray that need no Ray."""
+"""The runner on Ray: the parts that work without Ray."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_ray_that_comes_up_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatc
     stopped = threading.Event()
     stopped.set()
     tried[:] = []
-    scale_cluster._start_ray(notes.append, stopped)  # told to stop meanwhile: no other attempt
+    scale_cluster._start_ray(notes.append, stopped)  # stopped meanwhile: no further attempt
     assert len(tried) == 1
 
 
@@ -144,7 +144,7 @@ def test_a_ray_that_never_comes_up_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_cluster_that_comes_up_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first look finds nothing; who is told so starts the cluster."""
+    """The first attempt finds no cluster; the callback then starts it."""
     monkeypatch.setattr(scale_cluster, "_POLL_SECONDS", 0.001)
     with socket.socket() as head:
         head.bind(("127.0.0.1", 0))
@@ -162,9 +162,9 @@ def test_a_cluster_that_comes_up_slowly_is_waited_for(monkeypatch: pytest.Monkey
 
 def test_where_no_cluster_is_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scale_cluster, "_JOIN_SECONDS", 0.0)
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(EnvironmentFailure, match="no cluster responds"):
             scale_cluster._await_listener(address, lambda text: None, threading.Event())
 
@@ -180,14 +180,14 @@ def test_a_task_that_another_run_has_locked_is_retried(
         watcher = NodeWatcher(notes, lambda: None)
         runner = RayRunner(MultiStepAgent(), rows, RunOptions(), watcher, address="local")
         assert runner._unlocked() is None
-        for _ in range(2):  # a run that was killed has not quite ended
+        for _ in range(2):  # a killed run is still ending
             assert runner._is_locked(held, Ended())
             assert runner._unlocked() is held and runner._unlocked() is None
         assert len(notes) == 1 and "retrying for 90 s" in notes[0]
         assert not runner._is_locked(held, Ended(failure=OutputError("full")))
         assert not runner._is_locked(held, Ended(limit="tokens"))
         assert runner._is_locked(held, Ended())
-        rows.append(row("a"))  # it was another run, and that has done it
+        rows.append(row("a"))  # another run has done the task
         assert runner._unlocked() is None and not runner._is_locked(held, Ended())
         monkeypatch.setattr(scale, "_LOCKED_SECONDS", -1.0)
         assert not runner._is_locked(Task("b", "q", "b", original={}), Ended())

@@ -145,7 +145,7 @@ case(
     "    except OSError: print('no')",
     ends=True,
 )
-case("a process group of its own", "import os\nos.setpgid(0, 0) or os.kill(0, 9)", ends=True)
+case("a new process group", "import os\nos.setpgid(0, 0) or os.kill(0, 9)", ends=True)
 case(
     "raising its limits",
     TRY + "import resource as r\n"
@@ -218,7 +218,7 @@ case(
 case("a giant value", "'x' * (64 << 20)", ends=True)
 case("a giant error", "raise ValueError('x' * (64 << 20))", error={"ValueError"}, lost=False)
 case(
-    "marks that are none",
+    "imitated marks",
     "import os\nos.write(1, b'\\x00\\x1e' * 1000 + b'\\xff' * 64)\nprint(1)",
     has="1\n",
 )
@@ -448,7 +448,7 @@ case(
     output="no\nno\n",
 )
 case(
-    "a home of its own",
+    "a separate home",
     TRY + "attempt(open, HOME + '/.bashrc', 'a')\nattempt(open, '/root/.bashrc', 'a')",
     output="no\nno\n",
 )

@@ -1,8 +1,8 @@
-"""An agent whose disk fills up, and that goes on when there is room: run by test_full_disk.
+"""An agent whose disk fills up, and that resumes once there is space; see test_full_disk.
 
     python full_disk_run.py FOLDER tmpfs|limit
 
-With `tmpfs`, FOLDER is a small file system of its own; with `limit`, files may not grow beyond a
+With `tmpfs`, FOLDER is a small separate file system; with `limit`, files may not grow beyond a
 limit of the process. Prints what happened as JSON.
 """
 

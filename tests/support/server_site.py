@@ -140,9 +140,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if path == "/slow-file":
                 time.sleep(1.5)
             self._send(200, "text/csv", b"a,b\n1,2\n", 'attachment; filename="../data.csv"')
-        elif path == "/told":  # returns what the browser sent
-            told = {"cookie": self.headers["Cookie"], "referer": self.headers["Referer"]}
-            self._send(200, "application/json", json.dumps(told).encode())
+        elif path == "/received":  # returns what the browser sent
+            received = {"cookie": self.headers["Cookie"], "referer": self.headers["Referer"]}
+            self._send(200, "application/json", json.dumps(received).encode())
         elif path == "/endless-inline":
             self._send_endless("text/plain", "")
         elif path == "/huge":
