@@ -122,9 +122,10 @@ class FunctionTool(Tool):
         self._function = function
         super().__init__(**{"name": _name_of(function), **kwargs})
 
-    def __getattribute__(self, name: str) -> Any:
-        # `execute` is the function itself, so that its signature and docstring are visible
-        return object.__getattribute__(self, "_function" if name == "execute" else name)
+    @property
+    def execute(self) -> Callable[..., Any]:
+        """The function itself, so that its signature and docstring are visible."""
+        return self._function
 
     def updated(self, updates: Any) -> Any:
         """Return a new tool of the same function with these settings."""

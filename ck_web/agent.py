@@ -130,7 +130,7 @@ Several calls may run concurrently."""
         kwargs = super().step_prepare(session, state)
         return {
             **kwargs,
-            "web_functions": definitions(self.functions()),
+            "web_functions": definitions(run.functions.registry),
             "web_image": seen.image,
             **self._page_values(session, seen.text, kwargs),
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import describe
 from ck_pro.events import (
     Action,
@@ -27,8 +26,9 @@ from ck_pro.run.run import Run
 from ck_pro.session.goals import parse_progress
 
 
-def is_plan_due(agent: AgentSettings, run: Run) -> bool:
+def is_plan_due(run: Run) -> bool:
     """Whether an agent with a plan phase plans in the current step."""
+    agent = run.agent
     stuck = agent.plan_when_stuck and run.history.repeats() >= 2
     return stuck or (len(run.session.steps) - 1) % agent.plan_every == 0
 
@@ -60,14 +60,11 @@ def record_plan(run: Run, written: Any) -> str:
     return "The plan is updated."
 
 
-def read_actions(
-    agent: AgentSettings, run: Run, reply: Reply, parsed: ParsedReply, *, custom: bool
-) -> list[Action]:
+def read_actions(run: Run, reply: Reply, parsed: ParsedReply, *, custom: bool) -> list[Action]:
     """Return the actions of a reply and record them in the step.
 
     Args:
-        agent: the agent that sent the prompt.
-        run: its run.
+        run: the run of the agent that sent the prompt.
         reply: the model's reply.
         parsed: `thought` and `code` of the reply, by the agent's `_parse_output`.
         custom: whether the agent overrides `_parse_output`; code that only its parser finds then
@@ -82,7 +79,7 @@ def read_actions(
         if not code.strip():
             raise ParseError("The reply contains no code in the expected form.")
         return [CodeAction(code=code, thought=parsed.get("thought", ""))]
-    actions = [_as_answer(agent, action) for action in agent.language.parse(reply)]
+    actions = [_as_answer(run, action) for action in run.agent.language.parse(reply)]
     for action in actions:
         if isinstance(action, CodeAction | ToolCall) and action.note:
             run.record_unreadable("action", action.note)
@@ -92,11 +89,11 @@ def read_actions(
     return actions
 
 
-def _as_answer(agent: AgentSettings, action: Action) -> Action:
+def _as_answer(run: Run, action: Action) -> Action:
     """Turn a message without a call into the answer; return other actions unchanged."""
     if not isinstance(action, MessageAction):
         return action
-    terminal = agent.functions().terminal
+    terminal = run.functions.registry.terminal
     if terminal:
         raise ParseError(
             "The reply calls no function, so nothing ran. Call the next function. If the task is "

@@ -265,7 +265,7 @@ class MultiStepAgent(AgentSettings):
         """Ask the model for the next actions: the first half of a step, without its effects."""
         run = self._live(session)
         kwargs = self.step_prepare(session, session.state) if kwargs is None else kwargs
-        extra = self.language.call_kwargs([*self.functions(), *self._forms()])
+        extra = self.language.call_kwargs([*run.functions.registry, *self._forms()])
         reply = self._call_model(session, "action", kwargs, **extra)
         return self._read_actions(run, reply)
 
@@ -340,7 +340,7 @@ class MultiStepAgent(AgentSettings):
         self, session: AgentSession, state: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the values for the templates of all phases."""
-        return prompt_values(self, self._live(session), state)
+        return prompt_values(self._live(session), state)
 
     def _call_model(
         self,
@@ -424,7 +424,7 @@ class MultiStepAgent(AgentSettings):
                 actions = self._read_actions(run, recorded)
             else:
                 kwargs = self.step_prepare(session, dict(state))
-                if self.templates.get("plan") and is_plan_due(self, run):
+                if self.templates.get("plan") and is_plan_due(run):
                     kwargs.update(self._plan(run, kwargs))
                 actions = self.decide(session, kwargs)
         except (ParseError, ContentFiltered) as e:
@@ -449,7 +449,7 @@ class MultiStepAgent(AgentSettings):
 
     def _read_actions(self, run: Run, reply: Reply) -> list[Action]:
         custom = type(self)._parse_output is not MultiStepAgent._parse_output
-        return read_actions(self, run, reply, self._parse_output(reply), custom=custom)
+        return read_actions(run, reply, self._parse_output(reply), custom=custom)
 
     def _forms(self) -> list[Form]:
         """Return the forms beside the functions: equal in all prompts of a run except the last,
@@ -460,7 +460,7 @@ class MultiStepAgent(AgentSettings):
         """Run the plan phase; return the template values that it changed."""
         notices, run.plan_notices = run.plan_notices, []
         kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
-        extra = self.language.call_kwargs([*self.functions(), *self._forms()])
+        extra = self.language.call_kwargs([*run.functions.registry, *self._forms()])
         reply = self._call_model(run.session, "plan", kwargs, **extra)
         run.record(EventKind.PLAN, self._parse_output(reply), phase="plan")
         try:

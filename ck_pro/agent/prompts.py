@@ -61,24 +61,23 @@ and 'log' (how you found it, or why you could not)."""
 _CALL_END = "The work has ended. Call report_result."
 
 
-def prompt_values(agent: AgentSettings, run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
+def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that the templates of all phases get; the run's notices are consumed.
 
     Args:
-        agent: the agent.
-        run: its run.
+        run: the run of the agent.
         state: the progress state.
     """
     notices, run.notices = [*run.notices, *run.history.notices()], []
     short, long = run.definitions
-    session = run.session
+    agent, session = run.agent, run.session
     return {
         "agent_name": agent.name,
         "task": session.task,
         "goals": sorted(agent.goals, key=lambda g: g.priority),
         "step_idx": max(0, len(session.steps) - 1),
         "max_steps": agent.max_steps,
-        "has_sub_agents": any(isinstance(f, AgentSettings) for f in agent.functions()),
+        "has_sub_agents": any(isinstance(f, AgentSettings) for f in run.functions.registry),
         "functions_short": short,
         "functions_long": long,
         "subagent_tool_str_short": short,

@@ -1,7 +1,7 @@
 """Events of the journal: their kinds, and the shape of each kind's data.
 
-A writer checks each event with `check_event`. Readers accept unknown kinds and missing keys, since
-a journal may come from another version.
+A writer checks each event against `REQUIRED_KEYS`. Readers accept unknown kinds and missing keys,
+since a journal may come from another version.
 """
 
 # no `from __future__ import annotations`: TypedDict must see NotRequired when the class is made
@@ -484,23 +484,18 @@ EVENT_DATA: Mapping[EventKind, type] = {
 }
 """The type of each kind's data."""
 
-_REQUIRED: dict[str, frozenset[str]] = {
+REQUIRED_KEYS: dict[str, frozenset[str]] = {
     kind: data.__required_keys__  # type: ignore[attr-defined]
     for kind, data in EVENT_DATA.items()
 }
 
 
-def check_event(kind: str, data: Mapping[str, Any]) -> None:
-    """Check an event before it is written: a known kind, with the required keys of its data.
-
-    Raises:
-        JournalError: the kind is unknown, or a key is missing.
-    """
-    required = _REQUIRED.get(kind)
+def invalid_event(kind: str, data: Mapping[str, Any]) -> JournalError:
+    """Return the error for an event of unknown kind, or without a required key."""
+    required = REQUIRED_KEYS.get(kind)
     if required is None:
-        near = difflib.get_close_matches(kind, _REQUIRED, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(_REQUIRED)}"
-        raise JournalError(f"cannot write an event of unknown kind '{kind}'; {hint}")
-    if not data.keys() >= required:
-        missing = ", ".join(sorted(required - data.keys()))
-        raise JournalError(f"cannot write an event of kind '{kind}' without {missing}")
+        near = difflib.get_close_matches(kind, REQUIRED_KEYS, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(REQUIRED_KEYS)}"
+        return JournalError(f"cannot write an event of unknown kind '{kind}'; {hint}")
+    missing = ", ".join(sorted(required - data.keys()))
+    return JournalError(f"cannot write an event of kind '{kind}' without {missing}")

@@ -27,26 +27,24 @@ class Secrets:
     """
 
     def __init__(self, known: Iterable[str] = ()):
-        self._known: list[str] = []
+        self.known: list[str] = []
+        """The strings, longest first."""
         self.add(known)
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
 
     def add(self, secrets: Iterable[str]) -> bool:
         """Mask these strings too from now on; return whether any is new."""
-        before = set(self._known)
+        before = set(self.known)
         known = before | {s for s in secrets if s}
         # longest first: one secret may contain another
-        self._known = sorted(known, key=len, reverse=True)
+        self.known = sorted(known, key=len, reverse=True)
         return known != before
 
     def masked(self, value: Any) -> Any:
         """Return JSON data with all secrets in texts and keys masked; unchanged if none."""
-        if not self._known:
+        if not self.known:
             return value
         if isinstance(value, str):
-            for secret in self._known:
+            for secret in self.known:
                 if secret in value:
                     value = value.replace(secret, MASK)
             return value

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ck_pro.events import EventKind, JournalEvent
-from ck_pro.events.journal_events import EventData, check_event
+from ck_pro.events.journal_events import REQUIRED_KEYS, EventData, invalid_event
 from ck_pro.exceptions import JournalError
 from ck_pro.journal.images import MAY_HAVE_IMAGES, ImageWriter
 from ck_pro.journal.masking import Secrets, secrets_of_environment
@@ -124,7 +124,9 @@ class Journal:
             "data": dict(data or {}),
             "time": self._clock(),
         }
-        check_event(kind, event["data"])
+        required = REQUIRED_KEYS.get(kind)
+        if required is None or not event["data"].keys() >= required:
+            raise invalid_event(kind, event["data"])
         if duration is not None:
             event["duration"] = duration
         return self._store(event)
@@ -141,7 +143,8 @@ class Journal:
         if isinstance(event["data"].get("messages"), list):
             self._append_call(event)
         else:
-            event["data"] = self._secrets.masked(event["data"])
+            if self._secrets.known:
+                event["data"] = self._secrets.masked(event["data"])
             self._append_event(event)
         if self.listener is not None:
             self.listener(event)
@@ -238,7 +241,7 @@ class Journal:
         sid, phase = event["sid"], event["phase"]
         data, messages = event["data"], event["data"]["messages"]
         with self._lock:
-            if self._fd is None and not self._secrets:
+            if self._fd is None and not self._secrets.known:
                 return
             prompt, same = self._prompts.compared(sid, phase, messages)
             rest = self._secrets.masked({k: v for k, v in data.items() if k != "messages"})

@@ -114,7 +114,8 @@ class Budget:
             LimitReached: with the reason "time", "tokens", "money" or "steps".
         """
         with self._lock:
-            tokens, money, taken = self._usage.total_tokens, self._money, self._steps
+            tokens = 0 if self.max_tokens is None else self._usage.total_tokens
+            money, taken = self._money, self._steps
         seconds = self._clock() - self._start
         if self.max_seconds is not None and seconds >= self.max_seconds:
             raise _reached("time", f"{self.max_seconds:g} s", f"{seconds:.1f} s", "max_seconds")

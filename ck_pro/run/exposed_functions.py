@@ -35,6 +35,7 @@ from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
 from ck_pro.session import AgentSession, Status
+from ck_pro.tool import ToolRegistry
 
 if TYPE_CHECKING:
     from ck_pro.run.run import Run
@@ -61,14 +62,19 @@ class ExposedFunctions:
         self._recorded: dict[str, list[RecordedCall]] = {}
 
     @functools.cached_property
+    def registry(self) -> ToolRegistry:
+        """The active tools and sub-agents."""
+        return self._run.agent.functions()
+
+    @functools.cached_property
     def by_name(self) -> dict[str, Callable[..., Any]]:
         """The functions that the code may call."""
-        return {f.name: self._wrap(f, f.bind(self._run)) for f in self._run.agent.functions()}
+        return {f.name: self._wrap(f, f.bind(self._run)) for f in self.registry}
 
     @functools.cached_property
     def terminal(self) -> set[str]:
         """Names of the functions that end the run."""
-        return set(self._run.agent.functions().terminal)
+        return set(self.registry.terminal)
 
     # --- sub-agents ------------------------------------------------------------------------
 
@@ -112,7 +118,7 @@ class ExposedFunctions:
 
     def on_resume(self, name: str) -> str | None:
         """Return `Tool.on_resume` of a function; "adopt" for a sub-agent, None if unknown."""
-        function = self._run.agent.functions().get(name)
+        function = self.registry.get(name)
         return None if function is None else getattr(function, "on_resume", "adopt")
 
     def start_replay(self, interrupted: InterruptedSession) -> None:

@@ -44,17 +44,16 @@ from ck_pro.executor import current_call, remove_folder
 from ck_pro.journal import Journal
 from ck_pro.journal.snapshots import FileSnapshots
 from ck_pro.model import LLM, Budget
-from ck_pro.run.cancellation import Cancellation, DelayedEvent
 from ck_pro.run.code_execution import CodeRunner
 from ck_pro.run.exposed_functions import ExposedFunctions, JournaledEnvironment
 from ck_pro.run.fingerprint import fingerprint_of
 from ck_pro.run.history import History
 from ck_pro.run.interrupted import InterruptedSession
-from ck_pro.run.model_calls import ModelCaller
-from ck_pro.run.prefix_cache import Prefixes
+from ck_pro.run.model_calls import ModelCaller, Prefixes
 from ck_pro.run.resume import NOTICE, prepare_answers
 from ck_pro.session import AgentSession
 from ck_pro.terminal import asking_for
+from ck_pro.threads import Cancellation, DelayedEvent
 from ck_pro.tools.human import Answers, Person
 
 _log = logging.getLogger(__name__)
@@ -212,7 +211,7 @@ class Run:
     @functools.cached_property
     def definitions(self) -> tuple[str, str]:
         """The definitions of the functions for prompts: short and long."""
-        functions = self.agent.functions()
+        functions = self.functions.registry
         return functions.definitions(short=True), functions.definitions()
 
     # --- the log ---------------------------------------------------------------------------
