@@ -115,8 +115,8 @@ _OPTIONS = (
         "--rerun",
         type=click.Choice(["failed", "wrong", "all"]),
         multiple=True,
-        help="Also run tasks again whose row failed or is wrong, or all (may be repeated). Moves "
-        "the old rows to OUTPUT.superseded.jsonl. To resume, repeat the command.",
+        help="Run tasks again that failed, that have a wrong answer, or all (repeatable). The old "
+        "rows move to OUTPUT.superseded.jsonl. To resume, repeat the command.",
     ),
     _option(
         _TASKS,
@@ -125,14 +125,16 @@ _OPTIONS = (
         help="Folder in which file_name is looked up.  [folder of --input]",
     ),
     _option(_AGENT, "-m", "--model", metavar="MODEL", help="The model of every agent; see below."),
-    _option(_AGENT, "-c", "--config", type=_FILE, help="Settings: YAML, JSON or a Python dict."),
+    _option(
+        _AGENT, "-c", "--config", type=_FILE, help="Settings file: YAML, JSON or a Python dict."
+    ),
     _option(
         _AGENT,
         "-u",
         "--updates",
         multiple=True,
         metavar="DICT|NAME=VALUE",
-        help="Override settings of the file; may be repeated, the last one wins.",
+        help="Override single settings (repeatable; the last one wins).",
     ),
     _option(
         _RUN,
@@ -168,8 +170,8 @@ _OPTIONS = (
         type=click.Choice(get_args(Fsync)),
         default="never",
         show_default=True,
-        help="When to force journals to the disk. A killed process loses nothing with any value; "
-        "use step or always to survive a power failure.",
+        help="When to force journals to the disk. Use step or always to survive a power failure; a "
+        "killed process loses nothing anyway.",
     ),
     _option(
         _RUN,

@@ -32,7 +32,7 @@ from ck_main.runner.tries import TaskTries
 from ck_main.runner.watcher import Watcher
 from ck_main.tasks.dataset import Task
 from ck_pro.events.progress_events import ProgressEvent
-from ck_pro.exceptions import CKError, JournalError, OutputError
+from ck_pro.exceptions import CKError, JournalError, ManualAbort, OutputError
 from ck_pro.model import Budget
 from ck_pro.session import Status
 
@@ -293,7 +293,8 @@ class TaskRunner:
             return False
         outage = self._outage(attempt)
         if outage is not None:
-            self.say(task, "service outage, no row written" + self.retry_hint("run it again"))
+            cause = "manual model stopped" if isinstance(outage, ManualAbort) else "service outage"
+            self.say(task, f"{cause}, no row written" + self.retry_hint("run it again"))
             self._fail(outage)
         return outage is None
 

@@ -69,7 +69,7 @@ def test_the_end_of_manual_input_writes_no_row(
     output = tmp_path / "out.jsonl"
     code, _, err = run(capsys, "-i", tasks_of(tmp_path, 3), "-o", output, "-m", "manual")
     assert (code, ids(output)) == (5, []) and "the input ended" in err
-    assert "service outage, no row written; repeat the command to run it again" in err
+    assert "manual model stopped, no row written; repeat the command to run it again" in err
     typed = tmp_path / "typed.jsonl"
     code, _, err = run(capsys, "-t", "x", "-o", typed, "-m", "manual")  # it will have another id
     (folder,) = (p for p in (tmp_path / "typed").iterdir() if p.is_dir())
