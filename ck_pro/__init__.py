@@ -11,7 +11,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     config       declared, checked and merged settings
     settings     configuration files and updates
     template     prompt templates
-    events       actions, observations and the computer's schema
+    events       actions, observations, journal and progress events, the computer's schema
     journal      the append-only store
     environment  the world an agent acts in
     model        LLM, back ends, budgets, prices, recordings

@@ -1,4 +1,11 @@
 """Export, compare, fork, compress and trace the journals and output rows of runs.
 
 See `docs/trajectories.md`, and `python -m ck_pro.trajectory.export --help`.
+
+Rooms, in import order; the commands beside them may import all:
+
+    reading    rows and journals, one at a time, in bounded memory
+    formats    one file per export format
+    exporting  filters, pipeline, writers and report
+    otel       OpenTelemetry spans
 """
