@@ -23,7 +23,7 @@ BLOB, ESCAPED = "blob:", "blob::"
 """Prefix of a reference to an image, and of an escaped text."""
 
 MAY_HAVE_IMAGES = re.compile(f'"(?:data:image/|{BLOB})')
-"""Matches JSON text with values that `ImageWriter.taken_out` may change."""
+"""Matches JSON text with values that `ImageWriter.encode` may change."""
 _DATA_URL = re.compile(r"data:image/([a-z0-9.+-]+);base64,(.+)", re.DOTALL)
 _BLOB_URL = re.compile(r"blob:([0-9a-f]{64}\.[a-z0-9.+-]+)")
 _BLOB_NAME = re.compile(r"[0-9a-f]{64}\.[a-z0-9]+")
@@ -57,7 +57,7 @@ class ImageWriter:
                 raise JournalError(f"cannot write {path}: {e.strerror}") from None
         return name
 
-    def taken_out(self, value: Any) -> Any:
+    def encode(self, value: Any) -> Any:
         """Return `value` with each image's data URL replaced by a reference to a file."""
         if isinstance(value, str):
             if value.startswith(BLOB):
@@ -70,9 +70,9 @@ class ImageWriter:
                 return value
             return f"{BLOB}{self.put(content, found[1])}"
         if isinstance(value, dict):
-            return {k: self.taken_out(v) for k, v in value.items()}
+            return {k: self.encode(v) for k, v in value.items()}
         if isinstance(value, list):
-            return [self.taken_out(v) for v in value]
+            return [self.encode(v) for v in value]
         return value
 
     def clear_partial(self) -> None:
@@ -152,7 +152,7 @@ class ImageReader:
         self._keep = keep
         self._urls: dict[str, str] = {}
 
-    def put_back(self, value: Any) -> Any:
+    def decode(self, value: Any) -> Any:
         """Return `value` with each reference replaced by the image's data URL.
 
         Raises:
@@ -164,9 +164,9 @@ class ImageReader:
             found = _BLOB_URL.fullmatch(value) if value.startswith(BLOB) else None
             return value if found is None else self._url(found[1])
         if isinstance(value, dict):
-            return {k: self.put_back(v) for k, v in value.items()}
+            return {k: self.decode(v) for k, v in value.items()}
         if isinstance(value, list):
-            return [self.put_back(v) for v in value]
+            return [self.decode(v) for v in value]
         return value
 
     def _url(self, name: str) -> str:

@@ -62,8 +62,8 @@ def open_events(folder: Path, *, seekable: bool = False) -> Iterator[BinaryIO]:
     Raises:
         JournalError: the journal is missing or cannot be read; also during reading.
     """
-    path, file = _opened(folder)
-    with file, _readable(path):
+    path, file = _open_any(folder)
+    with file, _read_errors(path):
         if not (seekable and path.name == COMPRESSED_FILE):
             yield file
             return
@@ -77,7 +77,7 @@ def open_events(folder: Path, *, seekable: bool = False) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _read_errors(path: Path) -> Iterator[None]:
     """Convert errors of reading a file to a `JournalError`."""
     try:
         yield
@@ -92,14 +92,14 @@ def _readable(path: Path) -> Iterator[None]:
 def _copy(source: BinaryIO, path: Path, target: BinaryIO) -> None:
     """Copy a file; a read error raises `JournalError`, a write error `OSError`."""
     while True:
-        with _readable(path):
+        with _read_errors(path):
             piece = source.read(_PIECE)
         if not piece:
             return
         target.write(piece)
 
 
-def _opened(folder: Path) -> tuple[Path, BinaryIO]:
+def _open_any(folder: Path) -> tuple[Path, BinaryIO]:
     plain, packed = folder / EVENTS_FILE, folder / COMPRESSED_FILE
     # twice: another process may convert the journal between two attempts
     for path in (plain, packed, plain, packed):
@@ -160,9 +160,9 @@ def compress_journal(folder: Path | str, *, level: int = LEVEL) -> tuple[int, in
                 with open_events(folder) as lines:
                     return _length(lines), packed.stat().st_size
             with plain.open("rb+") as source:
-                _claim(source, plain)
-                _put(packed, lambda f: _pack(zstd, level, source, f), times_of=plain)
-                if not _begins_with(plain, packed, whole=True):
+                _lock_file(source, plain)
+                _write_atomically(packed, lambda f: _pack(zstd, level, source, f), times_of=plain)
+                if not _starts_with(plain, packed, whole=True):
                     packed.unlink()
                     raise JournalError(f"{packed} does not match {plain}, which is kept")
                 plain.unlink()
@@ -183,15 +183,15 @@ def restore_journal(folder: Path) -> None:
     if not packed.exists():
         return
     if not plain.exists():
-        with _opened(folder)[1] as lines:
-            _put(plain, lambda f: _copy(lines, packed, f), times_of=packed)
-    elif not _begins_with(plain, packed):
+        with _open_any(folder)[1] as lines:
+            _write_atomically(plain, lambda f: _copy(lines, packed, f), times_of=packed)
+    elif not _starts_with(plain, packed):
         raise JournalError(f"{folder} has two different journals; move {packed.name} away")
     packed.unlink()
     sync_folder(folder)
 
 
-def _claim(file: BinaryIO, path: Path) -> None:
+def _lock_file(file: BinaryIO, path: Path) -> None:
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -210,7 +210,7 @@ def _pack(zstd: Any, level: int, source: BinaryIO, target: BinaryIO) -> None:
         shutil.copyfileobj(source, packing, _PIECE)
 
 
-def _put(path: Path, write: Callable[[BinaryIO], object], *, times_of: Path) -> None:
+def _write_atomically(path: Path, write: Callable[[BinaryIO], object], *, times_of: Path) -> None:
     """Write a file completely or not at all, with the times of another file."""
     partial = path.with_name(f".{path.name}.partial")
     try:
@@ -228,7 +228,7 @@ def _put(path: Path, write: Callable[[BinaryIO], object], *, times_of: Path) -> 
     sync_folder(path.parent)
 
 
-def _begins_with(plain: Path, packed: Path, *, whole: bool = False) -> bool:
+def _starts_with(plain: Path, packed: Path, *, whole: bool = False) -> bool:
     """Return whether the plain file starts with (`whole`: equals) the decompressed one."""
     with plain.open("rb") as a, cast(BinaryIO, require_zstd().open(packed, "rb")) as b:
         while piece := b.read(_PIECE):

@@ -59,7 +59,7 @@ class LastPrompts:
         self._secrets = secrets
         self._last: dict[tuple[str, str | None], list[PromptMessage]] = {}
 
-    def compared(
+    def compare(
         self, sid: str, phase: str | None, messages: Sequence[Any]
     ) -> tuple[list[PromptMessage], int]:
         """Return the prompt's messages, and the number of leading ones equal to the last prompt."""
@@ -83,7 +83,7 @@ class LastPrompts:
         names = [message.name for message in prompt[same:]]
         return [*([f"0:{same}"] if same else []), *_folded(names, last, same)]
 
-    def keep(self, sid: str, phase: str | None, prompt: list[PromptMessage]) -> None:
+    def remember(self, sid: str, phase: str | None, prompt: list[PromptMessage]) -> None:
         """Remember a stored prompt for the next call."""
         self._last[sid, phase] = prompt
 
@@ -166,13 +166,13 @@ def _folded(names: Sequence[str], last: Sequence[str], offset: int) -> Iterator[
             at += 1
 
 
-class NamesRead:
+class HashDecoder:
     """Decode the entries of `message_hashes`, for readers."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str | None], list[str]] = {}
 
-    def of_call(self, sid: str, phase: str | None, entries: Sequence[str]) -> list[str]:
+    def decode(self, sid: str, phase: str | None, entries: Sequence[str]) -> list[str]:
         """Return the hashes of a call's messages; pass calls in the order of the file.
 
         Raises:

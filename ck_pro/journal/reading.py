@@ -15,13 +15,13 @@ from ck_pro.exceptions import JournalError
 from ck_pro.journal.images import ImageReader
 from ck_pro.journal.lazy import LazyList
 from ck_pro.journal.packed import EVENTS_FILE, is_journal, open_events
-from ck_pro.journal.prompts import NamesRead
+from ck_pro.journal.prompts import HashDecoder
 
-_TRY, _ASIDE = re.compile(r"try-\d+"), re.compile(r"attempt-\d+")
+_TRY, _RESTARTED = re.compile(r"try-\d+"), re.compile(r"attempt-\d+")
 _MESSAGE = re.compile(rb'\{"kind":"message","sid":"[^"\\]*","data":\{"hash":"([0-9a-f]{32})",')
 _LENGTH_BITS = 40
 _MESSAGE_LINE = f'{{"kind":"{EventKind.MESSAGE}"'.encode()
-_TURNS = tuple(f'{{"kind":"{k}",'.encode() for k in (EventKind.STATUS, EventKind.RESUMED))
+_ENDING_LINES = tuple(f'{{"kind":"{k}",'.encode() for k in (EventKind.STATUS, EventKind.RESUMED))
 
 
 def journal_folders(path: Path) -> list[Path]:
@@ -32,7 +32,7 @@ def journal_folders(path: Path) -> list[Path]:
     Raises:
         OSError: the folder cannot be read.
     """
-    found = [p for p in _subfolders(path) if not _ASIDE.fullmatch(p.name)]
+    found = [p for p in _subfolders(path) if not _RESTARTED.fullmatch(p.name)]
     if is_journal(path) or any(map(_is_try, found)):
         return _of_task(path)
     return [journal for task in found for journal in _of_task(task)]
@@ -71,7 +71,7 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[Journal
         store: _MessageCache | _MessageIndex = (
             _MessageIndex(folder, file) if stored else _MessageCache(folder)
         )
-        names = NamesRead()
+        decoder = HashDecoder()
         for number, at, line in _whole_lines(file):
             if line.startswith(_MESSAGE_LINE):
                 store.add(line, at, number)
@@ -81,14 +81,14 @@ def read_events(folder: Path | str, *, stored: bool = False) -> Iterator[Journal
             if "message_hashes" in data:
                 entries = data.pop("message_hashes")
                 try:
-                    hashes = names.of_call(event["sid"], event.get("phase"), entries)
+                    hashes = decoder.decode(event["sid"], event.get("phase"), entries)
                 except (ValueError, TypeError) as e:
                     raise JournalError(f"{folder / EVENTS_FILE}, line {number}: {e}") from None
                 data["messages"] = store.messages(hashes)
             elif b'"blob:' in line:
-                event["data"] = store.images.put_back(data)
+                event["data"] = store.images.decode(data)
             if event["kind"] == EventKind.STATUS:
-                names.forget(event["sid"])
+                decoder.forget(event["sid"])
             yield event
         store.forget()
 
@@ -102,7 +102,7 @@ def has_ended(folder: Path) -> bool:
     ended = False
     with open_events(folder) as file:
         for number, _, line in _whole_lines(file):
-            if line.startswith(_TURNS):
+            if line.startswith(_ENDING_LINES):
                 ended = ended_after(parsed(folder / EVENTS_FILE, number, line), ended)
     return ended
 
@@ -123,7 +123,7 @@ def writer_state(file: BinaryIO, path: Path) -> Iterator[str | JournalEvent]:
     for number, _, line in _whole_lines(file):
         if line.startswith(_MESSAGE_LINE):
             yield _hash_of(line, path, number)
-        elif line.startswith(_TURNS):
+        elif line.startswith(_ENDING_LINES):
             yield parsed(path, number, line)
 
 
@@ -180,7 +180,7 @@ class _MessageCache:
         """Add a line of kind `message`."""
         name, message = _message(self._folder / EVENTS_FILE, number, line)
         if b'"blob:' in line:
-            message = self.images.put_back(message)
+            message = self.images.decode(message)
         self._messages[name] = message
 
     def messages(self, hashes: Sequence[str]) -> list[Any]:
@@ -233,7 +233,7 @@ class _MessageIndex:
             raise JournalError(
                 f"{self._folder}: the message at byte {at} cannot be read: {e}"
             ) from None
-        return self.images.put_back(message) if b'"blob:' in line else message
+        return self.images.decode(message) if b'"blob:' in line else message
 
 
 def _missing(folder: Path, error: KeyError) -> JournalError:

@@ -37,7 +37,7 @@ from ck_pro.journal.reading import ended_after, writer_state
 _log = logging.getLogger(__name__)
 Fsync = Literal["never", "step", "always"]
 
-_TURNS = (EventKind.STATUS, EventKind.RESUMED)
+_ENDING_KINDS = (EventKind.STATUS, EventKind.RESUMED)
 """Kinds of events that end or resume a run."""
 _SYNCED_KINDS = frozenset({EventKind.STARTED, EventKind.OBSERVATION, EventKind.STATUS})
 
@@ -188,11 +188,11 @@ class Journal:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with locked_folder(folder):
-                self._fd = self._opened(path)
+                self._fd = self._open_locked(path)
         except OSError as e:
             raise JournalError(f"cannot open {path}: {e.strerror}") from None
 
-    def _opened(self, path: Path) -> int:
+    def _open_locked(self, path: Path) -> int:
         if not path.exists():
             restore_journal(path.parent)
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -202,7 +202,7 @@ class Journal:
             except BlockingIOError:
                 raise JournalError(f"{path} is in use by another process") from None
             restore_journal(path.parent)  # removes a compressed copy that a kill left
-            self.repaired = _cut_torn_tail(fd)
+            self.repaired = _remove_torn_line(fd)
             self._load(path)
             if self.fsync != "never":
                 sync_folder(path.parent)
@@ -229,9 +229,9 @@ class Journal:
             if self._fd is not None:
                 line = _dumps(event)
                 if MAY_HAVE_IMAGES.search(line):
-                    line = _dumps({**event, "data": self._images.taken_out(event["data"])})
+                    line = _dumps({**event, "data": self._images.encode(event["data"])})
                 self._write([line], sync=self._syncs(event["kind"]))
-                if event["kind"] in _TURNS:
+                if event["kind"] in _ENDING_KINDS:
                     self._ended = ended_after(event, self._ended)
             if event["kind"] == EventKind.STATUS:
                 self._prompts.forget(event["sid"])
@@ -243,7 +243,7 @@ class Journal:
         with self._lock:
             if self._fd is None and not self._secrets.known:
                 return
-            prompt, same = self._prompts.compared(sid, phase, messages)
+            prompt, same = self._prompts.compare(sid, phase, messages)
             rest = self._secrets.masked({k: v for k, v in data.items() if k != "messages"})
             event["data"] = {**rest, "messages": [message.stored for message in prompt]}
             if self._fd is not None:
@@ -252,7 +252,7 @@ class Journal:
                 lines.append(_dumps({**event, "data": {**rest, "message_hashes": names}}))
                 self._write(lines, sync=self._syncs(event["kind"]))
                 self._messages.update(new)  # only after the write succeeded
-            self._prompts.keep(sid, phase, prompt)
+            self._prompts.remember(sid, phase, prompt)
 
     def _new_messages(
         self, sid: str, prompt: Sequence[PromptMessage]
@@ -265,7 +265,7 @@ class Journal:
                 continue
             text = _dumps(message.stored)
             if MAY_HAVE_IMAGES.search(text):
-                text = _dumps(self._images.taken_out(message.stored))
+                text = _dumps(self._images.encode(message.stored))
             message.name = name = hashlib.sha256(text.encode()).hexdigest()[:32]
             if name not in self._messages and name not in new:
                 new.add(name)
@@ -291,7 +291,7 @@ class Journal:
             raise JournalError(f"cannot write the journal in {self.folder}: {e.strerror}") from None
 
 
-def _cut_torn_tail(fd: int) -> int:
+def _remove_torn_line(fd: int) -> int:
     """Truncate the file after its last newline; return the number of bytes removed."""
     size = os.fstat(fd).st_size
     end = size

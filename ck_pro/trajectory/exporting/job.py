@@ -68,7 +68,7 @@ class Report:
         runs: rows and journals found.
         problems: of these, the unreadable ones.
         unfinished: of these, journals of runs that have not ended.
-        aside: further journals, of restarted attempts.
+        restarted: further journals, of restarted attempts.
         calls_in: model calls found; for formats of whole runs, tries.
         dropped: of these, dropped calls by filter or reason.
         calls_used: of these, calls with a row; for pairs, calls whose prompt has a pair.
@@ -81,7 +81,7 @@ class Report:
     runs: int = 0
     problems: int = 0
     unfinished: int = 0
-    aside: int = 0
+    restarted: int = 0
     calls_in: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     calls_used: int = 0

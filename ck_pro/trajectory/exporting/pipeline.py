@@ -25,7 +25,7 @@ from ck_pro.trajectory.formats.layout import Layout
 from ck_pro.trajectory.reading.attempts import Try, tries_of
 from ck_pro.trajectory.reading.messages import MessageError
 from ck_pro.trajectory.reading.model_calls import Call, Unusable, calls_of, each_call
-from ck_pro.trajectory.reading.sources import Problem, journals_aside, read_records, unreadable
+from ck_pro.trajectory.reading.sources import Problem, count_restarted, read_records, unreadable
 from ck_pro.trajectory.reading.survey import BestTries, Kinds, Replies
 
 _UNREADABLE = (CKError, AttributeError, TypeError, KeyError)
@@ -87,7 +87,7 @@ class _Export:
         return self.report
 
     def _finish(self, writer: Writer) -> None:
-        self.report.aside = sum(map(journals_aside, self.settings.inputs))
+        self.report.restarted = sum(map(count_restarted, self.settings.inputs))
         self.report.files, self.report.images = writer.files, self.folder.written
         if self.format.finish is not None:
             self.format.finish(writer.files, self._has_images)

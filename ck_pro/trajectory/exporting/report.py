@@ -19,8 +19,8 @@ def report_table(report: Report, settings: ExportSettings) -> Table:
         table.add_row("unreadable, skipped", f"{report.problems:,}", style="yellow")
     if report.unfinished:
         table.add_row("journals of unfinished runs, skipped", f"{report.unfinished:,}")
-    if report.aside:
-        table.add_row("restarted attempts, skipped", f"{report.aside:,}")
+    if report.restarted:
+        table.add_row("restarted attempts, skipped", f"{report.restarted:,}")
     table.add_row(f"{unit} in", f"{report.calls_in:,}", style="bold")
     for name, count in report.dropped.most_common():
         table.add_row(f"  dropped: {name}", f"{count:,}")

@@ -109,7 +109,7 @@ def _check_file(path: Path) -> None:
             raise InputError(f"{path} is {form}: {what_to_do}")
 
 
-def journals_aside(path: Path) -> int:
+def count_restarted(path: Path) -> int:
     """Count the journals of a run that `read_records` skips: attempts that the runner restarted.
 
     The runner moves them to `attempt-N`. Each can be read by its own path.
@@ -246,9 +246,9 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
     facts: dict[str, dict[str, Any]] = {}
     events = read_events(folder, stored=True)
     if light:
-        events = _lightened(events)
+        events = _without_large_values(events)
     try:
-        sessions = sessions_from_events(_aside(events, facts), StepStore().new_session)
+        sessions = sessions_from_events(_collect_row_events(events, facts), StepStore().new_session)
     except JournalError as e:
         message = str(e).removeprefix("cannot read ").removeprefix(f"{folder}")
         return Problem(str(folder), message.lstrip("/: "))
@@ -267,7 +267,7 @@ def _row_of_journal(folder: Path, light: bool, *, unfinished: bool = False) -> R
     return Record(str(folder), _row(folder, main.task, main.to_dict(), facts), on_disk=True)
 
 
-def _aside(
+def _collect_row_events(
     events: Iterator[JournalEvent], facts: dict[str, dict[str, Any]]
 ) -> Iterator[JournalEvent]:
     """Pass the events on, and collect those about the row in `facts` (the last of each kind)."""
@@ -277,7 +277,7 @@ def _aside(
         yield event
 
 
-def _lightened(events: Iterator[JournalEvent]) -> Iterator[JournalEvent]:
+def _without_large_values(events: Iterator[JournalEvent]) -> Iterator[JournalEvent]:
     """Drop what no model call contains: environment states, call results, most of observations.
 
     References to sub-agents' sessions stay.
