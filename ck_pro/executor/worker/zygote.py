@@ -39,10 +39,10 @@ def main(descriptor: int, settings: str) -> None:
     sock = socket.socket(fileno=descriptor)
     missing = [name for name in given["preload"] if not _import(name)]
     sock.sendall(json.dumps({"missing": missing}).encode() + b"\n")
-    _drop_threads()
     if kernel.LINUX:
-        drop_groups()
         kernel.hide_memory(True)
+        drop_groups()
+        _drop_threads()
     supervisors = _Supervisors()
     worker = Worker()
     gc.collect()
@@ -131,10 +131,7 @@ class _Supervisors:
 
 def _drop_threads() -> None:
     """Continue in a child if imports started threads: `kernel.fork` requires a single thread."""
-    try:
-        if len(os.listdir("/proc/self/task")) == 1:  # noqa: PTH208
-            return
-    except OSError:
+    if len(os.listdir("/proc/self/task")) == 1:  # noqa: PTH208
         return
     pid = os.fork()
     if pid:

@@ -1,4 +1,4 @@
-"""The abuse suite: each case runs for real, and then all must be as before."""
+"""Attacks by code. Each one runs for real; afterwards everything outside must be unchanged."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from executor_abuse_cases import CASES, Case
+from executor_tools import descendants
 from paths import ROOT, SUPPORT
 
 from ck_pro.executor import CodeExecutor
@@ -22,16 +23,8 @@ pytestmark = [pytest.mark.worker, pytest.mark.slow]
 ABSTRACT = f"\0ck-executor-test-{os.getpid()}"
 
 
-def descendants(pid: int) -> set[int]:
-    try:  # nothing that is asked here has threads
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return set()
-    return {int(child) for child in children}.union(*(descendants(int(c)) for c in children))
-
-
 def left_over() -> set[int]:
-    """What the zygotes have forked and is still there; waits for the last ones to go."""
+    """Wait for the processes of all zygotes to end; return those that are still running."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         left = set().union(*(descendants(z._process.pid) for z in _zygotes.values()))
@@ -42,7 +35,7 @@ def left_over() -> set[int]:
 
 
 class Listener:
-    """Counts the connections to sockets of the parent's."""
+    """Counts connections to sockets of the parent."""
 
     def __init__(self, folder: Path):
         self.unix = str(folder / "listener")
@@ -113,7 +106,7 @@ def prelude(outside: Path, listener: Listener) -> str:
     )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="the layers require Linux")
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.section}/{c.name.replace(' ', '-')}")
 def test_abuse(case: Case, outside: Path, listener: Listener):
     release = threading.Event()
@@ -156,7 +149,7 @@ def check(case: Case, result) -> None:
     assert "YES" not in result.output
 
 
-AS_NOBODY = """
+AS_ORDINARY_USER = """
 set -e
 mount --make-rprivate /
 base=$(mktemp -d)
@@ -174,29 +167,27 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all "$@"
 """
 
 
-# What no right of the user has a part in: the clock, the two pipes, and the life of a worker. With
-# CK_LONG=1 these run as an ordinary user, too.
-TESTED = ("abuse", "isolation", "files", "memory")
-SAME_FOR_EVERYONE = ["time/", "output/", "protocol/", "fifty", "recursion", "outlives", "fork_of"]
-SAME_FOR_EVERYONE += ["filter", "never_closed", "comes_back", "interrupt", "while_it_starts"]
-SAME_FOR_EVERYONE += ["preloaded", "number_of_files", "elsewhere_than"]
+# These cases do not depend on the user's rights. With CK_LONG=1 they run as an ordinary user too.
+TESTED = ("abuse", "isolation", "files", "memory", "disk")
+INDEPENDENT_OF_USER = ["time/", "output/", "protocol/", "recursion", "number_of_files"]
+INDEPENDENT_OF_USER += ["other_systems", "checked_early", "removed_during"]
 
 
-def can_be_nobody() -> bool:
+def can_change_user() -> bool:
     tools = all(shutil.which(tool) for tool in ("unshare", "setpriv", "mount"))
     return sys.platform == "linux" and os.geteuid() == 0 and tools
 
 
-@pytest.mark.skipif(not can_be_nobody(), reason="needs root, unshare and setpriv")
+@pytest.mark.skipif(not can_change_user(), reason="needs root, unshare and setpriv")
 @pytest.mark.timeout(600)
-def test_all_of_it_as_an_ordinary_user():
-    """Run this file and those about isolation again, as nobody: with no root there are no gifts."""
-    folder = f"/tmp/ck-executor-nobody-{os.getpid()}"
+def test_everything_as_an_ordinary_user():
+    """Run this file and the files about isolation again with another user's rights."""
+    folder = f"/tmp/ck-executor-user-{os.getpid()}"
     here = SUPPORT
-    command = ["unshare", "-m", "sh", "-c", AS_NOBODY, "sh", sys.base_prefix]
+    command = ["unshare", "-m", "sh", "-c", AS_ORDINARY_USER, "sh", sys.base_prefix]
     command += [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     if os.environ.get("CK_LONG") != "1":
-        command += ["-k", " and ".join(f"not {name}" for name in SAME_FOR_EVERYONE)]
+        command += ["-k", " and ".join(f"not {name}" for name in INDEPENDENT_OF_USER)]
     command += ["--basetemp", folder, "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
     files = [str(here / f"test_executor_{name}.py") for name in TESTED]
     environment = {**os.environ, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,4 +1,4 @@
-"""Calls from hostile or careless code: what they cost the parent, and how long they take."""
+"""Calls from hostile or careless code: their cost in the parent, and their time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ck_pro.executor.worker import wire
 
 pytestmark = pytest.mark.worker
 LONG = 30.0
-"""Seconds that no step here takes, however busy the machine is."""
+"""Seconds that no step here takes, even on a busy machine."""
 
 FRAMES = """
 import gc, json, socket, struct
@@ -109,7 +109,7 @@ def test_calls_of_other_threads_do_not_keep_a_step_open(tmp_path, daemon):
         "f()",
     ],
 )
-def test_a_step_may_wait_for_calls_of_its_threads_beyond_its_own_time(tmp_path, wait):
+def test_a_step_may_wait_longer_than_its_timeout_for_calls_of_its_threads(tmp_path, wait):
     with executor_of(
         tmp_path, functions={"f": lambda: threading.Event().wait(3.5)}, timeout=3
     ) as executor:
@@ -120,7 +120,7 @@ def test_a_step_may_wait_for_calls_of_its_threads_beyond_its_own_time(tmp_path, 
         assert result.call_duration >= 3.4 and result.duration < 3
 
 
-def test_calls_that_were_given_up_and_still_run_are_bounded(tmp_path):
+def test_cancelled_calls_that_are_still_running_are_limited(tmp_path):
     release = threading.Event()
     running = []
 
@@ -146,7 +146,7 @@ def test_calls_that_were_given_up_and_still_run_are_bounded(tmp_path):
         assert executor.run("f()").value == "1"
 
 
-def test_more_threads_than_calls_at_once_wait_for_each_other(tmp_path):
+def test_threads_beyond_the_limit_of_pending_calls_wait(tmp_path):
     busy, most, lock = 0, 0, threading.Lock()
 
     def f(n):
@@ -181,20 +181,20 @@ PRIME = 2**61 - 1
         "'😀' * (1 << 20)",
     ],
 )
-def test_arguments_that_would_cost_too_much_are_refused_to_the_code(tmp_path, argument):
+def test_too_large_arguments_raise_an_error_in_the_code(tmp_path, argument):
     called = []
     with executor_of(tmp_path, functions={"f": called.append}, timeout=LONG) as executor:
         executor.run(f"x = {argument}", timeout=LONG)
         result, passed = took(executor, "f(x)", timeout=LONG)
         assert passed < LONG and executor.run("len(x) > 0").value == "True"
-    if "😀" in argument:  # of an acceptable size
+    if "😀" in argument:  # its size is acceptable
         assert result.error is None and called
     else:
         assert "to pass" in result.error.message
         assert not called
 
 
-def test_sets_and_maps_cross_as_what_they_are(tmp_path):
+def test_sets_and_maps_keep_their_types(tmp_path):
     given = []
     with executor_of(tmp_path, functions={"f": given.append}) as executor:
         executor.run(
@@ -207,7 +207,7 @@ def test_sets_and_maps_cross_as_what_they_are(tmp_path):
     assert given[4] == frozenset([frozenset([1]), b"x"])
 
 
-def test_what_all_calls_in_progress_cost_is_bounded_together(tmp_path):
+def test_the_memory_of_all_pending_calls_is_limited_together(tmp_path):
     release = threading.Event()
     given = []
 
@@ -265,7 +265,7 @@ def test_what_all_calls_in_progress_cost_is_bounded_together(tmp_path):
         "for _ in range(100_000): SOCK.sendall(bytes([0, 0, 0, 4]) + b'[9]')",
     ],
 )
-def test_frames_of_the_codes_own_give_a_result_in_time(tmp_path, frames):
+def test_forged_frames_give_a_result_in_time(tmp_path, frames):
     stop = threading.Event()
     functions = {"f": lambda *_: 1, "slow": lambda *_: stop.wait(0.2)}
     with executor_of(tmp_path, functions=functions, timeout=10) as executor:
@@ -275,6 +275,6 @@ def test_frames_of_the_codes_own_give_a_result_in_time(tmp_path, frames):
         result.output.encode(), str(result.value).encode(), str(result.error).encode()
         assert time.monotonic() - began < LONG
         stop.set()
-        later = executor.run("1 + 1")  # it may find what the frames left behind
+        later = executor.run("1 + 1")  # it may receive the rest of the frames
         assert later.value == "2" or later.state_lost
         assert executor.run("1 + 2").value == "3"

@@ -95,7 +95,7 @@ def test_there_are_enough_cases():
 
 
 @pytest.mark.parametrize("number", range(len(CASES)))
-def test_as_cpython(number, reference, tmp_path):
+def test_code_behaves_as_in_cpython(number, reference, tmp_path):
     output, value, error, line = reference[number]
     with CodeExecutor(workdir=tmp_path) as executor:
         result = executor.run(CASES[number])

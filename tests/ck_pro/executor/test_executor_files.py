@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from executor_tools import require_layers, with_layers
 from paths import ROOT
 
 from ck_pro.exceptions import ConfigError
@@ -35,22 +36,6 @@ def read(path):
     except OSError:
         return False
 """
-
-
-def with_layers(layers: tuple[str, ...]) -> type[CodeExecutor]:
-    return type("Some", (CodeExecutor,), {"layers": layers})
-
-
-@pytest.fixture(scope="module")
-def isolation():
-    with CodeExecutor() as executor:
-        return executor.isolation
-
-
-def needs(isolation, layers):
-    lacking = {name for name in layers if name in isolation["missing"]} - {"cgroup"}
-    if lacking:
-        pytest.skip(f"not to be had here: {lacking}")
 
 
 @pytest.fixture
@@ -88,13 +73,13 @@ def readable_of(executor: CodeExecutor, paths: list[object]) -> list[str]:
 
 
 @pytest.mark.parametrize("layers", ONE_BY_ONE, ids=["mounts", "landlock", "all"])
-def test_code_reads_neither_answers_nor_its_neighbours(project, isolation, layers):
-    needs(isolation, layers)
+def test_code_cannot_read_the_task_file_or_other_tasks(project, isolation, layers):
+    require_layers(isolation, *set(layers) - {"cgroup"})
     planted = [path for path in project.rglob("*") if path.is_file()]
     elsewhere = [ROOT / "pyproject.toml", ROOT / "ck_pro/__init__.py", ROOT / "tests"]
     own = work_of(project) / "mine.txt"
     own.write_text("mine")
-    with with_layers(layers)(workdir=work_of(project)) as executor:
+    with with_layers(*layers)(workdir=work_of(project)) as executor:
         assert set(executor.isolation["active"]) - {"process"} <= set(layers)
         assert readable_of(executor, [*planted, *elsewhere, own]) == [str(own)]
         through = [f"/proc/self/root{path}" for path in planted]
@@ -103,8 +88,8 @@ def test_code_reads_neither_answers_nor_its_neighbours(project, isolation, layer
         assert readable_of(executor, through) == []
 
 
-def test_nothing_that_is_not_allowed_has_a_name(project, isolation):
-    needs(isolation, ("mounts", "namespaces"))
+def test_only_allowed_files_exist_in_the_view(project, isolation):
+    require_layers(isolation, "mounts", "namespaces")
     code = (
         "import os\n"
         "print(sorted(os.listdir('/')))\n"
@@ -124,10 +109,10 @@ def test_nothing_that_is_not_allowed_has_a_name(project, isolation):
 
 @pytest.mark.parametrize("layers", ONE_BY_ONE, ids=["mounts", "landlock", "all"])
 def test_named_files_and_folders_can_be_read_but_not_written(project, isolation, layers):
-    needs(isolation, layers)
+    require_layers(isolation, *set(layers) - {"cgroup"})
     (project / "link").symlink_to("shared/sub")
     given = [project / "shared/data.csv", project / "link"]
-    with with_layers(layers)(workdir=work_of(project), readable=given) as executor:
+    with with_layers(*layers)(workdir=work_of(project), readable=given) as executor:
         shown = [project / "shared/data.csv", project / "link/more.csv", project / "link"]
         hidden = [project / ".env", project / "shared/other.csv", project / "runs/out.jsonl"]
         assert readable_of(executor, [*shown, *hidden]) == [str(path) for path in shown]
@@ -136,14 +121,14 @@ def test_named_files_and_folders_can_be_read_but_not_written(project, isolation,
 
 
 def test_a_working_directory_inside_a_named_folder_is_still_writable(project, isolation):
-    needs(isolation, ("mounts", "landlock"))
+    require_layers(isolation, "mounts", "landlock")
     with CodeExecutor(workdir=work_of(project), readable=[project]) as executor:
         assert executor.run("open('new', 'w').write('x')").error is None
         assert executor.run("open('../new', 'w')").error is not None
         assert readable_of(executor, [project / ".env"]) == [str(project / ".env")]
 
 
-def test_named_places_that_are_no_use_are_refused(project, monkeypatch):
+def test_unusable_readable_paths_are_refused(project, monkeypatch):
     work = work_of(project)
     (work / "lure").symlink_to(project / ".env")
     (project / "way").symlink_to(work / "lure")
@@ -165,7 +150,7 @@ def test_named_places_that_are_no_use_are_refused(project, monkeypatch):
 
 @pytest.mark.parametrize("layers", ONE_BY_ONE, ids=["mounts", "landlock", "all"])
 def test_the_interpreter_works_in_the_view(project, isolation, layers):
-    needs(isolation, layers)
+    require_layers(isolation, *set(layers) - {"cgroup"})
     code = """
 import csv, ctypes, email.mime, json, sqlite3, ssl, subprocess, sys, zoneinfo
 import pydantic
@@ -174,13 +159,13 @@ print(len(ssl.create_default_context().get_ca_certs()) > 0)
 print(subprocess.run([sys.executable, '-c', 'import pydantic; print(1)'], capture_output=True))
 print(subprocess.run('date | sort', shell=True, capture_output=True).returncode)
 """
-    with with_layers(layers)(workdir=work_of(project)) as executor:
+    with with_layers(*layers)(workdir=work_of(project)) as executor:
         result = executor.run(code)
         assert result.error is None, result.error
         assert r"stdout=b'1\n'" in result.output and result.output.endswith("0\n"), result.output
 
 
-def test_links_on_the_way_to_a_place_are_kept(tmp_path):
+def test_links_on_the_way_to_a_readable_path_are_kept(tmp_path):
     real = tmp_path / "real"
     (real / "lib").mkdir(parents=True)
     (tmp_path / "first").symlink_to("second")
@@ -196,7 +181,7 @@ def test_links_on_the_way_to_a_place_are_kept(tmp_path):
         places.check_readable([tmp_path / "loop"], work)
 
 
-def test_libraries_named_in_the_environment_never_bring_the_project(tmp_path, monkeypatch):
+def test_library_folders_of_the_environment_never_include_the_project(tmp_path, monkeypatch):
     (tmp_path / "project/lib").mkdir(parents=True)
     (tmp_path / "libs").mkdir()
     monkeypatch.chdir(tmp_path / "project")
@@ -212,9 +197,9 @@ def test_libraries_named_in_the_environment_never_bring_the_project(tmp_path, mo
     assert places._library_folders() == [str(tmp_path / "libs")]
 
 
-def test_a_view_that_cannot_be_built_leaves_the_files_to_landlock(project, isolation, monkeypatch):
+def test_landlock_protects_the_files_if_the_mounts_fail(project, isolation, monkeypatch):
     """Where mounts fail half-way, the report says so and the rest still holds."""
-    needs(isolation, ("mounts", "landlock", "namespaces"))
+    require_layers(isolation, "mounts", "landlock", "namespaces")
     from ck_pro.executor import zygotes
 
     broken = "from _ck_worker import kernel\nkernel._PIVOT_ROOT.clear()\nzygote.main("
@@ -264,11 +249,11 @@ for kind in (1, 2, 3, 5, 2 | socket.SOCK_CLOEXEC, 10):
 )
 def test_no_message_reaches_a_socket_outside(project, isolation, layers, network):
     """Also where its path can be seen: a read-only view does not stop what is sent to a socket."""
-    needs(isolation, layers)
+    require_layers(isolation, *set(layers) - {"cgroup"})
     services = project / "services"
     services.mkdir()
     given = {"workdir": work_of(project), "readable": [services], "network": network}
-    with contextlib.ExitStack() as stack, with_layers(layers)(**given) as executor:
+    with contextlib.ExitStack() as stack, with_layers(*layers)(**given) as executor:
         listeners = [stack.enter_context(one) for one in listen(services)]
         names = [one.getsockname() for one in listeners]
         places = [name if isinstance(name, str) else name.decode() for name in names]

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import pytest
+from executor_tools import require_layers, with_layers
 
 from ck_pro.executor import CodeExecutor
 from ck_pro.executor import core as executor_core
@@ -35,7 +36,7 @@ for _ in range(4):
         fill(kept, 150 * MB)
         break
 """,
-    "a shared mapping, again and again, of which one page is kept": """
+    "repeated shared mappings with one page kept": """
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
@@ -91,23 +92,14 @@ kept.append(bytearray(b'x') * (180 * MB))
 
 
 def executor_for(layers: tuple[str, ...], tmp_path: Any, memory_mb: int = 256) -> CodeExecutor:
-    kind = type("Some", (CodeExecutor,), {"layers": layers})
-    executor: CodeExecutor = kind(workdir=tmp_path, memory_mb=memory_mb)
-    return executor
-
-
-def check_layers(executor: CodeExecutor, *needed: str) -> None:
-    lacking = set(needed) - set(executor.isolation["active"])
-    if lacking:
-        executor.close()
-        pytest.skip(f"not to be had here: {lacking}")
+    return with_layers(*layers)(workdir=tmp_path, memory_mb=memory_mb)
 
 
 @pytest.mark.parametrize("layers", [WATCHED, executor_core.LAYERS], ids=["watchdog", "all"])
 @pytest.mark.parametrize("name", HOLDING)
 def test_memory_that_is_held_counts(name, layers, tmp_path):
     with executor_for(layers, tmp_path) as executor:
-        check_layers(executor, "namespaces", "mounts")
+        require_layers(executor.isolation, "namespaces", "mounts")
         result = executor.run(START + HOLDING[name] + END, timeout=60)
         assert result.error.type == "MemoryError", result.error
         assert "256 MB" in result.error.message and result.state_lost
@@ -116,7 +108,7 @@ def test_memory_that_is_held_counts(name, layers, tmp_path):
 
 def test_a_control_group_alone_limits_memory(tmp_path):
     with executor_for(("cgroup", "namespaces"), tmp_path) as executor:
-        check_layers(executor, "cgroup")
+        require_layers(executor.isolation, "cgroup")
         code = START + HOLDING["shared mappings of forked children"] + END
         result = executor.run(code, timeout=60)
         assert result.error.type == "MemoryError" and "256 MB" in result.error.message
@@ -143,7 +135,7 @@ for pid in children: os.waitpid(pid, 0)
 print('counts once')
 """
     with executor_for(layers, tmp_path) as executor:
-        check_layers(executor, "namespaces", "mounts")
+        require_layers(executor.isolation, "namespaces", "mounts")
         result = executor.run(START + code)
         assert result.output == "counts once\n", result.error
 
@@ -164,11 +156,11 @@ for _ in range(40):
         break
 """
     with executor_for(WATCHED, tmp_path, 64) as executor:
-        check_layers(executor, "namespaces", "mounts")
+        require_layers(executor.isolation, "namespaces", "mounts")
         assert executor.run(START + code + END, timeout=60).error.type == "MemoryError"
 
 
-def test_mappings_of_files_in_memory_are_told_from_others(monkeypatch):
+def test_mappings_of_files_are_distinguished_from_anonymous_ones(monkeypatch):
     smaps = (
         "7f00-7f01 rw-s 00000000 00:01 55    /dev/zero (deleted)\nRss: 8 kB\nPss: 8 kB\n"
         "7f02-7f03 rw-s 00000000 00:2a 9    /dev/shm/zero\nRss: 4 kB\nPss: 4 kB\n"
@@ -179,10 +171,10 @@ def test_mappings_of_files_in_memory_are_told_from_others(monkeypatch):
     assert memory._shared_elsewhere("7", {0x2A}) == 8192
 
 
-def test_there_are_few_pseudo_terminals(tmp_path):
+def test_the_number_of_pseudo_terminals_is_limited(tmp_path):
     code = "import pty\nkept = []\nwhile True: kept.append(pty.openpty())"
     with executor_for(executor_core.LAYERS, tmp_path) as executor:
-        check_layers(executor, "mounts")
+        require_layers(executor.isolation, "mounts")
         assert executor.run(code).error.type == "OSError"
         assert int(executor.run("len(kept)").value) <= 32
 
@@ -194,3 +186,136 @@ def test_locks_and_entries_of_epoll_are_counted(monkeypatch):
     names = {"/proc/9/fd/3": "/dev/null", "/proc/9/fd/4": "anon_inode:[eventpoll]"}
     monkeypatch.setattr(memory.os, "readlink", names.__getitem__)
     assert memory._in_kernel(["9"]) == 2 * memory._LOCK_BYTES + 3 * memory._WATCH_BYTES
+
+
+def test_memory_of_all_children_together(tmp_path, isolation):
+    require_layers(isolation, "namespaces", "mounts")
+    code = """
+import os, time
+for _ in range(6):
+    if os.fork() == 0:
+        kept = bytearray(b'x') * (60 << 20)
+        time.sleep(600)
+time.sleep(600)
+"""
+    with CodeExecutor(workdir=tmp_path, memory_mb=256) as executor:
+        result = executor.run(code, timeout=60)
+        assert result.error.type == "MemoryError" and "256 MB" in result.error.message
+        shared = """
+import os, time
+kept = bytearray(b'x') * (100 << 20)
+children = []
+for _ in range(4):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(0.5)
+        os._exit(0)
+    children.append(pid)
+for pid in children: os.waitpid(pid, 0)
+print('shared memory counts once')
+"""
+        assert executor.run(shared).output == "shared memory counts once\n"
+
+
+def test_data_in_sockets_counts_as_memory(tmp_path, isolation):
+    require_layers(isolation, "namespaces", "mounts", "network")
+    code = """
+import os, socket, time
+for _ in range(6):
+    if os.fork() == 0:
+        kept = [socket.socketpair() for _ in range(240)]
+        time.sleep(600)
+time.sleep(600)
+"""
+    with CodeExecutor(workdir=tmp_path, memory_mb=128) as executor:
+        assert executor.run(code, timeout=60).error.type == "MemoryError"
+        some = "import socket\nlen([socket.socketpair() for _ in range(100)])"
+        assert executor.run(some).value == "100"
+
+
+def test_after_memory_is_full_the_next_step_can_free_it(tmp_path):
+    with CodeExecutor(workdir=tmp_path, memory_mb=200) as executor:
+        result = executor.run("x = []\nwhile True: x.append('y' * 100_000)")
+        assert result.error.type == "MemoryError" and not result.state_lost
+        assert executor.run("x = None\n'free'").value == "'free'"
+
+
+def test_a_deep_recursion_ends_with_an_error(tmp_path):
+    with CodeExecutor(workdir=tmp_path, memory_mb=80) as executor:
+        code = "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(): f()\nf()"
+        result = executor.run(code, timeout=100)
+        # CPython itself may lose its way when a frame cannot be allocated
+        assert result.error.type in {"MemoryError", "RecursionError", "WorkerDied", "SystemError"}
+        assert executor.run("1").value == "1"
+
+
+def add_one(number):
+    return number + 1
+
+
+def test_threads_need_little_address_space(tmp_path):
+    code = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+together = threading.Barrier(24)
+def work(number):
+    found = add_one(number)
+    together.wait(60)
+    return found
+with ThreadPoolExecutor(24) as pool:
+    print(sum(pool.map(work, range(24))))
+"""
+    with CodeExecutor({"add_one": add_one}, workdir=tmp_path, memory_mb=512) as executor:
+        assert executor.run(code).output == "300\n"
+
+
+def test_processes_stopped_for_the_exact_sum_continue(tmp_path):
+    code = """
+import os, signal, time
+kept = bytearray(b'x') * (100 << 20)
+def child(stop):
+    pid = os.fork()
+    if pid == 0:
+        if stop: os.kill(os.getpid(), signal.SIGSTOP)
+        while True: time.sleep(0.01)
+    return pid
+stopped = child(True)
+running = [child(False) for _ in range(4)]
+os.waitpid(stopped, os.WUNTRACED)
+time.sleep(0.7)  # the sum is looked at meanwhile
+def state(pid): return open(f'/proc/{pid}/stat').read().rpartition(') ')[2][0]
+deadline, found = time.monotonic() + 30, None
+while found != 'T' + 4 * 'S' and time.monotonic() < deadline:
+    found = ''.join(state(pid) for pid in [stopped, *running])
+print(found)
+"""
+    with CodeExecutor(workdir=tmp_path, memory_mb=256) as executor:
+        if {"namespaces", "mounts"} & set(executor.isolation["missing"]):
+            pytest.skip("/proc is not private")
+        assert executor.run(code).output == "TSSSS\n"
+
+
+def test_processes_forked_during_the_exact_sum_continue(tmp_path):
+    code = """
+import os, time
+kept = bytearray(b'x') * (100 << 20)
+end = time.monotonic() + 1.5
+def fork_and_wait():
+    while time.monotonic() < end:
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(0.01)
+            os._exit(0)
+        os.waitpid(pid, 0)
+children = []
+for _ in range(6):
+    pid = os.fork()
+    if pid == 0:
+        fork_and_wait()
+        os._exit(0)
+    children.append(pid)
+for pid in children: os.waitpid(pid, 0)
+print('all ended')
+"""
+    with CodeExecutor(workdir=tmp_path, memory_mb=256) as executor:
+        assert executor.run(code).output == "all ended\n"

@@ -19,10 +19,8 @@ from ck_pro.executor.calls.descriptions import describe_error, describe_function
 from ck_pro.executor.calls.flags import CancelledCalls
 from ck_pro.executor.calls.handles import Handles
 from ck_pro.executor.calls.step_calls import StepCalls
-from ck_pro.executor.output import OutputCollector
 from ck_pro.executor.results import read_done
 from ck_pro.executor.worker import stubs, wire
-from ck_pro.executor.worker.printing import LENGTHS, MAX_BLOCK, SPAN, make_mark, print_blocks
 from ck_pro.executor.worker.values import encode
 
 extract = CodeExecutor.extract_code
@@ -86,7 +84,7 @@ lines = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="`~\r\n
 
 
 @given(st.text(), st.lists(lines, min_size=1), st.text())
-def test_what_is_in_a_fence_comes_out(before, code, after):
+def test_the_code_in_a_fence_is_found(before, code, after):
     before, after = before.replace("`", "").replace("~", ""), after.replace("`", "")
     before, after = before.replace("<|", ""), after.replace("<|", "").replace("~", "")
     text = "\n".join(code)
@@ -217,7 +215,7 @@ def mutated(data: bytes, changes: list[tuple[int, int]]) -> bytes:
                 st.dictionaries(st.text(max_size=3), WIRE)),
     st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=6),
 )  # fmt: skip
-def test_any_frames_are_served_or_end_the_worker(kind, rest, changes):
+def test_any_frame_is_handled_or_ends_the_worker(kind, rest, changes):
     handles, line = Handles(), FakeLine()
     bounds = wire.Bounds()
     reader = wire.FrameReader(handles.restore, limit=1 << 16, bounds=bounds)
@@ -293,7 +291,7 @@ def nested(depth: int) -> str:
         ('["x",{"$":"map","v":[[1,2],[3]]}]', "unpack|values"),
     ],
 )
-def test_what_a_frame_may_cost_is_checked_before_and_while_it_is_decoded(body, why):
+def test_the_cost_of_a_frame_is_checked_before_and_during_decoding(body, why):
     reader = wire.FrameReader(no_results, bounds=wire.Bounds())
     reader.feed(struct.pack(">I", len(body)) + body.encode())
     if why is None:
@@ -308,7 +306,7 @@ def test_what_a_frame_may_cost_is_checked_before_and_while_it_is_decoded(body, w
         assert reader.take()[:3] == ["refused", 1, 7]
 
 
-def test_many_small_frames_are_cut_without_copying_the_rest():
+def test_many_small_frames_are_split_without_copying_the_rest():
     reader = wire.FrameReader(no_results)
     frame = wire.pack(["x"])
     reader.feed(frame * 200_000 + frame[:3])
@@ -329,140 +327,6 @@ def test_frames_have_a_limit(monkeypatch):
         wire.pack(["x" * 100])
 
 
-MARK = make_mark("0123456789abcdef")
-
-
-def printed(*args: str, handle: int | None = None, end: str = "\n") -> bytes:
-    spans, text = [], b""
-    for index, arg in enumerate(args):
-        text += b" " * bool(index)
-        spans.append((len(text), len(arg.encode()), 1 if index == handle else 0))
-        text += arg.encode()
-    return b"".join(print_blocks(MARK, text + end.encode(), spans))
-
-
-CUT = r"\n\[\.\.\. (\d+) bytes of output omitted \.\.\.\]\n"
-
-
-def collect(data: bytes, limit: int = 1 << 20, size: int = 1 << 16, **handles: object):
-    collector = OutputCollector(MARK, limit, handles)
-    for at in range(0, len(data), size):
-        collector.feed(data[at : at + size])
-    return collector.finish()
-
-
-pieces = st.lists(
-    st.tuples(st.just("print"), st.lists(st.text(st.characters(codec="utf-8")), min_size=1))
-    | st.tuples(st.just("raw"), st.text(st.characters(codec="utf-8", exclude_characters="\0")))
-    | st.tuples(st.just("print"), st.lists(st.sampled_from(["é" * 3000, "", "x" * 9000]))),
-    max_size=8,
-)
-
-
-@given(pieces, st.integers(min_value=1, max_value=40))
-def test_output_in_any_pieces(parts, size):
-    data, text, entries = b"", "", []
-    for kind, what in parts:
-        if kind == "print":
-            data += printed(*what)
-            text += " ".join(what) + "\n"
-            entries += what
-        else:
-            data += what.encode()
-            text += what
-    assert collect(data, size=size) == (text, entries, [text] if text else [], 0)
-
-
-@given(pieces, st.integers(min_value=1, max_value=9999))
-def test_of_long_output_head_and_tail_are_kept_and_the_rest_is_counted(parts, limit):
-    data, text = b"", ""
-    for kind, what in parts:
-        data += printed(*what) if kind == "print" else "".join(what).encode()
-        text += " ".join(what) + "\n" if kind == "print" else "".join(what)
-    output, _, _, cut = collect(data, limit)
-    assert len(output) <= limit + 80
-    if cut:
-        head, number, tail = re.split(
-            r"\n\[\.\.\. (\d+) bytes of output omitted \.\.\.\]\n", output
-        )
-        assert text.startswith(head) and text.endswith(tail) and int(number) == cut
-    else:
-        assert output == text
-
-
-@given(st.lists(st.sampled_from([MARK, MARK[:5], b"\xff" * 4, b"\0\2\0\3", b"\0\1", b"x", b""])))
-def test_hostile_output_is_text(parts):
-    output, entries, shown, _ = collect(b"".join(parts), 50, r1=object())
-    assert len(output) < 200 and isinstance(entries, list) and isinstance(shown, list)
-
-
-@given(
-    st.lists(
-        st.tuples(*[st.integers(0, 2**16 - 1)] * 2, st.integers(0, 3), st.integers(0, 255))
-        | st.tuples(*[st.integers(0, 9)] * 2, st.integers(0, 3), st.integers(0, 1)),
-        max_size=20,
-    ),
-    st.binary(max_size=20),
-    st.integers(1, 60),
-)
-def test_forged_spans_lose_no_text_but_that_of_objects(spans, text, limit):
-    block = MARK + LENGTHS.pack(len(spans), len(text)) + b"".join(SPAN.pack(*s) for s in spans)
-    things = {"r1": object(), "r2": object()}
-    output, entries, shown, cut = collect(
-        b"before" + (block + text) * 3 + b"after", limit, **things
-    )
-    assert all(type(one) is str or one in things.values() for one in (*entries, *shown))
-    # characters may lie across two blocks
-    assert cut or output == (b"before" + 3 * text + b"after").decode("utf-8", "replace")
-    assert cut or (str(shown[0]).startswith("before") and str(shown[-1]).endswith("after"))
-
-
-def test_a_printed_object_replaces_its_text_and_nothing_else():
-    thing = object()
-    data = b"raw " + printed("it is", "<thing>", "!", handle=1, end="; ") + b"sub\n" + printed("x")
-    output, entries, shown, _ = collect(data, r1=thing)
-    assert output == "raw it is <thing> !; sub\nx\n"
-    assert entries == ["it is", thing, "!", "x"]
-    assert shown == ["raw it is ", thing, " !; sub\nx\n"]
-
-
-@pytest.mark.parametrize("limit", [20, 1000, 20_000, 1 << 20])
-def test_a_long_object_is_one_object_whatever_other_processes_print_meanwhile(limit):
-    thing = object()
-    first, *rest = print_blocks(MARK, ("é" * 10_000 + "\n").encode(), [(0, 20_000, 1)])
-    assert all(len(block) <= MAX_BLOCK for block in (first, *rest)) and rest
-    data = b"begin\n" + first + b"(other)" + b"".join(rest) + b"end\n"
-    _, entries, shown, cut = collect(data, limit, r1=thing)
-    assert [one for one in shown if one is thing] == [thing] == entries
-    assert shown[0].startswith("begi") and shown[-1].endswith("end\n")
-    if not cut:
-        assert shown == ["begin\n", thing, "(other)\nend\n"]
-
-
-def test_many_arguments_are_printed_as_few_are():
-    many = [str(n) for n in range(3000)]
-    output, entries, _, _ = collect(printed(*many))
-    assert output == " ".join(many) + "\n" and entries == many
-
-
-def test_objects_at_both_ends_of_long_output_survive():
-    one, other = object(), object()
-    data = printed("<one>", handle=0) + b"x" * 100_000
-    data += b"".join(print_blocks(MARK, b"<other>\n", [(0, 7, 2)]))
-    _, entries, shown, cut = collect(data, 100, r1=one, r2=other)
-    assert entries == [one, other] and shown[0] is one and shown[2] is other
-    assert f"{cut} bytes of output omitted" in shown[1]
-
-
-def test_a_flood_of_prints_costs_bounded_memory():
-    collector = OutputCollector(MARK, 1000, {"r1": object()})
-    block = MARK + LENGTHS.pack(400, 1) + SPAN.pack(0, 1, 1, 0) * 200 + SPAN.pack(0, 0, 0, 0) * 200
-    for _ in range(500):
-        collector.feed(block + b"x")
-    assert len(collector._first) + len(collector._last) < 4000
-    assert collector.finish()[0] == "x" * 500
-
-
 def test_functions_and_errors_are_described():
     def tool(a: int, *rest: str, flag: bool = False, **more: object) -> list[str]:
         """Do it."""
@@ -481,7 +345,7 @@ def test_functions_and_errors_are_described():
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="groups came with Python 3.11")
-def test_a_group_of_errors_tells_what_is_in_it():
+def test_an_exception_group_shows_its_errors():
     group = ExceptionGroup("eg", [ValueError("v"), ExceptionGroup("in", [KeyError("k")])])  # noqa: F821
     again = stubs.make_error(describe_error(group))
     assert type(again).__name__ == "ExceptionGroup" and isinstance(again, RuntimeError)
@@ -516,7 +380,7 @@ def test_copies_of_a_result_are_results():
     assert result.output == [1] and stubs.handle_of(made) is None
 
 
-def test_decimals_that_would_take_minutes_cross_as_text():
+def test_huge_decimals_become_text():
     for text, kept in (("1E+9999", True), ("-Infinity", True), ("NaN", True), ("0E+20000", False)):
         sent = encode(decimal.Decimal(text), lambda _: None)
         assert sent == ({"$": "decimal", "v": text} if kept else text)

@@ -11,7 +11,7 @@ from ck_pro.executor import CodeExecutor, remove_folder
 DEEP = "import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\n"
 
 
-def test_a_folder_goes_with_all_that_is_in_it_and_nothing_else(tmp_path):
+def test_a_folder_is_removed_with_its_content_and_nothing_else(tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("x")
@@ -49,7 +49,7 @@ def test_a_link_is_not_a_folder_to_remove(tmp_path):
 
 
 @pytest.mark.worker
-def test_a_temporary_workdir_goes_however_deep_the_code_made_it():
+def test_a_temporary_workdir_of_any_depth_is_removed():
     executor = CodeExecutor()
     result = executor.run(DEEP)  # the watchdog may see it, or may not
     assert result.error is None or "nested too deeply" in result.error.message

@@ -1,4 +1,4 @@
-"""What surprised us when the executor was used as CPython is: each of these was once otherwise."""
+"""Differences from CPython that the executor once had."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ def test_the_command_line_is_that_of_an_interactive_session(run):
     assert run(code).value == "Namespace()"
 
 
-def test_a_warning_is_told_in_every_step(run):
+def test_a_warning_is_shown_in_every_step(run):
     for _ in range(2):
         assert "careful" in run("import warnings\nwarnings.warn('careful')").output
 
 
-def test_imports_from_the_future_hold_for_later_steps(run):
+def test_imports_from_future_apply_to_later_steps(run):
     run("from __future__ import annotations")
     assert run("def f(x: Unknown): pass\nf.__annotations__").value == "{'x': 'Unknown'}"
     assert run("from __future__ import nonsense").error.type == "SyntaxError"
 
 
-def test_without_state_the_future_is_forgotten(tmp_path):
+def test_stateless_steps_forget_imports_from_future(tmp_path):
     with CodeExecutor(workdir=tmp_path, stateful=False) as executor:
         assert executor.run("from __future__ import annotations").error is None
         assert executor.run("def f(x: Unknown): pass").error.type == "NameError"
 
 
 @pytest.mark.parametrize("code", ["1 + 1", "x = 2\nx"])
-def test_a_byte_order_mark_is_no_part_of_the_code(run, code):
+def test_a_byte_order_mark_is_ignored(run, code):
     assert run("\ufeff" + code).value == "2"
 
 
@@ -84,7 +84,7 @@ def test_a_byte_order_mark_is_no_part_of_the_code(run, code):
         ("'\\N{bad name}'", "SyntaxError"),
     ],
 )
-def test_one_line_is_read_as_many_are(run, code, error):
+def test_one_line_is_compiled_like_many(run, code, error):
     alone = run(code).error
     among = run("\n" + code).error
     if error is None:
@@ -102,21 +102,21 @@ def test_one_line_is_read_as_many_are(run, code, error):
         "builtins.len = lambda x: 1 / 0\nraise ValueError",
     ],
 )
-def test_broken_builtins_break_the_step_at_most(run, code):
+def test_broken_builtins_break_at_most_the_step(run, code):
     run("kept = 5")
     result = run("import builtins\n" + code)
     assert not result.state_lost, result
     assert run("len([kept])").value == "1"
 
 
-def test_a_main_module_that_was_thrown_away_is_back(run):
+def test_a_deleted_main_module_is_restored(run):
     run("import sys\ndel sys.modules['__main__']")
     assert run("kept = 7\nimport __main__\n__main__.kept").value == "7"
     run("import sys\nsys.modules['__main__'] = sys")
     assert run("import __main__\n__main__.kept").value == "7"
 
 
-def test_descriptors_that_no_longer_wait_do_so_again(run):
+def test_nonblocking_descriptors_are_reset(run):
     code = "kept = 5\nimport os\nfor fd in range(64):\n"
     result = run(code + "    try: os.set_blocking(fd, False)\n    except OSError: pass")
     assert result.error is None
@@ -124,12 +124,12 @@ def test_descriptors_that_no_longer_wait_do_so_again(run):
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
-def test_a_timeout_that_is_none_is_refused(run, timeout):
+def test_an_invalid_timeout_is_refused(run, timeout):
     with pytest.raises(ConfigError, match="timeout"):
         run("1", timeout=timeout)
 
 
-def test_the_arguments_of_an_error_cross(run):
+def test_the_arguments_of_an_error_are_kept(run):
     code = "try:\n    fail()\nexcept ValueError as error:\n    print(error.args)"
     assert run(code).output == "('boo', 3)\n"
 
@@ -146,19 +146,19 @@ def test_the_arguments_of_an_error_cross(run):
         ("memory", "b'x'"),
     ],
 )
-def test_more_kinds_of_values_cross(run, kind, shown):
+def test_more_types_of_values_are_passed(run, kind, shown):
     assert run(f"give({kind!r})").value == shown
 
 
-def test_what_is_to_be_done_at_exit_is_done(tmp_path):
+def test_atexit_functions_run(tmp_path):
     with CodeExecutor(workdir=tmp_path) as executor:
         executor.run("import atexit\natexit.register(lambda: open('left', 'w').write('bye'))")
     assert (tmp_path / "left").read_text() == "bye"
-    with CodeExecutor(workdir=tmp_path) as executor:  # but nobody waits for long
+    with CodeExecutor(workdir=tmp_path) as executor:  # `close` does not wait for long
         executor.run("import atexit, time\natexit.register(time.sleep, 600)")
 
 
-def test_a_process_that_the_code_forked_ends_as_a_script(run):
+def test_a_forked_process_ends_like_a_script(run):
     code = """
 import os, sys
 def ends(how):
@@ -176,7 +176,7 @@ def ends(how):
 
 
 @pytest.mark.parametrize("name", ["str", "isinstance", "list", "set", "enumerate", "bytearray"])
-def test_replaced_builtins_are_the_codes_own_affair(run, name):
+def test_replaced_builtins_affect_only_the_code(run, name):
     code = f"""
 import builtins
 kept, builtins.{name} = builtins.{name}, lambda *_: 7
@@ -191,7 +191,7 @@ got
     assert (seen.value, seen.printed) == ("[0, 1, 2]", ["7", "shown"]), seen
 
 
-def test_a_function_that_the_code_deleted_is_there_again(run):
+def test_a_deleted_function_is_restored(run):
     run("give = 3")
     assert run("give").value == "3"
     assert "a variable hides the function give" in run("give('range')").error.traceback
@@ -200,13 +200,13 @@ def test_a_function_that_the_code_deleted_is_there_again(run):
     assert run("give('range')").value == "[0, 1, 2]"
 
 
-def test_the_streams_tell_their_mode(run):
+def test_the_streams_have_a_mode(run):
     assert run("import sys\nsys.stdout.mode + sys.stderr.mode").value == "'ww'"
 
 
-def test_a_worker_that_reads_nothing_is_not_asked_again(tmp_path):
+def test_a_worker_that_reads_nothing_is_replaced(tmp_path):
     def hang_up():
-        executor._worker.hung_up = True  # as after seconds of a send that nobody takes
+        executor._worker.hung_up = True  # as after a send that timed out
 
     with CodeExecutor(functions={"hang_up": hang_up}, workdir=tmp_path) as executor:
         assert executor.run("hang_up()").state_lost
@@ -225,7 +225,7 @@ resource.setrlimit(resource.RLIMIT_{kind}, (hard, hard))
         assert executor.run("resource.__name__").value == "'resource'"
 
 
-def test_a_replaced_exit_is_no_way_out(tmp_path):
+def test_a_replaced_exit_does_not_keep_a_process(tmp_path):
     with CodeExecutor(workdir=tmp_path) as executor:
         executor.run("import os\nos._exit = lambda *_: 5\nos.dup2 = None")
         lost = executor.run("1")

@@ -1,4 +1,4 @@
-"""Tricks of code that try to break its worker or the parent: each gives a result, and no harm."""
+"""Tricks that try to break the worker or the parent. Each step has a result and does no harm."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Meta(type):
     def __instancecheck__(self, other): raise SystemExit
 """
 CASES = {
-    "a header of its own on fd 1": (
+    "a forged header on fd 1": (
         "import os\ncells = [cell.cell_contents for cell in print.__closure__]\n"
         "mark = next(one._mark for one in cells if hasattr(one, '_mark'))\n"
         "for data in (b'[[0.0,1.0]]', b'[[[]]]', b'{}', b'\\xff' * 50, b'\\0' * 50):\n"
@@ -69,7 +69,7 @@ CASES = {
         "class E(SystemExit):\n    @property\n    def code(self): raise E\nraise E(3)",
         "E",
     ),
-    "an exit code that is a number of its own kind": (
+    "an exit code of a subclass of int": (
         "class N(int):\n    def __and__(self, _): raise SystemExit\n    __eq__ = __and__\n"
         "raise SystemExit(N(0))",
         None,
@@ -119,7 +119,7 @@ CASES = {
         "linecache.cache.clear(); linecache.getline = None\nsys.modules = None\n1 / 0",
         "ZeroDivisionError",
     ),
-    "a loader of its own": (
+    "a custom loader": (
         "class L:\n    def __getattr__(self, name): raise SystemExit(name)\n"
         "__loader__ = __spec__ = L()\n1 / 0",
         "ZeroDivisionError",
@@ -142,7 +142,7 @@ CASES = {
         "    def __iter__(self): raise SystemExit('iter')\nf(D(a=1))",
         "any",
     ),
-    "a thread that ends the process of its own": (
+    "a thread that ends the process": (
         "import threading, _thread\nthreading.Thread(target=_thread.interrupt_main).start()\n"
         "import time; time.sleep(30)",
         "KeyboardInterrupt",
@@ -158,7 +158,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_tricks_give_a_result_and_cost_no_variables(name, tmp_path):
+def test_tricks_give_a_result_and_keep_the_variables(name, tmp_path):
     code, error = CASES[name]
     if "Group" in code and sys.version_info < (3, 11):
         pytest.skip("groups came with Python 3.11")
