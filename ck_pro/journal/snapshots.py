@@ -177,6 +177,7 @@ def restore_files(
 ) -> list[str]:
     """Write the files of a snapshot.
 
+    Args:
         files: as returned by `files_after`.
         to: an empty folder.
         blob: returns the content of a blob; None if it is missing.
@@ -211,13 +212,13 @@ def _restore_file(
     blob: Callable[[str], bytes | None],
     now: Path,
 ) -> bool:
-    """Write one file. False: its content is not known, or its name is taken."""
+    """Write one file; return False if its content is unknown or its name exists."""
     place = to / path
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         target = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except (FileExistsError, NotADirectoryError):
-        return False  # two names of the code's can look alike in a journal
+        return False  # two different names can look alike in a journal
     with os.fdopen(target, "wb") as file:
         if "blob" in facts:
             content = blob(facts["blob"])
@@ -234,7 +235,7 @@ def _restore_file(
 
 
 def _restore_link(to: Path, path: str, target: str) -> bool:
-    """Make one link. False: its name is taken, or its path leads through another link."""
+    """Create one link; return False if its name exists or its path leads through a link."""
     place = to / path
     above = [folder for folder in place.parents if to in folder.parents]
     if any(folder.is_symlink() for folder in above):
@@ -248,9 +249,9 @@ def _restore_link(to: Path, path: str, target: str) -> bool:
 
 
 def _copy_unchanged(now: Path, path: str, facts: FileFacts, target: BinaryIO) -> bool:
-    """Copy a file from the working directory if its size and time are those of the snapshot.
+    """Copy a file from the working directory if its size and time match the snapshot.
 
-    No link is followed, and holes stay holes, so that a file of many empty gigabytes costs nothing.
+    Follow no links. Keep holes, so that a sparse file of many gigabytes costs nothing.
     """
     try:
         source = _open_below(now, path)
@@ -280,7 +281,7 @@ def _open_below(folder: Path, path: str) -> int:
 
 
 def _copy_with_holes(source: int, target: int, size: int) -> None:
-    """Copy the data of an open file to another, piece by piece, and leave its holes empty."""
+    """Copy an open file to another in pieces; keep its holes."""
     end = 0
     while end < size:
         try:
