@@ -16,7 +16,7 @@ from ck_pro.model import LLM
 from ck_pro.run.results import NO_OUTPUT
 from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession
-from ck_pro.session.observed import append_piece
+from ck_pro.session.observed import append_part
 from ck_pro.tools.human import AskHumanTool
 from ck_web.actions import PREDEFINED_WEB_ACTIONS, WEB_FUNCTIONS
 from ck_web.browser.config import Pictures, WebEnvConfig
@@ -211,8 +211,8 @@ def add_reports(observation: Any, reports: list[str]) -> Any:
         text = "\n".join(shown)
         if entries == [NO_OUTPUT]:
             return text
-        pieces = [f"{text}\n"]
+        parts = [f"{text}\n"]
         for entry in entries:
-            append_piece(pieces, entry)
-        entries = pieces
+            append_part(parts, entry)
+        entries = parts
     return entries[0] if len(entries) == 1 else entries

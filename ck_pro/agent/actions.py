@@ -21,7 +21,7 @@ from ck_pro.exceptions import AnswerNeeded, ParseError, ends_run, error_text
 from ck_pro.executor import LocalCall
 from ck_pro.language import Form, parse_thought_code
 from ck_pro.model import Reply
-from ck_pro.run.results import result_value
+from ck_pro.run.results import result_observation
 from ck_pro.run.run import Run
 from ck_pro.session.goals import parse_progress
 
@@ -128,7 +128,7 @@ def call_function(
 
     def call() -> Any:
         result = functions[name](**arguments)
-        return result if isinstance(result, LocalCall) else result_value(result)
+        return result if isinstance(result, LocalCall) else result_observation(result)
 
     observed = _attempt(call)
     return run.run_code.run_local_call(observed) if isinstance(observed, LocalCall) else observed

@@ -45,12 +45,12 @@ from ck_pro.journal import Journal
 from ck_pro.language import END_FORM, PLAN_FORM, Form, parse_thought_code
 from ck_pro.model import LLM, Budget, Reply
 from ck_pro.run.interrupted import InterruptedSession
-from ck_pro.run.results import AgentResult, final_result, observed_value, with_note
+from ck_pro.run.results import AgentResult, code_observation, final_result, with_note
 from ck_pro.run.resume import PriorUsage, find_interrupted
 from ck_pro.run.run import EventSink, Run, run_of
 from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession, Status, StopReason
-from ck_pro.session.observed import observation_text, several_observed
+from ck_pro.session.observed import combine_observations, observation_text
 from ck_pro.session.rows import Step
 from ck_pro.tool import parameters_schema
 
@@ -278,7 +278,7 @@ class MultiStepAgent(AgentSettings):
                 skipped = ", ".join(describe(a) for a in actions[n:])
                 observed.append(f"Not called, because the work has ended: {skipped}")
                 break
-        return several_observed(observed)
+        return combine_observations(observed)
 
     def finalize(self, session: AgentSession) -> FinalResults:
         """Record the final result: of the terminal action, or of the end phase if there is one."""
@@ -318,7 +318,7 @@ class MultiStepAgent(AgentSettings):
         run = run_of(session)
         match action:
             case CodeAction(code=code, note=note):
-                return with_note(note, observed_value(run.run_code(code)))
+                return with_note(note, code_observation(run.run_code(code)))
             case ToolCall(name=name, arguments=arguments, note=note):
                 return with_note(note, call_function(run, name, arguments, self._forms()))
             case FinishAction(output=output, log=log):

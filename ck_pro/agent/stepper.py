@@ -26,7 +26,7 @@ from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
 from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession, StopReason
-from ck_pro.session.observed import observation_text, several_observed
+from ck_pro.session.observed import combine_observations, observation_text
 
 
 class Stepper:
@@ -169,7 +169,7 @@ class Stepper:
         self._observed.append(observed)
         if self._queue and self.state.finish is None:
             return
-        data = ObservationData(observation=several_observed(self._observed))
+        data = ObservationData(observation=combine_observations(self._observed))
         self._observed, self._queue = [], []
         run = run_of(self.state)
         run.record(EventKind.OBSERVATION, data)

@@ -10,7 +10,7 @@ from ck_pro.events.journal_events import CallOutcome, FinalResults
 from ck_pro.exceptions import ParseError
 from ck_pro.executor import CodeResult
 from ck_pro.session import AgentSession, Status
-from ck_pro.session.observed import append_piece
+from ck_pro.session.observed import append_part
 
 _TEXT_CHARS = 2000
 _RESULT_BYTES = 1 << 20
@@ -96,12 +96,12 @@ def final_result(value: Any) -> FinalResults:
     return FinalResults(output=str(value["output"]), log=str(value.get("log") or ""))
 
 
-def result_value(result: Any) -> Any:
+def result_observation(result: Any) -> Any:
     """Return a value for an observation: a sub-agent's result by reference, else text."""
     return result.reference() if isinstance(result, AgentResult) else str(result)
 
 
-def observed_value(result: CodeResult) -> Any:
+def code_observation(result: CodeResult) -> Any:
     """Return the observation of a code action.
 
     Returns:
@@ -110,13 +110,13 @@ def observed_value(result: CodeResult) -> Any:
     """
     entries: list[Any] = []
     for piece in result.pieces:
-        append_piece(entries, result_value(piece))
+        append_part(entries, result_observation(piece))
     if entries and isinstance(entries[-1], str):
         entries[-1] = entries[-1].rstrip("\n")
         if not entries[-1]:
             del entries[-1]
     if tail := _tail(result):
-        append_piece(entries, f"\n{tail}" if entries else tail)
+        append_part(entries, f"\n{tail}" if entries else tail)
     if not entries:
         return NO_OUTPUT
     return entries[0] if len(entries) == 1 else entries
@@ -171,8 +171,8 @@ def with_note(note: str, observed: Any) -> Any:
     if not note:
         return observed
     if isinstance(observed, list):
-        pieces: list[Any] = [f"{note}\n"]
+        parts: list[Any] = [f"{note}\n"]
         for entry in observed:
-            append_piece(pieces, entry)
-        return pieces
+            append_part(parts, entry)
+        return parts
     return f"{note}\n{observed}" if isinstance(observed, str) else [f"{note}\n", observed]

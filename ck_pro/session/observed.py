@@ -13,17 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
-def append_piece(pieces: list[Any], piece: Any) -> None:
+def append_part(parts: list[Any], part: Any) -> None:
     """Append a text or a reference to the parts of one text."""
-    if not pieces or isinstance(piece, str) != isinstance(pieces[-1], str):
-        pieces.append(piece)
-    elif isinstance(piece, str):
-        pieces[-1] += piece
+    if not parts or isinstance(part, str) != isinstance(parts[-1], str):
+        parts.append(part)
+    elif isinstance(part, str):
+        parts[-1] += part
     else:
-        pieces += ["", piece]
+        parts += ["", part]
 
 
-def several_observed(observed: Sequence[Any]) -> Any:
+def combine_observations(observed: Sequence[Any]) -> Any:
     """Combine the observations of several actions, each on its own lines."""
     if len(observed) == 1:
         return observed[0]

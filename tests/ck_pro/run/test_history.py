@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ck_pro.run.history import Window, files_in, shortened
-from ck_pro.session.observed import observation_text, several_observed
+from ck_pro.session.observed import combine_observations, observation_text
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_an_observation_has_each_action_on_its_own_lines() -> None:
         (["a"], "a"),
         ([one], "<1>"),
     ]:
-        assert observation_text(several_observed(observed)) == text
+        assert observation_text(combine_observations(observed)) == text
 
 
 def test_long_observations_lose_their_middle() -> None:
