@@ -1,7 +1,7 @@
 """Third-party applications for the scenarios: installed once, seeded anew for each run.
 
-Each application lies in a virtual environment of its own, so that its packages and this project's
-never meet. Everything that is seeded is fixed, so the answers of the tasks are fixed as well.
+Each application has its own virtual environment, so that its packages cannot conflict with this
+project's. The seeded data is fixed, so the answers of the tasks are fixed as well.
 """
 
 from __future__ import annotations
