@@ -23,7 +23,7 @@ Runner = Callable[[Sequence[str], float], bool]
 
 
 def working_chromium() -> str:
-    """Return the path of a Chromium that starts; empty if there is none.
+    """Return the path of a Chromium that starts, or an empty string.
 
     Raises:
         ChromiumNotFound: CK_CHROMIUM names a missing file.

@@ -69,7 +69,7 @@ def _body(raw: bytes) -> dict[str, Any]:
 
 
 def unknown_fields(model: type[Wire], raw: bytes) -> str:
-    """Return a message about unknown fields, which were ignored; empty if there are none.
+    """Return a message about unknown fields, which were ignored; empty without any.
 
     Args:
         model: the wire type.

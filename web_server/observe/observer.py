@@ -46,7 +46,7 @@ class Observed:
         url: of the page.
         scroll: x, y, above, below, left, right in CSS pixels.
         viewport: width and height in CSS pixels.
-        focused: the line of the focused element, without states; empty if there is none.
+        focused: the line of the focused element without states, or an empty string.
         elements: facts by id; empty unless requested.
         incomplete: whether elements are missing because they could not be read.
     """

@@ -143,7 +143,7 @@ async def observe(
         view.fulltree = ""
     view.number, view.delta = tab.history.add(view.yaml, options.since)
     if page_handle.settler.keeps_changing:
-        view.events.append("the page keeps changing by itself")
+        view.events.append("the page keeps changing")
     await _store_round(session, tab, options, plain or boxed, html)
     session.pending.clear()
     return view.model_dump()

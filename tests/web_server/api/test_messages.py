@@ -90,7 +90,7 @@ def test_an_unknown_field_is_named_with_the_nearest_known_one() -> None:
 
 ACTIONS: list[tuple[dict[str, Any], int, str]] = [
     ({}, 400, "actionName is missing: use one of "),
-    ({"actionName": "clik"}, 400, "unknown actionName 'clik'; known: click, "),
+    ({"actionName": "clik"}, 400, "unknown actionName 'clik'; known: "),
     ({"actionName": "click"}, 400, "targetId is missing: give the number"),
     (
         {"actionName": "click", "targetID": 3},
