@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _RETRIES = 5
 _READ_MS = 2000
+RECORDER_PARTS = ("page_recorder", "report_limits")
 
 _secrets: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
@@ -81,9 +82,9 @@ class Observer:
 
     @staticmethod
     async def prepare_context(context: BrowserContext) -> None:
-        """Install js/page_recorder.js. Call once, before the context opens a page."""
+        """Install the recorder of js/page_recorder.js. Call once, before the first page."""
         secret = _secrets.setdefault(context, "e" + secrets.token_hex(12))
-        script = bundle_script("observe", ("page_recorder", "report_limits"), SECRET=secret)
+        script = bundle_script("observe", RECORDER_PARTS, SECRET=secret)
         await context.add_init_script(script)
 
     async def attach(self) -> None:

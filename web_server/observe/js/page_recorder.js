@@ -3,6 +3,7 @@
 // and states custom elements set by ElementInternals. page_records.js asks for them by events whose
 // names contain the secret `SECRET`. The functions that this file replaces print as native code.
 /* global SECRET */
+/* exported apply, listen, replaceMethod */
 
 const apply = Reflect.apply;
 const kinds = Object.assign(Object.create(null), {

@@ -1,7 +1,8 @@
-// Runs in the page's own world before any of its scripts, after page_recorder.js. Chromium reports script
-// errors and console messages over the one connection that all sessions share. A page that reports
-// without end would block them all, so only the first reports of each document are let through.
-/* global apply, listen, replaceMethod */
+// Runs in every frame, in the page's own world, after page_recorder.js. Limits the script errors and
+// console messages of a document. Chromium reports each over the connection that all sessions share, so
+// an endless series would block them.
+/* global apply, listen, replaceMethod -- page_recorder.js */
+
 const MAX_REPORTS = 100;
 const { preventDefault: silence } = Event.prototype;
 const windowOf = Object.getOwnPropertyDescriptor(Document.prototype, 'defaultView').get;
@@ -17,7 +18,7 @@ const limitErrors = (target) => {
 };
 limitErrors(globalThis);
 
-// These may drop all listeners of the window. To add one again that is still there has no effect.
+// These methods may remove all listeners of the window. Adding one that is still there has no effect.
 for (const name of ['open', 'write', 'writeln']) {
   replaceMethod(Document.prototype, name, (native, self, args) => {
     const result = apply(native, self, args);
