@@ -10,13 +10,14 @@ from typing import Any
 MASK = "***"
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-_MIN_SECRET = 8
+MIN_SECRET = 8
+"""Shorter values are placeholders such as "x" or "none": masking them would damage ordinary text."""
 
 
 def secrets_of_environment(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return the values of environment variables with secret-sounding names (KEY, TOKEN, ...)."""
     items = (os.environ if environ is None else environ).items()
-    return tuple(v for k, v in items if _SECRET_NAME.search(k) and len(v) >= _MIN_SECRET)
+    return tuple(v for k, v in items if _SECRET_NAME.search(k) and len(v) >= MIN_SECRET)
 
 
 class Secrets:

@@ -22,7 +22,7 @@ from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.journal_events import REQUIRED_KEYS, EventData, invalid_event
 from ck_pro.exceptions import JournalError
 from ck_pro.journal.images import MAY_HAVE_IMAGES, ImageWriter
-from ck_pro.journal.masking import Secrets, secrets_of_environment
+from ck_pro.journal.masking import MIN_SECRET, Secrets, secrets_of_environment
 from ck_pro.journal.packed import (
     EVENTS_FILE,
     compress_journal,
@@ -151,9 +151,12 @@ class Journal:
         return event
 
     def protect(self, secrets: Iterable[str]) -> None:
-        """Mask these strings too from now on."""
+        """Mask these strings too from now on, except those shorter than 8 characters.
+
+        A local server's key is often a placeholder such as "x".
+        """
         with self._lock:
-            if self._secrets.add(secrets):
+            if self._secrets.add(s for s in secrets if len(s) >= MIN_SECRET):
                 self._prompts.forget()  # they have the old masks
 
     def masked(self, value: Any) -> Any:

@@ -137,6 +137,13 @@ def test_secrets_reach_neither_disk_nor_session(
     assert _read(tmp_path) == [event]
 
 
+def test_a_placeholder_key_damages_no_text() -> None:
+    journal = Journal(None)
+    journal.protect(["x", "EMPTY", "sk-0123456789"])
+    text = "max(box) EMPTY next sk-0123456789"
+    assert journal.masked({"code": text}) == {"code": "max(box) EMPTY next ***"}
+
+
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path)
     kept = journal.append(EventKind.WORLD, sid="s")
