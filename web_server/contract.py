@@ -88,7 +88,7 @@ class RenewBrowser(BrowserRequest):
     """/renewBrowser: move the hard end of the lease to `leaseSeconds` from now.
 
     Attributes:
-        parked: nobody works on the browser until the next request for it. Until then the lease ends
+        parked: no client uses the browser until the next request for it. Until then the lease ends
             early if another client finds no free browser.
     """
 

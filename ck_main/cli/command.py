@@ -95,7 +95,7 @@ def run_agent(
     check_options(options)
     screen, out = Console(stderr=True), Console()
     agent = build_agent(kind, options["config"], options["updates"], options["model"])
-    if options["ray"] is None:  # the nodes of a cluster have browsers of their own
+    if options["ray"] is None:  # each node of a cluster has its own browsers
         agent, missing = without_missing_browser(agent)
         if missing:
             report_warning(screen, missing)

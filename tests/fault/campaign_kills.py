@@ -16,9 +16,9 @@ TARGETS = (
     *("chromium", "renderer", "helper"),
 )
 WEIGHTS = (7, 6, 2, 4, 2, 2, 3, 2, 2)
-"""Of 30 kills."""
+"""Shares among 30 kills."""
 STOPS = {"stop": (signal.SIGTERM,), "stop-twice": (signal.SIGINT, signal.SIGTERM)}
-"""What tells a runner to stop: once, it finishes what it does; twice, it leaves at once."""
+"""Stop signals. After one, the runner finishes its steps; after two, it exits immediately."""
 
 
 @dataclass(frozen=True)

@@ -138,8 +138,8 @@ def test_both_ends_of_any_stream_are_kept(pieces: list[bytes], size: int) -> Non
 
 def test_a_timeout_kills_the_command_with_its_children_and_no_more(run: Step) -> None:
     said(run("kept = 1"))
-    text = said(run(command("echo begun; sleep 7001 & sleep 7001", timeout=0.3)))
-    assert text.startswith("begun\n[killed after 0.3 s;")
+    text = said(run(command("echo started; sleep 7001 & sleep 7001", timeout=0.3)))
+    assert text.startswith("started\n[killed after 0.3 s;")
     assert gone("7001") and said(run("print(kept)")) == "1\n"
 
 
