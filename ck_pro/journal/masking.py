@@ -11,7 +11,7 @@ MASK = "***"
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 MIN_SECRET = 8
-"""Shorter values are placeholders such as "x" or "none": masking them would damage ordinary text."""
+"""Shorter values are placeholders, such as "x": masking them would damage ordinary text."""
 
 
 def secrets_of_environment(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
