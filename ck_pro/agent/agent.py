@@ -244,9 +244,10 @@ class MultiStepAgent(AgentSettings):
     def step(self, session: AgentSession, state: Mapping[str, Any]) -> Step:
         """Observe, plan, decide and act once; return the step."""
         run = self._live(session)
-        run.check()
         interrupted, run.interrupted = run.interrupted, None
-        if interrupted is None or not interrupted.in_progress:
+        if interrupted is not None and interrupted.in_progress:
+            run.check()
+        else:
             run.start_step()
         run.emit(ProgressKind.STEP_STARTED)
         if interrupted is not None and interrupted.in_progress and interrupted.has_acted:

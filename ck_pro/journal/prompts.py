@@ -71,7 +71,8 @@ class LastPrompts:
             key = _plain_key(message)
             found = known.get(key) if key else None
             if found is None:
-                found = PromptMessage(message, _copy(message), self._secrets.masked(message), "")
+                stored = self._secrets.masked(message) if self._secrets.known else message
+                found = PromptMessage(message, _copy(message), stored, "")
             prompt.append(found)
         return prompt, same
 

@@ -247,7 +247,9 @@ class Journal:
             if self._fd is None and not self._secrets.known:
                 return
             prompt, same = self._prompts.compare(sid, phase, messages)
-            rest = self._secrets.masked({k: v for k, v in data.items() if k != "messages"})
+            rest = {k: v for k, v in data.items() if k != "messages"}
+            if self._secrets.known:
+                rest = self._secrets.masked(rest)
             event["data"] = {**rest, "messages": [message.stored for message in prompt]}
             if self._fd is not None:
                 lines, new = self._new_messages(sid, prompt[same:])
