@@ -121,12 +121,13 @@ class WebEnv(Environment):
         declared, browser = ACTIONS[action.name], self._browser
         with self._lock, browser.explain_errors():
             state = browser.state
-            named = declared.describe(action, state.describe_element)
+            named = declared.describe(action, lambda t: browser.describe_element(t, state))
             browser.state = replace(
                 state, curr_step=state.curr_step + 1, action_string=named, error_message=""
             )
             try:
                 result = declared.execute(action, browser)
+                named = declared.describe(action, lambda t: browser.describe_element(t, state))
             except (RequestRefused, ToolError) as e:
                 reason = browser.failure(e)
                 browser.unchanged += 1

@@ -158,7 +158,8 @@ class PerformAction(PageRequest, ObserveOptions):
 
     Attributes:
         actionName: a name of `web_server.actions`, in any case.
-        targetId: id of the element, as the last observation gave it (number or text).
+        targetId: id of the element, as the last observation gave it (number or text), or its role
+            and name: `button 'Save'`, `'Save'`. An exact name comes before a unique part of one.
         targetElementType, targetElementName: hints, never checked against the element.
         actionValue: the old wire's one argument: text, option, direction, URL.
         needEnter: press Enter after `type`.
@@ -176,7 +177,7 @@ class PerformAction(PageRequest, ObserveOptions):
             within the element `targetId` if there is one; without a text all of that element.
         values: option labels or values for `select_option`.
         timeout: milliseconds, for `wait` and `wait_for`.
-        toId: the element on which a `drag` ends.
+        toId: the element on which a `drag` ends, as in `targetId`.
         expectedTarget, expectedUrl: `target` and `url` of the reply of /describeAction. The action
             is done only if it still reaches them, else answered with 409.
     """

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ConfigError, ParseError
-from ck_web.actions.tokens import quote, target_of
+from ck_web.actions.tokens import quote, target_of, write_target
 from ck_web.page.page_text import one_line
 
 InPrompt = Literal["full", "line", "never"]
@@ -189,9 +189,9 @@ def _known() -> str:
 class ElementAction(WebAction):
     """Base of actions that take an element alone: `check [3]`."""
 
-    def write(self, id: int) -> str:
+    def write(self, id: int | str) -> str:
         """Return the action string."""
-        return f"{self.name} [{id}]"
+        return f"{self.name} {write_target(id)}"
 
     def parse(self, rest: str) -> BrowserAction:
         """Return the action; text after the id is a comment."""

@@ -23,8 +23,10 @@ from ck_web.actions.tokens import (
     typed_text_of,
     unbracketed,
     write_free_text,
+    write_optional_target,
     write_path,
     write_point,
+    write_target,
     write_typed_text,
 )
 from ck_web.page.page_text import one_line
@@ -32,19 +34,28 @@ from ck_web.page.page_text import one_line
 _DIRECTIONS = ("down", "up", "left", "right")
 
 
-@web_action("click", "click [3] name", in_prompt="full")
+@web_action("click", "click [3] name", "click [button 'Save']", in_prompt="full")
 class Click(WebAction):
-    """Click the element [id]. link_name may repeat its name, for the log."""
+    """Click an element: its id or name, as in click("Save", role="button"), for any id below.
 
-    def write(self, id: int, link_name: str = "") -> str:
-        return f"click [{id}] {link_name}".rstrip()
+    link_name is for the log.
+    """
+
+    def write(self, id: int | str, link_name: str = "", role: str = "") -> str:
+        return f"click {write_target(id, role)} {link_name}".rstrip()
 
     def parse(self, rest: str) -> BrowserAction:
         target, link_name = target_of(self.name, rest)
         return self.action(target, link_name=link_name.strip())
 
 
-@web_action("type", "type [3] text", "type [3] text[NOENTER]", in_prompt="full")
+@web_action(
+    "type",
+    "type [3] text",
+    "type [3] text[NOENTER]",
+    "type [textbox 'Name'] text",
+    in_prompt="full",
+)
 class Type(WebAction):
     """Replace the content of the field [id].
 
@@ -53,8 +64,8 @@ class Type(WebAction):
 
     value_name = "content"
 
-    def write(self, id: int, content: str, enter: bool = True) -> str:
-        return f"type [{id}] {write_typed_text(content, enter, default=True)}"
+    def write(self, id: int | str, content: str, enter: bool = True, role: str = "") -> str:
+        return f"type {write_target(id, role)} {write_typed_text(content, enter, default=True)}"
 
     def parse(self, rest: str) -> BrowserAction:
         target, content = target_of(self.name, rest)
@@ -71,12 +82,13 @@ class Select(WebAction):
 
     value_name = "option"
 
-    def write(self, id: int, option: str | list[str]) -> str:
+    def write(self, id: int | str, option: str | list[str], role: str = "") -> str:
+        shown = write_target(id, role)
         if not isinstance(option, str) and isinstance(option, Iterable):
-            return f"select [{id}] {json_text([str(o) for o in option])}"
+            return f"select {shown} {json_text([str(o) for o in option])}"
         label = str(option)
         plain = label == label.strip() and not label.startswith("[")
-        return f"select [{id}] {label if plain else json_text([label])}"
+        return f"select {shown} {label if plain else json_text([label])}"
 
     def parse(self, rest: str) -> BrowserAction:
         target, option = target_of(self.name, rest)
@@ -115,8 +127,8 @@ class Press(WebAction):
     value_name = "keys"
     at_focus = True
 
-    def write(self, keys: str, id: int | None = None) -> str:
-        return f"press {keys}" if id is None else f"press [{id}] {keys}"
+    def write(self, keys: str, id: int | str | None = None) -> str:
+        return f"press {write_optional_target(id)}{keys}"
 
     def parse(self, rest: str) -> BrowserAction:
         target, keys = optional_target_of(rest)  # a bare number is a key
@@ -162,19 +174,20 @@ class Drag(WebAction):
 
     def write(
         self,
-        id: int,
-        to_id: int | None = None,
+        id: int | str,
+        to_id: int | str | None = None,
         x: float | None = None,
         y: float | None = None,
         by: Sequence[float] | None = None,
     ) -> str:
+        shown = write_target(id)
         if to_id is not None:
-            return f"drag [{id}] to [{to_id}]"
+            return f"drag {shown} to {write_target(to_id)}"
         if by is not None:
-            return f"drag [{id}] by {write_point(by)}"
+            return f"drag {shown} by {write_point(by)}"
         if x is None or y is None:
             raise ParseError("drag needs to_id, or both x and y, or by=[right, down]")
-        return f"drag [{id}] to {write_point((x, y))}"
+        return f"drag {shown} to {write_point((x, y))}"
 
     def parse(self, rest: str) -> BrowserAction:
         target, where = target_of(self.name, rest)
@@ -182,8 +195,9 @@ class Drag(WebAction):
         if distance := re.fullmatch(r"by\b(.*)", where, re.IGNORECASE | re.DOTALL):
             right, down, _ = point_of("drag [3] by", distance[1])
             return self.action(target, by=[right, down])
-        if onto := re.fullmatch(r"\[\s*([0-9]+)\s*\]|([0-9]+)", where):
-            return self.action(target, to=plain_id(onto[1] or onto[2]))
+        onto, after = optional_target_of(where)
+        if (onto and not after) or where.isdecimal():
+            return self.action(target, to=onto or plain_id(where))
         x, y, _ = point_of("drag [3] to", where)
         return self.action(target, x=x, y=y)
 
@@ -226,8 +240,8 @@ class _Upload(WebAction):
 class Upload(_Upload):
     """Upload a file of the working directory (or a list) to [id]."""
 
-    def write(self, id: int, path: str | list[str]) -> str:
-        return f"upload [{id}] {' '.join(write_path(p) for p in _as_list(path))}"
+    def write(self, id: int | str, path: str | list[str]) -> str:
+        return f"upload {write_target(id)} {' '.join(write_path(p) for p in _as_list(path))}"
 
 
 class UploadToPage(_Upload):
@@ -243,8 +257,8 @@ class ScrollIn(WebAction):
 
     value_name = "direction"
 
-    def write(self, id: int, direction: str = "down") -> str:
-        return f"scroll_in [{id}] {direction}"
+    def write(self, id: int | str, direction: str = "down") -> str:
+        return f"scroll_in {write_target(id)} {direction}"
 
     def parse(self, rest: str) -> BrowserAction:
         target, direction = target_of(self.name, rest)
@@ -266,8 +280,9 @@ class ScrollTo(WebAction):
         return f"scroll_to {shown}"
 
     def parse(self, rest: str) -> BrowserAction:
-        if bracketed := re.fullmatch(r"\s*\[\s*([0-9]+)\s*\]\s*", rest):
-            return self.action(plain_id(bracketed[1]))
+        target, after = optional_target_of(rest)
+        if target and not after.strip():
+            return self.action(target)
         return self.action(value=text_of(self.name, rest))
 
     def wire(self, action: BrowserAction) -> dict[str, Any]:
@@ -280,10 +295,10 @@ class SelectText(WebAction):
 
     quotes_value = True
 
-    def write(self, text: str = "", id: int | None = None) -> str:
+    def write(self, text: str = "", id: int | str | None = None) -> str:
         if id is None:
             return f"select_text {write_free_text(text)}"
-        return f"select_text [{id}] {write_free_text(text) if text else ''}".rstrip()
+        return f"select_text {write_target(id)} {write_free_text(text) if text else ''}".rstrip()
 
     def parse(self, rest: str) -> BrowserAction:
         target, text = optional_target_of(rest)

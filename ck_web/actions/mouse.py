@@ -35,7 +35,7 @@ class ClickAt(WebAction):
         button: str = "left",
         double: bool = False,
         keys: str = "",
-        id: int | None = None,
+        id: int | str | None = None,
     ) -> str:
         words = [
             f"click_at {write_optional_target(id)}{write_number(x)} {write_number(y)}",
@@ -78,7 +78,7 @@ class Move(WebAction):
 
     expects_change = False
 
-    def write(self, x: float, y: float, id: int | None = None) -> str:
+    def write(self, x: float, y: float, id: int | str | None = None) -> str:
         return f"move {write_optional_target(id)}{write_number(x)} {write_number(y)}"
 
     def parse(self, rest: str) -> BrowserAction:
@@ -97,7 +97,7 @@ class Move(WebAction):
 class DragPath(WebAction):
     """Drag along points in pixels, [[x, y], ...]."""
 
-    def write(self, points: list[list[float]], keys: str = "", id: int | None = None) -> str:
+    def write(self, points: list[list[float]], keys: str = "", id: int | str | None = None) -> str:
         path = " ".join(write_point(point) for point in points)
         return f"drag_path {write_optional_target(id)}{path} {keys}".rstrip()
 

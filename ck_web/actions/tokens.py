@@ -13,6 +13,9 @@ NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 """Pattern of a decimal number."""
 _POINT = re.compile(rf"[\[(]?\s*({NUMBER})\s*[, ]\s*({NUMBER})\s*[\])]?(?![0-9.])(.*)", re.DOTALL)
 _BRACKETED_ID = re.compile(r"\s*\[\s*([0-9]+)\s*\]\s*(.*)", re.DOTALL)
+_BRACKETED_NAME = re.compile(
+    r"""\s*\[\s*(?:([A-Za-z]+)\s+)?(?:'(.*?)'|("(?:[^"\\]|\\.)*"))\s*\](?:\s?)(.*)""", re.DOTALL
+)
 _TARGET = re.compile(r"\s*(?:\[\s*([0-9]+)\s*\]|([0-9]+)(?![0-9A-Za-z]))(?:\s?)(.*)", re.DOTALL)
 _ENTER_MARK = re.compile(r"\[(no)?enter\]\Z", re.IGNORECASE)
 
@@ -21,20 +24,42 @@ _ENTER_MARK = re.compile(r"\[(no)?enter\]\Z", re.IGNORECASE)
 
 
 def target_of(name: str, rest: str) -> tuple[str, str]:
-    """Return the element's id, and the text after it and one separating space."""
+    """Return the element, and the text after it and one separating space.
+
+    An element is its id, or role and name: `7`, `button 'Save'`, `'Save'`.
+    """
+    if named := _name_of(rest):
+        return named
     found = _TARGET.fullmatch(rest)
     if found is None:
-        raise ParseError(f"{name} needs the number of an element: {name} [3]; got {quote(rest)}")
+        raise ParseError(
+            f"{name} needs an element: {name} [3] or {name} [button 'Save']; got {quote(rest)}"
+        )
     return plain_id(found[1] or found[2]), found[3]
 
 
 def optional_target_of(rest: str) -> tuple[str, str]:
-    """Return the element's id in brackets, or "", and the rest.
+    """Return the element in brackets (see `target_of`), or "", and the rest.
 
     Two numbers in brackets are a point, not an id.
     """
+    if named := _name_of(rest):
+        return named[0], named[1].lstrip()
     found = _BRACKETED_ID.fullmatch(rest)
     return (plain_id(found[1]), found[2]) if found else ("", rest)
+
+
+def _name_of(rest: str) -> tuple[str, str] | None:
+    """Return role and name in brackets as one text, and the rest; None for other texts."""
+    found = _BRACKETED_NAME.fullmatch(rest)
+    if found is None:
+        return None
+    name = found[2] if found[3] is None else json_of(found[3])
+    return _named(found[1] or "", str(name)), found[4]
+
+
+def _named(role: str, name: str) -> str:
+    return f"{role} '{name}'".lstrip()
 
 
 def plain_id(digits: str) -> str:
@@ -142,9 +167,31 @@ def write_typed_text(content: str, enter: bool, *, default: bool) -> str:
     return f"{content}{'[ENTER]' if enter else '[NOENTER]'}"
 
 
-def write_optional_target(id: int | None) -> str:
-    """Return an element's id in brackets and a space; "" for None."""
-    return "" if id is None else f"[{id}] "
+def write_target(id: int | str, role: str = "") -> str:
+    """Return an element in brackets: its id, or role and name.
+
+    Args:
+        id: the id or the name. Digits without a role are an id.
+        role: of the named element; empty for any.
+
+    Raises:
+        ParseError: it is neither; or the role is not a word.
+    """
+    if not isinstance(id, int | str) or isinstance(id, bool) or not str(id).strip():
+        raise ParseError(f"an element is its id or its name, not {quote(repr(id))}")
+    if role and not re.fullmatch("[A-Za-z]+", role):
+        raise ParseError(f"a role is one word, such as button; not {quote(role)}")
+    digits = re.fullmatch(r"\[?([0-9]+)\]?", str(id).strip())
+    if digits and (isinstance(id, int) or not role):
+        return f"[{digits[1]}]"
+    name = str(id)
+    quoted = json_text(name) if re.search(r"'\s*\]|[\r\n]", name) else f"'{name}'"
+    return f"[{role} {quoted}]" if role else f"[{quoted}]"
+
+
+def write_optional_target(id: int | str | None) -> str:
+    """Return an element in brackets and a space; "" for None."""
+    return "" if id is None else f"{write_target(id)} "
 
 
 def write_point(point: Sequence[float | None]) -> str:

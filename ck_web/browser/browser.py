@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import BrowserServerError, LeaseExpired, PageRefused, ToolError
 from ck_web.actions import ACTIONS
-from ck_web.browser.client import LEAN, RequestRefused
+from ck_web.browser.client import LEAN, RequestRefused, named_lines
 from ck_web.browser.config import Pictures, WebEnvConfig
 from ck_web.browser.cookie_banners import BannerPolicy
 from ck_web.browser.downloads import Downloads
@@ -92,6 +92,7 @@ class Browser:
         self.downloads = Downloads(workdir, lambda path: self.lease.client.get_file(path))
         self.banners = BannerPolicy(self, config.cookie_banners, approve)
         self._opened_page = False
+        self._named: dict[str, str] = {}  # lines of the elements that the last request named
         try:
             self.reconnected = suspended is not None and self._reconnect(suspended)
             if not self.reconnected:
@@ -267,7 +268,9 @@ class Browser:
         paths = action.arguments.get("paths")
         files = upload_files(self.workdir, paths) if paths else []
         options = None if ACTIONS[action.name].reads_only else LEAN
-        message, seen = self.lease.client.perform(self._request(action, files), options)
+        message, seen, self._named = self.lease.client.perform(
+            self._request(action, files), options
+        )
         if options is not None:
             self.apply(seen or self.observe(options))
         return message
@@ -290,7 +293,7 @@ class Browser:
             return f"saved as {self.downloads.save(remote, local)!r}"
         check_writable(self.workdir, local)
         request = self._request(BrowserAction(name="save", value=remote.strip()))
-        message, seen = self.lease.client.perform(request, LEAN)
+        message, seen, _ = self.lease.client.perform(request, LEAN)
         seen = seen or self.observe(LEAN)
         written = self.downloads.save_new(seen, local)
         self.apply(seen)
@@ -347,7 +350,29 @@ class Browser:
             found = {}  # the element is missing, so the action will fail
         target, url = str(found.get("target") or _NO_TARGET), str(found.get("url") or url)
         facts.update(element=target, url=url, secret=found.get("secret") is True)
+        ids = self._ids_of_named(found)
+        facts["target"] = ids.get(action.target, action.target)
+        if (goal := action.arguments.get("to")) in ids:
+            facts["arguments"] = {**action.arguments, "to": ids[goal]}
         return action.model_copy(update=facts)
+
+    def _ids_of_named(self, found: Mapping[str, Any]) -> dict[str, str]:
+        """Return the ids of the elements that a described action names; keep their lines."""
+        ids = {}
+        for name, line in named_lines(found).items():
+            ids[name] = line[1 : line.find("]")]
+            self._named[ids[name]] = line
+        return ids
+
+    def describe_element(self, target: str, state: WebState) -> str:
+        """Return an element as a report shows it: `[3] button 'Search'`.
+
+        Args:
+            target: its id, or the role and name that an action gave.
+            state: of the page before the action.
+        """
+        shown = state.describe_element(target)
+        return shown if state.element(target)[0] else self._named.get(target, shown)
 
     def _request(
         self, action: BrowserAction, files: Sequence[Mapping[str, str]] = ()

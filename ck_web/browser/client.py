@@ -10,9 +10,9 @@ import base64
 import binascii
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
@@ -32,6 +32,20 @@ _ACTION_FAILURES = frozenset({400, 403, 404, 409, 423})
 _LEASE_ENDED = "browser_gone"  # the server's error code
 _HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+(%\w+)?")  # a name, or an IPv4 or IPv6 address
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class ActionReply(NamedTuple):
+    """The reply to an action.
+
+    Attributes:
+        message: what the action did.
+        seen: the page after it, if the server sent it.
+        named: the line of each element that the action names, by the text that names it.
+    """
+
+    message: str
+    seen: Observation | None
+    named: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,12 @@ class RequestRefused(BrowserServerError):
     def lease_ended(self) -> bool:
         """Whether the server does not lend the browser any longer."""
         return self.code == _LEASE_ENDED
+
+
+def named_lines(reply: Mapping[str, Any]) -> dict[str, str]:
+    """Return the elements of a reply that the request named; empty from an older server."""
+    named = reply.get("named")
+    return {str(k): str(v) for k, v in named.items()} if isinstance(named, dict) else {}
 
 
 def server_address(text: str) -> str:
@@ -217,9 +237,7 @@ class BrowserClient:
         """
         return self._post("describeAction", action.model_dump(exclude_none=True), safe=True)
 
-    def perform(
-        self, action: PerformAction, options: ObserveOptions | None = None
-    ) -> tuple[str, Observation | None]:
+    def perform(self, action: PerformAction, options: ObserveOptions | None = None) -> ActionReply:
         """Act on a page.
 
         Args:
@@ -227,7 +245,8 @@ class BrowserClient:
             options: of the observation after it; None for no observation.
 
         Returns:
-            The server's message, and the observation if the server sends it with the reply.
+            The server's message; the observation, if the server sends it with the reply; and the
+            lines of the elements that the action names.
 
         Raises:
             RequestRefused: the action failed; the browser is unchanged.
@@ -236,7 +255,8 @@ class BrowserClient:
         if options is not None:
             body = {**body, **options.model_dump(), "observe": True}
         reply = self._post("performAction", body)
-        return str(reply.get("message") or ""), self._nested(reply, "performAction")
+        seen = self._nested(reply, "performAction")
+        return ActionReply(str(reply.get("message") or ""), seen, named_lines(reply))
 
     def take_screenshot(self, browser_id: str, page_id: str) -> bytes:
         """Return the whole page as a PNG image."""

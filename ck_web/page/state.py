@@ -94,7 +94,7 @@ class WebState:
 
     def element(self, target: str) -> tuple[str, str]:
         """Return role and name of an element by its id; empty if the page does not list it."""
-        if not target:
+        if not target.isdecimal():
             return "", ""
         pattern = rf"^\s*\[{target}\] ([A-Za-z]+) '(.*)'"
         found = re.search(pattern, self.current_accessibility_tree, re.MULTILINE)

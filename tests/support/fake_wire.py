@@ -125,7 +125,8 @@ class FakeWire:
             browser["history"] = [body["url"]]
             return 200, self._with_view({"browserId": body["browserId"], "pageId": "0"}, browser)
         if route == "describeAction":
-            return 200, self._reached(browser, body)
+            body, named = self._with_ids(browser, body)
+            return 200, {**self._reached(browser, body), **named}
         if route == "getAccessibilityTree":
             return 200, self._view(browser, body)
         return self._act(browser, body)
@@ -136,7 +137,19 @@ class FakeWire:
         found = next((line.removeprefix(mark) for line in lines if line.startswith(mark)), "")
         return {"target": found or "nothing", "url": url, "secret": False, **self.target_facts}
 
+    def _with_ids(
+        self, browser: dict[str, Any], body: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the body with the id of an element that it names, and the line of the element."""
+        name = str(body.get("targetId") or "")
+        if not name.endswith("'"):
+            return body, {}
+        page = self.pages.get(browser["history"][-1], ("", []))[1]
+        line = next((line.strip() for line in page if name in line), "[404]")
+        return {**body, "targetId": line[1 : line.index("]")]}, {"named": {name: line}}
+
     def _act(self, browser: dict[str, Any], body: dict[str, Any]) -> tuple[int, Any]:
+        body, named = self._with_ids(browser, body)
         action, target = body["actionName"], body.get("targetId")
         expected = body.get("expectedTarget")
         if expected and expected != self._reached(browser, body)["target"]:
@@ -165,7 +178,7 @@ class FakeWire:
             self.pages[url] = (self.pages[url][0], kept)
         said = self.replies.get(action)
         message = said.popleft() if said else "done"
-        return 200, self._with_view({"message": message}, browser)
+        return 200, self._with_view({"message": message, **named}, browser)
 
     def _with_view(self, reply: dict[str, Any], browser: dict[str, Any]) -> dict[str, Any]:
         return (

@@ -42,7 +42,10 @@ def number_of(element_id: str, field: str = "targetId") -> int:
         raise BadRequest(f"{field} is missing: give the number that stands before the element")
     if not text.isdecimal():
         asked = one_line(element_id)[:40]
-        raise BadRequest(f"{field} must be the number that stands before an element, not '{asked}'")
+        raise BadRequest(
+            f"{field} must be the number that stands before an element, or role and name such as "
+            f"button 'Save'; not '{asked}'"
+        )
     if len(text) > 15:
         raise NotFound(f"{field}: there is no element [{text[:15]}...] on the page")
     return int(text)

@@ -136,8 +136,8 @@ class Routes:
         body = _parse(contract.PerformAction)
         _browser_id(body)
         g.action = body.actionName[:40]
-        message, view = self._run(self._driver.act(body), 2 * REQUEST_SECONDS)
-        return _reply({"message": message}, view)
+        reply, view = self._run(self._driver.act(body), 2 * REQUEST_SECONDS)
+        return _reply(reply, view)
 
     def describe_action(self) -> Response:
         body = _parse(contract.PerformAction)

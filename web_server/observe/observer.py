@@ -143,15 +143,7 @@ class Observer:
             ContextGone: the page kept navigating.
         """
         full = fulltree or scope == "page"
-        for attempt in range(_RETRIES):
-            try:
-                result, nodes = await self._walker.walk(full, quiet and not attempt, all_options)
-                break
-            except ContextGone:
-                if attempt == _RETRIES - 1:
-                    raise
-                await self._settle_navigation()
-        render.nest_popups(nodes)
+        result, nodes = await self._walk(full, quiet, all_options)
         whole = render.cut(nodes, viewport_only=False) if full else []
         shown = whole if scope == "page" else render.cut(nodes, viewport_only=True)
         self._last = list(render.flatten(shown))
@@ -172,6 +164,33 @@ class Observer:
             elements={str(n.id): n.to_dict() for n in self._last} if elements else {},
             incomplete=self._walker.incomplete,
         )
+
+    async def read_tree(self, all_options: bool = False) -> list[render.Node]:
+        """Return the elements of the whole page as trees.
+
+        Args:
+            all_options: include all options of long lists.
+
+        Raises:
+            ContextGone: the page kept navigating.
+        """
+        _, nodes = await self._walk(True, False, all_options)
+        return render.cut(nodes, viewport_only=False)
+
+    async def _walk(
+        self, full: bool, quiet: bool, all_options: bool
+    ) -> tuple[dict[str, Any], list[render.Node]]:
+        """Walk the page, and again after a navigation; see `Walker.walk`."""
+        for attempt in range(_RETRIES):
+            try:
+                result, nodes = await self._walker.walk(full, quiet and not attempt, all_options)
+                break
+            except ContextGone:
+                if attempt == _RETRIES - 1:
+                    raise
+                await self._settle_navigation()
+        render.nest_popups(nodes)
+        return result, nodes
 
     async def _settle_navigation(self) -> None:
         """Wait for the new document."""

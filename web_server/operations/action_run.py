@@ -11,6 +11,7 @@ from playwright.async_api import Error
 
 from web_server.actions.action_context import ActionContext
 from web_server.actions.action_targets import check_reach
+from web_server.actions.named_elements import with_ids
 from web_server.actions.pointer import element_number
 from web_server.actions.registry import find_action
 from web_server.contract import PerformAction
@@ -37,6 +38,9 @@ class ActionRun:
         session: the leased browser, locked for this request.
         tab: the page to act on, which must be alive.
         request: the action's arguments.
+
+    Attributes:
+        named: the line of each element that the request names, by the text that names it.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class ActionRun:
         self._effects = Effects(session, tab)
         self._done: str | None = None
         self._settled = Settled()
+        self.named: dict[str, str] = {}
 
     async def run(self) -> tuple[str, dict[str, Any] | None]:
         """Return a message of what happened, and the observation if the request asks for it.
@@ -102,6 +107,9 @@ class ActionRun:
             await self._recovery.clear_way(self._session, self._tab)
             self._page_handle = self._tab.page_handle
         page_handle = self._page_handle
+        naming = with_ids(page_handle, self._request)
+        self._request, self.named = await page_handle.guard(naming, deadline.to_act())
+        context.request = self._request
         if action.settles:
             await page_handle.guard(_prepare(page_handle, self._request), deadline.to_act())
         limit = deadline.to_act()

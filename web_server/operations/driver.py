@@ -16,6 +16,7 @@ from playwright.async_api import Error
 
 from web_server.actions.action_context import ActionContext
 from web_server.actions.action_targets import reach_of
+from web_server.actions.named_elements import with_ids
 from web_server.actions.registry import find_action
 from web_server.contract import ObserveOptions, PerformAction
 from web_server.errors import BadRequest, Conflict, NotFound
@@ -134,10 +135,12 @@ class Driver:
         async with self._recovery.session(request.browserId) as session:
             tab = session.tab(request.pageId)
             await self._recovery.ensure(session, tab)
-            context = ActionContext(session, tab, request)
             failed = f"cannot describe {request.actionName}"
+            handle, limit = tab.page_handle, session.deadline.to_act()
             try:
-                found = await tab.page_handle.guard(reach_of(context), session.deadline.to_act())
+                request, named = await handle.guard(with_ids(handle, request), limit)
+                context = ActionContext(session, tab, request)
+                found = await handle.guard(reach_of(context), session.deadline.to_act())
             except (PageLost, PageHung) as problem:
                 lost = await self._recovery.recover(session, tab, problem)
                 raise Conflict(f"{failed}: {lost}") from None
@@ -145,17 +148,23 @@ class Driver:
                 raise NotFound(str(gone)) from None
             except Error as error:
                 raise Conflict(f"{failed}: {protocol_reason(error)}") from None
-        return {"target": found.target, "url": found.url, "secret": found.secret}
+        facts = {"target": found.target, "url": found.url, "secret": found.secret}
+        return {**facts, "named": named} if named else facts
 
-    async def act(self, request: PerformAction) -> tuple[str, dict[str, Any] | None]:
-        """Act on a page; see `ActionRun.run`."""
+    async def act(self, request: PerformAction) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Act on a page: return the reply, and the observation if the request asks for it.
+
+        The reply has `message` (see `ActionRun.run`) and `named`, if the request names elements.
+        """
         extra = find_action(request).extra_seconds(request)
         async with self._recovery.session(request.browserId, extra) as session:
             tab = session.tab(request.pageId)
 
-            async def acted() -> tuple[str, dict[str, Any] | None]:
+            async def acted() -> tuple[dict[str, Any], dict[str, Any] | None]:
                 await self._recovery.ensure(session, tab)
-                return await ActionRun(self._recovery, self._views, session, tab, request).run()
+                run = ActionRun(self._recovery, self._views, session, tab, request)
+                message, view = await run.run()
+                return {"message": message, **({"named": run.named} if run.named else {})}, view
 
             try:
                 return await _in_time(session, acted())

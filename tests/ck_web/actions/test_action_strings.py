@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ParseError
-from ck_web.actions import FURTHER_WEB_ACTIONS, parse_action
+from ck_web.actions import ACTIONS, FURTHER_WEB_ACTIONS, parse_action
 from ck_web.actions import PREDEFINED_WEB_ACTIONS as WRITE
 
 ids = st.integers(min_value=1, max_value=10**9)
@@ -349,3 +349,53 @@ def test_an_unknown_action_lists_every_known_one() -> None:
     seed = {"scroll_up", "scroll_down"}  # written as `scroll up`
     assert all(name in str(e.value) for name in set(WRITE) - seed)
     assert set(FURTHER_WEB_ACTIONS) < set(WRITE)
+
+
+@pytest.mark.parametrize(
+    ("call", "string", "target"),
+    [
+        (("click", ["Save"], {}), "click ['Save']", "'Save'"),
+        (("click", ["Save"], {"role": "button"}), "click [button 'Save']", "button 'Save'"),
+        (("click", ["2"], {"role": "link"}), "click [link '2']", "link '2'"),
+        (("click", ["7"], {}), "click [7]", "7"),
+        (("click", [7], {"role": "button"}), "click [7]", "7"),
+        (("click", ["Don't say 'no'"], {}), "click ['Don't say 'no'']", "'Don't say 'no''"),
+        (("click", ["a 'b'] c"], {}), "click [\"a 'b'] c\"]", "'a 'b'] c'"),
+        (("type", ["Quantity", "3"], {}), "type ['Quantity'] 3", "'Quantity'"),
+        (("select", ["Priority", "high"], {}), "select ['Priority'] high", "'Priority'"),
+        (("check", ["I agree"], {}), "check ['I agree']", "'I agree'"),
+        (("press", ["Enter", "Name"], {}), "press ['Name'] Enter", "'Name'"),
+        (("upload", ["File", "a.csv"], {}), "upload ['File'] a.csv", "'File'"),
+        (("select_text", ["", "Notes"], {}), "select_text ['Notes']", "'Notes'"),
+        (("hover", ["[12]"], {}), "hover [12]", "12"),
+    ],
+)
+def test_elements_have_names_in_functions_and_action_strings(
+    call: tuple[str, list[object], dict[str, str]], string: str, target: str
+) -> None:
+    name, args, kwargs = call
+    assert WRITE[name](*args, **kwargs) == string
+    assert parse_action(string).target == target
+
+
+def test_both_ends_of_a_drag_have_names() -> None:
+    string = WRITE["drag"]("Card", "Done")
+    assert string == "drag ['Card'] to ['Done']"
+    action = parse_action(string)
+    assert (action.target, action.arguments) == ("'Card'", {"to": "'Done'"})
+    assert ACTIONS["drag"].request_fields(action) == {
+        "actionName": "drag",
+        "targetId": "'Card'",
+        "toId": "'Done'",
+    }
+
+
+@pytest.mark.parametrize("id", [None, "", " ", 1.5, ["Save"]])
+def test_what_is_neither_an_id_nor_a_name_is_an_error(id: object) -> None:
+    with pytest.raises(ParseError, match="an element is its id or its name"):
+        WRITE["click"](id)
+
+
+def test_a_role_of_several_words_is_an_error() -> None:
+    with pytest.raises(ParseError, match="a role is one word"):
+        WRITE["click"]("Save", role="the button")

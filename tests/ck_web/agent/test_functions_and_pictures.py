@@ -35,7 +35,7 @@ def test_definitions_are_full_or_one_line() -> None:
         "[id]."
     )
     assert tool.get_function_definition(short=False).startswith(
-        'def press(keys: str, id: int | None = None):\n    """Press keys'
+        'def press(keys: str, id: int | str | None = None):\n    """Press keys'
     )
     text = definitions(WebAgent().functions())
     further, seed = set(FURTHER_WEB_ACTIONS), set(PREDEFINED_WEB_ACTIONS) - {"nop"}

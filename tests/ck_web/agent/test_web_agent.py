@@ -211,8 +211,10 @@ def test_a_function_acts_immediately_or_raises(wire: FakeWire, tmp_path: Path) -
     assert click(id="3").startswith("click [3] link 'Lamps': now at")
     with pytest.raises(ToolError, match="no element 99"):
         click(99)
-    with pytest.raises(ParseError, match="needs the number of an element"):
+    with pytest.raises(ToolError, match="no element"):
         click("the lamp")
+    with pytest.raises(ParseError, match="an element is its id or its name"):
+        click(None)
     assert click.__name__ == "click" and "link_name" in click.__wrapped__.__annotations__
     env.close()
 

@@ -98,8 +98,8 @@ def test_functions_write_their_action_strings(call: tuple[object, ...], text: st
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("click", "(id, link_name='')"),
-        ("type", "(id, content, enter=True)"),
+        ("click", "(id, link_name='', role='')"),
+        ("type", "(id, content, enter=True, role='')"),
         ("goto", "(url)"),
         ("save", "(remote_path, local_path)"),
         ("screenshot", "(flag, save_path='')"),

@@ -9,8 +9,10 @@ import pytest
 from fake_wire import PNG, SHOP, FakeWire
 from web_scripts import web_env
 
+from ck_pro.approval import describe
 from ck_pro.events import BrowserAction, CodeAction, ErrorObservation
 from ck_pro.exceptions import BrowserServerError
+from ck_web.actions import parse_action
 from ck_web.page.state import WebState
 
 pytestmark = pytest.mark.integration
@@ -256,3 +258,23 @@ def test_a_failed_reset_is_an_error(wire: FakeWire, tmp_path: Path) -> None:
     wire.fail("performAction", 403)
     with pytest.raises(BrowserServerError, match=r"cannot return to http://no\.test/"):
         env.reset_to_state({"step_url": "http://no.test/", "unknown": 1, "title": None})
+
+
+def test_an_element_is_acted_on_by_name_in_one_request(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    wire.requests.clear()
+    done = env.execute(parse_action("click [link 'Lamps']")).text
+    assert done.startswith("click [3] link 'Lamps': now at http://shop.test/lamps")
+    assert [route for route, _ in wire.requests] == ["performAction"]
+    assert wire.acted[0]["targetId"] == "link 'Lamps'"
+    env.close()
+
+
+def test_an_approver_sees_the_element_behind_a_name(wire: FakeWire, tmp_path: Path) -> None:
+    env = web_env(wire, tmp_path)
+    named = env.named(parse_action("click ['Export']"))
+    assert describe(named).startswith("click(id=5) on button 'Export' at ")
+    env.execute(named)
+    assert wire.acted[-1]["targetId"] == "5"
+    assert wire.acted[-1]["expectedTarget"] == "button 'Export'"
+    env.close()

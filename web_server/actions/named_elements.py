@@ -1,0 +1,188 @@
+"""Find the elements that a request names by role and name, such as `button 'Save'`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from web_server.actions.registry import find_action
+from web_server.contract import PerformAction
+from web_server.errors import Conflict, NotFound
+from web_server.observe import render
+from web_server.observe.render import Node
+from web_server.observe.target import ElementGone
+from web_server.session.page_handle import PageHandle
+from web_server.view import one_line
+
+_NAMED = re.compile(r"\[?(?:([A-Za-z]+) )?'(.*)'\]?", re.DOTALL)
+_TEXTS = frozenset({"StaticText", "LabelText"})
+_LISTED = 8
+_NEAR = 5
+
+
+@dataclass(frozen=True)
+class ElementName:
+    """An element as a request names it.
+
+    Attributes:
+        role: its role in lower case; empty for any.
+        name: its name, or a part of it.
+    """
+
+    role: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.role or 'element'} '{one_line(self.name)[:80]}'"
+
+
+def parse_name(target_id: str) -> ElementName | None:
+    """Return the name in a `targetId` such as `button 'Save'` or `'Save'`; None for a number."""
+    found = _NAMED.fullmatch(target_id.strip())
+    return ElementName((found[1] or "").lower(), found[2]) if found else None
+
+
+async def with_ids(
+    page_handle: PageHandle, request: PerformAction
+) -> tuple[PerformAction, dict[str, str]]:
+    """Return the request with ids instead of names.
+
+    Args:
+        page_handle: the page, which is searched as a whole.
+        request: the action; `targetId` and `toId` may be names.
+
+    Returns:
+        the request, and the line of each element that was named, by the text that names it.
+
+    Raises:
+        NotFound: no element has the name; the message lists similar ones.
+        Conflict: several elements have it; the message lists them.
+    """
+    fields = {"targetId": request.targetId, "toId": request.toId}
+    names = {field: name for field, text in fields.items() if (name := parse_name(text))}
+    if not names:
+        return request, {}
+    roots = await page_handle.observer.read_tree()
+    purpose = find_action(request).purpose
+    ids, lines = {}, {}
+    for field, name in names.items():
+        matches = candidates(roots, name)
+        if field == "targetId" and purpose and len(matches) > 1:
+            matches = await _usable(page_handle, matches, purpose)
+        if len(matches) != 1:
+            raise _not_unique(roots, name, matches)
+        ids[field] = str(matches[0].id)
+        lines[fields[field]] = line_of(matches[0])
+    return request.model_copy(update=ids), lines
+
+
+def candidates(roots: list[Node], wanted: ElementName) -> list[Node]:
+    """Return the elements that a name means.
+
+    Exact names come before parts of names, and elements to act on before other elements.
+    """
+    name = plain(wanted.name)
+    nodes = [n for n in render.flatten(roots) if n.name and n.id > 2]
+    if wanted.role:
+        nodes = [n for n in nodes if n.role.lower() == wanted.role]
+    exact = [n for n in nodes if plain(n.name) == name]
+    part = [n for n in nodes if name and name in plain(n.name)]
+    for matches in (exact, part):
+        if matches:
+            active = [n for n in matches if n.flags & render.INTERACTIVE and n.role not in _TEXTS]
+            return _innermost(active or matches)
+    return []
+
+
+def _innermost(nodes: list[Node]) -> list[Node]:
+    """Return the nodes without those that contain another one of the same name."""
+    names: dict[int, set[str]] = {}
+    for node in nodes:
+        names.setdefault(node.id, set()).add(plain(node.name))
+    return [
+        node
+        for node in nodes
+        if not any(
+            plain(node.name) in names.get(inner.id, ()) for inner in render.flatten(node.children)
+        )
+    ]
+
+
+async def _usable(page_handle: PageHandle, matches: list[Node], purpose: str) -> list[Node]:
+    """Return one element for each that the action would use, if it can use any.
+
+    A field and its label are one.
+    """
+    used: dict[int, Node] = {}
+    for node in matches[:_LISTED]:
+        try:
+            use = await page_handle.observer.usage(node.id, purpose)
+        except ElementGone:
+            continue
+        if use["how"] != "none":
+            used.setdefault(use["id"], node)
+    return list(used.values()) or matches
+
+
+def _not_unique(roots: list[Node], wanted: ElementName, matches: list[Node]) -> Conflict | NotFound:
+    if not matches:
+        near = similar(roots, wanted)
+        known = f"; similar: {_listed(near, roots)}" if near else ""
+        return NotFound(f"the page has no {wanted}{known}")
+    more = f" and {len(matches) - _LISTED} more" if len(matches) > _LISTED else ""
+    return Conflict(
+        f"{len(matches)} elements match {wanted}: {_listed(matches[:_LISTED], roots)}{more}; "
+        "give the id of one"
+    )
+
+
+def similar(roots: list[Node], wanted: ElementName) -> list[Node]:
+    """Return up to 5 elements whose names resemble a name, those of that name first."""
+    of_name = candidates(roots, ElementName("", wanted.name)) if wanted.role else []
+    nodes = [n for n in render.flatten(roots) if n.name and n.flags & render.INTERACTIVE]
+    by_name = {plain(n.name): n for n in reversed(nodes)}
+    close = difflib.get_close_matches(plain(wanted.name), by_name, _NEAR, 0.5)
+    words = set(plain(wanted.name).split())
+    shared = [n for n in nodes if words & set(plain(n.name).split())]
+    of_role = [n for n in nodes if n.role.lower() == wanted.role]
+    found = [*of_name, *(by_name[name] for name in close), *shared, *of_role]
+    return list({n.id: n for n in found}.values())[:_NEAR]
+
+
+def _listed(nodes: list[Node], roots: list[Node]) -> str:
+    named = {n.id: around for n, around in with_parents(roots)}
+    texts = []
+    for node in nodes:
+        parent = next((p for p in reversed(named.get(node.id, ())) if p.name), None)
+        texts.append(line_of(node) + (f" in {short_name(parent)}" if parent else ""))
+    return ", ".join(texts)
+
+
+def with_parents(
+    nodes: Iterable[Node], around: tuple[Node, ...] = ()
+) -> Iterator[tuple[Node, tuple[Node, ...]]]:
+    """Yield each node with the nodes around it, the outermost first."""
+    for node in nodes:
+        yield node, around
+        yield from with_parents(node.children, (*around, node))
+
+
+def line_of(node: Node) -> str:
+    """Return an element as `[7] button 'Save'`."""
+    return f"[{node.id}] {short_name(node)}"
+
+
+def short_name(node: Node) -> str:
+    """Return role and name of an element, at most 60 characters of the name."""
+    name = one_line(node.name)
+    shown = name if len(name) <= 60 else name[:60] + "\N{HORIZONTAL ELLIPSIS}"
+    return f"{node.role} '{shown}'" if name else node.role
+
+
+def plain(text: str) -> str:
+    """Return a text for comparisons: case, white space and forms of apostrophes do not matter."""
+    line = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return line.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
