@@ -54,7 +54,7 @@ class Task:
         """Return the task with this id.
 
         Raises:
-            InputError: there is no such task.
+            InputError: the tree has no such task.
         """
         for task in self:
             if task.id == task_id:
