@@ -1,15 +1,15 @@
-"""The browser server: real web pages for agents, over a small JSON wire.
+"""The browser server: real web pages for agents, as JSON over HTTP.
 
-A separate process: Flask routes in front, Chromium behind, and one event-loop thread between them
-that runs all of Playwright. `python -m web_server` starts it; docs/web_server.md describes the
-wire. `web_server.contract` holds the wire types and needs only pydantic.
+It is a separate process with Flask routes and Chromium. Playwright runs on one event-loop thread.
+`python -m web_server` starts it, and docs/web_server.md describes the protocol.
+`web_server.contract` has the wire types and requires only pydantic.
 
 Rooms, in import order: a room imports only rooms listed before it.
 
     errors            errors with their HTTP status
-    quoting           quotes page text, so that it never reads as observation syntax
+    quoting           quotes page text, so that it cannot imitate observations
     deadline          the time limit of one request
-    javascript        loads the JavaScript files of the rooms
+    javascript        loads the .js files of the rooms
     wire_types        tolerant field types of the wire
     contract          the wire types, shared with clients
     view              texts and observations in the form of the wire

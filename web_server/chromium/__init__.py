@@ -1,5 +1,5 @@
 """Chromium processes: find, start, restart and measure them.
 
-May import: `network` and what stands above it.
+May import: `network` and the rooms above it.
 `pool` uses `Engines`.
 """

@@ -1,4 +1,4 @@
-"""Which addresses browsers may reach, and the filtering proxy that enforces it.
+"""The policy of addresses that browsers may reach, and the proxy that enforces it.
 
 May import: `errors`, `contract` and `view`.
 `chromium` and `session` use `Policy` and `Proxy`.

@@ -1,5 +1,5 @@
-"""What a page shows: one walk in the page, rendered as text with ids.
+"""Observe pages: a walk in the page, rendered as text with ids.
 
-May import: `settle` and what stands above it.
+May import: `settle` and the rooms above it.
 `session`, `actions` and `operations` use `Observer`.
 """
