@@ -43,12 +43,14 @@ class Order:
         output: absolute path of the output, in a folder that all nodes share.
         options: options of the runner, without `probe`.
         target_url: see `TaskRunner`.
+        lost: ids of rows that the output lost; their tasks are not run again if a journal has them.
     """
 
     agent: KwargsInitializable
     output: Path
     options: RunOptions
     target_url: str | None
+    lost: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -126,10 +128,20 @@ class NodeBrowser:
 
 
 class DeskRows:
-    """The `RowFile` of a node's runner: forwards to the desk."""
+    """The `RowStore` of a node's runner: forwards to the desk.
 
-    def __init__(self, path: Path, desk: Any):
-        self.path, self.folder, self.done = path, folder_of(path), dict[str, Outcome]()
+    The driver restores lost rows, so `lost` is empty and `torn` has the ids of the order.
+
+    Args:
+        order: order of the run.
+        desk: the desk.
+    """
+
+    def __init__(self, order: Order, desk: Any):
+        self.path, self.folder = order.output, folder_of(order.output)
+        self.done: dict[str, Outcome] = {}
+        self.lost: frozenset[str] = frozenset()
+        self.torn = order.lost
         self._desk = desk
 
     def has(self, task_id: str) -> bool:
@@ -139,6 +151,10 @@ class DeskRows:
     def append(self, row: OutputRow) -> None:
         """See `RowFile.append`; return when the row is on the disk."""
         result_of(self._desk.commit.remote(row))
+
+    def restore(self, row: OutputRow) -> bool:
+        """Return False: the driver restores rows."""
+        return False
 
 
 class NodeRunner(TaskRunner):
@@ -197,7 +213,7 @@ def work_on(order: Order, limits: RunLimits, task: Task, desk: Any) -> Ended:
             f"the node {host} has no folder {folder}; put --output in a folder that all nodes share"
         )
         return ended
-    rows = cast(RowFile, DeskRows(order.output, desk))
+    rows = DeskRows(order, desk)
     log = rows.folder / f"{host}.{LOG_NAME}"
     with logging_to(log):
         for _ in range(_BROWSER_ATTEMPTS):
@@ -212,7 +228,7 @@ def work_on(order: Order, limits: RunLimits, task: Task, desk: Any) -> Ended:
 
 
 def _run_here(
-    order: Order, limits: RunLimits, task: Task, rows: RowFile, desk: Any, ended: Ended
+    order: Order, limits: RunLimits, task: Task, rows: DeskRows, desk: Any, ended: Ended
 ) -> None:
     browsers = NodeBrowsers(order.agent, desk)
     agent = browsers.agent

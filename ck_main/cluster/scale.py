@@ -21,6 +21,7 @@ from typing import Any, cast
 from ck_main.cluster.node import Desk, Ended, Order, work_on
 from ck_main.cluster.process import only_on, result_of
 from ck_main.cluster.ray_cluster import check_ray, joined, last_line
+from ck_main.output.row_file import RowFile
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.runner import TaskRunner
 from ck_main.tasks.dataset import Task
@@ -49,6 +50,8 @@ class RayRunner(TaskRunner):
     Raises:
         ConfigError: Ray is not installed.
     """
+
+    rows: RowFile
 
     def __init__(self, *args: Any, address: str, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -89,6 +92,7 @@ class RayRunner(TaskRunner):
             self.rows.path.resolve(),
             replace(self.options, probe=None),
             self.target_url,
+            frozenset(self.rows.lost | self.rows.torn),
         )
         here = only_on(ray.get_runtime_context().get_node_id())
         desk = ray.remote(Desk).options(num_cpus=0, scheduling_strategy=here).remote(order.output)

@@ -21,6 +21,7 @@ from ck_main.output.output_files import check_writable, tries_path, write_advice
 from ck_main.output.row import Outcome
 from ck_main.output.row_file import RowFile
 from ck_main.output.row_schema import OutputRow
+from ck_main.output.row_store import RowStore
 from ck_main.runner.attempt import Agent, Assignment, Attempt
 from ck_main.runner.failures import manual_abort, may_be_outage, transient_failure
 from ck_main.runner.limits import RunBudget, TaskBudget
@@ -60,7 +61,7 @@ class TaskRunner:
     def __init__(
         self,
         agent: Agent,
-        rows: RowFile,
+        rows: RowStore,
         options: RunOptions,
         watcher: Watcher,
         stop: threading.Event | None = None,
@@ -68,7 +69,8 @@ class TaskRunner:
         target_url: str | None = None,
     ):
         self.target_url = target_url
-        self.agent, self.rows, self.options, self.watcher = agent, rows, options, watcher
+        self.agent, self.options, self.watcher = agent, options, watcher
+        self.rows: RowStore = rows
         self.stop = stop or threading.Event()
         self.outcomes: dict[str, Outcome] = {}
         """Outcomes of the tasks that this runner ended, by id."""

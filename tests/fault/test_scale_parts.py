@@ -6,10 +6,13 @@ import json
 import socket
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fake_agent import FakeAgent, make_task
 
 from ck_main.cluster import node as scale_node
 from ck_main.cluster import process as scale_process
@@ -25,7 +28,7 @@ from ck_main.cluster.node import (
 from ck_main.cluster.process import end_with_parent, sendable
 from ck_main.cluster.ray_cluster import check_ray
 from ck_main.cluster.scale import RayRunner
-from ck_main.output.output_files import tries_path
+from ck_main.output.output_files import folder_of, tries_path
 from ck_main.output.row_file import RowFile
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.run_options import RunOptions
@@ -62,6 +65,39 @@ def test_the_desk_takes_a_row_once(tmp_path: Path) -> None:
     desk.write_try(row("a"))
     desk.write_try(row("a"))
     assert ids(tries_path(output)) == ["a"]
+
+
+class LocalActor:
+    """A desk in this process, called as through Ray."""
+
+    def __init__(self, desk: Desk):
+        for name in ("has", "commit", "write_try"):
+            setattr(self, name, SimpleNamespace(remote=getattr(desk, name)))
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_node_runs_a_task_and_the_desk_writes_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    monkeypatch.setattr(scale_node, "result_of", lambda value: value)
+    monkeypatch.setattr(scale_node, "end_with_parent", lambda: None)
+    monkeypatch.setattr(
+        scale_node, "NodeBrowsers", lambda agent, desk: SimpleNamespace(agent=agent, renew=None)
+    )
+    output, calls = tmp_path / "out.jsonl", []
+    agent = FakeAgent(behaviour=lambda call: calls.append(call.task) or "42")
+    desk = LocalActor(Desk(output))
+    folder_of(output).mkdir()
+    order = Order(agent, output, RunOptions(), None)
+    task = make_task("a")
+    ended = work_on(order, RunLimits(), task, desk)
+    assert ended.failure is None and ids(output) == ["a"]
+    if lost:  # the row is rebuilt from the journal, without a run
+        output.write_text("")
+        desk = LocalActor(Desk(output))
+        ended = work_on(replace(order, lost=frozenset({"a"})), RunLimits(), task, desk)
+        assert ended.failure is None and ids(output) == ["a"]
+    assert calls == ["q"]
 
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
