@@ -151,7 +151,7 @@ def main(
     try:
         from web_server.api.server import Server
         from web_server.errors import ServerError
-        from web_server.pool.pool import PoolOptions
+        from web_server.pool.options import PoolOptions
     except ImportError as error:
         raise click.ClickException(_MISSING.format(error.name)) from None
     options = PoolOptions(

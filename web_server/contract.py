@@ -1,10 +1,8 @@
 """The wire types of the browser server, shared with its clients.
 
-Only pydantic is needed to import this module. Requests are tolerant: any field may be missing or
-null where a default makes sense, numbers may come as strings and strings as numbers, unknown
-fields are ignored, so that clients written for older servers work unchanged.
-
-Field names are the wire's own (camel case where the old wire has it).
+This module needs only pydantic. Requests are tolerant, so that clients of older servers work
+unchanged: fields with a default may be missing or null, numbers may be strings and strings numbers,
+and unknown fields are ignored. Field names are those of the wire, some of them in camel case.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from web_server.wire_types import (
 )
 
 FEATURES = ("describeAction", "rules")
-"""What /getBrowser says that this server can do, for clients that depend on it."""
+"""Features that /getBrowser reports, for clients that depend on them."""
 
 
 class Wire(BaseModel):
@@ -43,14 +41,14 @@ class Wire(BaseModel):
 
 
 class Viewport(Wire):
-    """Size of the page's visible part, in CSS pixels."""
+    """Size of the viewport, in CSS pixels."""
 
     width: int = Field(default=1280, ge=100, le=4096)
     height: int = Field(default=720, ge=100, le=4096)
 
 
 class GeoLocation(Wire):
-    """Where the browser says it is. Degrees; accuracy in metres."""
+    """The location that the browser reports. Degrees; accuracy in metres."""
 
     latitude: float = Field(ge=-90, le=90)
     longitude: float = Field(ge=-180, le=180)
@@ -61,12 +59,12 @@ class GetBrowser(Wire):
     """/getBrowser: lease a browser session.
 
     Attributes:
-        storageState: cookies and local storage to begin with, as Playwright's `storage_state`.
-        geoLocation: see `GeoLocation`; the permission is granted with it.
-        tabs: the client follows several tabs; without it a page's pop-ups open in place.
+        storageState: initial cookies and local storage, as Playwright's `storage_state`.
+        geoLocation: see `GeoLocation`; pages get the permission to read it.
+        tabs: the client follows several tabs; otherwise pop-ups open in place.
         leaseSeconds: the hard end of the lease, in seconds from now.
-        allow, block: rules for this lease, beside those of the server. They only narrow what its
-            pages may reach: `allow` makes exceptions from `block`, see `web_server.network.policy`.
+        allow, block: rules for this lease, in addition to the server's. They only narrow what its
+            pages may reach: `allow` makes exceptions to `block`, see `web_server.network.policy`.
     """
 
     storageState: Mapping = None
@@ -88,8 +86,8 @@ class RenewBrowser(BrowserRequest):
     """/renewBrowser: move the hard end of the lease to `leaseSeconds` from now.
 
     Attributes:
-        parked: no client uses the browser until the next request for it. Until then the lease ends
-            early if another client finds no free browser.
+        parked: the client does not use the browser until its next request. Until then, the lease
+            ends early if another client finds no free browser.
     """
 
     leaseSeconds: LeaseSeconds = None
@@ -103,10 +101,10 @@ class PageRequest(BrowserRequest):
 
 
 class ObserveOptions(Wire):
-    """What an observation carries; the defaults are the old wire's.
+    """The parts of an observation. The defaults are those of the old wire.
 
     Attributes:
-        since: `number` of an earlier observation of the page: also tell what changed since then.
+        since: `number` of an earlier observation of the page, for `delta`.
     """
 
     screenshot: Screenshot = "both"
@@ -139,14 +137,14 @@ class GetAccessibilityTree(PageRequest, ObserveOptions):
 
 
 class Point(Wire):
-    """A place in the viewport, in CSS pixels from its left top corner."""
+    """A point of the viewport, in CSS pixels from its top left corner."""
 
     x: float
     y: float
 
 
 class UploadFile(Wire):
-    """A file to upload: its content as base64, so that no path of the server is ever read."""
+    """A file to upload, with its content as base64: the server reads no path of a client."""
 
     name: Text = "file"
     mimeType: Text = "application/octet-stream"
@@ -154,32 +152,32 @@ class UploadFile(Wire):
 
 
 class PerformAction(PageRequest, ObserveOptions):
-    """/performAction: act on the page. Which further fields count depends on `actionName`.
+    """/performAction: act on the page. `actionName` decides which further fields are used.
 
     Attributes:
-        actionName: a name of `web_server.actions`, in any case.
-        targetId: id of the element, as the last observation gave it (number or text), or its role
-            and name: `button 'Save'`, `'Save'`. An exact name comes before a unique part of one.
+        actionName: the name of an action of `web_server.actions`, in any case.
+        targetId: id of the element in the last observation, as a number or text, or its role and
+            name: `button 'Save'`, `'Save'`. An exact name has priority over a unique part of one.
         targetElementType, targetElementName: hints, never checked against the element.
-        actionValue: the old wire's one argument: text, option, direction, URL.
+        actionValue: the single argument of the old wire: text, option, direction, URL.
         needEnter: press Enter after `type`.
-        keys: for `press`, a chord such as "Control+a" (or several); for `click_at`, `drag_path`,
-            `move` and `wheel` the modifiers that are held meanwhile.
-        path: points for `drag_path`, in CSS pixels of the viewport; with `targetId` from the left
-            top corner of that element.
+        keys: for `press`, a chord such as "Control+a", or several; for actions with the mouse, the
+            modifiers to hold.
+        path: points for `drag_path`, in CSS pixels of the viewport; with `targetId`, from the top
+            left corner of that element.
         files: for `upload`.
-        x, y: a point of the viewport (`click_at`, `move`, `drag`, `wheel`, whose default is its
-            middle); with `targetId`, for the first two, of that element from its left top corner;
-            or how far to scroll (`scroll_in`).
-        deltaX, deltaY: how far `wheel` turns, and how far from where it is `drag` drags an
-            element, in CSS pixels, right and down.
-        text: what to type, find, scroll to, wait for or, for `select_text`, select: a quotation,
-            within the element `targetId` if there is one; without a text all of that element.
+        x, y: a point of the viewport for `click_at`, `move`, `drag` and `wheel` (default: its
+            middle); with `targetId`, for the first two, from the top left corner of that element;
+            for `scroll_in`, how far to scroll.
+        deltaX, deltaY: how far to turn the `wheel`, or to `drag` the element, in CSS pixels, right
+            and down.
+        text: what to type, find, scroll to or wait for; for `select_text`, a quotation, within the
+            element `targetId` if given; without a text, all text of that element.
         values: option labels or values for `select_option`.
         timeout: milliseconds, for `wait` and `wait_for`.
         toId: the element on which a `drag` ends, as in `targetId`.
-        expectedTarget, expectedUrl: `target` and `url` of the reply of /describeAction. The action
-            is done only if it still reaches them, else answered with 409.
+        expectedTarget, expectedUrl: `target` and `url` of a reply of /describeAction. If the action
+            no longer reaches them, it is not done, and the status is 409.
     """
 
     actionName: Text = ""
@@ -210,7 +208,7 @@ class PerformAction(PageRequest, ObserveOptions):
 
 
 class RoundRequest(PageRequest):
-    """/loadScreenshot and /gethtmlcontent: what was stored at `currentRound`."""
+    """/loadScreenshot and /gethtmlcontent: return what was stored at `currentRound`."""
 
     currentRound: Text = ""
 
@@ -222,7 +220,7 @@ class GetFile(Wire):
 
 
 class TabInfo(Wire):
-    """One tab of the browser, as the observation lists it."""
+    """A tab of the browser in an observation."""
 
     pageId: str
     title: str
@@ -231,7 +229,7 @@ class TabInfo(Wire):
 
 
 class Download(Wire):
-    """A finished download: path for /getFile, the name the site gave it, size in bytes."""
+    """A complete download: its path for /getFile, the site's name for it, its size in bytes."""
 
     path: str
     name: str
@@ -239,26 +237,27 @@ class Download(Wire):
 
 
 class Observation(Wire):
-    """What a page looks like: the reply of /getAccessibilityTree.
+    """An observation of a page: the reply of /getAccessibilityTree.
 
-    The first block of fields is the old wire's; none of them is ever null.
+    The first block of fields is that of the old wire; none of them is ever null.
 
     Attributes:
-        yaml: one line per tab, then one line per element within scope.
-        fulltree: the same without the viewport cut.
+        yaml: one line per tab, then one line per element in scope.
+        fulltree: the same for the whole page.
         snapshot: the tree as objects `{role, name, children}`.
-        nonboxed_screenshot, boxed_screenshot: base64 images without and with set-of-marks.
+        nonboxed_screenshot, boxed_screenshot: base64 images without and with marks.
         downloaded_file_path: paths for /getFile.
         scroll: `{x, y, above, below}` in CSS pixels.
         dialogs: one line per dialog that was answered since the last observation.
-        events: one line per thing that happened since the last observation.
-        elements: `{id: {role, name, box, ...}}` when asked for.
-        pageId: the page that was observed (an action may have moved on to a new tab).
-        refused: `{place, private}` if the policy refuses the page: its host:port, and whether that
-            is only not public, or blocked; else empty.
-        number: of this observation, among those of its page; for `since`.
-        delta: how `yaml` differs from the observation `since` (`web_server.observe.page_diff`);
-            empty if that observation is unknown, or if `yaml` is hardly longer.
+        events: one line per event since the last observation.
+        elements: `{id: {role, name, box, ...}}` if requested.
+        pageId: the observed page. An action may have opened a new tab.
+        refused: `{place, private}` if the policy refuses the page: its host:port, and whether the
+            reason is only that its address is private; else empty.
+        number: of this observation among those of its page, for `since`.
+        delta: the difference between `yaml` and the observation `since`
+            (`web_server.observe.page_diff`); empty if that observation is unknown, or if `yaml` is
+            hardly longer.
     """
 
     yaml: str = ""

@@ -17,7 +17,7 @@ from server_site import Site, until
 from web_server.chromium.chromium import find_chromium
 from web_server.chromium.memory import process_tree
 from web_server.network.policy import Policy
-from web_server.pool.pool import PoolOptions
+from web_server.pool.options import PoolOptions
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Choose from lists that pages make of other elements than `select`."""
+"""Choose from lists that pages build from elements other than `select`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ Elements = Mapping[str, Mapping[str, Any]]
 
 
 async def choose(page_handle: PageHandle, use: Mapping[str, Any], label: str) -> str:
-    """Click the item of that name: an item of the list, or one that appears when it is opened.
+    """Click an item of a list, or one that appears when the list is opened.
 
-    Where one may type into the list, the name is typed last; it is taken back without an item.
+    If the item does not appear and the list has a field, its name is typed to filter the list. If
+    that does not help either, the field gets its former content back.
 
     Args:
-        surface: the page.
-        use: of the list, as `check_usage` returns it.
+        page_handle: the page.
+        use: the list, as `check_usage` returned it.
         label: name of the item, white space and case aside.
 
     Raises:
@@ -38,7 +39,7 @@ async def choose(page_handle: PageHandle, use: Mapping[str, Any], label: str) ->
     before = (await page_handle.observer.observe(scope="page", elements=True)).elements
     item = _item(before, label, page_handle.observer.ids_inside(target.id))
     if item is None and use["how"] == "opens" and not use["closed"]:
-        # It may be open already, and its items anywhere on the page.
+        # The list may be open, with its items anywhere on the page.
         roles = {"option", "treeitem", *(_MENU_ITEMS if use["menu"] else ())}
         item = _item(before, label, roles=roles)
     if item is None and use["how"] != "opens":
@@ -46,7 +47,7 @@ async def choose(page_handle: PageHandle, use: Mapping[str, Any], label: str) ->
         if use["pressed"]:
             advice += "; if a click opens one, click it and choose from what appears"
         raise Conflict(
-            f"[{target.id}] {name} is not a list with the item '{one_line(label)}': {advice}"
+            f"{pointer.label(target)} is not a list with the item '{one_line(label)}': {advice}"
         )
     if item is None:
         item = await _open(page_handle, target, label, before)
@@ -55,7 +56,7 @@ async def choose(page_handle: PageHandle, use: Mapping[str, Any], label: str) ->
 
 
 async def _open(page_handle: PageHandle, target: Target, label: str, before: Elements) -> str:
-    """Open a list, and return the id of its item of that name."""
+    """Open a list, and return the id of its item with that name."""
     target = await pointer.reach(page_handle, str(target.id))
     await pointer.click(page_handle, target)
     item, names = await _appeared(page_handle, target, label, before)
@@ -73,7 +74,7 @@ async def _open(page_handle: PageHandle, target: Target, label: str, before: Ele
         return item
     shows = ", ".join(quoted(each) for each in names[:_SHOWN_NAMES])
     raise Conflict(
-        f"[{target.id}] {pointer.describe(target)} shows no item '{one_line(label)}': "
+        f"{pointer.label(target)} shows no item '{one_line(label)}': "
         + (f"it shows {shows}" if shows else "click it and choose from what appears")
     )
 
@@ -81,7 +82,7 @@ async def _open(page_handle: PageHandle, target: Target, label: str, before: Ele
 async def _appeared(
     page_handle: PageHandle, target: Target, label: str, before: Elements
 ) -> tuple[str | None, list[str]]:
-    """The item of that name among what is new on the page, and the names of all new items."""
+    """Return the id of a new item with that name, and the names of all new items."""
     await page_handle.settler.settle()
     now = (await page_handle.observer.observe(scope="page", elements=True)).elements
     parts = {str(each) for each in page_handle.observer.ids_inside(target.id)}
@@ -98,18 +99,18 @@ def _item(
     *,
     roles: Collection[str] | None = _ITEMS,
 ) -> str | None:
-    """Return the id of the first element of that name, or None.
+    """Return the id of the first element with a name, or None.
 
     Args:
-        elements: of an observation, by id.
+        elements: `elements` of an observation.
         label: the name, white space and case aside.
-        among: ids to look at; None for all.
-        roles: roles to look at; None for all.
+        among: ids to consider; None for all.
+        roles: roles to consider; None for all.
     """
-    wanted = one_line(label).lower()
+    name = one_line(label).lower()
     for key, element in elements.items():
-        named = one_line(element.get("name", "")).lower() == wanted
-        meant = among is None or int(key) in among
-        if named and meant and (roles is None or element.get("role") in roles):
+        same_name = one_line(element.get("name", "")).lower() == name
+        considered = among is None or int(key) in among
+        if same_name and considered and (roles is None or element.get("role") in roles):
             return key
     return None

@@ -1,26 +1,26 @@
-"""Editors that draw their text themselves, and take the keys by a field that nobody sees.
+"""Fill editors that draw their text themselves and receive keys in a hidden field.
 
-What such a field holds is a part of the text at most, so that selecting its content would replace
-nothing: the editor is asked to select all as a person would.
+The hidden field holds at most a part of the text. To replace the whole text, the keys for
+"select all" are pressed, as a user would.
 """
 
 from __future__ import annotations
 
-from web_server.actions.fields import type_keys
+from web_server.actions.typing_keys import type_keys
 from web_server.observe.target import Target
 from web_server.session.page_handle import PageHandle
 
 
 async def fill(page_handle: PageHandle, target: Target, text: str) -> bool:
-    """Replace the content of an editor that draws its text itself and takes keys by a hidden field.
+    """Replace the content of such an editor.
 
     Args:
-        surface: the page.
+        page_handle: the page.
         target: the hidden field.
         text: the new content.
 
     Returns:
-        False if something lies over the editor; then nothing was done.
+        False if something covers the editor; then nothing was done.
     """
     if not await target.call("focusEditor"):
         return False

@@ -1,4 +1,4 @@
-"""Keys by the names that people and other tools give them."""
+"""Key names: translate those that people and other tools use into Playwright's."""
 
 from __future__ import annotations
 
@@ -48,34 +48,34 @@ _WITHOUT_SHIFT = {shifted: plain for plain, shifted in _WITH_SHIFT.items()}
 
 
 def key_name(text: str) -> str:
-    """Return the browser library's name of a key, from what people and other tools call it."""
+    """Return Playwright's name of a key."""
     key = text.strip() if text.strip() else text
     return _KEY_NAMES.get(key.lower(), key)
 
 
 def modifiers(keys: list[str]) -> list[str]:
-    """Keys to hold during a click or drag, in the browser library's names.
+    """Return Playwright's names of keys to hold during a click or drag.
 
     Raises:
-        BadRequest: one of them is no modifier.
+        BadRequest: one of them is not a modifier.
     """
     names = [key_name(key) for key in keys]
     for name in names:
         if name not in _MODIFIERS:
             raise BadRequest(
-                f"keys: '{one_line(name)[:40]}' is no modifier: use Control, Shift, Alt, Meta"
+                f"keys: '{one_line(name)[:40]}' is not a modifier: use Control, Shift, Alt, Meta"
             )
     return names
 
 
 def chord(text: str) -> str:
-    """Return a chord such as `ctrl+shift+a` in the browser library's names.
+    """Return a chord such as `ctrl+shift+a` in Playwright's names.
 
-    A character is the one that a US keyboard produces: with Shift held, `1` is `!`; `!` and a
-    capital letter hold Shift. A letter in a shortcut (`Control+A`) is a small one.
+    A character means the key that produces it on a US keyboard: with Shift held, `1` is `!`; `!`
+    and capital letters hold Shift. A letter in a shortcut (`Control+A`) is in lower case.
 
     Raises:
-        BadRequest: it is empty, ends with a modifier's `+`, or names an unknown key.
+        BadRequest: the chord is empty, ends with `+` after a modifier, or names an unknown key.
     """
     if not text.strip():
         if text:
@@ -95,23 +95,23 @@ def chord(text: str) -> str:
 
 
 def _known(key: str, text: str) -> str:
-    """Return the key.
+    """Return the key's name.
 
     Raises:
-        BadRequest: no key of a US keyboard has that name.
+        BadRequest: a US keyboard has no such key.
     """
     if key == " ":
         return "Space"
     if key in _WITH_SHIFT or key in _WITHOUT_SHIFT or key in _KEYS:
         return key
     raise BadRequest(
-        f"keys: there is no key '{one_line(text)[:40]}': use names such as Enter, ArrowDown, "
+        f"keys: unknown key '{one_line(text)[:40]}': use names such as Enter, ArrowDown, "
         "Control+a; type_text types any character"
     )
 
 
 def _as_typed(held: list[str], key: str) -> list[str]:
-    """Return a chord whose key is the character that comes with the modifiers."""
+    """Return a chord whose key is the character that the modifiers produce."""
     shift = "Shift" in held
     shortcut = any(each in ("Control", "Alt", "Meta") for each in held)
     if shift:
@@ -132,7 +132,7 @@ _CLIPBOARD_KEYS = {
 
 
 def clipboard_use(text: str) -> str:
-    """What a chord does with the clipboard: `copy` (or cut), `paste`, or nothing (empty)."""
+    """Return what a chord does with the clipboard: `copy` (also for cut), `paste`, or empty."""
     *held, key = chord(text).replace("Meta", "Control").split("+")
     key = key.removeprefix("Key").lower() if len(key.removeprefix("Key")) == 1 else key
     return next((_CLIPBOARD_KEYS[h, key] for h in held if (h, key) in _CLIPBOARD_KEYS), "")
@@ -142,6 +142,6 @@ async def press(page_handle: PageHandle, keys: str) -> None:
     """Press a chord.
 
     Raises:
-        BadRequest: there is no such key.
+        BadRequest: the chord is malformed, or names an unknown key.
     """
     await page_handle.press_key(chord(keys))

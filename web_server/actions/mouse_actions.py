@@ -1,4 +1,4 @@
-"""Actions of the mouse: on elements, on points, from one place to another."""
+"""Actions with the mouse: click, hover, drag, select text, turn the wheel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Awaitable
 from typing import Any
 
-from web_server.actions import fields, keys, pointer
+from web_server.actions import keys, native_lists, pointer
 from web_server.actions.action_context import ActionContext
 from web_server.actions.registry import action
 from web_server.errors import BadRequest, Conflict, NotFound
@@ -18,26 +18,28 @@ from web_server.view import one_line
 Place = tuple[float, float]
 
 _STILL_SECONDS = 0.06
-"""How long a drag rests before it ends: by 50 ms libraries tell a drop from a throw."""
+"""Pause before the end of a drag. After 50 ms, libraries treat it as a drop, not as a throw."""
 _PRESSED = frozenset(
     {"button", "link", "checkbox", "radio", "switch", "menuitem", "option", "tab", "treeitem"}
 )
-"""Roles of controls that a press and release of the mouse activates."""
+"""Roles of controls that a mouse click activates."""
 _SHORTEST_DRAG = 5
-"""Drag libraries take a shorter movement, in pixels, for a click."""
-_SHOVED_MS = 500
-"""How long what a drag shoves aside may move, before the drag ends."""
+"""Drag libraries treat a shorter movement, in pixels, as a click."""
+_DISPLACED_MS = 500
+"""How long elements that a drag displaces may move before the drag ends."""
 
 
 @action("click", aim="mouse", expects_change=True)
 async def click(context: ActionContext) -> str:
     """Click an element; choose an `option`; focus a native select."""
     found = await pointer.find(context.page_handle, context.request.targetId)
-    if found.tag == "option" and (done := await fields.choose_kept(context.page_handle, found, [])):
-        return done  # like the action select: what stands in for a native list may lie over it
+    if found.tag == "option" and (
+        done := await native_lists.choose_visibly(context.page_handle, found, [])
+    ):
+        return done  # as the action select does: a substitute for the native list may cover it
     target = await pointer.reach(context.page_handle, context.request.targetId)
     if target.tag == "select":
-        # A native menu opens outside of the page, where nothing can be seen or clicked.
+        # A native menu opens outside the page, where it cannot be observed or clicked.
         await target.call("focusElement")
         return f"focused {pointer.describe(target)}: choose with the action select"
     held = keys.modifiers(context.request.keys)
@@ -64,10 +66,10 @@ async def drag(context: ActionContext) -> str:
     if request.toId.strip():
         goal = await pointer.find(context.page_handle, request.toId, "toId")
         if not goal.in_viewport:
-            raise Conflict(f"[{goal.id}] {pointer.describe(goal)} is out of view: scroll first")
+            raise Conflict(f"{pointer.label(goal)} is out of view: scroll first")
         if await pointer.is_barred(goal):
             raise Conflict(
-                f"[{goal.id}] {pointer.describe(goal)} is covered by "
+                f"{pointer.label(goal)} is covered by "
                 f"{quoted(goal.covered_by or '')}: close or move that first, or drag to x and y"
             )
         end, where = await _beyond_middle(source, goal), f"to {pointer.describe(goal)}"
@@ -84,7 +86,7 @@ async def drag(context: ActionContext) -> str:
     held = keys.modifiers(request.keys)
     if source.role in _PRESSED and math.dist(start, end) < _SHORTEST_DRAG:
         raise Conflict(
-            f"[{source.id}] {pointer.describe(source)} would be clicked by so short a drag: "
+            f"{pointer.label(source)} would be clicked by so short a drag: "
             f"drag it by {_SHORTEST_DRAG} pixels or more"
         )
     await _holding(context, held, _drag(context, [start, end]))
@@ -92,7 +94,7 @@ async def drag(context: ActionContext) -> str:
 
 
 async def _grip(source: Target) -> Place:
-    """Where to take hold of an element: a native slider at its thumb."""
+    """Return where a drag starts on an element: on a native slider at its thumb."""
     if source.tag == "input" and source.input_type == "range":
         x, y, width, height = await source.box()
         share, across, backwards = await source.call("sliderThumb")
@@ -105,7 +107,7 @@ async def _grip(source: Target) -> Place:
 
 
 async def _beyond_middle(source: Target, goal: Target) -> tuple[float, float]:
-    """Where a drag ends: lists that are sorted by dragging swap only past the middle."""
+    """Return where a drag ends: past the middle, where sortable lists swap their items."""
     _, _, width, height = await goal.box()
     dx, dy = goal.x - source.x, goal.y - source.y
     if abs(dx) > abs(dy):
@@ -115,7 +117,7 @@ async def _beyond_middle(source: Target, goal: Target) -> tuple[float, float]:
 
 @action("drag_path", aim="path", expects_change=True, has_steps=True)
 async def drag_path(context: ActionContext) -> str:
-    """Drag the mouse along points; of an element's box if one is named."""
+    """Drag the mouse along points of the viewport, or of an element's box."""
     path = [(point.x, point.y) for point in context.request.path]
     if len(path) < 2:
         raise BadRequest("drag_path needs `path`: at least two points {x, y}")
@@ -135,9 +137,9 @@ async def _drag(context: ActionContext, points: list[Place]) -> None:
     await mouse.down(button=button)
     try:
         for x, y in [*points[1:-1], _just_before(points[-2], points[-1])]:
-            # Drag libraries want to see movement before they believe in a drag.
+            # Drag libraries start a drag only after some movement.
             await context.page_handle.move_mouse(x, y, 6 if len(points) == 2 else 2)
-        await _come_to_rest(context, points[-1])
+        await _pause(context, points[-1])
     finally:
         await mouse.up(button=button)
 
@@ -149,42 +151,44 @@ def _just_before(start: Place, end: Place) -> Place:
     return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
 
 
-async def _come_to_rest(context: ActionContext, place: Place) -> None:
-    """Hold still like a hand before it arrives, and have what moved out of the way see the mouse.
+async def _pause(context: ActionContext, place: Place) -> None:
+    """Wait before the end of a drag, then move the mouse to its place.
 
-    Without it maps and boxes fly on after the drag, and lists that are sorted by dragging miss
-    the place, as they are deaf while they make room for what is dragged.
+    Without the pause, maps and boxes slide on after the drag, and sortable lists, which ignore the
+    mouse while they make room, miss the place.
     """
-    resting = asyncio.sleep(_STILL_SECONDS)
-    await asyncio.gather(resting, context.page_handle.settler.call("still", _SHOVED_MS))
+    pausing = asyncio.sleep(_STILL_SECONDS)
+    await asyncio.gather(pausing, context.page_handle.settler.call("still", _DISPLACED_MS))
     await context.page_handle.move_mouse(*place)
 
 
 @action("select_text")
 async def select_text(context: ActionContext) -> str:
-    """Select a text that the page shows, by its words, or all of an element's."""
+    """Select a text on the page by its words, or all text of an element."""
     page_handle, text = context.page_handle, context.request.text or context.request.actionValue
     element_id = context.request.targetId.strip()
     if not text.strip() and not element_id:
         raise BadRequest("select_text needs text, or targetId, or both")
     target = await pointer.find(page_handle, element_id or "1")
     where = f" in {pointer.describe(target)}" if element_id else ""
-    said = f"'{one_line(text)[:80]}'" if text.strip() else "the text"
+    quotation = f"'{one_line(text)[:80]}'" if text.strip() else "the text"
     found = await target.locate_text(text)
     if found is None:
-        raise NotFound(f"{said} is not shown{where or ' on the page'}: quote it as it stands there")
+        raise NotFound(
+            f"{quotation} is not shown{where or ' on the page'}: quote it as the page shows it"
+        )
     if found["covered_by"]:
         cover = quoted(found["covered_by"])
-        raise Conflict(f"{said} is covered by {cover}: close or move that first")
+        raise Conflict(f"{quotation} is covered by {cover}: close or move that first")
     if not found["silent"]:
         await _drag(context, [(found["x1"], found["y1"]), (found["x2"], found["y2"])])
     selected = await target.ensure_text_selected()
     if selected is None:
-        raise Conflict(f"{said}{where} vanished when the mouse went over it")
+        raise Conflict(f"{quotation}{where} vanished under the mouse")
     if not selected:
-        raise Conflict(f"{said}{where} cannot be selected: the page does not let it be")
+        raise Conflict(f"{quotation}{where} cannot be selected: the page prevents it")
     count = f" (the first of {found['count']} such places)" if found["count"] > 1 else ""
-    return f"selected {said}{where}{count}"
+    return f"selected {quotation}{where}{count}"
 
 
 @action("click_at", aim="point", expects_change=True)
@@ -213,13 +217,13 @@ async def _click_point(context: ActionContext, count: int) -> str:
         if aimed is not None:
             await aimed.expect_press()
             await _holding(context, held, clicking)
-            return f"{clicked} {where}{await _met(aimed)}"
+            return f"{clicked} {where}{await _cover(aimed)}"
     await _holding(context, held, clicking)
     return f"{clicked} {where}"
 
 
-async def _met(aimed: Target) -> str:
-    """What lay over the point of an element that was clicked; empty if nothing did."""
+async def _cover(aimed: Target) -> str:
+    """Return a remark on what covered the clicked point of an element; empty if nothing did."""
     missed = await aimed.missed_press()
     if missed is None or missed == NOTHING_PRESSED:
         return ""
@@ -228,14 +232,14 @@ async def _met(aimed: Target) -> str:
 
 @action("move", aim="point")
 async def move(context: ActionContext) -> str:
-    """Move the mouse to a point, of an element's box if one is named."""
+    """Move the mouse to a point of the viewport, or of an element's box."""
     (x, y), where, _ = await _aim(context)
     await context.page_handle.move_mouse(x, y)
     return f"moved the mouse to {where}"
 
 
 async def _aim(context: ActionContext) -> tuple[Place, str, Target | None]:
-    """The request's point in the viewport, how to call it, and the element if one is named."""
+    """Return the request's point in the viewport, its description, and its element, if any."""
     request = context.request
     if not request.targetId.strip():
         x, y = context.point()
@@ -246,8 +250,7 @@ async def _aim(context: ActionContext) -> tuple[Place, str, Target | None]:
     dy = height / 2 if request.y is None else request.y
     if not (0 <= dx <= width and 0 <= dy <= height):
         raise BadRequest(
-            f"({dx:g}, {dy:g}) is outside of [{target.id}] {pointer.describe(target)}, "
-            f"which is {width:g} x {height:g}"
+            f"({dx:g}, {dy:g}) is outside {pointer.label(target)}, which is {width:g} x {height:g}"
         )
     where = f"({dx:g}, {dy:g}) of {pointer.describe(target)}"
     return context.within_view(left + dx, top + dy), where, target
@@ -269,7 +272,7 @@ async def wheel(context: ActionContext) -> str:
 
 
 async def _holding(context: ActionContext, keys: list[str], work: Awaitable[None]) -> None:
-    """Do something while modifier keys are held."""
+    """Run work while modifier keys are held."""
     keyboard = context.page_handle.page.keyboard
     for key in keys:
         await keyboard.down(key)

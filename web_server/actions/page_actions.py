@@ -1,4 +1,4 @@
-"""Actions on the page as a whole: scrolling, history, tabs, waiting, reading."""
+"""Actions on the page as a whole: scroll, navigate, wait, read; tabs and dialogs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from web_server.session.reading import find_lines, read_page
 from web_server.view import one_line
 
 WAIT_SECONDS = 5.0
-"""How long `wait` waits for something to change on the page."""
+"""How long `wait` waits for a change of the page by default."""
 FIND_SECONDS = 10.0
-"""How long `wait_for` waits for its text, unless it is told."""
-
+"""How long `wait_for` waits for its text by default."""
 MAX_WAIT = 60_000
 """Longest wait of `wait` and `wait_for`, in milliseconds."""
 
@@ -38,7 +37,7 @@ def _requested_seconds(request: PerformAction) -> float:
 
 @action("scroll")
 async def scroll(context: ActionContext) -> str:
-    """Scroll the page, or what scrolls most of it."""
+    """Scroll the page, or its largest scrollable part."""
     direction = context.request.actionValue.strip().lower() or "down"
     if direction not in _SHARES:
         known = ", ".join(_SHARES)
@@ -49,7 +48,7 @@ async def scroll(context: ActionContext) -> str:
     dx, dy = _SHARES[direction]
     moved = await context.page_handle.settler.call("scroll", dx, dy)
     if moved == "none" and direction not in _ENDS:
-        # Nothing scrolls by itself: a map or a canvas may listen to the wheel.
+        # Nothing scrolls natively: a map or a canvas may listen to the wheel.
         width, height = context.session.viewport
         await context.page_handle.move_mouse(width / 2, height / 2)
         await context.page_handle.turn_wheel(dx * width, dy * height)
@@ -167,10 +166,10 @@ async def new_tab(context: ActionContext) -> str:
 @action("switch_tab")
 async def switch_tab(context: ActionContext) -> str:
     """Show another tab."""
-    wanted = context.request.actionValue or context.request.text
-    if not wanted.strip():
+    page_id = context.request.actionValue or context.request.text
+    if not page_id.strip():
         raise BadRequest("switch_tab needs the tab's pageId as actionValue")
-    context.tab = context.session.tab(wanted)
+    context.tab = context.session.tab(page_id)
     await context.tab.page_handle.page.bring_to_front()
     return f"switched to tab {context.tab.id}"
 
@@ -203,7 +202,7 @@ async def find(context: ActionContext) -> str:
     """List the lines of the page that hold a text."""
     text = context.request.text or context.request.actionValue
     if not text.strip():
-        raise BadRequest("find needs the words to look for, as text")
+        raise BadRequest("find needs the words to find, as text")
     found = await find_lines(context.page_handle, text, 30)
     if not found:
         return f"'{one_line(text)[:80]}' is not on the page"
@@ -213,7 +212,7 @@ async def find(context: ActionContext) -> str:
 
 @action("save", acts=False, settles=False, extra_seconds=lambda _request: SAVE_SECONDS)
 async def save(context: ActionContext) -> str:
-    """Download what is at a URL."""
+    """Download the file at a URL."""
     url = _requested_url(context)
     if not url.strip():
         raise BadRequest("save needs a URL as actionValue")
@@ -222,7 +221,7 @@ async def save(context: ActionContext) -> str:
 
 @action("answer_dialog", acts=False, settles=False)
 async def answer_dialog(context: ActionContext) -> str:
-    """Order the answer to the next dialog that asks something."""
+    """Queue the answer to the next dialog that asks something."""
     value = context.request.actionValue.strip().lower() or "accept"
     if value not in ("accept", "dismiss"):
         raise BadRequest(

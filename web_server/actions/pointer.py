@@ -1,4 +1,4 @@
-"""Reaching an element with the mouse: found by its id, brought into view, hit where it is."""
+"""Find an element by its id, bring it into view, and click it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ from web_server.quoting import quoted
 from web_server.session.page_handle import PageHandle
 from web_server.view import one_line
 
-_APPROACHES = 5
+MAX_ID_DIGITS = 15
+_CLICK_ATTEMPTS = 5
 _PICTURE_SECONDS = 3.0
 _COVER_MS = 300
 
 
 def describe(target: Target) -> str:
-    """An element as a person would name it: role and name."""
+    """Return role and name of an element, such as `button 'Buy'`."""
     return f"{target.role} '{one_line(target.name)[:80]}'" if target.name else target.role
 
 
+def label(target: Target) -> str:
+    """Return id, role and name of an element, such as `[3] button 'Buy'`."""
+    return f"[{target.id}] {describe(target)}"
+
+
 def element_number(element_id: str) -> str:
-    """A `targetId` as plain digits, if it is a number in one of the ways that clients write it."""
+    """Return a `targetId` as digits, if it is a number in one of the forms that clients write."""
     return element_id.strip().strip("[]").removesuffix(".0")
 
 
@@ -35,33 +41,33 @@ def number_of(element_id: str, field: str = "targetId") -> int:
 
     Raises:
         BadRequest: it is not a number.
-        NotFound: the number is too long for an element's id.
+        NotFound: no element's id is that long.
     """
     text = element_number(element_id)
     if not text:
-        raise BadRequest(f"{field} is missing: give the number that stands before the element")
+        raise BadRequest(f"{field} is missing: give the number before the element")
     if not text.isdecimal():
         asked = one_line(element_id)[:40]
         raise BadRequest(
-            f"{field} must be the number that stands before an element, or role and name such as "
+            f"{field} must be the number before an element, or role and name such as "
             f"button 'Save'; not '{asked}'"
         )
-    if len(text) > 15:
-        raise NotFound(f"{field}: there is no element [{text[:15]}...] on the page")
+    if len(text) > MAX_ID_DIGITS:
+        raise NotFound(f"{field}: there is no element [{text[:MAX_ID_DIGITS]}...] on the page")
     return int(text)
 
 
 async def find(page_handle: PageHandle, element_id: str, field: str = "targetId") -> Target:
-    """Return the element of that id.
+    """Return the element with an id.
 
     Args:
-        surface: the page that it is on.
+        page_handle: the page.
         element_id: as the client wrote it.
         field: where the client wrote it.
 
     Raises:
-        BadRequest, NotFound: see `number_of`.
-        NotFound: no such element was shown, or it is gone.
+        BadRequest: the id is not a number.
+        NotFound: the id was never shown, or its element vanished.
     """
     number = number_of(element_id, field)
     try:
@@ -71,56 +77,55 @@ async def find(page_handle: PageHandle, element_id: str, field: str = "targetId"
 
 
 async def reach(page_handle: PageHandle, element_id: str) -> Target:
-    """The element of that id, scrolled into view, with nothing above it.
+    """Return the element with an id, scrolled into view, where nothing covers it.
 
     Raises:
         BadRequest, NotFound: see `find`.
-        Conflict: it is disabled, covered, or cannot be seen.
+        Conflict: the element is disabled, covered or not visible.
     """
     target = await find(page_handle, element_id)
     if target.disabled:
-        raise Conflict(f"[{target.id}] {describe(target)} is disabled: it cannot be acted on")
+        raise Conflict(f"{label(target)} is disabled: it cannot be acted on")
     if not target.in_viewport or target.covered_by:
         try:
             target = await target.scroll_into_view()
             if await is_barred(target) and await page_handle.settler.call("changed", _COVER_MS):
-                # What covers it may be on its way out.
+                # The cover may be disappearing.
                 await page_handle.settler.settle()
                 target = await page_handle.observer.resolve(target.id)
         except ElementGone as gone:
             raise NotFound(str(gone)) from None
     if not target.in_viewport:
         raise Conflict(
-            f"[{target.id}] {describe(target)} is hidden or has no size: it cannot be brought "
+            f"{label(target)} is hidden or has no size: it cannot be brought "
             "into view; if it takes keys, press one on it instead"
         )
     if target.passes and await _hit_test(target) != "part":
         raise Conflict(
-            f"[{target.id}] {describe(target)} lets the mouse through (pointer-events: none): "
+            f"{label(target)} lets the mouse through (pointer-events: none): "
             "a click would not reach it; press a key on it instead"
         )
     met = await _hit_test(target) if target.covered_by else "part"
     if met == "around":
         raise Conflict(
-            f"[{target.id}] {describe(target)} is not shown where it stands: it is clipped or "
-            f"behind what it lies in, {quoted(target.covered_by or '')}; something may have to be "
-            "opened"
+            f"{label(target)} is not visible in its place: it is clipped by or lies "
+            f"behind its container, {quoted(target.covered_by or '')}; open that first"
         )
     if met != "part":
         raise Conflict(
-            f"[{target.id}] {describe(target)} is covered by {quoted(target.covered_by or '')}: "
+            f"{label(target)} is covered by {quoted(target.covered_by or '')}: "
             "close or move that first"
         )
     return target
 
 
 async def is_barred(target: Target) -> bool:
-    """Whether a click at the element's place would go to something else than its control."""
+    """Return whether a click at the element's place would reach another control."""
     return target.covered_by is not None and await _hit_test(target) != "part"
 
 
 async def _hit_test(target: Target) -> str:
-    """What the pointer hits in place of a covered element; see `hitTest` in observe/js."""
+    """Return what the mouse meets in the element's place; see `hitTest` in observe/js."""
     try:
         return str(await target.call("hitTest"))
     except ElementGone as gone:
@@ -130,7 +135,7 @@ async def _hit_test(target: Target) -> str:
 async def click_at(
     page_handle: PageHandle, x: float, y: float, button: Any = "left", count: int = 1
 ) -> None:
-    """Move the mouse there and click."""
+    """Move the mouse to a point and click."""
     await page_handle.move_mouse(x, y)
     await _press_checked(page_handle, button, count)
 
@@ -138,12 +143,12 @@ async def click_at(
 async def click(
     page_handle: PageHandle, target: Target, button: Any = "left", count: int = 1
 ) -> None:
-    """Click an element, at the place where it is once the mouse has come there.
+    """Click an element: move the mouse there, and follow the element if that moves it.
 
     Raises:
-        NotFound, Conflict: the coming of the mouse made it vanish, or brought something above it.
+        NotFound, Conflict: under the mouse it vanished, or something covered it.
     """
-    for attempt in range(_APPROACHES):
+    for attempt in range(_CLICK_ATTEMPTS):
         if page_handle.mouse_at != (target.x, target.y, page_handle.activity.commits):
             await page_handle.move_mouse(target.x, target.y)
         elif not attempt:
@@ -155,11 +160,11 @@ async def click(
         near = abs(now.x - target.x) <= 1 and abs(now.y - target.y) <= 1
         if near and now.in_viewport and not await is_barred(now):
             break
-        if attempt == _APPROACHES - 1:
+        if attempt == _CLICK_ATTEMPTS - 1:
             await _click_moving(page_handle, now, button, count)
             return
-        # It moved, or shows something else under the mouse: what that started comes first, be it
-        # a picture that has no size as long as it is not there.
+        # It moved or changed under the mouse. Wait for that, and for pictures, which have no size
+        # before they are loaded.
         await page_handle.settler.settle()
         await page_handle.settler.wait_for_images(_PICTURE_SECONDS)
         target = await reach(page_handle, str(target.id))
@@ -167,24 +172,22 @@ async def click(
 
 
 async def _click_moving(page_handle: PageHandle, target: Target, button: Any, count: int) -> None:
-    """Click what does not stay where it is, and see whether it was hit.
+    """Click an element that keeps moving, and check that the click reached it.
 
     Raises:
-        Conflict: it was not.
+        Conflict: it did not.
     """
     await target.expect_press()
     await _press_button_at(page_handle, target, button, count)
     missed = await target.missed_press()
     if missed is not None:
-        raise Conflict(
-            f"[{target.id}] {describe(target)} keeps moving: the click went to {missed} instead"
-        )
+        raise Conflict(f"{label(target)} keeps moving: the click went to {missed} instead")
 
 
 async def _press_button_at(
     page_handle: PageHandle, target: Target, button: Any, count: int
 ) -> None:
-    # No look between moving and pressing: each takes a moment in which it moves on.
+    # No check between moving and pressing: the element would move on meanwhile.
     await page_handle.before_input()
     page_handle.mouse_at = None
     moving = page_handle.page.mouse.move(target.x, target.y)
@@ -199,7 +202,7 @@ async def _press_checked(page_handle: PageHandle, button: Any, count: int) -> No
 async def _press_button(page_handle: PageHandle, button: Any, count: int) -> None:
     mouse = page_handle.page.mouse
     for number in range(1, count + 1):
-        # Sent at once, carried out in order: nothing comes between.
+        # Sent together, so that nothing comes between.
         await asyncio.gather(
             mouse.down(button=button, click_count=number),
             mouse.up(button=button, click_count=number),

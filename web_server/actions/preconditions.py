@@ -31,7 +31,7 @@ async def check_usage(page_handle: PageHandle, element_id: str, purpose: Purpose
 
     Raises:
         BadRequest: the id is not a number.
-        NotFound: the id was never shown, or its element is gone.
+        NotFound: the id was never shown, or its element vanished.
         Conflict: the element cannot be used for it; the message says why and suggests an action.
     """
     number = pointer.number_of(element_id)

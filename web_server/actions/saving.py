@@ -1,7 +1,7 @@
-"""Save what is at an address as a file, through the session: its cookies, proxy, policy and limits.
+"""Save the file at a URL, with the session's cookies, proxy, policy and limits.
 
-A page of its own goes there, and the answer's headers are changed on their way so that Chromium
-downloads what it would show. So nothing is held in memory, and redirects are followed as always.
+A separate page navigates there. The response headers are changed so that Chromium downloads what it
+would show. The file is never held in memory, and Chromium follows redirects as usual.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from web_server.session.session import Session
 from web_server.view import one_line, shortened
 
 SAVE_SECONDS = 100.0
-"""How long the answer and the download may take together."""
+"""Time limit of the response and the download together."""
 _ATTACHMENT = "attachment"
 _NO_CONTENT = (204, 205)
 
 
 async def save_address(session: Session, tab: Tab, text: str) -> str:
-    """Download what is at an address.
+    """Download the file at a URL.
 
     Args:
-        session: whose downloads the file is added to.
-        tab: the page that the address is from, as the referrer.
-        text: the address.
+        session: the leased browser, which lists the file among its downloads.
+        tab: the page that refers to the URL.
+        text: the URL.
 
     Returns:
-        one line: the file's name, size and type.
+        one line with the file's name, size and type.
 
     Raises:
-        Conflict: the policy refuses the address, or there is no file.
+        Conflict: the policy refuses the URL, or the server sends no file.
     """
     url = normalise_url(text)
     refusal = session.policy.refuse_url(url)
@@ -51,7 +51,7 @@ async def save_address(session: Session, tab: Tab, text: str) -> str:
         try:
             download = await asyncio.wait_for(saving.run(url, tab.url(), began), SAVE_SECONDS)
         except asyncio.TimeoutError:
-            reason = f"it did not come within {SAVE_SECONDS:g} s"
+            reason = f"it did not arrive within {SAVE_SECONDS:g} s"
             raise Conflict(f"{shortened(url)} was not saved: {reason}") from None
         except Error as error:
             reason = session.unreached(saving.url or url) or protocol_reason(error)
@@ -68,11 +68,11 @@ async def save_address(session: Session, tab: Tab, text: str) -> str:
 
 
 class _Saving:
-    """One address that is saved by a page of its own.
+    """The download of one URL in a separate page.
 
     Attributes:
-        kind: content type of the answer; empty before it came.
-        url: the address that redirects led to; empty without any.
+        kind: content type of the response; empty before it.
+        url: the URL that redirects led to; empty without redirects.
     """
 
     def __init__(self, page_handle: PageHandle) -> None:
@@ -85,7 +85,7 @@ class _Saving:
     async def run(
         self, url: str, referrer: str, began: asyncio.Future[Download | str]
     ) -> Download | str:
-        """Return the download, or why there is none."""
+        """Return the download, or the reason why it failed."""
         self._cdp.on("Fetch.requestPaused", self._on_paused)
         await self._cdp.send("Network.enable")
         await self._cdp.send("Network.setBypassServiceWorker", {"bypass": True})
@@ -104,7 +104,7 @@ class _Saving:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, event: dict[str, Any]) -> None:
-        """Let an answer pass, as a download."""
+        """Continue a paused response, as a download."""
         request_id, status = event["requestId"], event.get("responseStatusCode", 0)
         headers = event.get("responseHeaders") or []
         try:
@@ -121,7 +121,7 @@ class _Saving:
                 changed = {"responseCode": status, "responseHeaders": as_download(headers)}
                 await self._cdp.send("Fetch.continueResponse", {"requestId": request_id, **changed})
         except Error:
-            pass  # the page is gone, and the answer with it
+            pass  # the page closed
 
 
 def _navigation(url: str, referrer: str) -> dict[str, str]:
@@ -136,7 +136,7 @@ def _header(headers: list[dict[str, str]], name: str) -> str:
 
 
 def as_download(headers: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return the headers of an answer with which a browser downloads it, under the same name."""
+    """Return response headers that make a browser download the response under the same name."""
     given = _header(headers, "content-disposition")
     name = re.sub(r"^\s*[\w-]+\s*(?=;|$)", "", given)
     others = [each for each in headers if each["name"].lower() != "content-disposition"]

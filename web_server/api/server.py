@@ -15,7 +15,8 @@ from web_server.api.app import create_app
 from web_server.api.metrics import Requests
 from web_server.api.wsgi import listen
 from web_server.chromium.loop import LoopThread
-from web_server.pool.pool import Pool, PoolOptions
+from web_server.pool.options import PoolOptions
+from web_server.pool.pool import Pool
 
 log = logging.getLogger("web_server")
 

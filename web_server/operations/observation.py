@@ -150,7 +150,7 @@ async def observe(
 
 
 async def _marked(tab: Tab, options: ObserveOptions, image: bytes) -> tuple[bytes, bytes]:
-    """The screenshot without and with marks; empty where not asked for."""
+    """Return the screenshot without and with marks; empty unless requested."""
     boxed = b""
     if options.screenshot in ("boxed", "both"):
         boxes = await tab.page_handle.observer.boxes()
@@ -163,7 +163,7 @@ async def _html(tab: Tab, options: ObserveOptions) -> str:
 
 
 async def _capture(tab: Tab, options: ObserveOptions) -> bytes:
-    """The viewport as an image; empty if none is asked for."""
+    """Return an image of the viewport; empty unless requested."""
     if options.screenshot == "none":
         return b""
     arguments: dict[str, Any] = {"format": options.imageFormat, "optimizeForSpeed": True}
@@ -174,7 +174,7 @@ async def _capture(tab: Tab, options: ObserveOptions) -> bytes:
 
 
 async def capture_all(tab: Tab) -> bytes:
-    """A PNG image of the whole page, as far as it is not endless."""
+    """Return a PNG image of the whole page, cropped to a maximum size."""
     cdp = tab.page_handle.activity.cdp
     metrics = await cdp.send("Page.getLayoutMetrics")
     size = metrics["cssContentSize"]
@@ -195,7 +195,7 @@ async def capture_all(tab: Tab) -> bytes:
 async def _store_round(
     session: Session, tab: Tab, options: ObserveOptions, image: bytes, html: str
 ) -> None:
-    """Keep screenshot and HTML under the client's round number."""
+    """Store screenshot and HTML under the client's round number."""
     name = round_name(options.currentRound)
     if not name or not (image or html):
         return
@@ -215,7 +215,7 @@ async def _store_round(
 
 
 def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
-    """The old wire's keys and ours, from what the observer saw and the session kept."""
+    """Return the wire's observation from the observer's result and the session's events."""
     infos = [each.info(current=each is tab) for each in session.tabs.values()]
     notices = list(session.pending.notices)
     if tab.failure:
@@ -247,7 +247,7 @@ def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
 
 
 def round_name(number: str) -> str:
-    """A round's number as part of a file name; empty if it is none."""
+    """Return a round's number as part of a file name; empty if it is not valid there."""
     text = number.strip()
     return text if text.replace("-", "").replace("_", "").isalnum() and len(text) <= 40 else ""
 

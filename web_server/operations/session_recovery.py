@@ -69,7 +69,7 @@ class SessionRecovery:
         await session.in_chromium(lambda browser: self._bring_over(session, browser))
 
     async def ensure(self, session: Session, tab: Tab) -> None:
-        """Restore a tab whose page is gone.
+        """Restore a tab whose page is lost.
 
         Raises:
             NotFound: the page closed itself.

@@ -92,7 +92,7 @@ async def _wait_for_download(session: Session, page_handle: PageHandle) -> None:
         return
     seconds = session.deadline.to_act(DOWNLOAD_LINK_SECONDS if link else DOWNLOAD_BEGIN_SECONDS)
     if not await session.downloads.wait_for_begin(due or 0.0, seconds) and link:
-        session.pending.note(f"the download of {one_line(link)[:300]} has not begun yet")
+        session.pending.note(f"the download of {one_line(link)[:300]} has not started yet")
 
 
 async def _report_document(session: Session, tab: Tab) -> None:

@@ -1,7 +1,7 @@
-"""The pool: one Chromium or several, leased out as sessions, with a fair queue in front.
+"""Lease sessions of one or several Chromiums, with a fair queue.
 
-All methods run on the event-loop thread. A Chromium is started with its first lease, and anew
-when it dies; sessions move over to the new one at their next request.
+All methods run on the event-loop thread. A Chromium starts with its first lease, and restarts when
+it crashes. Its sessions move to the new one at their next request.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from playwright.async_api import Browser, Error
 
@@ -21,6 +21,7 @@ from web_server.chromium.folder import ServerFolder
 from web_server.contract import GetBrowser
 from web_server.errors import BadRequest, BrowserGone, Unavailable, stopping
 from web_server.network.policy import Policy, RuleError
+from web_server.pool.options import PoolOptions
 from web_server.pool.slots import Slots
 from web_server.pool.spare import Spare
 from web_server.session.session import Session
@@ -28,43 +29,16 @@ from web_server.view import one_line
 
 log = logging.getLogger("web_server")
 
-QUEUE_SECONDS = 300.0
 _SWEEP_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class PoolOptions:
-    """How a pool is set up.
-
-    Attributes:
-        chromium: path of the executable.
-        policy: what pages may reach.
-        max_browsers: how many sessions may be leased at once.
-        chromiums: how many Chromiums share them.
-        max_waiting: how many callers may queue for a free one.
-        queue_seconds: how long a caller waits in the queue.
-        idle_seconds: a lease ends when it is not used for so long.
-        lease_seconds: hard end of a lease that did not ask for another.
-        max_download: largest download in bytes.
-    """
-
-    chromium: str
-    policy: Policy = field(default_factory=Policy)
-    max_browsers: int = 16
-    chromiums: int = 1
-    max_waiting: int = 64
-    queue_seconds: float = QUEUE_SECONDS
-    idle_seconds: float = 1800.0
-    lease_seconds: float = 6 * 3600.0
-    max_download: int = 200_000_000
 
 
 @dataclass
 class Lease:
-    """A session and the hard end of its lease, in seconds since the epoch.
+    """A leased session.
 
     Attributes:
-        parked: it waits for a person, and ends early if its slot is needed.
+        expires_at: the hard end of the lease, in seconds since the epoch.
+        parked: the client waits for human input; the lease ends early if its slot is needed.
     """
 
     session: Session
@@ -74,7 +48,7 @@ class Lease:
 
 
 class Pool:
-    """All leased browsers.
+    """The leased browsers.
 
     Args:
         options: limits and policy.
@@ -94,7 +68,7 @@ class Pool:
         self._engines: Engines | None = None
 
     async def start(self) -> None:
-        """Start Chromium and the watch over leases.
+        """Start Chromium, and start ending leases that expire.
 
         Raises:
             Unavailable: Chromium does not start.
@@ -110,37 +84,37 @@ class Pool:
 
     @property
     def engines(self) -> Engines:
-        """The Chromiums behind the sessions; only after `start`."""
+        """The Chromiums of the sessions; only after `start`."""
         assert self._engines is not None
         return self._engines
 
     def _next_engine(self) -> Engine:
-        """Where the next session is made."""
+        """Return the Chromium for the next session."""
         return self.engines.least_used(lease.session.engine for lease in self.leases.values())
 
     def _lose(self, browser: Browser) -> None:
-        """Tell the sessions that their Chromium is gone."""
+        """Mark the pages of all sessions of a Chromium as lost."""
         for lease in self.leases.values():
             if lease.session.browser is browser:
                 lease.session.lose()
 
     # --- leases ---
 
-    async def lease(self, request: GetBrowser, gone: Callable[[], bool]) -> Lease:
-        """Lease a session, waiting in line while all are taken.
+    async def lease(self, request: GetBrowser, hung_up: Callable[[], bool]) -> Lease:
+        """Lease a session; wait in the queue while none is free.
 
         Args:
             request: what the client asks for.
-            gone: tells whether the caller has hung up meanwhile.
+            hung_up: returns whether the client closed its connection.
 
         Raises:
-            BadRequest: the client's rules cannot be used.
+            BadRequest: the client's rules are invalid.
             TooManyWaiting: the queue is full.
-            Unavailable: none became free in time, or the caller hung up.
+            Unavailable: no session became free in time, or the client hung up.
         """
-        self._policy_for(request)  # before it waits in vain
+        self._policy_for(request)  # refuse invalid rules before the wait
         await self._make_room()
-        await self._slots.take(gone)
+        await self._slots.take(hung_up)
         self._being_leased += 1
         try:
             ready = self.spare.session
@@ -149,8 +123,8 @@ class Pool:
                 session = self.spare.take(request, await ready.engine.browser())
             if session is None:
                 session = await self._make_session(request)
-            if gone():
-                # Nobody would ever give it back.
+            if hung_up():
+                # No client would return it.
                 await session.close()
                 raise Unavailable("the caller hung up")
         except BaseException:
@@ -167,11 +141,11 @@ class Pool:
         return lease
 
     async def _make_room(self) -> None:
-        """End the parked lease that was not used for the longest time, if all slots are taken."""
+        """End the parked lease that is idle for longest, if no slot is free."""
         parked = [one for one in self.leases.values() if one.parked and not one.closing]
         if parked and not self._slots.free:
             oldest = min(parked, key=lambda lease: lease.session.used)
-            log.info("parked %s makes room", oldest.session.id[:8])
+            log.info("ended the parked lease of %s for a new one", oldest.session.id[:8])
             await self._end(oldest)
 
     async def _make_session(self, request: GetBrowser) -> Session:
@@ -187,10 +161,10 @@ class Pool:
         return session
 
     def _policy_for(self, request: GetBrowser) -> Policy:
-        """What the pages of a session may reach.
+        """Return the policy for a session.
 
         Raises:
-            BadRequest: the client's rules are malformed, or would open what is closed.
+            BadRequest: the client's rules are malformed, or exceed the server's.
         """
         try:
             return self.options.policy.narrowed(request.allow, request.block)
@@ -201,18 +175,18 @@ class Pool:
         return await self._make_session(GetBrowser())
 
     def _at_work(self) -> bool:
-        """Whether a request is at work on a browser, or about to get one."""
+        """Return whether a request is in progress on a browser, or about to lease one."""
         locked = any(lease.session.lock.locked() for lease in self.leases.values())
         return locked or self._being_leased > 0
 
     def find(self, browser_id: str) -> Lease:
-        """The lease of that id.
+        """Return the lease with an id.
 
         Raises:
-            NotFound: there is none (any more).
+            NotFound: no browser has that id, or its lease ended.
         """
         lease = self.leases.get(browser_id.strip())
-        if lease is None or lease.closing or self._over(lease, time.time()):
+        if lease is None or lease.closing or self._expired(lease, time.time()):
             if self._ending:
                 raise stopping()
             asked = one_line(browser_id)[:8]
@@ -224,14 +198,14 @@ class Pool:
         return lease
 
     def closed_meanwhile(self) -> BrowserGone | Unavailable:
-        """What is told to a request whose browser was closed while it was at work."""
+        """Return the error for a request whose browser was closed while it was in progress."""
         return stopping() if self._ending else BrowserGone("the browser was closed meanwhile")
 
     async def release(self, browser_id: str) -> None:
-        """End a lease; whoever waits for a slot gets it.
+        """End a lease, and give its slot to the next request.
 
         Raises:
-            NotFound: there is no such lease.
+            NotFound: no browser has that id.
         """
         await self._end(self.find(browser_id))
 
@@ -249,7 +223,7 @@ class Pool:
         """Move the hard end of a lease to so many seconds from now.
 
         Raises:
-            NotFound: there is no such lease.
+            NotFound: no browser has that id.
         """
         lease = self.find(browser_id)
         lease.expires_at = time.time() + (seconds or self.options.lease_seconds)
@@ -258,34 +232,34 @@ class Pool:
 
     @property
     def free(self) -> int:
-        """How many sessions could be leased at once now."""
+        """Number of free slots."""
         return self._slots.free
 
     @property
     def waiting(self) -> int:
-        """How many callers wait for a free browser."""
+        """Number of requests in the queue."""
         return self._slots.waiting
 
     async def _sweep(self) -> None:
-        """End leases that are over, for as long as the pool lives."""
+        """End expired leases, once a second."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             try:
                 await self.end_expired(time.time())
-            except Exception:  # whatever it was, the next lease must end in time too
+            except Exception:  # the next lease must still end in time
                 log.exception("ending leases failed")
 
-    def _over(self, lease: Lease, now: float) -> bool:
-        """Whether a lease is over at `now`, though it may not have been ended yet."""
+    def _expired(self, lease: Lease, now: float) -> bool:
+        """Return whether a lease has expired at `now`."""
         idle = now - lease.session.used > self.options.idle_seconds
         return now > lease.expires_at or (idle and not lease.session.lock.locked())
 
     async def end_expired(self, now: float) -> None:
-        """End the leases that are over at `now`, in seconds since the epoch."""
+        """End the leases that have expired at `now`, in seconds since the epoch."""
         for lease in list(self.leases.values()):
-            if lease.closing or not self._over(lease, now):
+            if lease.closing or not self._expired(lease, now):
                 continue
-            log.info("lease of %s is over", lease.session.id[:8])
+            log.info("lease of %s expired", lease.session.id[:8])
             self.expired += 1
             try:
                 await self._end(lease)
@@ -295,23 +269,23 @@ class Pool:
     # --- the end ---
 
     async def turn_away(self) -> None:
-        """Hand out no more leases; who waits for one is told so."""
+        """Refuse new leases, also to requests in the queue."""
         self._ending = True
         self.spare.make_no_more()
         self._slots.close()
 
     async def end_all(self) -> None:
-        """End Chromium and all leases; the requests that are at work on them fail."""
+        """Stop Chromium and end all leases; requests in progress fail."""
         open_leases = [lease for lease in self.leases.values() if not lease.closing]
         for lease in open_leases:
             lease.closing = True
             lease.session.lose()
         if self._engines is not None:
-            await self._engines.stop()  # first: pages that do not respond end with it, at once
+            await self._engines.stop()  # first: it ends pages that hang at once
         await asyncio.gather(*map(self._end, open_leases), return_exceptions=True)
 
     async def stop(self) -> None:
-        """End all leases and Chromium, and remove every file."""
+        """End all leases, stop Chromium, and remove all files."""
         await self.turn_away()
         if self._sweeper is not None:
             self._sweeper.cancel()

@@ -1,4 +1,4 @@
-"""A fixed number of slots, handed out in the order in which callers came."""
+"""A fixed number of slots with a first-in, first-out queue."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from web_server.errors import RETRY_SECONDS, TooManyWaiting, Unavailable, stoppi
 
 
 class Slots:
-    """Fair hand-out, on the event loop.
+    """Slots and their queue, on the event loop.
 
     Args:
-        number: how many slots there are.
-        most_waiting: how many callers may queue.
+        number: number of slots.
+        max_waiting: how many callers may queue.
         seconds: how long a caller waits.
     """
 
-    def __init__(self, number: int, most_waiting: int, seconds: float) -> None:
+    def __init__(self, number: int, max_waiting: int, seconds: float) -> None:
         self._number = number
-        self._most_waiting = most_waiting
+        self._max_waiting = max_waiting
         self._seconds = seconds
         self._taken = 0
         self._closed = False
-        self._line: deque[tuple[asyncio.Future[None], Callable[[], bool]]] = deque()
+        self._queue: deque[tuple[asyncio.Future[None], Callable[[], bool]]] = deque()
 
     @property
     def free(self) -> int:
-        """How many slots nobody has."""
+        """Number of free slots."""
         return max(0, self._number - self._taken)
 
     @property
     def waiting(self) -> int:
-        """How many callers wait."""
-        return len(self._line)
+        """Number of callers in the queue."""
+        return len(self._queue)
 
-    async def take(self, gone: Callable[[], bool]) -> None:
-        """Take a slot, when it is the caller's turn.
+    async def take(self, hung_up: Callable[[], bool]) -> None:
+        """Take a slot in the caller's turn.
 
         Args:
-            gone: tells whether the caller has hung up meanwhile.
+            hung_up: returns whether the caller closed its connection.
 
         Raises:
             TooManyWaiting: the queue is full.
-            Unavailable: none became free in time, or no more are handed out.
+            Unavailable: no slot became free in time, or the server is stopping.
         """
         if self._closed:
             raise stopping()
-        if self.free and not self._line:
+        if self.free and not self._queue:
             self._taken += 1
             return
-        if len(self._line) >= self._most_waiting:
+        if len(self._queue) >= self._max_waiting:
             raise TooManyWaiting(
-                f"all {self._number} browsers are taken and {len(self._line)} callers wait: "
+                f"all {self._number} browsers are taken and {len(self._queue)} callers wait: "
                 "try again later",
                 retry_after=RETRY_SECONDS,
             )
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (turn, gone)
-        self._line.append(entry)
+        entry = (turn, hung_up)
+        self._queue.append(entry)
         try:
             await asyncio.wait({turn}, timeout=self._seconds)
             if not turn.done():
@@ -70,22 +70,22 @@ class Slots:
                 )
             turn.result()
         except asyncio.CancelledError:
-            # A slot that came at the very moment of the cancelling goes to the next in line.
+            # A slot that arrived together with the cancellation goes to the next caller.
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self.give_back()
             raise
         finally:
             turn.cancel()
-            if entry in self._line:
-                self._line.remove(entry)
+            if entry in self._queue:
+                self._queue.remove(entry)
 
     def give_back(self) -> None:
-        """Hand a slot to the first in line who is still there, or keep it free."""
-        while self._line:
-            turn, gone = self._line.popleft()
+        """Give a slot to the first caller in the queue that has not hung up, or keep it free."""
+        while self._queue:
+            turn, hung_up = self._queue.popleft()
             if turn.done():
                 continue
-            if gone():
+            if hung_up():
                 turn.set_exception(Unavailable("the caller hung up"))
                 continue
             turn.set_result(None)
@@ -93,9 +93,9 @@ class Slots:
         self._taken -= 1
 
     def close(self) -> None:
-        """Turn away all who wait and all who come."""
+        """Refuse all callers, also those in the queue."""
         self._closed = True
-        while self._line:
-            turn, _ = self._line.popleft()
+        while self._queue:
+            turn, _ = self._queue.popleft()
             if not turn.done():
                 turn.set_exception(stopping())

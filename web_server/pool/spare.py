@@ -1,4 +1,4 @@
-"""A session made ahead of its lease, so that the next caller need not wait for it."""
+"""A spare session, so that the next caller need not wait for one."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from web_server.session.session import Session
 log = logging.getLogger("web_server")
 
 AFTER_SECONDS = 1.0
-"""So long after a lease the making of the next session begins: its first page comes first."""
+"""Delay after a lease, so that the first page of that lease is not slowed down."""
 AT_LATEST_SECONDS = 15.0
-"""How long requests at work may put it off."""
+"""How long requests in progress may delay the next spare session."""
 
 
 class Spare:
-    """Keeps one session ready, on the event loop.
+    """Keep one session ready, on the event loop.
 
     Args:
-        make: makes a session as one gets it who asks for nothing special.
-        at_work: tells whether a request is at work, which the making would slow down.
+        make: makes a session with default options.
+        at_work: returns whether a request is in progress, which would be slowed down.
 
     Attributes:
-        session: the one that is ready, if there is one.
+        session: the spare session, if it is ready.
     """
 
     def __init__(self, make: Callable[[], Awaitable[Session]], at_work: Callable[[], bool]) -> None:
@@ -42,11 +42,11 @@ class Spare:
         self.session: Session | None = None
 
     def take(self, request: GetBrowser, browser: Browser) -> Session | None:
-        """The session, if it is well and what is asked for.
+        """Return the spare session if it works and fits the request; else None.
 
         Args:
             request: what the caller asks for.
-            browser: the Chromium that runs now.
+            browser: the running Chromium.
         """
         session = self.session
         if session is None:
@@ -62,7 +62,7 @@ class Spare:
         return session
 
     def replenish(self) -> None:
-        """Have a session made in the background, if there is none and none is being made."""
+        """Start making a session in the background, unless one is ready or in progress."""
         if self.session is None and self._making is None and not self._stopped:
             self._making = asyncio.ensure_future(self._make_later())
 
@@ -72,7 +72,7 @@ class Spare:
             session = await self._make()
         except (Error, Unavailable) as error:
             if not self._stopped:
-                log.warning("no session could be made ahead: %s", error)
+                log.warning("making a spare session failed: %s", error)
             return
         if self._stopped:
             await session.close()
@@ -87,7 +87,7 @@ class Spare:
             self._making = None
 
     async def _until_idle(self) -> None:
-        """Let the requests go first, above all the caller's own first page."""
+        """Wait until no request is in progress, above all the first page of the last lease."""
         end = time.monotonic() + AT_LATEST_SECONDS
         await asyncio.sleep(AFTER_SECONDS)
         while self._at_work() and time.monotonic() < end:
@@ -99,11 +99,11 @@ class Spare:
         task.add_done_callback(self._closing.discard)
 
     def make_no_more(self) -> None:
-        """Make no session from now on."""
+        """Stop making sessions."""
         self._stopped = True
 
     async def stop(self) -> None:
-        """Make no more, and close the one that is ready."""
+        """Stop making sessions, and close the spare one."""
         self.make_no_more()
         if self._making is not None:
             self._making.cancel()

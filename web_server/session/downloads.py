@@ -1,4 +1,4 @@
-"""The downloads of one browser session: a folder of its own, capped in size and number."""
+"""The downloads of one session, in its own folder, limited in size and number."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from playwright.async_api import Browser, CDPSession, Error
 from web_server.contract import Download
 
 ROOT = "DownloadedFiles"
-"""First part of every path that the wire knows a download by."""
+"""First part of a download's path on the wire."""
 MAX_FILES = 200
 
 
 class Downloads:
-    """What pages of one session downloaded.
+    """The downloads of one session.
 
     Args:
         browser_id: the session's id, the second part of every path.
-        folder: an empty folder of this session alone.
-        max_bytes: the largest download that is kept, and half of what all may take together.
-        note: called with one line for each download that ended.
-        owns: whether a frame, by its DevTools id, belongs to a page of the session.
+        folder: the session's own empty folder.
+        max_bytes: size limit of one download, and half the limit of all together.
+        note: called with one line when a download ends.
+        owns: returns whether a frame, by its DevTools id, belongs to a page of the session.
 
     Attributes:
-        done: those that are complete, in the order of their ends.
-        restoring: pages were loaded anew after a crash and nobody has acted on them since: what
-            they download by themselves and was complete before the crash is left.
+        done: the complete downloads, in the order in which they ended.
+        restoring: pages were loaded again after a crash, and no action followed. Downloads that
+            they repeat are cancelled.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Downloads:
         self._complete: set[str] = set()
         self._expected: dict[str, asyncio.Future[Download | str]] = {}
         self._awaited: dict[str, asyncio.Future[Download | str]] = {}
-        self._last_begun = 0.0
-        self._begun = asyncio.Event()
+        self._last_start = 0.0
+        self._started = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._cdp: CDPSession | None = None
@@ -67,10 +67,10 @@ class Downloads:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     async def attach(self, browser: Browser, context_id: str) -> None:
-        """Receive the downloads of one browser context.
+        """Start receiving the downloads of a browser context.
 
         Args:
-            browser: the Chromium that the context lives in.
+            browser: its Chromium.
             context_id: its DevTools id.
         """
         self._active.clear()
@@ -92,56 +92,60 @@ class Downloads:
         )
 
     async def detach(self) -> None:
-        """Stop receiving; unfinished downloads are dropped with their context."""
+        """Stop receiving; unfinished downloads end with their context."""
         if self._cdp is not None:
             try:
                 await self._cdp.detach()
             except Error:
-                pass  # Chromium is gone already
+                pass  # Chromium ended already
             self._cdp = None
 
     @property
     def active(self) -> bool:
-        """Whether a download is under way."""
+        """Whether a download is in progress."""
         return bool(self._active)
 
     def has(self, url: str) -> bool:
-        """Whether what is at that URL has been downloaded."""
+        """Return whether a URL has been downloaded."""
         return url.partition("#")[0] in self._complete
 
     def expect(self, frame_id: str) -> asyncio.Future[Download | str]:
-        """Return a future of the next download that a frame begins, or of why it failed.
+        """Return a future of the next download of a frame, or of the reason why it failed.
 
-        That download is reported by the future alone.
+        Only the future reports that download.
         """
         future: asyncio.Future[Download | str] = asyncio.get_running_loop().create_future()
         self._expected[frame_id] = future
         return future
 
     def expect_no_more(self, frame_id: str) -> None:
-        """Cancel what `expect` began for a frame."""
+        """Cancel the future that `expect` returned for a frame, and its download."""
         self._expected.pop(frame_id).cancel()
         for guid in [guid for guid, future in self._awaited.items() if future.cancelled()]:
             self._forget(guid)
             self._cancel_soon(guid)
 
     async def wait_for_begin(self, since: float, seconds: float) -> bool:
-        """Wait until a download has begun after `since` (monotonic), at most so long.
+        """Wait until a download starts after `since`, by the monotonic clock.
+
+        Args:
+            since: the earliest start.
+            seconds: time limit of the wait.
 
         Returns:
-            whether one has.
+            whether a download started.
         """
         end = time.monotonic() + seconds
-        while self._last_begun < since and time.monotonic() < end:
-            self._begun.clear()
+        while self._last_start < since and time.monotonic() < end:
+            self._started.clear()
             try:
-                await asyncio.wait_for(self._begun.wait(), end - time.monotonic())
+                await asyncio.wait_for(self._started.wait(), end - time.monotonic())
             except asyncio.TimeoutError:
-                break  # it was no download after all
-        return self._last_begun >= since
+                break  # it was not a download
+        return self._last_start >= since
 
     async def wait(self, seconds: float) -> None:
-        """Wait until no download is under way, at most so long."""
+        """Wait until no download is in progress, at most so many seconds."""
         try:
             await asyncio.wait_for(self._idle.wait(), seconds)
         except asyncio.TimeoutError:
@@ -149,14 +153,14 @@ class Downloads:
                 self._note(f"still downloading {name}")
 
     def find(self, wire_path: str) -> Path | None:
-        """The file behind a wire path; None unless it is that of a download of this session."""
-        wanted = "/".join(wire_parts(wire_path))
-        known = any(download.path == wanted for download in self.done)
-        path = self._folder / wanted.rpartition("/")[2]
+        """Return the file of a download by its wire path; None if it is not of this session."""
+        normal = "/".join(wire_parts(wire_path))
+        known = any(download.path == normal for download in self.done)
+        path = self._folder / normal.rpartition("/")[2]
         return path if known and path.is_file() else None
 
     def _on_begin(self, event: dict[str, Any]) -> None:
-        # Chromium tells every listener of the downloads of all sessions.
+        # Chromium reports the downloads of all sessions to each of them.
         guid = event["guid"]
         name = self._unclaimed[guid] = safe_name(event.get("suggestedFilename", ""))
         self._sources[guid] = _source(event.get("url", ""), name)
@@ -166,10 +170,10 @@ class Downloads:
             self._claim(guid)
 
     def _claim(self, guid: str) -> None:
-        """Take a download on as one of this session."""
+        """Add a download to this session."""
         name = self._unclaimed.pop(guid)
-        self._last_begun = time.monotonic()
-        self._begun.set()
+        self._last_start = time.monotonic()
+        self._started.set()
         again = self.restoring and guid not in self._awaited
         if again and self._sources[guid] in self._complete:
             self._forget(guid)
@@ -183,7 +187,7 @@ class Downloads:
     def _on_progress(self, event: dict[str, Any]) -> None:
         guid = event["guid"]
         if guid in self._unclaimed:
-            # The frame of a window that opened for the download alone is known to nobody.
+            # A window that opens only for a download has an unknown frame.
             if any(self._incoming.glob(f"{guid}*")):
                 self._claim(guid)
             elif event["state"] != "inProgress":
@@ -197,8 +201,8 @@ class Downloads:
             self._forget(guid)
         else:
             size = max(event.get("receivedBytes", 0), event.get("totalBytes", 0))
-            taken = sum(download.size for download in self.done)
-            if size > self._max_bytes or taken + size > 2 * self._max_bytes:
+            used = sum(download.size for download in self.done)
+            if size > self._max_bytes or used + size > 2 * self._max_bytes:
                 self._cancel(guid, f"more than {self._max_bytes:,} bytes")
 
     def _finish(self, guid: str) -> None:
@@ -223,7 +227,7 @@ class Downloads:
         self._cancel_soon(guid)
 
     def _report(self, guid: str, line: str, done: Download | None = None) -> None:
-        """Report how a download ended: to what expects it, else as news."""
+        """Report how a download ended: to the future that expects it, or as an event."""
         future = self._awaited.pop(guid, None)
         if future is None:
             self._note(line)
@@ -242,7 +246,7 @@ class Downloads:
         try:
             await self._cdp.send("Browser.cancelDownload", arguments)
         except Error:
-            pass  # it ended by itself meanwhile
+            pass  # it ended meanwhile
         (self._incoming / guid).unlink(missing_ok=True)
 
     def _forget(self, guid: str) -> None:
@@ -265,18 +269,18 @@ class Downloads:
 
 
 def _source(url: str, name: str) -> str:
-    """What tells that a download is the same as another: its URL, if it has a lasting one."""
+    """Return what identifies a download: its URL, unless that is temporary."""
     scheme = url.split(":", 1)[0]
     return f"{scheme}:{name}" if scheme in ("blob", "data") else url
 
 
 def wire_parts(wire_path: str) -> list[str]:
-    """The parts of a wire path: the root, the session's id and a name, if it is a proper one."""
+    """Return the parts of a wire path: the root, the session's id and a name."""
     return wire_path.strip().replace("\\", "/").split("/")
 
 
 def safe_name(suggested: str) -> str:
-    """A file name that a site suggested, as one harmless path component of at most 120 bytes."""
+    """Return a file name that a site suggested as a safe path component of at most 120 bytes."""
     name = re.sub(r"[^\w .()+,=@-]", "_", suggested.replace("\\", "/").rsplit("/", 1)[-1])
     name = name.strip(" .") or "download"
     stem, dot, suffix = name.rpartition(".")

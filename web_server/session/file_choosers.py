@@ -57,7 +57,7 @@ class FileChoosers:
         return chooser if stays else None
 
     async def answer(self, chooser: Chooser, files: list[Path]) -> bool:
-        """Give files to a chooser; return False if its field is gone."""
+        """Give files to a chooser; return False if its field was removed."""
         self._last = None
         arguments = {"files": [str(file) for file in files], "backendNodeId": chooser.node_id}
         try:

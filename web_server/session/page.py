@@ -1,9 +1,8 @@
-"""One page as a client knows it by its `pageId`.
+"""One tab, which the wire calls a page and names by its `pageId`.
 
-A client that does not follow tabs stays on one page for ever, so what a page opens comes in its
-place: a `Tab` is a stack of surfaces, the pop-up on top of its opener. The opener lives on below
-(forms, logins and `window.opener` work), and going back past the pop-up's beginning, or the
-pop-up closing itself, leads back to it.
+A client that does not follow tabs always stays on one page, so pop-ups open in place: a `Tab` is a
+stack of pages, with a pop-up on top of its opener. The opener keeps running (forms, logins and
+`window.opener` work). Going back past the pop-up's first document, or closing it, shows the opener.
 """
 
 from __future__ import annotations
@@ -23,30 +22,32 @@ from web_server.settle.settle import NAVIGATION_SECONDS
 from web_server.view import one_line, shortened
 
 MAX_DEPTH = 6
-"""How many surfaces a page may be stacked of."""
+"""Most pages in the stack of a tab."""
 STAYED = "the page was not left"
-"""What an action says that would have left a page that asked whether to leave it."""
+"""Message of an action that would have left a page, when the page asked whether to leave it."""
 _ERROR_PAGE = "chrome-error://"
 _END_SECONDS = 3.0
-"""How long a page may take to end before it is asked whether it still responds."""
+"""How long a page may take to unload before the server checks that it responds."""
 _RESPONSE = (
     "[performance.getEntriesByType('navigation')[0]?.responseStatus || 0, document.contentType]"
 )
 
 
 class Tab:
-    """A page of a session.
+    """A tab of a session.
 
     Args:
         page_id: its id on the wire.
-        home: the URL it was opened with, where `restart` leads.
-        surface: the Playwright page it begins with.
-        policy: which URLs it may be sent to.
+        home: the URL it was opened with, for `restart`.
+        page_handle: its first page.
+        policy: which URLs it may open.
         host: the session.
 
     Attributes:
-        pdf_due: whether a document came that shows as an empty page, and is to be downloaded.
-        shown_before: id of the tab that was the current one when this one opened, or empty.
+        failure: why the last navigation failed, or empty.
+        refused: what the policy refused, as `refused` of the observation.
+        pdf_due: Chromium cannot show the document, and it is to be downloaded.
+        shown_before: id of the tab that was current when this one opened, or empty.
     """
 
     def __init__(
@@ -67,27 +68,27 @@ class Tab:
         self.shown_before = ""
         self._policy = policy
         self._host = host
-        self._told: tuple[PageHandle, int] | None = None
+        self._reported: tuple[PageHandle, int] | None = None
 
     @property
     def page_handle(self) -> PageHandle:
-        """The Playwright page that is seen now."""
+        """The page on top of the stack."""
         return self.page_handles[-1]
 
     def url(self) -> str:
-        """The URL of the document, or of the one that could not be opened."""
+        """Return the URL of the document, or of the one that could not be opened."""
         url = self.page_handle.page.url
         if url.startswith(_ERROR_PAGE):
             return self.page_handle.activity.unreachable or self.last_url
         return url
 
     def info(self, *, current: bool) -> TabInfo:
-        """How the tab is listed in an observation."""
+        """Return the tab's entry in an observation."""
         url = self.last_url if self.page_handle.lost else self.url()
         return TabInfo(pageId=self.id, title=self.last_title or url, url=url, current=current)
 
     async def goto(self, text: str) -> str:
-        """Navigate. Faults and refusals do not raise: they are told in the next observation.
+        """Navigate. Failures and refusals do not raise: the next observation reports them.
 
         Returns:
             what happened, in a few words.
@@ -100,7 +101,7 @@ class Tab:
         activity = self.page_handle.activity
         activity.failure = ""
         seconds = self._host.deadline.to_act(NAVIGATION_SECONDS)
-        activity.patience = 2 * NAVIGATION_SECONDS  # we stop it ourselves
+        activity.patience = 2 * NAVIGATION_SECONDS  # it is stopped here
         try:
             reply = await self._navigate(url, seconds)
         except asyncio.TimeoutError:
@@ -127,7 +128,7 @@ class Tab:
         return f"went to {shortened(url)}"
 
     def refuse(self, text: str) -> bool:
-        """Report a URL that the policy refuses by its text; whether it is one."""
+        """Return whether the policy refuses a URL, and report it."""
         url = normalise_url(text)
         self.failure, self.refused = "", {}
         refusal = self._policy.refuse_url(url)
@@ -138,10 +139,10 @@ class Tab:
         return bool(refusal)
 
     async def _navigate(self, url: str, seconds: float) -> dict[str, Any]:
-        """Ask for a URL. A script that holds up the end of the old page is stopped.
+        """Navigate to a URL, and stop a script that keeps the old page from unloading.
 
         Raises:
-            PageHung: the old page does not respond, and does not end.
+            PageHung: the old page does not respond.
         """
         page_handle = self.page_handle
         asked = asyncio.ensure_future(page_handle.activity.cdp.send("Page.navigate", {"url": url}))
@@ -162,7 +163,7 @@ class Tab:
             raise PageHung from None
 
     async def go_in_history(self, step: int) -> str:
-        """Go back (-1) or forward (1); back past a pop-up's beginning closes it.
+        """Go back (-1) or forward (1). Going back past a pop-up's first document closes it.
 
         Returns:
             what happened, in a few words.
@@ -184,13 +185,13 @@ class Tab:
         return "there is no page to go " + ("back to" if step < 0 else "forward to")
 
     async def close_discarded(self) -> None:
-        """Close the pop-ups that were left by going back."""
+        """Close the pop-ups that the client left by going back."""
         while self.discarded:
             await self.discarded.pop().close()
             await self.page_handle.page.bring_to_front()
 
     def push(self, page_handle: PageHandle) -> bool:
-        """Show a pop-up in place of its opener; False when the stack is full."""
+        """Show a pop-up in place of its opener; return False if the stack is full."""
         if len(self.page_handles) >= MAX_DEPTH:
             return False
         self.page_handles.append(page_handle)
@@ -198,7 +199,7 @@ class Tab:
         return True
 
     async def report_document(self) -> None:
-        """Tell once of a document that came with an HTTP error or did not come at all."""
+        """Report once that a document has an HTTP error, is incomplete or could not be opened."""
         activity = self.page_handle.activity
         if activity.timeout_reason:
             line, activity.timeout_reason = activity.timeout_reason, ""
@@ -207,9 +208,9 @@ class Tab:
             url, activity.external_link = shortened(activity.external_link).replace(" ", "%20"), ""
             line = f"{url} is for another program: nothing was opened"
             self._host.pending.note(line, in_tree=True)
-        if self._told == (self.page_handle, activity.commits):
+        if self._reported == (self.page_handle, activity.commits):
             return
-        self._told = (self.page_handle, activity.commits)
+        self._reported = (self.page_handle, activity.commits)
         document = activity.document
         if document is not None or activity.unreachable:
             self.failure = ""
@@ -237,16 +238,16 @@ class Tab:
 
 
 def _refused(url: str, reason: str) -> dict[str, Any]:
-    """What the policy refused, for programs; empty where the reason is another."""
+    """Return what the policy refused, for programs; empty for any other reason."""
     if not isinstance(reason, Refusal):
         return {}
     return {"place": place_of(url), "private": reason.private}
 
 
 async def _answer(page: Page, document: Request | None) -> tuple[int, str]:
-    """HTTP status and content type of a document; 0 and empty if none came.
+    """Return HTTP status and content type of a document; 0 and empty if they are unknown.
 
-    Of what a new window began with no request is known: then the page itself is asked.
+    The first request of a new window is not reported. Then the page is asked.
     """
     try:
         if document is not None:
@@ -257,12 +258,12 @@ async def _answer(page: Page, document: Request | None) -> tuple[int, str]:
             status, kind = await asyncio.wait_for(page.evaluate(_RESPONSE), 2)
             return status, kind
     except (Error, asyncio.TimeoutError):
-        pass  # it went away, or does not answer, which whoever looks at it will find
+        pass  # the page closed or hangs, and the observation finds out
     return 0, ""
 
 
 def protocol_reason(error: Error) -> str:
-    """The browser library's message without its framing and call log."""
+    """Return Playwright's message without its prefix and call log."""
     text = error.message.split("\nCall log", 1)[0]
     text = re.sub(r"^.*?Protocol error \([\w.]+\): ", "", text.split(": ", 1)[-1] or text)
     return one_line(text)

@@ -126,7 +126,7 @@ class PageHandle:
 
     @property
     def lost(self) -> bool:
-        """Whether the page is gone or was given up."""
+        """Whether the page crashed, closed or was given up."""
         return self._lost.is_set()
 
     @property
@@ -159,7 +159,7 @@ class PageHandle:
             seconds: its time limit.
 
         Raises:
-            PageLost: the renderer is gone.
+            PageLost: the renderer crashed.
             PageHung: the time limit passed.
         """
         working = asyncio.ensure_future(work)
@@ -237,7 +237,7 @@ class PageHandle:
         try:
             await asyncio.wait_for(self.page.close(), CLOSE_SECONDS)
         except (asyncio.TimeoutError, Error):
-            pass  # Chromium is gone; the page ends with its context
+            pass  # Chromium ended, and the page with it
         self.mark_lost()
 
     async def close_unless_asked(self) -> bool:
@@ -253,7 +253,7 @@ class PageHandle:
                 self.closing = False
                 return False
         except (asyncio.TimeoutError, Error):
-            pass  # it hangs, or is gone already
+            pass  # it hangs or is closed already
         finally:
             for each in waited:
                 each.cancel()

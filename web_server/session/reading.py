@@ -1,4 +1,4 @@
-"""Reading a page: whole as Markdown, in parts, and finding a text in it."""
+"""Read a page as Markdown, in parts, and find a text in it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from web_server.session.page_handle import PageHandle
 from web_server.view import one_line
 
 PART = 8000
-"""Characters of one part of a page that is read as Markdown."""
+"""Length of one part of a page as Markdown, in characters."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the tree: the element's id and the line without its indent."""
+    """A line of the tree, without its indent, and the element's id."""
 
     element_id: str
     text: str
 
 
 async def read_page(page_handle: PageHandle, part: str) -> str:
-    """One part of the page as Markdown.
+    """Return one part of the page as Markdown.
 
     Args:
-        surface: the page.
+        page_handle: the page.
         part: number of the part, from 1; empty for the first.
 
     Raises:
-        BadRequest: there is no such part.
+        BadRequest: the page has no such part.
     """
     number = part.strip() or "1"
     if not number.isdecimal() or len(number) > 9:
@@ -48,7 +48,7 @@ async def read_page(page_handle: PageHandle, part: str) -> str:
 
 
 def to_markdown(html: str) -> str:
-    """HTML as Markdown."""
+    """Convert HTML to Markdown."""
     try:
         from markdownify import markdownify
     except ImportError:
@@ -61,7 +61,7 @@ def to_markdown(html: str) -> str:
 
 
 def split_parts(text: str, size: int = PART) -> list[str]:
-    """A text in parts of at most `size` characters, divided between lines where possible."""
+    """Split a text into parts of at most `size` characters, between lines where possible."""
     parts: list[str] = []
     rest = text
     while len(rest) > size:
@@ -72,13 +72,13 @@ def split_parts(text: str, size: int = PART) -> list[str]:
 
 
 async def find_lines(page_handle: PageHandle, text: str, most: int) -> list[Line]:
-    """Lines of the whole page's tree that hold a text, whatever its case and spacing."""
+    """Return lines of the whole page's tree that contain a text, case and white space aside."""
     observed = await page_handle.observer.observe(scope="page", all_options=True)
-    wanted = one_line(text).lower()
+    sought = one_line(text).lower()
     found: list[Line] = []
     for line in observed.yaml_body.split("\n"):
         match = re.match(r"\s*\[(\d+)\] ", line)
-        if match and int(match[1]) > 2 and wanted in one_line(line).lower():
+        if match and int(match[1]) > 2 and sought in one_line(line).lower():
             found.append(Line(match[1], line.strip()))
             if len(found) == most:
                 break

@@ -108,7 +108,7 @@ class Session:
 
     @property
     def closed(self) -> bool:
-        """Whether closing has begun."""
+        """Whether the session is closing."""
         return self._context.closed
 
     # --- `Host`: what pages report and ask ---
@@ -250,13 +250,13 @@ class Session:
         Raises:
             NotFound: no tab has that id.
         """
-        wanted = page_id.strip() or self.current
-        if wanted not in self.tabs:
+        tab_id = page_id.strip() or self.current
+        if tab_id not in self.tabs:
             known = ", ".join(self.tabs) or "none: call /openPage first"
-            asked = one_line(wanted)[:40]
+            asked = one_line(tab_id)[:40]
             raise NotFound(f"pageId: no page '{asked}' in this browser (open pages: {known})")
-        self.current = wanted
-        return self.tabs[wanted]
+        self.current = tab_id
+        return self.tabs[tab_id]
 
     async def open_tab(self, url: str) -> Tab:
         """Open an empty tab, with `url` as its home.
@@ -384,7 +384,7 @@ class Session:
             await self.revive(tab, "the browser crashed")
 
     def lose(self) -> None:
-        """Mark all pages as lost: Chromium is gone."""
+        """Mark all pages as lost, after Chromium ended."""
         for tab in self.tabs.values():
             for page_handle in tab.page_handles:
                 page_handle.mark_lost()

@@ -26,7 +26,7 @@ log = logging.getLogger("web_server")
 T = TypeVar("T")
 
 PAGE_SECONDS = 30.0
-"""Time limit of a new page, and of Playwright calls without a limit of their own."""
+"""Time limit of a new page, and of Playwright calls without another limit."""
 NEW_PAGE_SECONDS = 20.0
 """Time limit of each of two attempts to make a page; then Chromium is given up."""
 
@@ -35,7 +35,7 @@ class SessionContext:
     """The browser context of a session; replaced when Chromium is replaced.
 
     Args:
-        wanted: the client's request at getBrowser.
+        request: the client's request at getBrowser.
         storage: the cookies and local storage of a new context.
         proxy: the connection of its pages to the network; closed with the context.
         downloads: receives what its pages download.
@@ -46,12 +46,12 @@ class SessionContext:
     Attributes:
         context: Playwright's context; None before the first one.
         browser: its Chromium; None before the first one.
-        closed: closing has begun, so no context is made any more.
+        closed: no context is made any more.
     """
 
     def __init__(
         self,
-        wanted: GetBrowser,
+        request: GetBrowser,
         storage: Storage,
         proxy: FilterProxy,
         downloads: Downloads,
@@ -59,9 +59,9 @@ class SessionContext:
         token: str,
         engine: Engine,
     ) -> None:
-        viewport = wanted.viewport or Viewport()
+        viewport = request.viewport or Viewport()
         self.viewport = (viewport.width, viewport.height)
-        self._geo = wanted.geoLocation
+        self._geo = request.geoLocation
         self._storage = storage
         self._proxy = proxy
         self._proxy_url = ""
@@ -158,7 +158,7 @@ class SessionContext:
             try:
                 await asyncio.wait_for(self.context.close(), 10)
             except (Error, asyncio.TimeoutError):
-                pass  # Chromium is gone, and the context with it
+                pass  # Chromium ended, and the context with it
 
     # --- pages ---
 

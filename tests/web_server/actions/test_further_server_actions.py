@@ -110,7 +110,7 @@ def test_a_file_is_chosen_or_dropped(client: Client) -> None:
     assert client.message.startswith("dropped x.txt on StaticText 'Drop files here'")
     client.act("wait_for", text="dropped hi")  # the page reads the file in its own time
     client.act("upload", "heading 'Nothing here'", files=files, status=409)
-    assert "is no file field and takes no dropped files" in client.message
+    assert "is not a file field and accepts no dropped files" in client.message
     assert "Call log" not in client.message and "\n" not in client.message
 
 

@@ -87,7 +87,7 @@ def test_what_lies_over_a_part_of_the_same_control_is_no_cover(client: Client) -
 def test_what_is_clipped_away_is_not_said_to_be_covered(client: Client) -> None:
     client.open("/parts")
     client.act("click", "button 'Folded'", status=409)
-    assert "is not shown where it stands" in client.message
+    assert "is not visible in its place" in client.message
 
 
 def test_a_button_that_leaves_the_mouse_to_its_host_is_clicked(client: Client) -> None:
