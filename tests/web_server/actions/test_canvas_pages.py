@@ -110,7 +110,7 @@ def test_files_are_given_to_the_chooser_that_a_click_opened(client: Client) -> N
     client.open("/form")
     files = [{"name": "x.txt", "buffer": base64.b64encode(b"hi").decode()}]
     client.act("upload", files=files, status=409, elements=True)
-    assert "first click the button or field that asks for one" in client.message
+    assert "first click the button or field that does" in client.message
     x, y, width, height = client.view["elements"][client.id_of("button 'Document'")]["box"]
     client.act("click_at", x=x + width / 4, y=y + height / 2)
     assert "the page asks for a file" in client.message

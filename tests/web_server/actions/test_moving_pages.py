@@ -9,7 +9,7 @@ from server_client import Client
 from server_site import PAGES
 
 from web_server import deadline
-from web_server.operations import session_recovery as recovery
+from web_server.operations import settling
 from web_server.settle import activity
 
 pytestmark = pytest.mark.browser
@@ -178,11 +178,11 @@ def test_a_download_is_told_by_the_action_that_began_it(client: Client) -> None:
 def test_a_download_that_does_not_begin_is_said_to_be_due(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recovery, "DOWNLOAD_LINK_SECONDS", 0.1)
+    monkeypatch.setattr(settling, "DOWNLOAD_LINK_SECONDS", 0.1)
     PAGES["/never-download"] = "<title>D</title><a href=/never download>Never</a>"
     client.open("/never-download")
     client.act("click", "link 'Never'")
-    assert "the download of" in client.message and "/never has not begun yet" in client.message
+    assert "the download of" in client.message and "/never has not started yet" in client.message
 
 
 def test_an_error_without_a_page_is_told_by_its_status(client: Client) -> None:
