@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-from web_server.actions import custom_lists, editors, fields, keys, native_lists, pointer
+from web_server.actions import custom_lists, fields, keys, native_lists, pointer
 from web_server.actions.action_context import ActionContext
 from web_server.actions.preconditions import check_usage
 from web_server.actions.registry import action
@@ -50,7 +50,7 @@ async def _fill(context: ActionContext, text: str) -> tuple[Target, str, str]:
         return target, how, ""
     if how == "editor":
         target = await pointer.find(page_handle, use["id"])
-        if await editors.fill(page_handle, target, text):
+        if await fields.fill_editor(page_handle, target, text):
             return target, how, ""
     target = await pointer.reach(page_handle, use["id"])
     return target, how, await fields.fill(page_handle, target, how, text)

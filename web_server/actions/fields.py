@@ -145,3 +145,25 @@ async def content(target: Target) -> str:
     """Return the text that a field holds; empty for a password."""
     held = await target.call("fieldContent")
     return held if isinstance(held, str) else held["rich"] if isinstance(held, dict) else ""
+
+
+async def fill_editor(page_handle: PageHandle, target: Target, text: str) -> bool:
+    """Replace the content of an editor that draws its text and receives keys in a hidden field.
+
+    The hidden field holds at most a part of the text. To replace the whole text, the keys for
+    "select all" are pressed, as a user would.
+
+    Args:
+        page_handle: the page.
+        target: the hidden field.
+        text: the new content.
+
+    Returns:
+        False if something covers the editor; then nothing was done.
+    """
+    if not await target.call("focusEditor"):
+        return False
+    keyboard = page_handle.page.keyboard
+    await keyboard.press("ControlOrMeta+a")
+    await (type_keys(page_handle, text) if text else keyboard.press("Delete"))
+    return True
