@@ -194,22 +194,24 @@ case(
 )
 
 section("output")
-case("a flood of prints", "for i in range(20_000): print('x' * 200)", has="were cut")
-case("one giant print", "print('x' * (64 << 20))", has="were cut")
+case("a flood of prints", "for i in range(20_000): print('x' * 200)", has="omitted")
+case("one giant print", "print('x' * (64 << 20))", has="omitted")
 case(
     "a flood past Python",
     "import os\nfor i in range(500): os.write(1, b'y' * 65536)",
-    has="were cut",
+    has="omitted",
 )
 case(
-    "a flood of errors", "import sys\nfor i in range(500): sys.stderr.write('z' * 65536)", has="cut"
+    "a flood of errors",
+    "import sys\nfor i in range(500): sys.stderr.write('z' * 65536)",
+    has="omitted",
 )
 case(
     "a flood by a child",
     "import subprocess\nsubprocess.run('yes | head -c 50000000', shell=True)",
-    has="cut",
+    has="omitted",
 )
-case("a flood without end", "import subprocess\nsubprocess.run('yes')", **KILLED, has="cut")
+case("a flood without end", "import subprocess\nsubprocess.run('yes')", **KILLED, has="omitted")
 case(
     "a flood after the step",
     "import subprocess\np = subprocess.Popen('yes')\nprint('over')",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from executor_abuse_cases import CASES, Case
 from executor_tools import descendants
-from paths import ROOT, SUPPORT
+from paths import ROOT
 
 from ck_pro.executor import CodeExecutor
 from ck_pro.executor.zygotes import _zygotes
@@ -183,7 +183,7 @@ def can_change_user() -> bool:
 def test_everything_as_an_ordinary_user():
     """Run this file and the files about isolation again with another user's rights."""
     folder = f"/tmp/ck-executor-user-{os.getpid()}"
-    here = SUPPORT
+    here = Path(__file__).parent
     command = ["unshare", "-m", "sh", "-c", AS_ORDINARY_USER, "sh", sys.base_prefix]
     command += [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     if os.environ.get("CK_LONG") != "1":
