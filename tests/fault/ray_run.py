@@ -121,7 +121,9 @@ def main() -> int:
             options = RunOptions(workers=given.workers)
             runner = RayRunner(agent, rows, options, events, address="local")
             if given.stop:
-                threading.Thread(target=lambda: late.wait() and runner.stop.set()).start()
+                threading.Thread(
+                    target=lambda: late.wait() and runner.stop.set(), daemon=True
+                ).start()
             runner.run(t for t in read_tasks(run.folder / "tasks.jsonl") if isinstance(t, Task))
         ended.set()
         run.report.calls, run.report.said = calls, events.notes
