@@ -176,6 +176,8 @@ class PerformAction(PageRequest, ObserveOptions):
         values: option labels or values for `select_option`.
         timeout: milliseconds, for `wait` and `wait_for`.
         toId: the element on which a `drag` ends, as in `targetId`.
+        role, limit: for `find`: the role of the elements, and how many lines to return (30).
+        links: for `read`: whether to include the addresses of links.
         expectedTarget, expectedUrl: `target` and `url` of a reply of /describeAction. If the action
             no longer reaches them, it is not done, and the status is 409.
     """
@@ -203,6 +205,9 @@ class PerformAction(PageRequest, ObserveOptions):
     text: Text = ""
     values: TextList = Field(default_factory=list)
     timeout: Milliseconds = None
+    role: Text = ""
+    limit: Number = None
+    links: FlagOn = True
     expectedTarget: Text = ""
     expectedUrl: Text = ""
 

@@ -19,7 +19,8 @@ _JOINERS = "\u200c\u200d"
 _MARKED = re.compile(r"""["\[\]]|:( |$)""")
 _LIKE_TITLE_SYNTAX = re.compile(r"""^"|\[\d+\]|\bTab \S+:|\(current\)|since observation""")
 _LIKE_LINE = re.compile(
-    r"(?m)^(?=\s*(?:\[\d+\] [A-Za-z]+|Tab \S+( \(current\))?:|Part \d+ of \d|since observation \d))"
+    r"(?m)^(?=[^\S\n]*(?:\[\d+\] [A-Za-z]+|Tab \S+( \(current\))?:|Part \d+ of \d|"
+    r"Parts \d+ to \d|since observation \d))"
 )
 
 
@@ -98,6 +99,22 @@ def paragraphs(text: str) -> str:
         for line in text.split("\n")
     )
     return _LIKE_LINE.sub("\\\\", "\n".join(lines))
+
+
+def begins_like_line(text: str) -> bool:
+    """Whether a text begins like a line of an observation."""
+    return _LIKE_LINE.match(text) is not None
+
+
+def verbatim(text: str) -> str:
+    """Return page text with its white space, without invisible characters."""
+    if text.isprintable():
+        return text
+    kept = (
+        character if character in "\n\t" else _shown(text, at, character)
+        for at, character in enumerate(text)
+    )
+    return "".join(kept)
 
 
 def _kept_indent(line: str) -> str:

@@ -8,62 +8,72 @@ from typing import Any
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ParseError
 from ck_web.actions.action import ActionTarget, WebAction, web_action
-from ck_web.actions.tokens import plain_id, quote, text_of, unbracketed, write_free_text
+from ck_web.actions.tokens import (
+    optional_target_of,
+    plain_id,
+    quote,
+    text_of,
+    unbracketed,
+    write_free_text,
+    write_name,
+)
 
-_MAX_PARTS = 25
-_PART_HEAD = re.compile(r"\APart \d+ of (\d+)\n\n")
+_READ = re.compile(r"(?:(all|page)|([0-9]+))?\s*(no\s?links)?", re.IGNORECASE)
+_NAMED_FIND = re.compile(r"(?:([A-Za-z]+) )?'(.*)'", re.DOTALL)
 
 
-@web_action("read", "read", "read 2")
+@web_action("read", "read", "read 2", "read 2 nolinks")
 class Read(WebAction):
     """Return the page as Markdown: all of it, or one part of 8000 characters."""
 
     reads_only = True
     expects_change = False
 
-    def write(self, part: int | None = None) -> str:
-        return "read" if part is None else f"read {part}"
+    def write(self, part: int | None = None, links: bool = True) -> str:
+        words = ["read", "" if part is None else str(part), "" if links else "nolinks"]
+        return " ".join(filter(None, words))
 
     def parse(self, rest: str) -> BrowserAction:
-        part = unbracketed(rest).lower()
-        if part in ("", "all", "page"):
-            return self.action()
-        if not re.fullmatch(r"0*[1-9][0-9]{0,8}", part):
-            raise ParseError(f"read takes the number of a part, from 1, not {quote(part)}")
-        return self.action(value=plain_id(part))
+        given = unbracketed(rest)
+        found = _READ.fullmatch(given)
+        if found is None or (found[2] and not 0 < int(found[2]) < 10**9):
+            raise ParseError(f"read takes the number of a part, from 1, not {quote(given)}")
+        part = plain_id(found[2]) if found[2] else None
+        arguments: dict[str, Any] = {"links": False} if found[3] else {}
+        return self.action(value=part, **arguments)
+
+    def wire(self, action: BrowserAction) -> dict[str, Any]:
+        return {"actionValue": action.value or "all", "links": action.arguments.get("links", True)}
 
     def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
-        if action.value:
-            return browser.send(action)
-        first = browser.send(self.action(value="1"))
-        head = _PART_HEAD.match(first)
-        if head is None:
-            return first
-        total = int(head[1])
-        parts = [first[head.end() :]]
-        for number in range(2, min(total, _MAX_PARTS) + 1):
-            parts.append(_PART_HEAD.sub("", browser.send(self.action(value=str(number))), count=1))
-        if total > len(parts):
-            parts.append(f"({total - len(parts)} more parts: read({len(parts) + 1}) and so on)")
-        return "\n".join(parts)
+        return browser.send(action)
 
 
-@web_action("find", "find text")
+@web_action("find", "find text", "find [link 'text'] 100")
 class Find(WebAction):
-    """Return the lines of the whole page that contain text, with ids."""
+    """Return the lines of the whole page that contain text, with ids and parents."""
 
     quotes_value = True
     reads_only = True
     expects_change = False
 
-    def write(self, text: str) -> str:
-        return f"find {write_free_text(text)}"
+    def write(self, text: str, role: str = "", limit: int = 30) -> str:
+        if not role and limit == 30:
+            return f"find {write_free_text(text)}"
+        return f"find {write_name(str(text), role)} {limit}"
 
     def parse(self, rest: str) -> BrowserAction:
-        return self.action(value=text_of(self.name, rest))
+        target, limit = optional_target_of(rest)
+        named = _NAMED_FIND.fullmatch(target)
+        if named is None or not re.fullmatch("[0-9]{0,6}", limit.strip()):
+            return self.action(value=text_of(self.name, rest))
+        arguments: dict[str, Any] = {"role": named[1], "limit": int(limit or 30)}
+        return self.action(value=named[2], **arguments)
 
     def wire(self, action: BrowserAction) -> dict[str, Any]:
-        return {"text": action.value or "", "actionValue": ""}
+        given = action.arguments
+        filters = {k: given[k] for k in ("role", "limit") if given.get(k)}
+        return {"text": action.value or "", "actionValue": "", **filters}
 
     def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
         return browser.send(action)

@@ -175,16 +175,24 @@ def write_target(id: int | str, role: str = "") -> str:
         role: of the named element; empty for any.
 
     Raises:
-        ParseError: it is neither; or the role is not a word.
+        ParseError: it is neither an id nor a name.
     """
     if not isinstance(id, int | str) or isinstance(id, bool) or not str(id).strip():
         raise ParseError(f"an element is its id or its name, not {quote(repr(id))}")
-    if role and not re.fullmatch("[A-Za-z]+", role):
-        raise ParseError(f"a role is one word, such as button; not {quote(role)}")
     digits = re.fullmatch(r"\[?([0-9]+)\]?", str(id).strip())
     if digits and (isinstance(id, int) or not role):
         return f"[{digits[1]}]"
-    name = str(id)
+    return write_name(str(id), role)
+
+
+def write_name(name: str, role: str) -> str:
+    """Return the name of an element in brackets, after its role if there is one.
+
+    Raises:
+        ParseError: the role is not a word.
+    """
+    if role and not re.fullmatch("[A-Za-z]+", role):
+        raise ParseError(f"a role is one word, such as button; not {quote(role)}")
     quoted = json_text(name) if re.search(r"'\s*\]|[\r\n]", name) else f"'{name}'"
     return f"[{role} {quoted}]" if role else f"[{quoted}]"
 

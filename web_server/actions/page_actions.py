@@ -6,11 +6,12 @@ import asyncio
 
 from web_server.actions import pointer
 from web_server.actions.action_context import ActionContext
+from web_server.actions.finding import FOUND_LINES, MAX_LINES, find_elements
 from web_server.actions.registry import action
 from web_server.actions.saving import SAVE_SECONDS, save_address
 from web_server.contract import PerformAction
 from web_server.errors import BadRequest, Conflict, NotFound
-from web_server.session.reading import find_lines, read_page
+from web_server.session.reading import read_page
 from web_server.view import one_line
 
 WAIT_SECONDS = 5.0
@@ -83,7 +84,7 @@ async def scroll_to(context: ActionContext) -> str:
     if not element_id:
         if not text.strip():
             raise BadRequest("scroll_to needs targetId or text")
-        found = await find_lines(context.page_handle, text, 1)
+        found = await find_elements(context.page_handle, text)
         if not found:
             raise NotFound(f"the page does not show '{one_line(text)[:80]}'")
         element_id = found[0].element_id
@@ -194,20 +195,27 @@ async def close_tab(context: ActionContext) -> str:
 @action("read", acts=False, settles=False)
 async def read(context: ActionContext) -> str:
     """Read a part of the page as Markdown."""
-    return await read_page(context.page_handle, context.request.actionValue)
+    request = context.request
+    return await read_page(context.page_handle, request.actionValue, links=request.links)
 
 
 @action("find", acts=False, settles=False)
 async def find(context: ActionContext) -> str:
-    """List the lines of the page that hold a text."""
-    text = context.request.text or context.request.actionValue
-    if not text.strip():
-        raise BadRequest("find needs the words to find, as text")
-    found = await find_lines(context.page_handle, text, 30)
+    """List the elements of the whole page that show a text."""
+    request = context.request
+    text = request.text or request.actionValue
+    if not text.strip() and not request.role.strip():
+        raise BadRequest("find needs the words to find as text, or a role")
+    found = await find_elements(context.page_handle, text, request.role)
+    words = f"'{one_line(text)[:80]}'"
+    if request.role.strip():
+        words = f"{one_line(request.role)[:40]} {words}"
     if not found:
-        return f"'{one_line(text)[:80]}' is not on the page"
-    lines = [line.text for line in found]
-    return f"found '{one_line(text)[:80]}' in {len(lines)} lines:\n" + "\n".join(lines)
+        return f"{words} is not on the page"
+    total = f"{len(found)} line{'s' if len(found) > 1 else ''}"
+    shown = found[: int(min(max(request.limit or FOUND_LINES, 1), MAX_LINES))]
+    first = f", first {len(shown)}" if len(shown) < len(found) else ""
+    return f"found {words} in {total}{first}:\n" + "\n".join(each.line for each in shown)
 
 
 @action("save", acts=False, settles=False, extra_seconds=lambda _request: SAVE_SECONDS)

@@ -399,3 +399,29 @@ def test_what_is_neither_an_id_nor_a_name_is_an_error(id: object) -> None:
 def test_a_role_of_several_words_is_an_error() -> None:
     with pytest.raises(ParseError, match="a role is one word"):
         WRITE["click"]("Save", role="the button")
+
+
+@pytest.mark.parametrize(
+    ("string", "fields"),
+    [
+        ("read", {"actionValue": "all", "links": True}),
+        ("read nolinks", {"actionValue": "all", "links": False}),
+        ("read [2]", {"actionValue": "2", "links": True}),
+        ("read 2 no links", {"actionValue": "2", "links": False}),
+        ("find 50 cents", {"text": "50 cents", "actionValue": ""}),
+        ("find ['50 cents']", {"text": "50 cents", "actionValue": "", "limit": 30}),
+        (
+            "find [link ''] 200",
+            {"text": "", "actionValue": "", "role": "link", "limit": 200},
+        ),
+    ],
+)
+def test_read_and_find_have_options(string: str, fields: dict[str, object]) -> None:
+    action = parse_action(string)
+    assert ACTIONS[action.name].wire(action) == fields
+
+
+def test_read_and_find_write_their_options() -> None:
+    assert WRITE["read"](2, links=False) == "read 2 nolinks"
+    assert WRITE["find"]("Next") == "find Next"
+    assert WRITE["find"]("Next", role="link", limit=5) == "find [link 'Next'] 5"

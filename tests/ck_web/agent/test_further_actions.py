@@ -128,7 +128,7 @@ def test_pointer_and_wait_actions_reach_the_page(site: str, tmp_path: Path) -> N
     assert "late news" in do("wait_for 10s late news") + do.env.observe().text
     assert "'The end'" in do("find the END")
     assert "px above" in do("scroll_to The end")
-    assert do("read").startswith("# ElementActions") and "The **end**" in do("read")
+    assert do("read").startswith("Part 1 of 1\n\n# ElementActions") and "The **end**" in do("read")
     assert do("read 1").startswith("Part 1 of 1")
 
 

@@ -161,14 +161,12 @@ def test_each_action_of_a_loop_reports_its_changes(wire: FakeWire, tmp_path: Pat
 
 def test_a_page_is_read_in_full_or_in_parts(wire: FakeWire, tmp_path: Path) -> None:
     env = web_env(wire, tmp_path)
-    parts = [f"Part {n} of 3\n\ntext {n}\n" for n in (1, 2, 3)]
-    wire.replies["read"] = deque([*parts, parts[1], "unnumbered", "Part 1 of 99\n\nlong"])
+    wire.replies["read"] = deque(["Parts 1 to 2 of 2\n\na\nb", "Part 2 of 2\n\nb"])
     wire.replies["find"] = deque(["found 'lamp' in 1 lines:\n[3] link 'Lamps'"])
-    assert env.step_state("read") == "text 1\n\ntext 2\n\ntext 3\n"
-    assert [b["actionValue"] for b in wire.acted] == ["1", "2", "3"]
-    assert env.step_state("read 2") == "Part 2 of 3\n\ntext 2\n"
-    assert env.step_state("read") == "unnumbered"
-    assert env.step_state("read").endswith("(74 more parts: read(26) and so on)")
+    assert env.step_state("read") == "Parts 1 to 2 of 2\n\na\nb"
+    assert env.step_state("read 2 nolinks") == "Part 2 of 2\n\nb"
+    sent = [(body["actionValue"], body["links"]) for body in wire.acted]
+    assert sent == [("all", True), ("2", False)]
     assert env.step_state("find lamp").endswith("\n[3] link 'Lamps'")
     assert wire.requests[-1][1]["text"] == "lamp" and not wire.requests[-1][1]["observe"]
     assert env.take_log() == []

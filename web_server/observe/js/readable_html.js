@@ -2,16 +2,13 @@
 // frames of the same origin in place.
 /* global bodyOf, tagOf, typeOf -- safe.js */
 /* global composedChildren, composedParent -- dom.js */
+/* global escaped, fieldHtml -- readable_fields.js */
 /* exported readableHtml */
 
 const OMITTED_TAGS = new Set(('script style noscript template head meta link title base svg object embed '
   + 'datalist').split(' '));
 const KEPT_ATTRIBUTES = ['href', 'alt', 'title', 'colspan', 'rowspan', 'start'];
-const VOID = new Set('area br col hr img input wbr'.split(' '));
-
-function escaped(text) {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/"/g, '&quot;');
-}
+const VOID = new Set('area br col hr img wbr'.split(' '));
 
 function readableHtml() {
   const out = [];
@@ -35,7 +32,10 @@ function readNode(node, out, depth) {
     if (inner) readNode(inner, out, depth + 1);
     return;
   }
-  const known = tag.includes('-') || /^(slot|body|details|summary)$/.test(tag) ? 'div' : tag;
+  const known = tag.includes('-') || /^(slot|body|details|summary|field)$/.test(tag) ? 'div' : tag;
+  const field = fieldHtml(node, tag);
+  if (field) out.push(field.html);
+  if (field && field.whole) return;
   out.push('<', known);
   for (const name of KEPT_ATTRIBUTES) {
     const value = Element.prototype.getAttribute.call(node, name);
@@ -43,8 +43,6 @@ function readNode(node, out, depth) {
   }
   out.push('>');
   if (VOID.has(tag)) return;
-  if (tag === 'textarea') out.push(escaped(node.value));
-  else if (tag === 'select') out.push(escaped([...node.selectedOptions].map((o) => o.label).join(', ')));
-  else for (const child of composedChildren(node)) readNode(child, out, depth + 1);
+  for (const child of composedChildren(node)) readNode(child, out, depth + 1);
   out.push('</', known, '>');
 }
