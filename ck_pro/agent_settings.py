@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ck_pro.approval import approver_of
 from ck_pro.config import KwargsInitializable
@@ -19,6 +19,12 @@ from ck_pro.tool import Tool, ToolRegistry, tool_from_function
 from ck_pro.tools.workspace import workspace_tools
 
 _Positive = Annotated[float, Field(gt=0)]
+
+
+Planning = Annotated[
+    Literal["fused", "separate", "off"],
+    BeforeValidator(lambda value: "off" if value is False else value),  # YAML reads `off` as false
+]
 
 
 class ExecutorSettings(KwargsInitializable):
@@ -71,6 +77,8 @@ class AgentSettings(KwargsInitializable):
     description: str = ""
     """What the agent is for; shown to the agents that may call it."""
     model: LLM = LLM()
+    plan_model: LLM | None = None
+    """The model for calls that ask for a plan; `model` when None."""
     end_model: LLM | None = None
     """The model for the end phase; `model` when None."""
     templates: dict[str, Any] = {"action": "agent_action"}
@@ -96,10 +104,14 @@ class AgentSettings(KwargsInitializable):
     """Characters of history at which the window moves if `recent_steps` is None."""
     observation_chars: Annotated[int, Field(ge=100)] = 20_000
     """Characters of one observation in prompts; longer ones lose their middle."""
+    planning: Planning = "fused"
+    """How an agent with a template for "plan" plans. "fused": one model call per step, whose reply
+    may carry an updated plan; a call of its own asks for a plan only when steps repeat or when old
+    steps leave the prompt. "separate": such a call comes before each action. "off": never."""
     plan_every: Annotated[int, Field(ge=1)] = 1
-    """Plan at every n-th step."""
+    """With `planning="separate"`, plan at every n-th step."""
     plan_when_stuck: bool = True
-    """Plan also when steps repeat, regardless of `plan_every`."""
+    """Ask for a plan when steps repeat, unless `planning` is "off"."""
     stuck_limit: Annotated[int, Field(ge=2)] = 6
     """Number of equal steps in a row that ends the run."""
     store_io: bool = True
@@ -136,6 +148,11 @@ class AgentSettings(KwargsInitializable):
             raise ConfigError(f"{type(self).__name__}.person: not an object with `answer`")
         self.templates = {phase: _as_template(named) for phase, named in self.templates.items()}
         self._function_tools: dict[Any, Tool] = {}
+
+    @property
+    def active_planning(self) -> str:
+        """`planning`; "off" for an agent without a template for the phase "plan"."""
+        return self.planning if self.templates.get("plan") else "off"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON-able values, with the name of the language."""

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ck_main.cli.options import LIMITS
 from ck_main.runner.choosing import TryOptions
@@ -26,15 +26,20 @@ _Agent = TypeVar("_Agent", bound=MultiStepAgent)
 
 
 def build_agent(
-    kind: type[_Agent], config: Path | None, updates: Sequence[str], model: str | None = None
+    kind: type[_Agent],
+    config: Path | None,
+    updates: Sequence[str],
+    model: str | None = None,
+    planning: str | None = None,
 ) -> _Agent:
-    """Build an agent from a configuration file, `--model` and `--updates`, applied in this order.
+    """Build an agent from a file, then `--model`, `--planning` and `--updates`, in this order.
 
     Args:
         kind: class of the agent.
         config: path of the configuration file, or None.
         updates: values of `--updates`.
         model: `call_target` for every model; overrides the file.
+        planning: `planning` of every agent; overrides the file.
 
     Raises:
         ConfigError: a file, a name or a value is invalid; the message says where.
@@ -47,6 +52,9 @@ def build_agent(
         everywhere = model_settings(agent, model)
         settings = merge_settings(settings, everywhere)
         _build(kind, settings, everywhere, lambda names: "--model: ")
+    if planning is not None:
+        for path in ((), *(path for path, _ in iter_nested(agent, MultiStepAgent))):
+            settings = merge_settings(settings, _nested((*path, "planning"), planning))
     for text in updates:
         update = parse_update(text)
         settings = merge_settings(settings, update)
@@ -71,13 +79,18 @@ def _build(
 
 def _is_valid(kind: type[MultiStepAgent], names: Sequence[str], value: Any) -> bool:
     """Whether the agent accepts this setting alone."""
-    for name in reversed(names):
-        value = {name: value}
     try:
-        kind(**value)
+        kind(**_nested(names, value))
     except ConfigError:
         return False
     return True
+
+
+def _nested(names: Sequence[str], value: Any) -> dict[str, Any]:
+    """Return a setting as nested dicts."""
+    for name in reversed(names):
+        value = {name: value}
+    return cast(dict[str, Any], value)
 
 
 def _line(config: Path | None, names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ import click
 
 from ck_main.cli.former_flags import current_arguments
 from ck_main.runner.choosing import Choose, Until
+from ck_pro.agent_settings import Planning
 from ck_pro.journal import Fsync
 from ck_pro.trajectory.command_line import AnyPath
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
@@ -125,6 +126,13 @@ _OPTIONS = (
         help="Folder in which file_name is looked up.  [folder of --input]",
     ),
     _option(_AGENT, "-m", "--model", metavar="MODEL", help="The model of every agent; see below."),
+    _option(
+        _AGENT,
+        "--planning",
+        type=click.Choice(get_args(get_args(Planning)[0])),
+        help="How every agent plans. fused: in the reply of a step. separate: in one more model "
+        "call per step. off: not at all.  [fused]",
+    ),
     _option(
         _AGENT, "-c", "--config", type=_FILE, help="Settings file: YAML, JSON or a Python dict."
     ),

@@ -1,10 +1,11 @@
-"""The plan and the actions of a reply: record them, and execute actions."""
+"""The actions of a reply: read and record them, and execute actions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ck_pro.agent.planning import record_plan, take_plan
 from ck_pro.approval import describe
 from ck_pro.events import (
     Action,
@@ -14,65 +15,39 @@ from ck_pro.events import (
     EventKind,
     FinishAction,
     MessageAction,
+    ThinkAction,
     ToolCall,
 )
-from ck_pro.events.journal_events import ActionData, ErrorData, ParsedReply, PlanData
-from ck_pro.exceptions import AnswerNeeded, ParseError, ends_run, error_text
+from ck_pro.events.journal_events import ActionData, ErrorData, ParsedReply
+from ck_pro.exceptions import ParseError, ends_run, error_text
 from ck_pro.executor import LocalCall
 from ck_pro.language import Form, parse_thought_code
 from ck_pro.model import Reply
 from ck_pro.run.results import result_observation
 from ck_pro.run.run import Run
-from ck_pro.session.goals import parse_progress
 
 
-def is_plan_due(run: Run) -> bool:
-    """Whether an agent with a plan phase plans in the current step."""
-    agent = run.agent
-    stuck = agent.plan_when_stuck and run.history.repeats() >= 2
-    return stuck or (len(run.session.steps) - 1) % agent.plan_every == 0
-
-
-def record_plan(run: Run, written: Any) -> str:
-    """Record the plan that a model wrote as the progress state; return the reply to the model.
-
-    A question in the plan goes to the user, and the answer into the progress state.
-
-    Args:
-        run: the run of the agent.
-        written: the plan as data.
-
-    Raises:
-        ParseError: `written` is not a plan.
-        AnswerNeeded: the plan has a question without an answer.
-    """
-    state = parse_progress(written)
-    question = str(state.pop("question", None) or "")
-    run.record(EventKind.PLAN, PlanData(state=state), phase="plan")
-    if question:
-        answer = run.ask(question)
-        if answer is None:
-            raise AnswerNeeded(question, question)
-        learned = f"Question to the user: {question} Answer: {answer}"
-        state = {**run.session.state}
-        state["information"] = [*state["information"], learned]
-        run.record(EventKind.PLAN, PlanData(state=state), phase="plan")
-    return "The plan is updated."
-
-
-def read_actions(run: Run, reply: Reply, parsed: ParsedReply, *, custom: bool) -> list[Action]:
-    """Return the actions of a reply and record them in the step.
+def read_actions(
+    run: Run, reply: Reply, parse_output: Callable[[str], ParsedReply], *, custom: bool
+) -> list[Action]:
+    """Return the actions of a reply and record them, and its plan, in the step.
 
     Args:
         run: the run of the agent that sent the prompt.
         reply: the model's reply.
-        parsed: `thought` and `code` of the reply, by the agent's `_parse_output`.
+        parse_output: the agent's `_parse_output`.
         custom: whether the agent overrides `_parse_output`; code that only its parser finds then
             runs unchanged.
 
     Raises:
         ParseError: the reply has no action in the expected form.
+        AnswerNeeded: the reply's plan has a question without an answer.
     """
+    rest = take_plan(run, reply)
+    if isinstance(rest, ThinkAction):
+        run.record(EventKind.ACTION, ActionData(thought=str(reply), code=""), phase="action")
+        return [rest]
+    reply, parsed = rest, parse_output(rest)
     run.record(EventKind.ACTION, parsed, phase="action")
     code = parsed.get("code", "")
     if custom and code != parse_thought_code(reply)["code"]:

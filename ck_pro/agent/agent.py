@@ -12,16 +12,23 @@ from ck_pro.agent import stop_reasons
 from ck_pro.agent.actions import (
     act_on_environment,
     call_function,
-    is_plan_due,
     read_actions,
-    record_plan,
 )
 from ck_pro.agent.arguments import check_extra_info, check_types, prepare_session
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
+from ck_pro.agent.planning import is_plan_due, record_plan, report_unreadable_plan
 from ck_pro.agent.prompts import prompt_values, state_values
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import describe
-from ck_pro.events import Action, CodeAction, EventKind, FinishAction, RejectAction, ToolCall
+from ck_pro.events import (
+    Action,
+    CodeAction,
+    EventKind,
+    FinishAction,
+    RejectAction,
+    ThinkAction,
+    ToolCall,
+)
 from ck_pro.events.journal_events import (
     EndData,
     FinalResults,
@@ -265,7 +272,9 @@ class MultiStepAgent(AgentSettings):
     ) -> list[Action]:
         """Ask the model for the next actions: the first half of a step, without its effects."""
         run = self._live(session)
-        kwargs = self.step_prepare(session, session.state) if kwargs is None else kwargs
+        if kwargs is None:
+            run.history.condense()
+            kwargs = self.step_prepare(session, session.state)
         extra = self.language.call_kwargs([*run.functions.registry, *self._forms()])
         reply = self._call_model(session, "action", kwargs, **extra)
         return self._read_actions(run, reply)
@@ -329,6 +338,8 @@ class MultiStepAgent(AgentSettings):
                 data = FinishData(output="", log=reason, rejected=True)
                 run.record(EventKind.FINISH, data)
                 return reason
+            case ThinkAction(thought=thought):
+                return thought
             case _ if run.environment is not None:
                 return act_on_environment(run, action)
         return f"Error: {self.name} cannot do an action of kind {action.kind!r}."
@@ -424,13 +435,26 @@ class MultiStepAgent(AgentSettings):
             if recorded is not None:
                 actions = self._read_actions(run, recorded)
             else:
-                kwargs = self.step_prepare(session, dict(state))
-                if self.templates.get("plan") and is_plan_due(run):
-                    kwargs.update(self._plan(run, kwargs))
+                kwargs = self._prepare_action(run, state)
                 actions = self.decide(session, kwargs)
         except (ParseError, ContentFiltered) as e:
             return run.record_reply_error(e)
         return self.act(session, actions)
+
+    def _prepare_action(self, run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values for the action's template; plan first if a plan is due.
+
+        The planner sees the whole history; it is condensed only afterwards.
+        """
+        due = is_plan_due(run)
+        if not due:
+            run.history.condense()
+        kwargs = self.step_prepare(run.session, dict(state))
+        if due:
+            kwargs.update(self._plan(run, kwargs))
+            if run.history.condense():
+                kwargs.update(run.history.prompt_values())
+        return kwargs
 
     def _resume_step(self, run: Run, interrupted: InterruptedSession) -> Any:
         """Complete a step that was interrupted after the model had replied."""
@@ -450,25 +474,24 @@ class MultiStepAgent(AgentSettings):
 
     def _read_actions(self, run: Run, reply: Reply) -> list[Action]:
         custom = type(self)._parse_output is not MultiStepAgent._parse_output
-        return read_actions(run, reply, self._parse_output(reply), custom=custom)
+        return read_actions(run, reply, self._parse_output, custom=custom)
 
     def _forms(self) -> list[Form]:
         """Return the forms beside the functions: equal in all prompts of a run except the last,
         because services put the functions first."""
-        return [PLAN_FORM] if self.templates.get("plan") else []
+        return [PLAN_FORM] if self.active_planning != "off" else []
 
     def _plan(self, run: Run, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Run the plan phase; return the template values that it changed."""
         notices, run.plan_notices = run.plan_notices, []
         kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
         extra = self.language.call_kwargs([*run.functions.registry, *self._forms()])
-        reply = self._call_model(run.session, "plan", kwargs, **extra)
+        reply = self._call_model(run.session, "plan", kwargs, model=self.plan_model, **extra)
         run.record(EventKind.PLAN, self._parse_output(reply), phase="plan")
         try:
             record_plan(run, self.language.read_form(reply, PLAN_FORM))
         except ParseError as e:
-            run.record_unreadable("plan", e)
-            run.plan_notices.append(f"Your last plan was unreadable; the previous plan stays: {e}")
+            report_unreadable_plan(run, e)
         return state_values(run.session.state)
 
     # --- start and end of a run ------------------------------------------------------------

@@ -45,8 +45,16 @@ All four are lists of short strings.
 Add the key 'question' only if you cannot understand the task without the user's answer.
 To act, reply with the next step."""
 
-_CALL_PLAN_FORM = """\
-To plan, call only update_plan. To act, call the functions of the next step."""
+_FUSED_FORM = """\
+If the plan of a long task has changed, write it between your thought and your code: a Python block
+that contains only a dict with the keys 'completed_list', 'todo_list' (sub-tasks), 'experience'
+(lessons learned) and 'information' (facts found), all lists of short strings. Short tasks need no
+plan. Only if you cannot understand the task without the user's answer, add the key 'question'."""
+
+_CALL_PLAN_FORM = "To plan, call only update_plan. To act, call the functions of the next step."
+_CALL_FUSED = (
+    "Only if the plan of a long task has changed, call update_plan beside the calls of the step."
+)
 
 _PLAN = "Now plan: a short thought, then the dict in one Python block."
 _CALL_PLAN = "Now plan: call update_plan."
@@ -85,7 +93,8 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         **run.history.prompt_values(),
         "current_step": session.current_step() or {},
         **state_values(state),
-        "plans": bool(agent.templates.get("plan")),
+        "plans": agent.active_planning != "off",
+        "planning": agent.active_planning,
         "language": agent.language,
         "notices": notices,
         "files": files_in(run.workdir),
@@ -124,6 +133,13 @@ def ended_text(found: Mapping[str, Any]) -> str:
     return f"# Result\n{fenced(said)}"
 
 
+def _plan_form(planning: str, calling: bool) -> str:
+    """Return the rules for plans in the system prompt."""
+    if calling:
+        return _CALL_FUSED if planning == "fused" else _CALL_PLAN_FORM
+    return _FUSED_FORM if planning == "fused" else _PLAN_FORM
+
+
 @dataclass(frozen=True)
 class PromptParts:
     """The constant parts of an agent's prompts.
@@ -159,7 +175,7 @@ class PromptParts:
         if values["functions_long"] and not calling:  # else the service shows them
             parts.append(f"# Available functions\n{values['functions_long']}")
         if values["plans"]:
-            form = _CALL_PLAN_FORM if calling else _PLAN_FORM
+            form = _plan_form(values.get("planning", "separate"), calling)
             parts.append(f"# Planning and acting\n{form}")
         parts.append(f"# Example of a reply\n{self.example}")
         # the observation comes first: it is long, and equal in the plan and the action of a step

@@ -127,6 +127,20 @@ def has_python_block(reply: str) -> bool:
     return any(block.label in _PYTHON for block in _find_blocks(without_thinking(reply)))
 
 
+def own_blocks(reply: str) -> tuple[str, list[tuple[str, int, int]]]:
+    """Return a reply without thinking, and its complete Python, JSON and unlabelled blocks.
+
+    Blocks in invented text are left out.
+
+    Returns:
+        The text, and the code, the start and the end of each block in it.
+    """
+    text = without_thinking(reply)
+    own, _ = _own_blocks(text, _find_blocks(text))
+    labels = {*_PYTHON, "json", ""}
+    return text, [(b.code, b.start, b.end) for b in own if b.closed and b.label in labels]
+
+
 def _choose(text: str, blocks: list[_Block]) -> FoundCode:
     """Choose the blocks to run from those before invented text."""
     own, invented = _own_blocks(text, blocks)

@@ -10,6 +10,7 @@ from ck_pro.events import Action
 from ck_pro.language.forms import Form
 from ck_pro.language.parsing import parse_literal
 from ck_pro.language.prompt import Message, Prompt
+from ck_pro.model.types import Reply
 from ck_pro.template import TemplatedString
 
 OBSERVATION = "Observation of step"
@@ -53,6 +54,13 @@ class AgentLanguage(ABC):
             ParseError: the reply does not contain it.
         """
         return parse_literal(reply)
+
+    def split_plan(self, reply: Reply) -> tuple[str, Reply]:
+        """Return the plan that the reply of an action carries as text, and the rest of the reply.
+
+        The plan is "" if there is none, or if plans are function calls in this language.
+        """
+        return "", reply
 
     @abstractmethod
     def parse(self, reply: str) -> list[Action]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from ck_pro.events import Action, CodeAction
 from ck_pro.language.base import OBSERVATION, AgentLanguage
-from ck_pro.language.parsing import code_of, thought_before
+from ck_pro.language.parsing import code_of, split_plan, thought_before
 from ck_pro.language.prompt import Message, fenced
+from ck_pro.model.types import Reply
 
 
 class CodeLanguage(AgentLanguage):
@@ -24,6 +25,15 @@ class CodeLanguage(AgentLanguage):
         """
         code, note = code_of(reply)
         return [CodeAction(code=code, thought=thought_before(reply, code), note=note)]
+
+    def split_plan(self, reply: Reply) -> tuple[str, Reply]:
+        """Return a block that contains only a plan, and the reply without it."""
+        plan, rest = split_plan(reply)
+        if not plan:
+            return "", reply
+        if isinstance(reply, Reply):
+            return plan, reply.with_text(rest)
+        return plan, Reply(rest)
 
     def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
         """Return an assistant message (thought, code) and a user message (observation)."""

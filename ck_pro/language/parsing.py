@@ -9,7 +9,8 @@ from typing import Any
 
 from ck_pro.events.journal_events import ParsedReply
 from ck_pro.exceptions import ParseError
-from ck_pro.executor.extract import TAGGED, extract_code, find_code
+from ck_pro.executor.extract import TAGGED, extract_code, find_code, own_blocks
+from ck_pro.session.goals import PROGRESS_KEYS
 
 TRUNCATED = (
     "Your reply reached the length limit and was truncated; {}. Write less: a short thought and "
@@ -25,6 +26,8 @@ _THOUGHT = re.compile(
 _CODE_LABEL = re.compile(r"(?:#{1,6}[ \t]*|\*\*)?code(?:\*\*)?[ \t]*:?(?:\*\*)?", re.I)
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 _FENCE_HEAD = re.compile(r"[^\n]{0,80}\n\s*")
+_PLAN_KEYS = frozenset((*PROGRESS_KEYS, "question"))
+_PLAN_START = re.compile(rf"""\{{\s*['"](?:{"|".join(sorted(_PLAN_KEYS))})['"]\s*:""")
 _PYTHON_TAG = "<|python_tag|>"
 
 
@@ -83,6 +86,50 @@ def _before_code(reply: str, code: str) -> str:
     if tagged is not None:
         return reply[: tagged.start()]
     return reply.partition("```")[0] if "```" in reply else ""
+
+
+def split_plan(reply: str) -> tuple[str, str]:
+    """Return the plan in a reply of an action, and the reply without it.
+
+    A plan is a block that contains only a dict with the keys of a plan. A faulty dict counts too if
+    it starts with such a key and another block follows. Any other block with a dict is code.
+
+    Returns:
+        The plan as written and the rest, or "" and the whole reply.
+    """
+    text, blocks = own_blocks(reply)
+    for n, (code, start, end) in enumerate(blocks):
+        if _is_plan(code.strip(), followed=bool(blocks[n + 1 :])):
+            return code.strip(), text[:start] + text[end:].lstrip("\n")
+    return "", reply
+
+
+def _is_plan(code: str, *, followed: bool) -> bool:
+    """Whether a block contains only a plan; see `split_plan`."""
+    if not _PLAN_START.match(code):
+        return False
+    try:
+        tree = ast.parse(code, mode="eval").body
+    except SyntaxError:
+        return followed and code.endswith("}") and not _has_statements(code)
+    except (ValueError, MemoryError, RecursionError):
+        return False
+    if not isinstance(tree, ast.Dict):
+        return False
+    try:
+        keys = ast.literal_eval(tree).keys()
+    except (ValueError, TypeError):  # it contains expressions
+        return followed
+    return len(keys & _PLAN_KEYS) >= 2 or keys <= _PLAN_KEYS
+
+
+def _has_statements(code: str) -> bool:
+    """Whether code is valid Python."""
+    try:
+        ast.parse(code)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return True
 
 
 def parse_literal(text: str) -> Any:

@@ -116,6 +116,10 @@ class Reply(str):
         self.shortened = shortened
         return self
 
+    def with_text(self, text: str) -> Reply:
+        """Return a copy with another text."""
+        return type(self)(text, **vars(self))
+
 
 @dataclass
 class CallContext:

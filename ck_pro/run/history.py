@@ -71,6 +71,17 @@ class History:
         recent = self._agent.recent_steps
         return self._window.first if recent is None else max(0, len(self._shown) - recent)
 
+    def is_full(self) -> bool:
+        """Whether the next prompt omits steps that the last one showed; see `Window`."""
+        self._catch_up()
+        return self._agent.recent_steps is None and self._window.is_full()
+
+    def condense(self) -> bool:
+        """Omit old steps from now on if the window is full; return whether it was."""
+        full = self.is_full()
+        self._window.condense()
+        return full
+
     def repeats(self) -> int:
         """Return how often the last steps repeat, in a cycle of up to three steps.
 
@@ -130,8 +141,8 @@ class History:
 class Window:
     """The range of steps that prompts show, unless their number is fixed.
 
-    It grows to `budget` characters and then drops its older half at once. Between these rare jumps
-    each prompt is a prefix of the next one.
+    It grows past `budget` characters; `condense` then drops its older half at once. Between these
+    rare jumps each prompt is a prefix of the next one.
 
     Attributes:
         first: index of the first step in the window.
@@ -144,9 +155,17 @@ class Window:
 
     def add(self, size: int) -> None:
         """Add a step of `size` characters; the newest step is always in the window."""
+        self.condense()
         self._sizes.append(size)
         self._size += size
-        if self._size > self._budget:
+
+    def is_full(self) -> bool:
+        """Whether the steps exceed the budget, and some can be dropped."""
+        return self._size > self._budget and self.first < len(self._sizes) - 1
+
+    def condense(self) -> None:
+        """Drop the older half if the window is full."""
+        if self.is_full():
             while self._size > self._budget // 2 and self.first < len(self._sizes) - 1:
                 self._size -= self._sizes[self.first]
                 self.first += 1

@@ -393,7 +393,7 @@ class Run:
             self.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
         if self.session.steps[0 if redo else -1 :]:
             self.notices.append(NOTICE)
-        if learned and not self.agent.templates.get("plan"):
+        if learned and self.agent.active_planning == "off":
             self.notices.append(learned)  # without a plan, prompts show no progress state
 
     def has_same_environment(self) -> bool:

@@ -25,6 +25,7 @@ from ck_pro.testing import CONTEXT_HEADERS, ChatCall, FakeChatServer, Fault, rec
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ROOT = DEMO.parent.parent
+FUSED = ("-u", "planning=fused", "-u", "web_agent.planning=fused")
 TASKS = [json.loads(line) for line in (DEMO / "tasks.jsonl").read_text().splitlines()]
 
 
@@ -85,22 +86,17 @@ def test_a_person_completes_a_task_through_a_pipe(tmp_path: Path) -> None:
     def reply(*lines: str) -> str:
         return "\n".join(["```python", *lines, "```", "/send", ""])
 
-    plan = reply("{'todo_list': ['continue']}")
     typed = [
-        plan,
         reply("r = web_agent('Who leads the calibration laboratory?', '{{origin}}/')", "print(r)"),
-        plan,
         "/show\n" + reply("click(id={{link 'About'}})"),
-        plan,
         reply("stop('2009', 'read on the page About')"),
-        plan,
         reply("stop(r['output'], r['log'])"),
     ]
-    done = demo(tmp_path, "--ids", "navigate", "--model", "manual", stdin="".join(typed))
+    done = demo(tmp_path, "--ids", "navigate", "--model", "manual", *FUSED, stdin="".join(typed))
     assert done.returncode == 0, done.stderr
     (row,) = rows_of(tmp_path)
     assert row["eval"]["corr"] == 1
-    assert row["session"]["info"]["call_stat"]["__ALL__"]["llm_call"] == 8
+    assert row["session"]["info"]["call_stat"]["__ALL__"]["llm_call"] == 4
     assert re.search(r"\[\d+\] link 'About'", done.stderr), "the prompt was not shown"
 
 

@@ -32,9 +32,9 @@ def web_script(*actions: str) -> ScriptedLLM:
 
 
 def web_agent(wire: FakeWire, model: Any, **settings: Any) -> WebAgent:
-    """Return an agent on the fake server, with the shop as start page."""
+    """Return an agent on the fake server, with the shop as start page; it plans separately."""
     web_env = {"server_url": wire.url, "target_url": SHOP, **settings.pop("web_env", {})}
-    return WebAgent(model=model, web_env=web_env, **settings)
+    return WebAgent(model=model, web_env=web_env, **{"planning": "separate", **settings})
 
 
 def web_env(wire: FakeWire, workdir: Path, url: str = SHOP, **settings: Any) -> WebEnv:

@@ -77,6 +77,18 @@ def test_config_model_and_updates_in_this_order(tmp_path: Path) -> None:
     assert agent.web_agent.model.call_target == "gpt:c"
 
 
+def test_planning_is_set_for_every_agent_and_updates_override_it(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("planning: separate\n")
+    agent = build_agent(CKAgent, tmp_path / "c.yaml", [], planning="off")
+    assert (agent.planning, agent.web_agent.planning) == ("off", "off")
+    (tmp_path / "c.yaml").write_text("web_agent: {planning: off}\n")  # false, for YAML
+    agent = build_agent(CKAgent, tmp_path / "c.yaml", [])
+    assert (agent.planning, agent.web_agent.planning) == ("fused", "off")
+    updates = ["web_agent.planning=fused"]
+    agent = build_agent(CKAgent, None, updates, planning="separate")
+    assert (agent.planning, agent.web_agent.planning) == ("separate", "fused")
+
+
 def test_an_unexpected_error_is_one_line_and_a_log(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

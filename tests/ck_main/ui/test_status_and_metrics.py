@@ -79,6 +79,7 @@ def test_unreadable_replies_are_counted_by_phase(tmp_path: Path) -> None:
         name="ck_agent",
         model=ScriptedLLM({"plan": ["?"] * 3, "action": ["?"] * 2, "end": ["?"] * 2}),
         templates={"plan": "agent_plan", "action": "agent_action", "end": "agent_end"},
+        planning="separate",
         max_steps=2,
     )
     observed = Observed(tmp_path)

@@ -83,6 +83,7 @@ def test_only_valid_plans_update_the_progress_state() -> None:
         "no plan today",
         code("stop(2)"),
         templates={"plan": "agent_plan"},
+        planning="separate",
     )
     session = a.run("t")
     assert session.steps[0]["plan"]["state"]["information"] == ["none yet"]
@@ -120,7 +121,12 @@ def test_the_end_phase_runs_after_a_limit() -> None:
 
 def test_plans_must_be_json_data() -> None:
     for bad in ("{'information': [b'raw']}", "{'n': 1e999}", "{'s': [{1, 2}]}"):
-        a = agent(f"```python\n{bad}\n```", code("stop(1)"), templates={"plan": "agent_plan"})
+        a = agent(
+            f"```python\n{bad}\n```",
+            code("stop(1)"),
+            templates={"plan": "agent_plan"},
+            planning="separate",
+        )
         session = a.run("t", info={"path": Path("x")})
         assert session.steps[0]["plan"]["state"] == {}
         json.dumps(session.to_dict(), allow_nan=False)
@@ -167,7 +173,7 @@ def test_an_unreadable_plan_is_reported_only_in_the_next_plan_prompt() -> None:
     phases = {"plan": "agent_plan", "action": "agent_action"}
     good = "```python\n{'todo_list': ['a']}\n```"
     replies = ["no plan", code("1"), good, code("2"), good, code("stop(3)")]
-    a = agent(*replies, templates=phases)
+    a = agent(*replies, templates=phases, planning="separate")
     session = a.run("t")
     model = a.model
     assert isinstance(model, ScriptedLLM)
@@ -195,7 +201,8 @@ END = {"action": "agent_action", "end": "agent_end"}
 def test_a_dict_without_plan_keys_does_not_replace_the_plan(reply: str) -> None:
     phases = {"plan": "agent_plan", "action": "agent_action"}
     good = "```python\n{'todo_list': ['a']}\n```"
-    session = agent(good, code("1"), reply, code("stop(3)"), templates=phases).run("t")
+    replies = [good, code("1"), reply, code("stop(3)")]
+    session = agent(*replies, templates=phases, planning="separate").run("t")
     assert session.state["todo_list"] == ["a"]
     assert "the dict has none of the keys" in session.steps[1]["plan"]["unreadable"]
 

@@ -19,6 +19,7 @@ def test_the_window_drops_its_older_half(sizes: list[int], budget: int, start: i
     window = Window(budget)
     for size in sizes:
         window.add(size)
+        window.condense()
     assert window.first == start
 
 

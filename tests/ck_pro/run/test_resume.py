@@ -273,16 +273,18 @@ def plan(**more: Any) -> str:
     return f"Thought.\n```python\n{ {'todo_list': ['go'], **more} }\n```"
 
 
-def test_a_planners_question_ends_the_run_with_ambiguity(tmp_path: Path) -> None:
+@pytest.mark.parametrize("planning", ["separate", "fused"])
+def test_a_planners_question_ends_the_run_with_ambiguity(tmp_path: Path, planning: str) -> None:
     def reply(messages: list[Any], context: CallContext) -> str:
         text = "\n".join(text_of(m["content"]) for m in messages)
-        if context.phase == "plan":
+        if context.phase == "plan" or (planning == "fused" and "Paris" not in text):
             return plan() if "Paris" in text else plan(question="Which town?")
         return code("stop('Paris' if True else '')")
 
     templates = {"plan": "agent_plan", "action": "agent_action"}
     model = ScriptedLLM(reply)
     agent = MultiStepAgent(name="main", model=model, tools=[StopTool()], templates=templates)
+    agent = agent.updated({"planning": planning})
     with Journal(tmp_path) as journal:
         session = agent.run("How many people live in town?", journal=journal)
     assert (session.status, session.message) == (Status.AMBIGUITY, "Which town?")

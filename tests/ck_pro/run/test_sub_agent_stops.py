@@ -129,7 +129,10 @@ def test_the_planner_of_a_sub_agent_gets_its_answer(tmp_path: Path) -> None:
             "stop('Paris')" if context.agent_path[-1] == "leaf" else "stop(leaf('x')['output'])"
         )
 
-    leaf = {"templates": {"plan": "agent_plan", "action": "agent_action"}}
+    leaf = {
+        "templates": {"plan": "agent_plan", "action": "agent_action"},
+        "planning": "separate",
+    }
     team = Watched(reply, leaf=leaf)
     session = team.run(tmp_path / "run")
     assert (session.status, session.stop_reason) == (Status.AMBIGUITY, StopReason.AMBIGUITY)

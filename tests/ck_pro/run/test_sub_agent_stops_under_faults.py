@@ -246,7 +246,7 @@ def test_a_planners_question_in_a_sub_agent_keeps_the_callers_completed_calls(
         return code("print(work('main'))\nstop(leaf('x')['output'] + str(len(work('b'))))")
 
     templates = {"plan": "agent_plan", "action": "agent_action"}
-    team = Watched(reply, common={"templates": templates})
+    team = Watched(reply, common={"templates": templates, "planning": "separate"})
     session = team.run(tmp_path / "run")
     assert (session.status, session.message) == (Status.AMBIGUITY, "main/leaf: Which town?")
     session = team.resume(tmp_path / "run", answer="Paris")

@@ -108,7 +108,11 @@ def test_calls_that_a_filter_stopped_are_stopped_again(tmp_path: Path, form: str
     def agent(model: LLM) -> MultiStepAgent:
         phases = {"plan": "agent_action", "action": "agent_action"}
         return MultiStepAgent(
-            name="solo", language=FunctionCallingLanguage(), templates=phases, model=model
+            name="solo",
+            language=FunctionCallingLanguage(),
+            templates=phases,
+            planning="separate",
+            model=model,
         )
 
     said = [_FILTERS[0], "{}", _FILTERS[1], "{}", "42"]

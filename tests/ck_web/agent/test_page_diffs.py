@@ -91,6 +91,7 @@ def test_prompts_share_their_prefix(wire: FakeWire, tmp_path: Path, page_changes
     typing = [f"type(4, 'words {n}', enter=False)" for n in range(4)]
     script = web_script(*typing, "click(3)", "scroll_down()", "goback()", *typing[:2], "stop('x')")
     agent = WebAgent(
+        planning="separate",
         model=script,
         web_env={"server_url": wire.url, "target_url": "http://shop.test/"},
         page_changes=page_changes,

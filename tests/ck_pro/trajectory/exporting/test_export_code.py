@@ -45,6 +45,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tools=[StopTool()],
         sub_agents=[sub],
         templates={"plan": "agent_plan", "action": "agent_action", "end": "agent_end"},
+        planning="separate",
     )
     with Journal(folder) as kept:
         session = agent.run("Ask the helper.", journal=kept)
@@ -145,6 +146,7 @@ def test_ckpro_rows_have_no_reply_that_the_agent_could_not_read(tmp_path: Path) 
         model=ScriptedLLM(replies=[*replies, code("stop('4')")]),
         tools=[StopTool()],
         templates={"plan": "agent_plan", "action": "agent_action"},
+        planning="separate",
     )
     with Journal(tmp_path / "t") as kept:
         assert agent.run("t", journal=kept).status == "done"
