@@ -59,7 +59,7 @@ def test_the_prompt_has_functions_page_and_history(wire: FakeWire, tmp_path: Pat
     assert plan[0] == action[0] == end[0]
     assert [m["role"] for m in action] == ["system", "user"]
     system, last = action[0]["content"], action[-1]["content"]
-    assert "def click(id: int, link_name: str = ''):" in system and "def stop(answer" in system
+    assert "def click(id: int | str, " in system and "def stop(answer" in system
     assert last.startswith("# Task\nHow many lamps?\n\n# Current page")
     assert last.index("# Progress so far") > last.index("[5] button 'Export'")
     assert "URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea 'Shop'" in last
