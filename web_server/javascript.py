@@ -18,8 +18,9 @@ _PACKAGE = Path(__file__).parent
 
 @cache
 def load_script(room: str, name: str) -> str:
-    """Return the text of `web_server/<room>/js/<name>.js`."""
-    return (_PACKAGE / room / "js" / f"{name}.js").read_text(encoding="utf-8")
+    """Return the text of the file `name`.js in `web_server/<room>/js` or a folder below it."""
+    (path,) = (_PACKAGE / room / "js").rglob(f"{name}.js")
+    return path.read_text(encoding="utf-8")
 
 
 def bundle_script(room: str, names: tuple[str, ...], **constants: str) -> str:

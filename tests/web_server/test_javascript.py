@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import web_server
-from web_server.javascript import bundle_script, call_script
+from web_server.javascript import bundle_script, call_script, load_script
 from web_server.observe import observer, walker
 from web_server.settle import settle_world
 
 PACKAGE = Path(web_server.__file__).parent
-FILES = sorted(PACKAGE.glob("*/js/*.js"))
+FILES = sorted(PACKAGE.glob("*/js/**/*.js"))
 BUNDLES = (
     ("observe", walker.PARTS),
     ("observe", observer.RECORDER_PARTS),
@@ -25,18 +25,18 @@ BUNDLES = (
 
 def _header(room: str, part: str, keyword: str) -> set[str]:
     """The names in the `global` or `exported` comments of a part."""
-    text = (PACKAGE / room / "js" / f"{part}.js").read_text()
+    text = load_script(room, part)
     found = re.findall(rf"/\* {keyword} (.*?)(?: -- .*?)?\*/", text, re.DOTALL)
     return {name.split(":")[0].strip() for names in found for name in names.split(",")}
 
 
 def _declared(room: str, part: str) -> list[str]:
     """The names that a part declares at its top level."""
-    text = (PACKAGE / room / "js" / f"{part}.js").read_text()
+    text = load_script(room, part)
     return re.findall(r"(?m)^(?:const|let|class|async function|function) (\w+)", text)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.relative_to(PACKAGE).parts[0]}-{path.stem}")
 def test_every_file_begins_with_a_comment_on_its_purpose(path: Path) -> None:
     assert re.match(r"// (Part of|Function file,|Runs in) ", path.read_text())
 

@@ -26,7 +26,7 @@ _INVISIBLE = re.compile(
 """Invisible characters outside the category Cf."""
 
 Facts = dict[str, Any]
-"""Description of an element from `js/reach.js`: parts, url, secret, submits."""
+"""Description of an element from `js/use/action_targets.js`: parts, url, secret, submits."""
 Labelled = list[tuple[str, Facts | None]]
 """What is reached, each with the words to print before it."""
 

@@ -1,7 +1,7 @@
 """Check that an action can be done to an element before anything on the page is touched.
 
 An action that cannot be done does nothing: no pointer or key event, no change of focus. One call of
-`js/usage.js` in the page decides what the element can be used for.
+`js/use/usage.js` in the page decides what the element can be used for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ async def check_usage(page_handle: PageHandle, element_id: str, purpose: Purpose
 
     Returns:
         `how`; the `id` of the element to act on, which may be a part of the named one or the field
-        that it labels; and further facts of `js/usage.js` for the purpose.
+        that it labels; and further facts of `js/use/usage.js` for the purpose.
 
     Raises:
         BadRequest: the id is not a number.

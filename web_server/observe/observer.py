@@ -82,7 +82,7 @@ class Observer:
 
     @staticmethod
     async def prepare_context(context: BrowserContext) -> None:
-        """Install the recorder of js/page_recorder.js. Call once, before the first page."""
+        """Install the recorder of js/recorder/page_recorder.js. Call once, before the first page."""
         secret = _secrets.setdefault(context, "e" + secrets.token_hex(12))
         script = bundle_script("observe", RECORDER_PARTS, SECRET=secret)
         await context.add_init_script(script)
@@ -252,7 +252,7 @@ class Observer:
         )
 
     async def usage(self, element_id: int, purpose: str) -> dict[str, Any]:
-        """Return whether and how an action applies to an element; see `usage` in js/usage.js.
+        """Return whether and how an action applies to an element; see `usage` in js/use/usage.js.
 
         Args:
             element_id: as an observation showed it.
@@ -271,7 +271,7 @@ class Observer:
         return found
 
     async def focus(self) -> dict[str, Any]:
-        """Describe the focused element: `kind` of js/usage.js, and `id`, `role`, `name` if any."""
+        """Describe the focused element: `kind` of js/use/usage.js, and `id`, `role`, `name` if any."""
         world, found = self._walker.main, {"kind": "none"}
         for _ in range(MAX_FRAME_LEVELS):
             try:

@@ -82,7 +82,7 @@ class Target:
         return await self._observer.resolve(self.id)
 
     async def call(self, function: str, *arguments: Any) -> Any:
-        """Call a function of `elementActions` in js/target.js with the element.
+        """Call a function of `elementActions` in js/use/target.js with the element.
 
         Args:
             function: the name of the function.

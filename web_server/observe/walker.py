@@ -28,7 +28,7 @@ _MANY_PLACES = 20_000
 
 
 def walker_source(secret: str) -> str:
-    """Return the script of the walk, which shares its secret with js/page_recorder.js."""
+    """Return the script of the walk, which shares its secret with js/recorder/page_recorder.js."""
     return bundle_script("observe", PARTS, SECRET=secret)
 
 
@@ -122,7 +122,7 @@ class Walker:
             all_options: include all options of long lists.
 
         Returns:
-            the result of `observe` in js/page.js, and the trees of nodes.
+            the result of `observe` in js/tree/page.js, and the trees of nodes.
 
         Raises:
             ContextGone: the document was replaced.
