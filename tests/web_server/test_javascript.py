@@ -36,7 +36,7 @@ def _declared(room: str, part: str) -> list[str]:
     return re.findall(r"(?m)^(?:const|let|class|async function|function) (\w+)", text)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.relative_to(PACKAGE).parts[0]}-{path.stem}")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_every_file_begins_with_a_comment_on_its_purpose(path: Path) -> None:
     assert re.match(r"// (Part of|Function file,|Runs in) ", path.read_text())
 

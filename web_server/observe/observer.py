@@ -82,7 +82,7 @@ class Observer:
 
     @staticmethod
     async def prepare_context(context: BrowserContext) -> None:
-        """Install the recorder of js/recorder/page_recorder.js. Call once, before the first page."""
+        """Install js/recorder/page_recorder.js. Call once, before the first page."""
         secret = _secrets.setdefault(context, "e" + secrets.token_hex(12))
         script = bundle_script("observe", RECORDER_PARTS, SECRET=secret)
         await context.add_init_script(script)
@@ -271,7 +271,7 @@ class Observer:
         return found
 
     async def focus(self) -> dict[str, Any]:
-        """Describe the focused element: `kind` of js/use/usage.js, and `id`, `role`, `name` if any."""
+        """Describe the focused element: `kind` of js/use/usage.js; `id`, `role`, `name` if any."""
         world, found = self._walker.main, {"kind": "none"}
         for _ in range(MAX_FRAME_LEVELS):
             try:

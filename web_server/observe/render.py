@@ -1,6 +1,6 @@
 """Render the records of a walk as the lines of an observation.
 
-A record describes one element: depth, id, role, flags, box, name and states, as js/tree/walk.js writes
+A record describes one element: depth, id, role, flags, box, name and states. js/tree/walk.js writes
 it (\\x1f separates fields, \\x1d states, \\x1e records). A line has the form
 `[id] role 'name' key: value ...`, indented by one tab per level.
 """

@@ -15,7 +15,7 @@ MAX_FRAMES = 300
 MAX_WORKERS = 64
 MAX_REPORTS = 2000
 """Console messages and errors that a page may report within `REPORT_SECONDS`. Each document reports
-at most 100 of each kind (`js/recorder/report_limits.js`), so only workers and many documents reach it."""
+at most 100 of each kind (`report_limits.js`), so only workers and many documents reach it."""
 REPORT_SECONDS = 10.0
 
 
