@@ -1,7 +1,7 @@
-"""Limits on what one page may start: frames, workers, and reports of its scripts.
+"""Limits on what one page may start: frames, workers, requests, and reports of its scripts.
 
-All pages share one connection to Chromium, and Chromium reports each frame, worker, console message
-and script error over it. A page without limits would block every other session.
+All pages share one connection to Chromium, and Chromium reports each frame, worker, request,
+console message and script error over it. A page without limits would block every other session.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from playwright.async_api import Page
 MAX_FRAMES = 300
 MAX_WORKERS = 64
 MAX_REPORTS = 2000
-"""Console messages and errors that a page may report within `REPORT_SECONDS`. Each document reports
+"""Console messages and errors that a page may report within `WINDOW_SECONDS`. Each document reports
 at most 100 of each kind (`report_limits.js`), so only workers and many documents reach it."""
-REPORT_SECONDS = 10.0
+MAX_REQUESTS = 3000
+"""Requests that a page may make within `WINDOW_SECONDS`, those of `blob:` URLs included."""
+WINDOW_SECONDS = 10.0
 
 
 class PageLimits:
@@ -31,10 +33,11 @@ class PageLimits:
         self._page = page
         self._on_excess = on_excess
         self._exceeded = False
-        self._reports = 0
+        self._reports = self._requests = 0
         self._window_end = 0.0
         page.on("frameattached", lambda _frame: self._check_frames())
         page.on("worker", lambda _worker: self._check_workers())
+        page.on("request", lambda _request: self._count_request())
         page.on("console", lambda _message: self.count_report())
         page.on("pageerror", lambda _error: self.count_report())
 
@@ -47,14 +50,24 @@ class PageLimits:
 
     def count_report(self) -> None:
         """Count a console message, an error or a log entry of the page."""
-        now = time.monotonic()
-        if now >= self._window_end:
-            self._window_end, self._reports = now + REPORT_SECONDS, 0
+        self._begin_window()
         self._reports += 1
         if self._reports > MAX_REPORTS:
-            self._exceed(
-                f"reported more than {MAX_REPORTS:,} messages and errors in {REPORT_SECONDS:g} s"
-            )
+            most = f"more than {MAX_REPORTS:,} messages and errors"
+            self._exceed(f"reported {most} in {WINDOW_SECONDS:g} s")
+
+    def _count_request(self) -> None:
+        self._begin_window()
+        self._requests += 1
+        if self._requests > MAX_REQUESTS:
+            self._exceed(f"made more than {MAX_REQUESTS:,} requests in {WINDOW_SECONDS:g} s")
+
+    def _begin_window(self) -> None:
+        """Count from zero if the last window is over."""
+        now = time.monotonic()
+        if now >= self._window_end:
+            self._window_end = now + WINDOW_SECONDS
+            self._reports = self._requests = 0
 
     def _check_frames(self) -> None:
         if len(self._page.frames) > MAX_FRAMES + 1:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from server_client import Client
-from server_site import PAGES
+from server_site import PAGES, until
 
 from web_server.session import page_limits
 from web_server.session.page_limits import PageLimits
@@ -82,6 +82,18 @@ FLOODS = {
     "errors of a worker": WORKER.replace("CODE", ENDLESS.replace("WORK", "throw Error(1)")),
     "messages of a worker": WORKER.replace("CODE", ENDLESS.replace("WORK", "console.log(1)")),
 }
+
+
+@pytest.mark.browser
+def test_a_worker_that_requests_without_end_is_closed(client: Client) -> None:
+    fetching = f"const u = URL.createObjectURL(new Blob(['x'])); {ENDLESS}"
+    PAGES["/limit-requests"] = page_of(WORKER.replace("CODE", fetching.replace("WORK", "fetch(u)")))
+    tree = client.open("/limit-requests")
+    if "was closed" not in tree:
+        assert until(lambda: "was closed" in client.tree()["yaml"])
+        tree = client.tree()["yaml"]
+    assert "/limit-requests was closed: the page made more than 3,000 requests in 10 s" in tree
+    assert "Second page" in client.go("/two")
 
 
 @pytest.mark.browser
@@ -171,7 +183,7 @@ def test_reports_are_counted_within_a_window(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(4):
         for _ in range(page_limits.MAX_REPORTS):
             page.handlers["console"](None)
-        clock.now += page_limits.REPORT_SECONDS
+        clock.now += page_limits.WINDOW_SECONDS
     assert reasons == []
     for _ in range(page_limits.MAX_REPORTS + 1):
         page.handlers["pageerror"](None)
