@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PARTS = (
-    "safe", "dom", "geometry", "hit_test", "page_records", "tables", "roles", "names", "states",
+    "safe", "dom", "geometry", "hit_test", "page_records", "tables", "roles", "typography", "names", "states",
     "hints", "covers", "scroll_state", "text", "walk", "containers", "offscreen", "interactive",
     "rows", "tags", "frames", "page", "readable_fields", "readable_html", "text_search",
     "action_targets", "usage", "field_actions", "pointer_actions", "target",

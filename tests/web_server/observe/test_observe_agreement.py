@@ -68,6 +68,11 @@ async def dom_node(lab: Lab, element_id: int) -> int:
     return int(described["node"]["backendNodeId"])
 
 
+def _plain(name: str) -> str:
+    """Return a name without the marks of cells, superscripts and struck text."""
+    return re.sub(r"\^|~~", "", name.replace(" | ", " "))
+
+
 async def compare(lab: Lab) -> tuple[int, list[str]]:
     """How many elements were compared, and what differs."""
     tree = await chromium_tree(lab)
@@ -85,7 +90,7 @@ async def compare(lab: Lab) -> tuple[int, list[str]]:
         name = squash(expected.get("name", {}).get("value", ""))
         if role != node.role:
             differences.append(f"Chromium says {role} {name!r}, we: {node.line()}")
-        elif squash(node.name.replace(" | ", " ")) != name and (name or role not in NAMED_BY_US):
+        elif squash(_plain(node.name)) != name and (name or role not in NAMED_BY_US):
             differences.append(f"Chromium says {name!r}, we: {node.line()}")
     for expected in missing.values():
         name = squash(expected.get("name", {}).get("value", ""))

@@ -4,6 +4,7 @@
 /* global recorded -- page_records.js */
 /* global INTERACTIVE_ROLES, NAME_FROM_CONTENT, attribute, roleOf, shownRole -- roles.js */
 /* global nameOf, textOf -- names.js */
+/* global struckText -- typography.js */
 /* global LONG_VALUE, TOGGLES, plain, statesOf -- states.js */
 /* global hintPairs, isPartOfChart, shapePairs, symbolPairs -- hints.js */
 /* global coveredBy, ignoresPointer -- covers.js */
@@ -34,7 +35,7 @@ function visitInteractive(element, role, rect, inner, context, hints) {
     name = name.slice(0, LONG_NAME / 3) + '\u2026';
     mute = false;
   }
-  if (context.row) context.row.addShortened(name);
+  if (context.row) context.row.addShortened(inner.struck ? struckText(name) : name);
   if (shown) {
     const lineRole = toggle ? roleOf(toggle) : shownRole(element, role);
     put(context, element, lineRole, flagsFor(inner, true), rect, name, pairs);
@@ -62,6 +63,7 @@ function interactivePairs(element, role, name, value, toggle, inner, hints, from
     pairs.push(...hintPairs(element, role, inner.style));
   }
   pairs.push(...symbolPairs(element, name));
+  if (inner.struck && name) pairs.push('struck: true');
   if (value && value.length <= LONG_VALUE) pairs.push('value: ' + plain(value));
   if (toggle) pairs.push(`checked: ${toggle.checked}`);
   pairs.push(...hints, ...scrollPairs(element, inner.style));

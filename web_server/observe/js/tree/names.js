@@ -2,6 +2,7 @@
 // Computation 1.2" and "HTML-AAM".
 /* global composedChildren -- dom.js */
 /* global INTERACTIVE_ROLES, NAME_FROM_CONTENT, attribute, collapse, roleOf -- roles.js */
+/* global isStruck, marksAround, struckText -- typography.js */
 /* exported labelText, nameOf, placeholderOf, pseudoText, referenced, textOf, transformed */
 
 // The text of `::before` or `::after`.
@@ -154,10 +155,16 @@ function rawText(element, role, state = { seen: new Set([element]), hidden: fals
         text += ' ';
         continue;
       }
-      const display = getComputedStyle(child).display;
+      const childStyle = getComputedStyle(child);
+      const display = childStyle.display;
       if (display === 'none' && !state.hidden) continue;
       if (nested && nested.test(roleOf(child))) continue;
-      const part = alternative(child, state);
+      let part = alternative(child, state);
+      if (/\S/.test(part)) {
+        const [open, close] = marksAround(child, child.localName, childStyle, text);
+        if (open) part = open + part.trim() + close;
+        if (isStruck(childStyle)) part = struckText(part);
+      }
       const apart = display !== 'inline' || REPLACED.test(child.localName);
       text += apart ? ' ' + part + ' ' : part;
     }

@@ -19,7 +19,7 @@ function walkDocument(doc, frame, depth) {
   const context = {
     depth, clip, outer: clip, frame, style, inView: true, entire: false, phrase: false, mute: false, row: null,
     ariaHidden: false, invisible: false, pointer: false, inert: false, faded: false,
-    interactive: false,
+    interactive: false, struck: false,
   };
   visit(root, context);
   flushText();
@@ -99,7 +99,7 @@ function observe(options) {
   const scroller = scrollerOf(document) || root;
   walk = {
     out: [], run: null, full: options.full, allOptions: options.allOptions, frames: [], possibleHosts: [], failures: [],
-    unnumbered: [],
+    unnumbered: [], marks: '',
     focus: options.focus ? focusedElement(document) : null, active: null,
   };
   // The list item that the focused field marks as active.

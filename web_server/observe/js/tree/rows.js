@@ -3,7 +3,7 @@
 /* global recorded -- page_records.js */
 /* global collapse -- roles.js */
 /* global statesOf -- states.js */
-/* global flushText -- text.js */
+/* global flushText, marked -- text.js */
 /* global boxOf, clean, flagsFor, record, walk -- walk.js */
 /* global visitContainer, visitInside -- containers.js */
 /* exported visitRow */
@@ -20,16 +20,22 @@ class RowText {
   }
 
   addText(piece) {
+    this.append(marked(piece));
+    this.hasText = this.hasText || /\S/.test(piece);
+  }
+
+  append(piece) {
     if (!this.cells.length) this.cells.push('');
     this.cells[this.cells.length - 1] += piece;
-    this.hasText = this.hasText || /\S/.test(piece);
+  }
+
+  lastText() {
+    return this.cells.length ? this.cells[this.cells.length - 1] : '';
   }
 
   // The beginning of a name that has its own line below the row.
   addShortened(name) {
-    if (!this.cells.length) this.cells.push('');
-    const short = name.length > 24 ? name.slice(0, 23) + '\u2026' : name;
-    this.cells[this.cells.length - 1] += ` ${short} `;
+    this.append(marked(` ${name.length > 24 ? name.slice(0, 23) + '\u2026' : name} `));
   }
 
   toString() {

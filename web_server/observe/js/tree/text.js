@@ -5,9 +5,10 @@
 /* global pieceId -- dom.js */
 /* global intersect -- geometry.js */
 /* global transformed -- names.js */
+/* global struckText -- typography.js */
 /* global IN_VIEW, addSpace, clean, record, walk -- walk.js */
 /* global visitInteractive -- interactive.js */
-/* exported addText, flushText, isEditorText, visitInPhrase, visitText */
+/* exported addText, closeMark, flushText, isEditorText, marked, openMark, textBefore, visitInPhrase, visitText */
 
 const LONG_TEXT = 1000;
 const VERY_LONG_TEXT = 20000;
@@ -87,7 +88,35 @@ function startRun(context) {
   return (walk.run = { depth: context.depth, size: 0, names: -1, parts: [] });
 }
 
+// The text in front of the current position, as far as it is on the same line.
+function textBefore(context) {
+  if (context.row) return context.row.lastText();
+  const parts = walk.run && walk.run.parts;
+  return parts && parts.length ? parts[parts.length - 1].text : '';
+}
+
+// Adds a mark in front of the next text.
+function openMark(mark) {
+  walk.marks += mark;
+}
+
+// Ends a mark: nothing if no text came after `open`.
+function closeMark(context, open, close) {
+  if (walk.marks.endsWith(open)) walk.marks = walk.marks.slice(0, -open.length);
+  else if (context.row) context.row.append(close);
+  else if (walk.run) walk.run.parts[walk.run.parts.length - 1].text += close;
+}
+
+// A text with the marks in front of it.
+function marked(text) {
+  if (!walk.marks || !/\S/.test(text)) return text;
+  const marks = walk.marks;
+  walk.marks = '';
+  return text.replace(/^\s*/, (space) => space + marks);
+}
+
 function addText(context, node, start, text, inView) {
+  text = marked(text);
   const run = runAt(context) || /\S/.test(text) && startRun(context);
   if (!run) return;
   run.size += text.length;
@@ -130,7 +159,7 @@ function visitInPhrase(element, role, rect, inner, context, hints) {
   sentence.names = Math.max(0, sentence.names) + name.length;
   sentence.size += name.length;
   sentence.parts.push({
-    text: (/^\s/.test(text) ? ' ' : '') + name + (/\s$/.test(text) ? ' ' : ''),
+    text: marked((/^\s/.test(text) ? ' ' : '') + (inner.struck ? struckText(name) : name) + (/\s$/.test(text) ? ' ' : '')),
     inView: false, lines,
   });
 }
@@ -170,8 +199,12 @@ function offsetIn(node, at) {
 function visitText(node, context) {
   if (context.mute || context.ariaHidden || context.invisible) return;
   const data = node.data;
+  const shown = (text) => {
+    const written = transformed(text, context.style);
+    return context.struck ? struckText(written) : written;
+  };
   if (context.row) {
-    context.row.addText(transformed(data, context.style));
+    context.row.addText(shown(data));
     return;
   }
   if (!/\S/.test(data)) {
@@ -180,7 +213,7 @@ function visitText(node, context) {
   }
   if (data.length <= LONG_TEXT * 1.5) {
     const inView = context.inView && textInView(context, node, 0, data.length);
-    addText(context, node, 0, transformed(data, context.style), inView);
+    addText(context, node, 0, shown(data), inView);
     return;
   }
   const partly = context.inView && !context.entire;
@@ -195,7 +228,7 @@ function visitText(node, context) {
       end = start + (line > LONG_TEXT / 2 ? line : space > LONG_TEXT / 2 ? space : LONG_TEXT);
     }
     flushText();
-    addText(context, node, start, transformed(data.slice(start, end), context.style),
+    addText(context, node, start, shown(data.slice(start, end)),
       context.inView && end > first && start <= last && textInView(context, node, start, end));
     start = end;
   }

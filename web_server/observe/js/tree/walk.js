@@ -13,7 +13,7 @@
 //   mute         whether the name of an element around says the text already
 //   phrase       whether this is inline content that left the view of its paragraph
 //   interactive, pointer  whether an element around is interactive, has a pointer cursor
-//   ariaHidden, invisible, inert, faded  as the attributes and styles say
+//   ariaHidden, invisible, inert, faded, struck  as the attributes and styles say
 /* global nextOf, rootElementOf, tagOf, typeOf -- safe.js */
 /* global composedChildren, idOf, shadowOf -- dom.js */
 /* global hasBoxInside, intersect -- geometry.js */
@@ -21,7 +21,8 @@
 /* global INTERACTIVE_ROLES, collapse, hasAuthorName, nativeRole, roleOf -- roles.js */
 /* global nameOf, textOf -- names.js */
 /* global hintsOf -- hints.js */
-/* global flushText, isEditorText, visitInPhrase, visitText -- text.js */
+/* global closeMark, flushText, isEditorText, openMark, textBefore, visitInPhrase, visitText -- text.js */
+/* global isStruck, marksAround -- typography.js */
 /* global visitContainer, visitForm, visitHeading -- containers.js */
 /* global isPlainCell, visitOffScreen, visitRows -- offscreen.js */
 /* global visitInteractive -- interactive.js */
@@ -155,6 +156,7 @@ function contextInside(element, rect, sized, inView, style, context) {
     || element.getAttribute('aria-hidden') === 'true' && !isEditorText(element, rect);
   inner.inert = context.inert || element.inert === true;
   inner.faded = context.faded || style.opacity === '0';
+  inner.struck = context.struck || isStruck(style);
   if (position === 'fixed') inner.clip = context.frame.clip;
   else if (position === 'absolute') inner.clip = context.outer;
   const display = style.display;
@@ -191,12 +193,15 @@ function visitShown(element, tag, rect, sized, inView, style, context) {
     else addSpace(context);
     return;
   }
+  const [open, close] = marksAround(element, tag, style, textBefore(context));
+  if (open) openMark(open);
   const handler = TAG_HANDLERS[tag];
   if (handler) {
     if (handler(element, inner, rect, context) !== true) visitPlain(element, tag, rect, inner, context);
   } else {
     visitPlain(element, tag, rect, inner, context);
   }
+  if (open) closeMark(context, open, close);
   if (blocky) flushText();
   else if (!inline) addSpace(context);
 }
