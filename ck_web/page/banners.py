@@ -69,6 +69,8 @@ _CHOICES = re.compile(
     re.IGNORECASE,
 )
 
+_COVERS = re.compile(r" covered: everything outside .*\(id (\d+)\)")
+
 
 @dataclass(frozen=True)
 class Banner:
@@ -92,11 +94,23 @@ def find_banner(tree: str) -> Banner | None:
     """
     if not _ABOUT.search(tree):
         return None
-    lines = lines_of(tree)
+    lines = _uncovered(lines_of(tree))
     for part in _framed(lines):
         if banner := _banner(part):
             return banner
     return _unframed(lines)
+
+
+def _uncovered(lines: Sequence[Line]) -> Sequence[Line]:
+    """Return the lines that the pointer reaches when a dialog covers the rest of the page."""
+    covers = _COVERS.search(lines[0].states) if lines else None
+    if covers is None:
+        return lines
+    top = next((i for i, line in enumerate(lines) if line.id == covers[1]), len(lines))
+    end = top + 1
+    while end < len(lines) and lines[end].depth > lines[top].depth:
+        end += 1
+    return lines[top:end]
 
 
 def _framed(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:

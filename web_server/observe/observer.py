@@ -20,6 +20,7 @@ from web_server.javascript import bundle_script, load_script
 from web_server.observe import render
 from web_server.observe.isolated_world import ContextGone, IsolatedWorld
 from web_server.observe.marks import Box
+from web_server.observe.simplify import drop_wrappers, fold_covers
 from web_server.observe.target import ElementGone, Target, element_gone
 from web_server.observe.walker import MAX_FRAME_LEVELS, Walker, walker_source
 from web_server.quoting import unquoted, visible
@@ -144,15 +145,18 @@ class Observer:
         """
         full = fulltree or scope == "page"
         result, nodes = await self._walk(full, quiet, all_options)
-        whole = render.cut(nodes, viewport_only=False) if full else []
-        shown = whole if scope == "page" else render.cut(nodes, viewport_only=True)
+        whole = drop_wrappers(render.cut(nodes, viewport_only=False)) if full else []
+        shown = whole if scope == "page" else drop_wrappers(render.cut(nodes, viewport_only=True))
+        covered = fold_covers(shown)
+        if whole and shown is not whole:
+            fold_covers(whole)
         self._last = list(render.flatten(shown))
         if fulltree and shown is not whole:
             render.agree(whole, self._last)
         title, scroll = result["title"], result["scroll"]
         return Observed(
-            yaml_body=render.render_body(title, scroll, shown),
-            fulltree_body=render.render_body(title, scroll, whole) if fulltree else "",
+            yaml_body=render.render_body(title, scroll, shown, covered),
+            fulltree_body=render.render_body(title, scroll, whole, covered) if fulltree else "",
             snapshot=render.to_snapshot(title, whole or shown) if snapshot else {},
             title=visible(title),
             url=result["url"],

@@ -69,7 +69,8 @@ class Node:
         """Role, name, box and states as an object."""
         facts: dict[str, Any] = {"role": self.role, "name": self.name, "box": list(self.box)}
         for state in self.states:
-            key, _, text = state.partition(": ")
+            key, _, text = state.removeprefix("@covered").partition(": ")
+            key = "covered by" if key == " by" else key
             if not key.startswith("@"):
                 facts.setdefault(key, {"true": True, "false": False}.get(text, text))
         return facts
@@ -223,16 +224,18 @@ def scroll_line(above: int, below: int, left: int = 0, right: int = 0) -> str:
     return f"[2] scrollbar '{', '.join(parts) or 'the whole page is in view'}'"
 
 
-def render_body(title: str, scroll: dict[str, int], nodes: list[Node]) -> str:
+def render_body(title: str, scroll: dict[str, int], nodes: list[Node], state: str = "") -> str:
     """Render an observation without the lines of the tabs.
 
     Args:
         title: of the page.
+        state: a state of the whole document, or empty.
         scroll: `above`, `below`, `left` and `right` in pixels.
         nodes: the trees, after `cut`.
     """
+    root = Node(1, "RootWebArea", title, IN_VIEW, (), [state] if state else [])
     lines = [
-        f"[1] RootWebArea '{unquoted(title)}'",
+        root.line(),
         "\t" + scroll_line(*(scroll.get(side, 0) for side in ("above", "below", "left", "right"))),
     ]
     lines.extend(to_lines(nodes))

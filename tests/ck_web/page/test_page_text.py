@@ -158,6 +158,10 @@ def test_frames_and_named_regions_are_banners() -> None:
     assert find_banner(_page("[4] region 'Newsletter'", *inside)) is None
     covered = ("[4] region 'Cookies'", inside[0], inside[1] + " covered by: dialog (id 9)")
     assert find_banner(_page(*covered)) is None
+    page = _page("[4] region 'Cookies'", *inside, "[9] dialog 'Ask'")
+    state = " covered: everything outside dialog Ask (id 9)"
+    lines = page.replace("RootWebArea 'News'", f"RootWebArea 'News'{state}")
+    assert lines != page and find_banner(page) and find_banner(lines) is None
 
 
 RUN = (
