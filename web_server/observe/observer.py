@@ -179,7 +179,7 @@ class Observer:
             ContextGone: the page kept navigating.
         """
         _, nodes = await self._walk(True, False, all_options)
-        return render.cut(nodes, viewport_only=False)
+        return drop_wrappers(render.cut(nodes, viewport_only=False))
 
     async def _walk(
         self, full: bool, quiet: bool, all_options: bool
