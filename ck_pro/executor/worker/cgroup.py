@@ -7,12 +7,16 @@ controller to subgroups, or systemd delegates the group. Otherwise version 1
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 _AGENT = "ck-agent"
+_PREFIX = "ck-executor-"
+_ORPHAN_SECONDS = 60.0  # a worker enters a new group within this time
 _ROUNDS = 5
 
 
@@ -125,11 +129,23 @@ def _move(pid: str, group: str) -> None:
 
 @functools.lru_cache(maxsize=1)
 def known_place() -> Place | NoGroup:
-    """Return the result of the first call of `find_place`."""
+    """Return the result of the first call of `find_place`; remove orphaned groups there."""
     try:
-        return find_place()
+        place = find_place()
     except NoGroup as error:
         return error
+    remove_orphans(place)
+    return place
+
+
+def remove_orphans(place: Place) -> None:
+    """Remove old groups without processes, which a zygote leaves if it is killed."""
+    with contextlib.suppress(OSError), os.scandir(place.folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(_PREFIX):
+                with contextlib.suppress(OSError):  # it has processes
+                    if time.time() - entry.stat().st_mtime > _ORPHAN_SECONDS:
+                        os.rmdir(entry.path)  # noqa: PTH106
 
 
 def new_place() -> Place:
@@ -141,7 +157,7 @@ def new_place() -> Place:
     place = known_place()
     if isinstance(place, NoGroup):
         raise place
-    return place._replace(folder=f"{place.folder}/ck-executor-{os.urandom(8).hex()}")
+    return place._replace(folder=f"{place.folder}/{_PREFIX}{os.urandom(8).hex()}")
 
 
 class Group:

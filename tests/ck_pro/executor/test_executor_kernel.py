@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -78,6 +79,17 @@ def test_a_delegated_control_group_passes_memory_on_once_it_has_no_processes(tmp
     assert moved == ["7", "8"] or moved == ["7", "8", "9"]
     (tmp_path / "proc/self/cgroup").write_text("0::/unit/ck-agent\n")
     assert cgroup.find_place(str(tmp_path)) == (str(unit), 2)
+
+
+def test_old_control_groups_without_processes_are_removed(tmp_path):
+    for name in ("ck-executor-old", "ck-executor-new", "ck-executor-busy", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "ck-executor-busy/process").touch()  # a group with processes cannot be removed
+    for name in ("ck-executor-old", "ck-executor-busy", "other"):
+        os.utime(tmp_path / name, (0, 0))
+    cgroup.remove_orphans(cgroup.Place(str(tmp_path), 1))
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["ck-executor-busy", "ck-executor-new", "other"]
 
 
 def test_no_control_group_without_the_memory_controller(tmp_path):
