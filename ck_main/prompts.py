@@ -7,6 +7,7 @@ from typing import Any
 from ck_pro.agent.prompts import (
     CALL_RULES,
     CODE_RULES,
+    IMPOSSIBLE,
     PromptParts,
     action_instruction,
     calls_functions,
@@ -17,13 +18,13 @@ from ck_pro.language import Prompt
 from ck_pro.template import register_template
 
 _SUB_AGENTS = """\
-- A sub-agent sees only the task text that you pass. Include everything it needs, such as the exact
-  URL. State the form of the answer that you want."""
+- A sub-agent sees only the task text that you pass. Include all that it needs, such as exact URLs,
+  and the form of the answer. Pass a question for one sub-agent whole, in one call."""
 
-_STOP = """\
+_STOP = f"""\
 - Check the answer, then call stop(output=..., log=...). Give the output in exactly the form that
-  the task asks for. Also call stop if the task cannot be done: give the output that the task wants
-  in that case, or a plain statement, and put the reason in the log."""
+  the task asks for.
+  {IMPOSSIBLE.format("log")}"""
 
 _CODING = PromptParts(
     """\
@@ -32,16 +33,17 @@ sub-agents and tools as functions.""",
     f"""\
 {CODE_RULES}
 {_SUB_AGENTS}
-- A sub-agent returns 'output' and 'log'. Print the whole result, and check the output before you
-  use it. An empty output means failure; the log gives the reason.
+- A sub-agent returns 'output' and 'log'. An empty output means failure; the log gives the reason.
 - Independent sub-agent calls can run in parallel threads (concurrent.futures).
 - Compute with Python, not in your head.
 {_STOP}""",
     """\
-Thought: The population is on the town's page; the web agent can read it there.
+Thought: The web agent can answer this alone. If its answer has the right form, it is the output.
 ```python
-result = web_agent(task="Open http://town.example/facts and report the population, digits only.")
+result = web_agent(task="Answer with the population on http://town.example/facts, digits only.")
 print(result)
+if result["output"].isdigit():
+    stop(output=result["output"], log=result["log"])
 ```""",
 )
 
@@ -57,7 +59,7 @@ tools as functions.""",
 Thought: The task needs the sum of the first ten squares. Python can compute it.
 ```python
 total = sum(n * n for n in range(1, 11))
-print(total)
+stop(output=total, log="computed with Python")
 ```""",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -26,7 +27,9 @@ from ck_web.tools import WebStopTool, WebTool, definitions
 
 __all__ = ["PREDEFINED_WEB_ACTIONS", "WebAgent", "WebStopTool", "WebTool", "add_reports"]
 
+BLANK = "about:blank"
 _MAX_REPORTS = 30
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`()\[\]{}|\\\u3000-\u303f\uff00-\uffef]+")
 
 
 def _mode(value: Any) -> Any:
@@ -42,18 +45,19 @@ Multimodal = Annotated[Literal["off", "auto", "on"], BeforeValidator(_mode)]
 class WebAgent(MultiStepAgent):
     """An agent with its own web browser, which stays open from the first step to the last.
 
-    The start page is `session.info["target_url"]`, else the setting `web_env.target_url`.
+    The start page is `session.info["target_url"]`, else the setting `web_env.target_url`, else the
+    first address in the task.
     """
 
     former_names = {"web_env_kwargs": "web_env"}
 
     name: str = "web_agent"
     description: str = """\
-Do a task in a real web browser: navigate, search, fill in forms, read, download.
+Do a task in a real web browser: navigate, search, fill in forms, read, download any URL.
 
-The task text must be complete: what to do, where, and the form of the answer.
-target_url is the start page. Downloaded files are in the working directory.
-Several calls may run concurrently."""
+It runs Python on whole pages, so it can also count, compare and compute over pages and files.
+target_url is the start page (default: the first URL in the task). Downloads are in the working
+directory."""
     max_steps = 20
     templates = {"plan": "web_plan", "action": "web_action", "end": "web_end"}
     tools: list[Any] = [
@@ -108,6 +112,10 @@ Several calls may run concurrently."""
             setting=_setting_path(run),
         )
         run.environment = self._web_envs[session.id] = env
+        given = session.info.get("target_url") or self.web_env.target_url
+        address = _ADDRESS.search(session.task)
+        if given == BLANK and address and not session.steps and run.lease is None:
+            env.start_at(address[0].rstrip(".,;:!?*_"))
 
     def _new_env(self, config: WebEnvConfig, **settings: Any) -> WebEnv:
         """Return the browser of a run."""

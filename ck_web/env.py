@@ -18,7 +18,7 @@ from ck_pro.events import (
     ErrorObservation,
     Observation,
 )
-from ck_pro.exceptions import BrowserServerError, ParseError, ToolError
+from ck_pro.exceptions import BrowserServerError, GuardStopped, ParseError, ToolError
 from ck_web.actions import ACTIONS, parse_action
 from ck_web.browser.browser import Browser
 from ck_web.browser.client import LEAN, RequestRefused, Sandbox
@@ -138,6 +138,31 @@ class WebEnv(Environment):
                 result = f"{named}: {result}"
                 self._reports.append(result)
             return BrowserObservation(text=result, url=browser.state.step_url)
+
+    def start_at(self, url: str) -> None:
+        """Open the first address of a task as its start page; a note reports the result.
+
+        An address that is not approved stays closed, so that the model can ask for it itself.
+
+        Raises:
+            BrowserServerError: the server or the browser failed.
+        """
+        action = BrowserAction(name="goto", value=url)
+        with self._lock:
+            try:
+                if self._approve(action) is None:
+                    return
+            except GuardStopped:
+                return
+            seen = self.execute(action)
+            self._reports.clear()
+            note = f"opened {url}, the first address of the task"
+            if isinstance(seen, ErrorObservation):
+                note = f"could not open the first address of the task: {seen.text}"
+            else:
+                browser = self._browser
+                browser.state = replace(browser.state, target_url=url, curr_step=0)
+            self._browser.pending.append(note)
 
     def step_state(self, action_string: str) -> str:
         """Do the action of an action string; return its result or the reason of its failure.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ck_pro.agent.prompts import (
+    IMPOSSIBLE,
     MATERIAL_RULE,
     PromptParts,
     action_instruction,
@@ -33,12 +34,12 @@ _WORK = f"""\
 - Answer from what you saw on the pages, not from memory."""
 
 _DOWNLOADS = """\
-- Downloads are saved in the working directory, where your Python can read them. Variables persist
-  between steps. Python itself has no network access."""
+- Downloads are saved in the working directory. Variables persist between steps. Python itself has
+  no network access."""
 
-_STOP = """\
-- Call stop(answer, summary) when the task is done. If it cannot be done, call stop with an empty
-  answer and give the reason in the summary."""
+_STOP = f"""\
+- When the task is done, call stop(answer, summary).
+  {IMPOSSIBLE.format("summary")}"""
 
 # --- the web agent -----------------------------------------------------------------------------
 
@@ -46,8 +47,7 @@ _PAGE = """\
 - You see the page as text: its URL, its tabs, then one line per element: [id] role 'name' and
   properties. Indentation shows nesting. Only the visible part is listed. Line [2] shows how much is
   above and below it: scroll to see that.
-- Use only the ids of the page shown last. After a click or a key press that opens another page, ids
-  may differ. """
+- Ids belong to the page shown last. """
 
 _WEB_CODE = PromptParts(
     """\
@@ -55,19 +55,27 @@ You are the web agent. You do a task in a real web browser by writing short piec
 call browser functions. After each piece you see the current page.""",
     f"""\
 {_CODE_FORM}
-{_PAGE}End the block there, and read the new page first.
-- One block may contain several actions, such as the fields of a form and then its button, also in
-  a loop. Each acts immediately and returns one line with its result. You see these lines without
-  printing them. A failed action raises an error and ends the block.
-- read() and find(text) return text of the whole page, to search in Python. Print only the parts
-  that you need.
+{_PAGE}After a page change, use names, or ids from
+  find(), in the same block.
+- Do all that you can foresee in one block: forms, further pages, loops. Each action returns one
+  line with its result; you see it without printing. A failed action raises an error and ends the
+  block.
+- read() and find(text) return text of the whole page. Check it in Python: if the answer passes,
+  call stop in the same block; else print only the parts that you need.
 {_WORK}
-{_DOWNLOADS} Only the functions reach pages.
+{_DOWNLOADS}
 {_STOP}""",
     """\
-Thought: The page has a search field, [7]. Searching for the product is faster than browsing.
+Thought: Search for the lamp and open it. If its page shows a price, that is the answer.
 ```python
-type(id=7, content="desk lamp")
+import re
+type("Search", "desk lamp", enter=False)
+click("Go", role="button")
+click("Desk lamp", role="link")
+price = re.search(r"Price: ([0-9.]+)", find("Price"))
+if price:
+    stop(price[1], "on the lamp's page")
+print(find("lamp"))
 ```""",
 )
 
@@ -77,15 +85,16 @@ You are the web agent. You do a task in a real web browser by calling browser fu
 reply you see the current page.""",
     f"""\
 - Act by calling functions. Text alone does nothing, and code does not run.
-{_PAGE}Make no other call in that reply, and read the new page first.
+{_PAGE}After a call that opens another page,
+  act only by names, or end the reply.
 - One reply may contain several calls, such as the fields of a form and then its button. They run
   in order. Each returns one line with its result.
 - read() and find(text) return text of the whole page.
 {_WORK}
 - Downloads are saved in the working directory.
 {_STOP}""",
-    "The page has a search field, [7], and the task asks for a product: call type with id 7 and "
-    "the product's name as content.",
+    "The page has a search field and the task asks for a product: call type with the field's id or "
+    "name and the product's name as content.",
 )
 
 # --- the computer agent ------------------------------------------------------------------------
@@ -113,8 +122,9 @@ def _screen_calls(ending: str) -> PromptParts:
 
 _SCREEN_CALLS = _screen_calls(
     """call stop(answer, summary) with the answer in exactly the form that the
-  task asks for. If it cannot be done, call stop with an empty answer and give the reason in the
-  summary. Text alone does nothing."""
+  task asks for. """
+    + IMPOSSIBLE.format("summary")
+    + " Text alone does nothing."
 )
 _SCREEN_MESSAGES = _screen_calls(
     """reply with only the answer, in exactly the form that the task asks for,

@@ -103,7 +103,7 @@ class WebStopTool(Tool):
         """End the task.
 
         Args:
-            answer: exactly what the task asks for; "" if you did not find it.
+            answer: exactly what the task asks for.
             summary: how you found it (on which pages), or what prevented it.
         """
         return {"output": str(answer), "log": str(summary)}

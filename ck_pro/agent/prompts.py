@@ -23,12 +23,12 @@ MATERIAL_RULE = """\
 
 CODE_RULES = f"""\
 - Reply with a short thought, then exactly one Python block between ```python and ```. End the
-  reply there. The next step shows you what the code printed.
+  reply there. The next step shows you only what the code printed.
 - Variables, imports and functions persist between steps.
-- You see only what the code prints.
 {MATERIAL_RULE}
 - The code reads and writes files in the working directory. It has no network access.
-- Do not guess a function's result. Call it, print the result, and continue in the next step."""
+- Do not guess a function's result. Check it in the code: if it passes, call stop in the same block;
+  else print what you need to decide."""
 
 CALL_RULES = f"""\
 - Act by calling functions. The next step shows you their results. Text alone does nothing, and
@@ -36,6 +36,10 @@ CALL_RULES = f"""\
 - One reply may contain several independent calls.
 {MATERIAL_RULE}
 - Do not guess a function's result."""
+
+IMPOSSIBLE = """\
+If it cannot be done, give the answer that the task wants in that case, else a
+  plain statement such as "not available", and the reason in the {}."""
 
 _PLAN_FORM = """\
 To plan, reply with a short thought, then one Python block that contains only a dict with these
@@ -46,10 +50,10 @@ Add the key 'question' only if you cannot understand the task without the user's
 To act, reply with the next step."""
 
 _FUSED_FORM = """\
-If the plan of a long task has changed, write it between your thought and your code: a Python block
-that contains only a dict with the keys 'completed_list', 'todo_list' (sub-tasks), 'experience'
-(lessons learned) and 'information' (facts found), all lists of short strings. Short tasks need no
-plan. Only if you cannot understand the task without the user's answer, add the key 'question'."""
+Short tasks need no plan. In a long task, write one before your code if it has changed: a Python
+block with only a dict of lists of short strings: 'completed_list', 'todo_list', 'experience'
+(lessons) and 'information' (facts found). Add 'question' only if you cannot understand the task
+without the user's answer."""
 
 _CALL_PLAN_FORM = "To plan, call only update_plan. To act, call the functions of the next step."
 _CALL_FUSED = (
