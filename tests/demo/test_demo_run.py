@@ -25,7 +25,6 @@ from ck_pro.testing import CONTEXT_HEADERS, ChatCall, FakeChatServer, Fault, rec
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ROOT = DEMO.parent.parent
-FUSED = ("-u", "planning=fused", "-u", "web_agent.planning=fused")
 TASKS = [json.loads(line) for line in (DEMO / "tasks.jsonl").read_text().splitlines()]
 
 
@@ -92,7 +91,7 @@ def test_a_person_completes_a_task_through_a_pipe(tmp_path: Path) -> None:
         reply("stop('2009', 'read on the page About')"),
         reply("stop(r['output'], r['log'])"),
     ]
-    done = demo(tmp_path, "--ids", "navigate", "--model", "manual", *FUSED, stdin="".join(typed))
+    done = demo(tmp_path, "--ids", "navigate", "--model", "manual", stdin="".join(typed))
     assert done.returncode == 0, done.stderr
     (row,) = rows_of(tmp_path)
     assert row["eval"]["corr"] == 1
