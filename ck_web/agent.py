@@ -18,8 +18,9 @@ from ck_pro.run.results import NO_OUTPUT
 from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession
 from ck_pro.session.observed import append_part
+from ck_pro.tool import ToolRegistry
 from ck_pro.tools.human import AskHumanTool
-from ck_web.actions import PREDEFINED_WEB_ACTIONS, WEB_FUNCTIONS
+from ck_web.actions import ACTIONS, PREDEFINED_WEB_ACTIONS, WEB_FUNCTIONS
 from ck_web.browser.config import Pictures, WebEnvConfig
 from ck_web.env import WebEnv
 from ck_web.page.page_diff import FullPage, insert_page, page_changes, section
@@ -94,6 +95,11 @@ directory."""
         if target_url:
             kwargs["info"] = {**(kwargs.get("info") or {}), "target_url": str(target_url)}
         return super().__call__(task, **kwargs)
+
+    def functions(self) -> ToolRegistry:
+        """Return the active functions, without those that a setting of the browser switches off."""
+        off = {n for n, a in ACTIONS.items() if a.setting and not getattr(self.web_env, a.setting)}
+        return ToolRegistry(f for f in super().functions() if f.name not in off)
 
     # --- hooks -----------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from ck_pro.events import (
     Observation,
 )
 from ck_pro.exceptions import BrowserServerError, GuardStopped, ParseError, ToolError
-from ck_web.actions import ACTIONS, parse_action
+from ck_web.actions import ACTIONS, WebAction, parse_action
 from ck_web.browser.browser import Browser
 from ck_web.browser.client import LEAN, RequestRefused, Sandbox
 from ck_web.browser.config import Pictures, WebEnvConfig
@@ -126,6 +126,7 @@ class WebEnv(Environment):
                 state, curr_step=state.curr_step + 1, action_string=named, error_message=""
             )
             try:
+                self._check_setting(declared)
                 result = declared.execute(action, browser)
                 named = declared.describe(action, lambda t: browser.describe_element(t, state))
             except (RequestRefused, ToolError) as e:
@@ -134,9 +135,10 @@ class WebEnv(Environment):
                 browser.state = replace(browser.state, error_message=reason)
                 self._reports.append(f"{named} failed: {reason}")
                 return ErrorObservation(text=self._reports[-1])
-            if not declared.reads_only:  # a text is for the code, which prints what it needs
-                result = f"{named}: {result}"
-                self._reports.append(result)
+            if report := declared.report(result):
+                self._reports.append(f"{named}: {report}")
+            if not (declared.reads_only or declared.returns_data):
+                result = self._reports[-1]  # other results are for the code, which prints from them
             return BrowserObservation(text=result, url=browser.state.step_url)
 
     def start_at(self, url: str) -> None:
@@ -255,6 +257,11 @@ class WebEnv(Environment):
         """Disconnect without closing the browser; see `Environment.suspend`."""
         with self._lock:
             return self._browser.suspend()
+
+    def _check_setting(self, declared: WebAction) -> None:
+        """Raise ToolError for an action that a setting switches off."""
+        if declared.setting and not getattr(self.config, declared.setting):
+            raise ToolError(f"the setting {declared.setting} of the browser switches this off")
 
     # --- parts -----------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -38,16 +39,17 @@ class WebTool(Tool):
         """Return the action string of a call; the function that `bind` returns also acts."""
         return self._declared[self.name].write(*args, **kwargs)
 
-    def bind(self, run: RunContext) -> Callable[..., str]:
+    def bind(self, run: RunContext) -> Callable[..., Any]:
         """Return the function for the code of one run: it acts and returns one line."""
         write = self._declared[self.name].write
+        returns_data = self._declared[self.name].returns_data
 
         @functools.wraps(write)
-        def act(*args: Any, **kwargs: Any) -> str:
+        def act(*args: Any, **kwargs: Any) -> Any:
             result = run.act(parse_action(write(*args, **kwargs)))
             if isinstance(result, ErrorObservation):
                 raise ToolError(result.text)
-            return result.text
+            return json.loads(result.text) if returns_data else result.text
 
         act.__name__ = self.name
         return act

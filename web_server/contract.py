@@ -178,6 +178,7 @@ class PerformAction(PageRequest, ObserveOptions):
         toId: the element on which a `drag` ends, as in `targetId`.
         role, limit: for `find`: the role of the elements, and how many lines to return (30).
         links: for `read`: whether to include the addresses of links.
+        method, headers: for `fetch`, whose body is `text`.
         expectedTarget, expectedUrl: `target` and `url` of a reply of /describeAction. If the action
             no longer reaches them, it is not done, and the status is 409.
     """
@@ -208,6 +209,8 @@ class PerformAction(PageRequest, ObserveOptions):
     role: Text = ""
     limit: Number = None
     links: FlagOn = True
+    method: Text = ""
+    headers: Mapping = None
     expectedTarget: Text = ""
     expectedUrl: Text = ""
 

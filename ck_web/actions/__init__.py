@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ck_web.actions import content, elements, mouse, pages, session  # noqa: F401  (declare actions)
+from ck_web.actions import content, data, elements, mouse, pages, session  # noqa: F401  (declare actions)
 from ck_web.actions.action import ACTIONS, WebAction, parse_action
 
 __all__ = [

@@ -32,6 +32,10 @@ class ActionTarget(Protocol):
         """Send the action to the server; return its message."""
         ...
 
+    def ask(self, action: BrowserAction) -> Any:
+        """Send the action to the server; return the data of its reply."""
+        ...
+
     def save(self, remote: str, local: str) -> str:
         """Save a download or a URL in the working directory; return what was saved, in one line."""
         ...
@@ -55,6 +59,8 @@ class WebAction:
         quotes_value: reports quote the value.
         at_focus: it acts on the focused element.
         reads_only: it returns a text from the page and changes nothing.
+        returns_data: its result is JSON; the agent's function returns the value.
+        setting: the setting of `WebEnvConfig` that switches it off; empty for none.
         expects_change: reports count it as without effect if the page stays the same.
     """
 
@@ -65,6 +71,8 @@ class WebAction:
     quotes_value: ClassVar[bool] = False
     at_focus: ClassVar[bool] = False
     reads_only: ClassVar[bool] = False
+    returns_data: ClassVar[bool] = False
+    setting: ClassVar[str] = ""
     expects_change: ClassVar[bool] = True
 
     def write(self, *args: Any, **kwargs: Any) -> str:
@@ -95,6 +103,10 @@ class WebAction:
     def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
         """Do the action; return its result."""
         return browser.perform(action)
+
+    def report(self, result: str) -> str:
+        """Return what a report says of a result; empty for no report."""
+        return "" if self.reads_only else result
 
     @property
     def help(self) -> str:

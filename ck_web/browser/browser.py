@@ -92,6 +92,7 @@ class Browser:
         self.downloads = Downloads(workdir, lambda path: self.lease.client.get_file(path))
         self.banners = BannerPolicy(self, config.cookie_banners, approve)
         self._opened_page = False
+        self._data: Any = None  # of the reply to the last action
         self._named: dict[str, str] = {}  # lines of the elements that the last request named
         try:
             self.reconnected = suspended is not None and self._reconnect(suspended)
@@ -258,6 +259,18 @@ class Browser:
             return "; ".join([change.text, *pending])
         return _message(message, pending)
 
+    def ask(self, action: BrowserAction) -> Any:
+        """Send an action to the server; return the data of its reply.
+
+        Raises:
+            RequestRefused: the action failed.
+            ToolError: the server returned no data, or a value cannot be used.
+        """
+        self.send(action)
+        if self._data is None:
+            raise ToolError(f"the browser server is too old for {action.name}: update it")
+        return self._data
+
     def send(self, action: BrowserAction) -> str:
         """Send an action to the server, and update the state; return the server's message.
 
@@ -268,9 +281,8 @@ class Browser:
         paths = action.arguments.get("paths")
         files = upload_files(self.workdir, paths) if paths else []
         options = None if ACTIONS[action.name].reads_only else LEAN
-        message, seen, self._named = self.lease.client.perform(
-            self._request(action, files), options
-        )
+        reply = self.lease.client.perform(self._request(action, files), options)
+        message, seen, self._named, self._data = reply
         if options is not None:
             self.apply(seen or self.observe(options))
         return message
@@ -293,7 +305,7 @@ class Browser:
             return f"saved as {self.downloads.save(remote, local)!r}"
         check_writable(self.workdir, local)
         request = self._request(BrowserAction(name="save", value=remote.strip()))
-        message, seen, _ = self.lease.client.perform(request, LEAN)
+        message, seen, *_ = self.lease.client.perform(request, LEAN)
         seen = seen or self.observe(LEAN)
         written = self.downloads.save_new(seen, local)
         self.apply(seen)

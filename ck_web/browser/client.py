@@ -41,11 +41,13 @@ class ActionReply(NamedTuple):
         message: what the action did.
         seen: the page after it, if the server sent it.
         named: the line of each element that the action names, by the text that names it.
+        data: JSON data that the action returned; None for none.
     """
 
     message: str
     seen: Observation | None
     named: dict[str, str]
+    data: Any = None
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,9 @@ class BrowserClient:
             body = {**body, **options.model_dump(), "observe": True}
         reply = self._post("performAction", body)
         seen = self._nested(reply, "performAction")
-        return ActionReply(str(reply.get("message") or ""), seen, named_lines(reply))
+        return ActionReply(
+            str(reply.get("message") or ""), seen, named_lines(reply), reply.get("data")
+        )
 
     def take_screenshot(self, browser_id: str, page_id: str) -> bytes:
         """Return the whole page as a PNG image."""

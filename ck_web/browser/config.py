@@ -75,6 +75,8 @@ class WebEnvConfig(KwargsInitializable):
     block: list[str] = []
     """Hosts (or host:port) that pages may or may not reach. With `server_url` they can only narrow
     the policy of that server."""
+    evaluate: bool = True
+    """Whether the agent may run JavaScript in pages, by `evaluate(script)`."""
     max_browsers: Annotated[int, Field(ge=1, le=500)] = 16
     """Concurrent browsers of an automatically started server; more runs wait in a queue."""
     chromium: str = ""

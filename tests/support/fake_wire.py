@@ -49,6 +49,7 @@ class FakeWire:
         elements: `elements` of observations with that option.
         features: features that the server reports.
         target_facts: overrides fields of replies of describeAction.
+        data: actionName -> `data` of every reply to it.
         removes: id of a button -> how many lines before it a click removes with it.
     """
 
@@ -65,6 +66,7 @@ class FakeWire:
         self.features = list(FEATURES)
         self.target_facts: dict[str, Any] = {}
         self.removes: dict[str, int] = {}
+        self.data: dict[str, Any] = {}
         self._made = 0
         handler = type("Handler", (_Handler,), {"wire": self})
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -176,9 +178,10 @@ class FakeWire:
             kept = page[: at - self.removes[target]] + page[at + 1 :]
             url = browser["history"][-1]
             self.pages[url] = (self.pages[url][0], kept)
+        data = {"data": self.data[action]} if action in self.data else {}
         said = self.replies.get(action)
         message = said.popleft() if said else "done"
-        return 200, self._with_view({"message": message, **named}, browser)
+        return 200, self._with_view({"message": message, **named, **data}, browser)
 
     def _with_view(self, reply: dict[str, Any], browser: dict[str, Any]) -> dict[str, Any]:
         return (

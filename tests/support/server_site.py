@@ -179,6 +179,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._send(404, "text/html", b"<title>Gone</title><h1>Not here</h1>")
 
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
+        told = {
+            "method": self.command,
+            "body": body,
+            "mark": self.headers["X-Mark"],
+            "origin": self.headers["Origin"],
+        }
+        self._send(200, "application/json", json.dumps(told).encode())
+
     def _send(
         self, status: int, kind: str, body: bytes, disposition: str = "", **headers: str
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from web_server.contract import PerformAction
 from web_server.errors import BadRequest
@@ -19,11 +20,13 @@ class ActionContext:
         session: the leased browser.
         tab: the page acted on; a handler may replace it.
         request: the action's arguments.
+        data: JSON data that the action returns besides its message; None for none.
     """
 
     session: Session
     tab: Tab
     request: PerformAction
+    data: Any = None
 
     @property
     def page_handle(self) -> PageHandle:

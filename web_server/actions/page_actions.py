@@ -6,13 +6,15 @@ import asyncio
 
 from web_server.actions import pointer
 from web_server.actions.action_context import ActionContext
-from web_server.actions.finding import FOUND_LINES, MAX_LINES, find_elements
+from web_server.actions.fetching import FETCH_SECONDS, fetch_address
+from web_server.actions.named_elements import FOUND_LINES, MAX_LINES, find_elements
 from web_server.actions.registry import action
 from web_server.actions.saving import SAVE_SECONDS, save_address
 from web_server.contract import PerformAction
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.session.reading import read_page
-from web_server.view import one_line
+from web_server.session.scripting import SCRIPT_SECONDS, run_script
+from web_server.view import one_line, shortened
 
 WAIT_SECONDS = 5.0
 """How long `wait` waits for a change of the page by default."""
@@ -225,6 +227,32 @@ async def save(context: ActionContext) -> str:
     if not url.strip():
         raise BadRequest("save needs a URL as actionValue")
     return await save_address(context.session, context.tab, url)
+
+
+@action("fetch", acts=False, settles=False, extra_seconds=lambda _request: FETCH_SECONDS)
+async def fetch(context: ActionContext) -> str:
+    """Request a URL through the session."""
+    request, url = context.request, context.request.actionValue
+    if not url.strip():
+        raise BadRequest("fetch needs a URL as actionValue")
+    found = await fetch_address(
+        context.session, context.tab, url, request.method, request.text, request.headers or {}
+    )
+    context.data = found
+    return (
+        f"HTTP {found['status']}, {len(found['text']):,} characters from {shortened(found['url'])}"
+    )
+
+
+@action("evaluate", extra_seconds=lambda _request: SCRIPT_SECONDS)
+async def evaluate(context: ActionContext) -> str:
+    """Run JavaScript in the page."""
+    script = context.request.text or context.request.actionValue
+    if not script.strip():
+        raise BadRequest("evaluate needs a script as text")
+    value = await run_script(context.page_handle, script)
+    context.data = {"value": value}
+    return "ran a script"
 
 
 @action("answer_dialog", acts=False, settles=False)

@@ -91,7 +91,7 @@ class _Saving:
         await self._cdp.send("Network.setBypassServiceWorker", {"bypass": True})
         patterns = [{"resourceType": "Document", "requestStage": "Response"}]
         await self._cdp.send("Fetch.enable", {"patterns": patterns})
-        reply = await self._cdp.send("Page.navigate", _navigation(url, referrer))
+        reply = await self._cdp.send("Page.navigate", navigation(url, referrer))
         if self._refused.done():
             return self._refused.result()
         if not reply.get("isDownload"):
@@ -109,7 +109,7 @@ class _Saving:
         headers = event.get("responseHeaders") or []
         try:
             if not status or 300 <= status < 400:
-                self.url = urljoin(event["request"]["url"], _header(headers, "location"))
+                self.url = urljoin(event["request"]["url"], header_of(headers, "location"))
                 await self._cdp.send("Fetch.continueRequest", {"requestId": request_id})
             elif status >= 400 or status in _NO_CONTENT:
                 if not self._refused.done():
@@ -117,27 +117,29 @@ class _Saving:
                 reason = {"requestId": request_id, "errorReason": "Aborted"}
                 await self._cdp.send("Fetch.failRequest", reason)
             else:
-                self.kind = one_line(_header(headers, "content-type").partition(";")[0])[:80]
+                self.kind = one_line(header_of(headers, "content-type").partition(";")[0])[:80]
                 changed = {"responseCode": status, "responseHeaders": as_download(headers)}
                 await self._cdp.send("Fetch.continueResponse", {"requestId": request_id, **changed})
         except Error:
             pass  # the page closed
 
 
-def _navigation(url: str, referrer: str) -> dict[str, str]:
+def navigation(url: str, referrer: str) -> dict[str, str]:
+    """Return the arguments of `Page.navigate`."""
     if not referrer.startswith(("http:", "https:")):
         return {"url": url}
     policy = "strictOriginWhenCrossOrigin"
     return {"url": url, "referrer": referrer, "referrerPolicy": policy}
 
 
-def _header(headers: list[dict[str, str]], name: str) -> str:
+def header_of(headers: list[dict[str, str]], name: str) -> str:
+    """Return the first header of that name; empty if there is none."""
     return next((each["value"] for each in headers if each["name"].lower() == name), "")
 
 
 def as_download(headers: list[dict[str, str]]) -> list[dict[str, str]]:
     """Return response headers that make a browser download the response under the same name."""
-    given = _header(headers, "content-disposition")
+    given = header_of(headers, "content-disposition")
     name = re.sub(r"^\s*[\w-]+\s*(?=;|$)", "", given)
     others = [each for each in headers if each["name"].lower() != "content-disposition"]
     return [*others, {"name": "Content-Disposition", "value": f"{_ATTACHMENT}{name}"}]

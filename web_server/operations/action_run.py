@@ -65,6 +65,11 @@ class ActionRun:
         self._settled = Settled()
         self.named: dict[str, str] = {}
 
+    @property
+    def data(self) -> Any:
+        """JSON data that the action returned; None for none."""
+        return self._context.data
+
     async def run(self) -> tuple[str, dict[str, Any] | None]:
         """Return a message of what happened, and the observation if the request asks for it.
 

@@ -154,7 +154,8 @@ class Driver:
     async def act(self, request: PerformAction) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Act on a page: return the reply, and the observation if the request asks for it.
 
-        The reply has `message` (see `ActionRun.run`) and `named`, if the request names elements.
+        The reply has `message` (see `ActionRun.run`), `named` if the request names elements, and
+        `data` if the action returns data.
         """
         extra = find_action(request).extra_seconds(request)
         async with self._recovery.session(request.browserId, extra) as session:
@@ -164,7 +165,9 @@ class Driver:
                 await self._recovery.ensure(session, tab)
                 run = ActionRun(self._recovery, self._views, session, tab, request)
                 message, view = await run.run()
-                return {"message": message, **({"named": run.named} if run.named else {})}, view
+                more = {"named": run.named or None, "data": run.data}
+                given = {key: value for key, value in more.items() if value is not None}
+                return {"message": message, **given}, view
 
             try:
                 return await _in_time(session, acted())

@@ -33,7 +33,7 @@ def test_a_session_sends_the_expected_requests(wire: FakeWire) -> None:
         },
     )
     assert "[3] link 'Lamps'" in client.observe(browser, "0").yaml
-    message, seen, _ = client.perform(
+    message, seen, *_ = client.perform(
         PerformAction(browserId=browser, pageId="0", actionName="click", targetId="3", observe=True)
     )
     assert message == "done" and seen is not None and seen.title == "Lamps"

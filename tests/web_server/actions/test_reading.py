@@ -9,8 +9,7 @@ from server_client import Client
 from server_site import PAGES
 
 from web_server.quoting import paragraphs
-from web_server.session.markdown import to_markdown
-from web_server.session.reading import split_parts
+from web_server.session.reading import split_parts, to_markdown
 
 FORM = """<title>Fields</title><h1>Fields</h1>
 <p><label>Name <input value="Ada" required></label> <label>Empty <input></label>
