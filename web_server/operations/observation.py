@@ -142,8 +142,8 @@ async def observe(
     if not options.fulltree:
         view.fulltree = ""
     view.number, view.delta = tab.history.add(view.yaml, options.since)
-    if page_handle.settler.keeps_changing:
-        view.events.append("the page keeps changing")
+    if notice := page_handle.settler.take_notice():
+        view.events.append(notice)
     await _store_round(session, tab, options, plain or boxed, html)
     session.pending.clear()
     return view.model_dump()

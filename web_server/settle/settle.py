@@ -34,6 +34,10 @@ WINDOW_SECONDS = 5.0
 """Limit for a window that a page opened to become a page."""
 SLOW_NAVIGATIONS = 4
 """The same limit as `MAX_NAVIGATIONS` for a page that was not quiet in time."""
+BLANK_SECONDS = 8.0
+"""Limit for a new document with script files to show something."""
+BLANK_PAUSE_SECONDS = 2.0
+"""The same if the document requests nothing meanwhile."""
 LONGEST_SECONDS = 12.0
 """Default limit for one wait."""
 
@@ -82,6 +86,10 @@ class Settler:
         self._commits_before = 0
         self._load_awaited = -1
         self._restless_document = -1
+        self._blank_awaited = -1
+        self._blank = False
+        self._slow = False
+        self._reported_document = -1
         self._report_lost = False
         self.linked_download = ""
         self.reloading = False
@@ -99,6 +107,7 @@ class Settler:
     async def arm(self) -> None:
         """Start to watch the document. Call right before an action."""
         self._activity.begin()
+        self._slow = False
         self.linked_download = ""
         self._armed_at = time.monotonic()
         self._commits_before = self._activity.commits
@@ -155,9 +164,12 @@ class Settler:
             if not requests and (quiet or time.monotonic() > deadline):
                 if await self._loaded_meanwhile(until):
                     continue  # the handlers of `load` may have started something
+                if await self._filled_meanwhile(until):
+                    continue
                 break
             if time.monotonic() > deadline:
                 settled.late = True
+                self._slow = True
                 activity.ignore_requests(requests)
                 break
             await self._until_requests_end(bool(requests), deadline)
@@ -165,13 +177,14 @@ class Settler:
 
     async def _wait_for_document(self, settled: Settled) -> bool:
         """Wait until the document is quiet; False if it was replaced meanwhile."""
-        quiet = await self.call("quiet", QUIET_SECONDS * 1000)
+        quiet = await self.call("quiet", QUIET_SECONDS * 1000, self._navigated)
         settled.observed = quiet is not None and bool(quiet["seen"])
         if quiet is None:
             return False
         settled.changed = settled.changed or quiet["changes"] > 0
         settled.late = settled.late or quiet["late"]
         settled.unseen = bool(quiet["unseen"])
+        self._blank = bool(quiet["blank"])
         settled.copied = settled.copied or quiet["copied"]
         self.linked_download = next(iter(quiet["downloads"]), self.linked_download)
         return True
@@ -206,6 +219,25 @@ class Settler:
         end = min(until, time.monotonic() + LOAD_EVENT_SECONDS)
         return await activity.until(lambda: activity.loaded or activity.navigating, end)
 
+    async def _filled_meanwhile(self, until: float) -> bool:
+        """Wait for a new document that is blank to show something; returns whether it waited.
+
+        An application loads its parts step by step, so the document may be quiet in between.
+        """
+        activity = self._activity
+        if not self._navigated or not self._blank or self._blank_awaited == activity.commits:
+            return False
+        self._blank_awaited = activity.commits
+        end = min(until, time.monotonic() + BLANK_SECONDS)
+        while (left := end - time.monotonic()) > 0:
+            before = activity.requests
+            filled = await self.call("filled", min(left, BLANK_PAUSE_SECONDS) * 1000)
+            if filled is not False:
+                break
+            if activity.requests == before and not activity.pending_requests:
+                break
+        return True
+
     async def _until_requests_end(self, pending: bool, deadline: float) -> None:
         """Wait for pending requests; without any, for the next event."""
         activity = self._activity
@@ -216,10 +248,18 @@ class Settler:
         else:
             await activity.until(lambda: activity.has_events, min(deadline, time.monotonic() + 0.1))
 
-    @property
-    def keeps_changing(self) -> bool:
-        """Whether the document did not become quiet in time."""
-        return self._restless_document == self._activity.commits
+    def take_notice(self) -> str:
+        """Message if the document is still loading or, once, that it keeps changing; or empty."""
+        document = self._activity.commits
+        if self._blank and self._blank_awaited == document:
+            return "the page is still loading: it shows nothing yet"
+        if self._slow:
+            self._slow = False
+            return "the page is still loading: values may be placeholders"
+        if self._restless_document != document or self._reported_document == document:
+            return ""
+        self._reported_document = document
+        return "the page keeps changing"
 
     @property
     def download_due(self) -> float | None:

@@ -10,7 +10,7 @@ from playwright.async_api import Error
 from web_server.javascript import bundle_script
 from web_server.settle.activity import Activity
 
-PARTS = ("changes", "user_events", "motion", "scroll", "settle")
+PARTS = ("changes", "user_events", "motion", "scroll", "blank", "settle")
 
 
 def timers_script(token: str) -> str:

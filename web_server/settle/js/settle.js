@@ -4,6 +4,7 @@
 /* global changes, restlessCount, stopWatching, takeDirty, trees, watch -- changes.js */
 /* global clickedDownloads, startAction, takeCopied -- user_events.js */
 /* global changesUnseen, isAnimating, nextFrame, pause -- motion.js */
+/* global isBlank -- blank.js */
 /* global scrollPage -- scroll.js */
 
 const LONGEST_STATE = 2000000;
@@ -51,7 +52,8 @@ globalThis.ckSettle = {
 
   // Waits until the effects of the action have finished, at most so long. The page is quiet after a
   // frame in which nothing changed and after which nothing is pending.
-  async quiet(milliseconds) {
+  // `isNew`: whether a blank document may still be filled by its scripts.
+  async quiet(milliseconds, isNew) {
     const end = performance.now() + milliseconds;
     let late = false;
     takeDirty(); // immediate effects of the action are changes, but do not prolong the wait
@@ -62,9 +64,10 @@ globalThis.ckSettle = {
       late = busy && performance.now() > end;
     }
     const unseen = changesUnseen();
+    const blank = isNew && isBlank();
     return {
-      changes, late, copied: takeCopied(), downloads: clickedDownloads(), unseen,
-      restless: restlessCount, seen: ask('still'),
+      changes, late, copied: takeCopied(), downloads: clickedDownloads(), unseen, blank,
+      restless: restlessCount, seen: !blank && ask('still'),
     };
   },
 
@@ -78,6 +81,11 @@ globalThis.ckSettle = {
   // Waits for the first change of the document, at most so long. Resolves with whether it came.
   changed(milliseconds) {
     return whenChanged(milliseconds, (changed) => changed);
+  },
+
+  // Waits until the document shows something, at most so long. Resolves with whether it does.
+  filled(milliseconds) {
+    return whenChanged(milliseconds, () => !isBlank());
   },
 
   // Waits until the page shows the text, at most so long. Resolves with whether it does.
