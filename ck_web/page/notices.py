@@ -57,8 +57,8 @@ def page_notices(tree: str) -> list[str]:
         )
     if _is_login(lines):
         notices.append(
-            "the page asks for a login: without credentials in the task, try another way, ask for "
-            "help, or stop and give the reason"
+            "the page asks for a login: use the task's credentials; if it has none, try another "
+            "way, ask for help, or stop and give the reason"
         )
     if title := _error_title(lines):
         notices.append(f"this looks like an error page ({title!r}): go back, or try another way")

@@ -222,7 +222,7 @@ def test_other_dialogs_are_not_banners(page: str) -> None:
             "x",
             "a captcha or a similar test",
         ),
-        (["[3] textbox 'Mail'", "[4] textbox 'Password'"], "Sign in", "asks for a login"),
+        (["[3] textbox 'Mail'", "[4] textbox 'Password'"], "Sign in", "use the task's credentials"),
         (["[3] StaticText 'Please log in to continue'"], "Shop", "asks for a login"),
         (["[3] heading 'Not found' level: 1"], "404 Not Found", "an error page"),
         (["[3] heading '503 Service Unavailable' level: 1"], "", "an error page"),
