@@ -106,7 +106,7 @@ class AgentSettings(KwargsInitializable):
     """Characters of one observation in prompts; longer ones lose their middle."""
     planning: Planning = "fused"
     """How an agent with a template for "plan" plans. "fused": one model call per step, whose reply
-    may carry an updated plan; a call of its own asks for a plan only when steps repeat or when old
+    may carry an updated plan; a separate call asks for a plan only when steps repeat or when old
     steps leave the prompt. "separate": such a call comes before each action. "off": never."""
     plan_every: Annotated[int, Field(ge=1)] = 1
     """With `planning="separate"`, plan at every n-th step."""

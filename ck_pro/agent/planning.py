@@ -18,7 +18,7 @@ _UNREADABLE = "Your last plan was unreadable; the previous plan stays: {}"
 
 
 def is_plan_due(run: Run) -> bool:
-    """Whether the current step asks for a plan in a model call of its own."""
+    """Whether the current step asks for a plan in a separate model call."""
     agent, mode = run.agent, run.agent.active_planning
     if mode == "off":
         return False

@@ -23,7 +23,7 @@ def drop_wrappers(nodes: list[Node], parent: Node | None = None) -> list[Node]:
     """Remove generic elements that only repeat the controls inside or around them.
 
     A click on the control reaches the listeners of its wrappers, and a click on a control reaches
-    those of its icon. Wrappers with a name, a state or space of their own stay.
+    those of its icon. Wrappers with another name, a state or more space stay.
 
     Args:
         nodes: trees; changed in place.
@@ -64,7 +64,7 @@ def _is_icon(node: Node, parent: Node | None) -> bool:
 
 
 def _is_wrapper(node: Node) -> bool:
-    """Whether a node is around controls, fills little more space, and has no name of its own."""
+    """Whether a node is around controls, fills little more space, and has no other name."""
     leaves = [inner for inner in flatten(node.children) if not inner.children]
     if not leaves or not _only_listens(node) or not all(map(_takes_clicks, leaves)):
         return False

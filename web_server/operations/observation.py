@@ -27,7 +27,7 @@ _FULL_PAGE_LIMIT = 16_000
 _JPEG_QUALITY = 70
 _READ_SECONDS = 1.0
 _ATTEMPTS = 3
-_RELOADING = "the page kept navigating by itself: scripts are off here until the next goto"
+_RELOADING = "the page kept navigating: scripts are off here until the next goto"
 
 
 class Views:

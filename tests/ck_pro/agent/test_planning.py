@@ -1,4 +1,4 @@
-"""Plans in the reply of an action, in calls of their own, and not at all."""
+"""Plans in the reply of an action, in separate calls, and not at all."""
 
 from __future__ import annotations
 

@@ -123,9 +123,9 @@ def test_what_was_copied_outlives_chromium(server_site: Site) -> None:
 PAGES["/share"] = """<title>Share</title><button onclick="share()">Share</button>
     <input aria-label=Here><p id=out></p><script>
     document.addEventListener('copy', (event) => event.clipboardData.setData('text/plain', 'mine'));
-    const told = (text) => { out.textContent = text; };
-    const share = () => navigator.clipboard.writeText('the link').then(() => told('copied'));
-    navigator.clipboard.writeText('unasked').catch((error) => told(error.name));
+    const show = (text) => { out.textContent = text; };
+    const share = () => navigator.clipboard.writeText('the link').then(() => show('copied'));
+    navigator.clipboard.writeText('unasked').catch((error) => show(error.name));
     document.title = String(navigator.clipboard.writeText).replace(/\\s+/g, ' ');
     </script>"""
 

@@ -25,12 +25,12 @@ def test_a_question_is_dismissed_and_reported_until_it_is_answered(client: Clien
     client.open("/binding")
     client.act("click", "button 'Order'")
     assert client.view["title"] == "Shop"
-    told = (
+    report = (
         "the page asked 'Place a BINDING order for 999 pounds?' (confirm): it was dismissed; "
         "to accept, answer_dialog first, then act again"
     )
-    assert client.message == f"clicked button 'Order'; {told}"
-    assert client.view["dialogs"] == [told]
+    assert client.message == f"clicked button 'Order'; {report}"
+    assert client.view["dialogs"] == [report]
     client.act("answer_dialog")
     assert client.message == "the next dialog will be accepted"
     assert "Tab 0 (current): ordered" in client.act("click", "button 'Order'")

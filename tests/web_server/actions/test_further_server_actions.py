@@ -116,11 +116,11 @@ def test_a_file_is_chosen_or_dropped(client: Client) -> None:
 
 def test_the_action_that_makes_the_page_ask_for_a_file_says_so(client: Client) -> None:
     client.open("/drop")
-    told = "the page asks for a file: use the action upload"
+    notice = "the page asks for a file: use the action upload"
     for _ in range(3):
-        assert f"[0] alert '{told}'" in client.act("click", "button 'Choose'")
-        assert client.message.endswith(told)
-        assert told not in client.act("click", "heading 'Nothing here'")
+        assert f"[0] alert '{notice}'" in client.act("click", "button 'Choose'")
+        assert client.message.endswith(notice)
+        assert notice not in client.act("click", "heading 'Nothing here'")
     content = base64.b64encode(b"hi").decode()
     files = [{"name": name, "buffer": content} for name in ("a.txt", "b.txt")]
     client.act("upload", "button 'Choose'", files=files, status=409)

@@ -30,7 +30,7 @@ DISTURBED: dict[str, tuple[str, str, str, dict[str, Any], list[str]]] = {
         {"actionValue": "abcdef"},
         ["it holds 'abc' now"],
     ),
-    "tells no secret": (
+    "reveals no secret": (
         "<input type=password aria-label=F maxlength=3>",
         "type",
         FIELD,
@@ -151,7 +151,7 @@ def test_a_click_lands_once_however_often_the_page_is_drawn_anew(client: Client)
     assert title in ("R", "clicks 1") and (reply.status_code == 404 or title == "clicks 1")
 
 
-def test_a_link_that_nobody_answers_leaves_the_page_as_it_is(
+def test_a_link_without_a_response_keeps_the_page(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(activity, "ANSWER_SECONDS", 1.0)
@@ -217,7 +217,7 @@ def test_a_document_that_may_run_no_scripts_is_used_like_any_other(
     assert "ran too long" not in client.message
 
 
-def test_no_window_that_nobody_sees_takes_the_clicks(client: Client) -> None:
+def test_an_invisible_window_takes_no_clicks(client: Client) -> None:
     key = "challenge: new Uint8Array(16)"
     PAGES["/frame-holds"] = "<button onclick='document.body.requestPointerLock()'>Grab</button>"
     PAGES["/windows"] = f"""<title>W</title><button onclick="document.title += '!'">Hit</button>

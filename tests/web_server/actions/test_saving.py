@@ -47,8 +47,8 @@ def test_what_the_browser_shows_inline_is_saved(client: Client) -> None:
 def test_a_save_sends_the_cookies_of_the_session_and_the_page_as_referrer(client: Client) -> None:
     client.open("/storage")
     client.act("click", "button 'Save'")
-    told = json.loads(save(client, "/received"))
-    assert told["cookie"] == "c=1" and told["referer"] == client.site + "/storage"
+    received = json.loads(save(client, "/received"))
+    assert received["cookie"] == "c=1" and received["referer"] == client.site + "/storage"
 
 
 def test_redirects_are_followed(client: Client) -> None:

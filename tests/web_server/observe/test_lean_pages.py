@@ -47,7 +47,7 @@ def test_a_menu_bar_in_a_listening_wrapper_has_no_line_for_it(lab: Lab) -> None:
         "<div class=w>Open the card <button>Delete</button></div>",
         "<div class=w draggable=true><button>Delete</button></div>",
     ],
-    ids=["it has space of its own", "it has text of its own", "it can be dragged"],
+    ids=["it fills more space", "it contains other text", "it can be dragged"],
 )
 def test_a_wrapper_with_a_use_of_its_own_keeps_its_line(lab: Lab, wrapper: str) -> None:
     lines = lab.lines(f"{wrapper}{LISTENING}")

@@ -41,7 +41,7 @@ def test_a_page_that_navigates_without_end_is_stopped_and_left_by_its_link(
     path = "/bound-" + case.replace(" ", "-")
     PAGES[path] = f"<title>Loop</title>{NAVIGATES[case]}"
     tree = client.open(path)
-    assert "[0] alert 'the page kept navigating by itself: scripts are off here" in tree
+    assert "[0] alert 'the page kept navigating: scripts are off here" in tree
     assert "does not respond" not in tree
     assert "Home" in client.go("/")
     assert "scripts are off" not in client.view["yaml"]

@@ -1,4 +1,4 @@
-"""Leases: how they end, are renewed and waited for; and what the server tells of itself."""
+"""Leases: their end, renewal and queue; and the metrics of the server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def narrow(server_site: Site) -> Iterator[Any]:
-    """A server with one browser, for which nobody waits long."""
+    """A server with one browser and a short queue time."""
     limits = {"max_browsers": 1, "max_waiting": 1, "queue_seconds": 0.3, "idle_seconds": 1000}
     with serving(server_site, **limits) as server:
         yield server
@@ -82,7 +82,7 @@ def test_a_parked_browser_makes_room_for_a_new_one(narrow: Any, server_site: Sit
             assert (reply.status_code, reply.json()["code"]) == (404, "browser_gone")
 
 
-def test_who_waits_too_long_is_told_when_to_come_again(narrow: Any, server_site: Site) -> None:
+def test_who_waits_too_long_is_kinds_when_to_come_again(narrow: Any, server_site: Site) -> None:
     with Client(narrow.url, server_site.url):
         late = requests.post(f"{narrow.url}/getBrowser", json={}, timeout=60)
         assert late.status_code == 503 and int(late.headers["Retry-After"]) > 0
@@ -114,16 +114,16 @@ def test_metrics_are_what_prometheus_reads(narrow: Any) -> None:
     requests.post(f"{narrow.url}/closeBrowser", json={"browserId": "none"}, timeout=60)
     reply = requests.get(f"{narrow.url}/metrics", timeout=60)
     assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    told: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for line in reply.text.splitlines():
         if line.startswith("# TYPE "):
             _, _, name, kind = line.split()
-            told[name] = kind
+            kinds[name] = kind
         elif not line.startswith("#"):
             name, _, value = line.rpartition(" ")
-            assert name.split("{")[0] in told and float(value) >= 0
-    assert told["web_server_requests_total"] == "counter"
-    assert told["web_server_browsers_free"] == "gauge"
+            assert name.split("{")[0] in kinds and float(value) >= 0
+    assert kinds["web_server_requests_total"] == "counter"
+    assert kinds["web_server_browsers_free"] == "gauge"
     assert 'web_server_requests_total{route="closeBrowser",status="404"}' in reply.text
 
 

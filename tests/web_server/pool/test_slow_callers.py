@@ -59,7 +59,7 @@ def _status(server: Any) -> dict[str, Any]:
 
 
 def test_bodies_that_never_come_take_no_thread(narrow: Any, server_site: Site) -> None:
-    request = _raw("closeBrowser", {"browserId": "nobody's"})
+    request = _raw("closeBrowser", {"browserId": "unknown"})
     slow = [_connect(narrow) for _ in range(40)]  # the threads are 11
     for peer in slow:
         peer.sendall(request[:-15])
@@ -74,7 +74,7 @@ def test_bodies_that_never_come_take_no_thread(narrow: Any, server_site: Site) -
     assert until(lambda: not any(_known(narrow, peer) for peer in slow if peer.fileno() >= 0))
 
 
-def test_an_answer_that_nobody_reads_takes_no_thread(narrow: Any, server_site: Site) -> None:
+def test_an_unread_response_takes_no_thread(narrow: Any, server_site: Site) -> None:
     with Client(narrow.url, server_site.url) as client:
         session = narrow._pool.leases[client.browser].session
         path = f"DownloadedFiles/{client.browser}/big"
@@ -109,15 +109,15 @@ def test_who_stops_talking_while_queueing_is_taken_for_gone(
         assert "Home" in client.open("/")
 
 
-def test_who_hangs_up_while_the_browser_is_made_gets_none(
+def test_a_client_that_hangs_up_while_its_browser_starts_gets_none(
     narrow: Any, server_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, left = threading.Event(), threading.Event()
+    started, left = threading.Event(), threading.Event()
     make = narrow._pool._make_session
 
     async def slowly(*arguments: Any) -> Session:
         if arguments[0].viewport is not None:
-            begun.set()
+            started.set()
             await asyncio.to_thread(left.wait, 60)
         session: Session = await make(*arguments)
         return session
@@ -126,7 +126,7 @@ def test_who_hangs_up_while_the_browser_is_made_gets_none(
     peer = _connect(narrow)
     name = peer.getsockname()
     peer.sendall(_raw("getBrowser", {"viewport": {"width": 500, "height": 500}}))
-    assert begun.wait(60)
+    assert started.wait(60)
     peer.close()
     assert until(lambda: all(each.addr[:2] != name for each in narrow._wsgi.connections))
     left.set()
@@ -134,7 +134,7 @@ def test_who_hangs_up_while_the_browser_is_made_gets_none(
     assert not narrow._pool.leases
 
 
-def test_giving_back_waits_for_nobody(
+def test_closing_a_browser_waits_for_no_other_request(
     narrow: Any, server_site: Site, callers: ThreadPoolExecutor
 ) -> None:
     client = Client(narrow.url, server_site.url)

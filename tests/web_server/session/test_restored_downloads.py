@@ -131,7 +131,7 @@ def test_a_download_is_listed_once_whatever_dies(
             assert path == f"DownloadedFiles/{client.browser}/_data.csv"
             assert view["downloads"] == [{"path": path, "name": "_data.csv", "size": 8}]
             assert _content(client, path) == b"a,b\n1,2\n"
-        # A new one gets a name of its own, beside the one from before the crash.
+        # A new one gets another name than the one from before the crash.
         client.go("/")
         client.act("click", "link 'Get file'")
         assert client.view["downloaded_file_path"] == [path, path.replace("_data", "_data (2)")]

@@ -51,11 +51,11 @@ def test_what_came_of_a_new_window_is_told(client: Client, tabs_client: Client) 
     for each in (client, tabs_client):
         each.open("/ways")
         home = each.page
-        for line, told in (
+        for line, notice in (
             ("link 'Paper'", "[0] alert 'this page is a PDF document"),
             ("link 'Lost'", "[0] alert 'HTTP status 404 at"),
         ):
-            assert told in each.act("click", line)
+            assert notice in each.act("click", line)
             if each is client:
                 each.act("goback")
             else:
