@@ -181,13 +181,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
-        told = {
+        received = {
             "method": self.command,
             "body": body,
             "mark": self.headers["X-Mark"],
             "origin": self.headers["Origin"],
         }
-        self._send(200, "application/json", json.dumps(told).encode())
+        self._send(200, "application/json", json.dumps(received).encode())
 
     def _send(
         self, status: int, kind: str, body: bytes, disposition: str = "", **headers: str

@@ -1,6 +1,6 @@
 """Request an address through the session: its cookies, proxy, policy and limits.
 
-A page of its own goes to the address. The method, the body and the headers are set on the way, and
+A separate page goes to the address. The method, the body and the headers are set on the way, and
 the response is read before the page would show it. So redirects are followed as always.
 """
 
@@ -75,7 +75,7 @@ async def fetch_address(
 
 
 class _Fetching:
-    """One request by a page of its own.
+    """One request by a separate page.
 
     Args:
         cdp: the debugging session of the page.

@@ -26,7 +26,7 @@ FOUND_LINES = 30
 MAX_LINES = 1000
 _PARENTS = 3
 _NOTES = frozenset({"covered by", "pointer"})
-"""States that describe other elements, not the text of their own."""
+"""States that describe other elements, not the element's own text."""
 
 
 @dataclass(frozen=True)

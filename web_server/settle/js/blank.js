@@ -16,7 +16,7 @@ function isBlank() {
   return !text || text.length < LONG_SPLASH && SPLASH.test(text);
 }
 
-// The beginning of the shown text. Custom elements may show theirs in shadow trees.
+// The beginning of the shown text. Custom elements may show text in shadow trees.
 function shownText(body) {
   let text = '';
   const nodes = document.createTreeWalker(body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
