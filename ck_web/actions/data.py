@@ -54,9 +54,9 @@ class Fetch(WebAction):
         return self.action(value=str(given["url"]), **arguments)
 
     def wire(self, action: BrowserAction) -> dict[str, Any]:
-        given = action.arguments
+        given, url = action.arguments, action.value or ""
         return {
-            "actionValue": full_url(action.value or ""),
+            "actionValue": url if url.startswith(("/", "?")) else full_url(url),
             "method": given["method"],
             "text": given["data"],
             "headers": given["headers"],

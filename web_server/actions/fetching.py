@@ -29,6 +29,7 @@ MAX_TEXT = 10_000_000
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PROXY_FAILURES = (403, 502, 504)
+_RELATIVE = ("/", "?")
 _CHUNK = 1_000_000
 
 
@@ -40,7 +41,7 @@ async def fetch_address(
     Args:
         session: the leased browser.
         tab: the page that the request comes from, as the referrer and the origin.
-        url: the address.
+        url: the address, also relative to the page.
         method: one of METHODS, in any case; empty for GET.
         body: the body of the request.
         headers: further headers.
@@ -55,7 +56,7 @@ async def fetch_address(
     method = method.strip().upper() or "GET"
     if method not in METHODS:
         raise BadRequest(f"method must be one of {', '.join(METHODS)}; not '{one_line(method)}'")
-    url = normalise_url(url)
+    url = urljoin(tab.url(), url) if url.startswith(_RELATIVE) else normalise_url(url)
     if refusal := session.policy.refuse_url(url):
         raise Conflict(f"{shortened(url)} was not requested: {refusal}")
     async with session.extra_page() as page_handle:

@@ -22,6 +22,7 @@ REPLY = {"status": 200, "url": URL, "type": "text/html", "text": "hello"}
 
 def test_fetch_writes_a_url_or_a_request() -> None:
     assert WRITE["fetch"](URL) == f"fetch {URL}"
+    assert ACTIONS["fetch"].wire(parse_action("fetch /a?b"))["actionValue"] == "/a?b"
     string = WRITE["fetch"](URL, method="post", data={"a": 1, "b": ["x", "y z"]})
     fields = ACTIONS["fetch"].request_fields(parse_action(string))
     assert (fields["actionValue"], fields["method"], fields["text"]) == (
