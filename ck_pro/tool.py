@@ -7,8 +7,8 @@ import inspect
 import keyword
 import textwrap
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Protocol, cast, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol, cast, overload
 
 from pydantic import PydanticUserError, TypeAdapter
 
@@ -32,6 +32,8 @@ class Tool(KwargsInitializable):
     """JSON schema of the arguments (an object); derived from `execute` when empty."""
     terminal: bool = False
     """Calling it ends the run."""
+    synonyms: ClassVar[Mapping[str, str]] = {}
+    """Other names of parameters that calls may use."""
     on_resume: Literal["again", "answer", "never"] = "answer"
     """How a resumed run treats a recorded call of this tool.
 
@@ -95,6 +97,7 @@ class StopTool(Tool):
     name = "stop"
     terminal = True
     on_resume = "again"
+    synonyms = {"answer": "output", "summary": "log"}
 
     def __init__(self, agent: object = None, **kwargs: Any) -> None:
         """Make the tool.

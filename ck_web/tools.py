@@ -100,6 +100,7 @@ class WebStopTool(Tool):
 
     name = "stop"
     terminal = True
+    synonyms = {"output": "answer", "log": "summary"}
 
     def execute(self, answer: str, summary: str = "") -> dict[str, str]:
         """End the task.

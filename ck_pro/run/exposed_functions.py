@@ -31,6 +31,7 @@ from ck_pro.events.journal_events import (
 )
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import AwaitingHuman, RunEnding, ToolError, ends_run, error_text
+from ck_pro.executor.calls.descriptions import with_declared_names
 from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
@@ -168,6 +169,7 @@ class ExposedFunctions:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            kwargs = with_declared_names(call, kwargs)
             bound = signature.bind(*args, **kwargs)
             arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
             self._run.check()
@@ -189,6 +191,7 @@ class ExposedFunctions:
                 raise ToolError(_UNCERTAIN.format(exposed.name))
             return self._execute(started, lambda: function(*args, **kwargs))
 
+        vars(call)["synonyms"] = getattr(exposed, "synonyms", {})
         return call
 
     def _approve(self, exposed: Any, arguments: dict[str, Any]) -> RecordedCall:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ck_pro.executor.worker.values import ancestors, encode
@@ -44,6 +44,16 @@ def _plain_args(error: BaseException) -> list[Any] | None:
     if sum(len(arg) for arg in args if type(arg) is str) > _MAX_TEXT:
         return None
     return [encode(arg, lambda _: None) for arg in args]
+
+
+def with_declared_names(function: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments by their declared names, if the function has `synonyms` for some.
+
+    Two names of one parameter stay, so that the call fails.
+    """
+    synonyms: Mapping[str, str] = getattr(function, "synonyms", {})
+    renamed = {synonyms.get(name, name): value for name, value in kwargs.items()}
+    return renamed if len(renamed) == len(kwargs) else dict(kwargs)
 
 
 def describe_function(function: Function) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ck_pro import threads
 from ck_pro.exceptions import ends_run
-from ck_pro.executor.calls.descriptions import Function, describe_error
+from ck_pro.executor.calls.descriptions import Function, describe_error, with_declared_names
 from ck_pro.executor.calls.flags import MAX_CANCELLED, CallFlag, CancelledCalls, current_flag
 from ck_pro.executor.calls.handles import Handles
 from ck_pro.executor.calls.main_waits import MainWaits
@@ -203,6 +203,7 @@ class StepCalls:
             function = self._functions.get(name)
             if function is None:
                 raise NameError(f"there is no function {name[:100]!r}")
+            kwargs = with_declared_names(function, kwargs)
             if name in self._terminal:
                 ended_with = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
             reply = self._reply(number, function(*args, **kwargs))

@@ -261,7 +261,7 @@ class Worker:
 
     def _new_module(self) -> ModuleType:
         module = ModuleType("__main__")
-        module.__dict__["__builtins__"] = builtins
+        module.__dict__.update(__builtins__=builtins, os=os, sys=sys)
         module.__dict__.update(self._stubs)
         sys.modules["__main__"] = module
         return module

@@ -92,9 +92,18 @@ def make_stub(
         name: its name in the code.
         described: from `describe_function` in the parent: `doc`, and `params` or None.
         call: makes the call; takes name, args and kwargs.
+
+    A function with the name of a built-in class leaves calls with one value to it if it needs more
+    than one itself: `type(x)`.
     """
+    shadowed: Any = getattr(builtins, name, None)
+    required = [p for p in described["params"] or () if p[2] is None]
+    if not isinstance(shadowed, type) or len(required) < 2:
+        shadowed = None
 
     def stub(*args: Any, **kwargs: Any) -> Any:
+        if shadowed is not None and len(args) == 1 and not kwargs:
+            return shadowed(*args)
         return call(name, args, kwargs)
 
     stub.__name__ = stub.__qualname__ = name
