@@ -135,7 +135,7 @@ class MemoryWatchdog:
         if any(map(_maps_anonymous_shared, pids)):
             shared = max(shared, self._unmapped(files))
         grown = self._now.kernel - self._before.kernel
-        kernel = min(grown, _in_kernel(pids)) if grown > HEADROOM else 0
+        kernel = _in_kernel(pids, grown) if grown > HEADROOM else 0
         return private + shared + kernel + _in_pipes(pids)
 
 
@@ -225,16 +225,20 @@ def memory_of_machine() -> _Machine:
     return _Machine(*values)
 
 
-def _in_kernel(pids: list[str]) -> int:
-    """Return the bytes of file locks and `epoll` entries, whose number has no limit."""
-    locks = sum(1 for line in _lines("/proc/locks") if line)
-    watches = 0
+def _in_kernel(pids: list[str], most: int) -> int:
+    """Return the bytes of file locks and `epoll` entries, whose number has no limit.
+
+    Stops at `most`, since reading millions of entries takes seconds.
+    """
+    size = sum(1 for line in _lines("/proc/locks") if line) * _LOCK_BYTES
     for pid in pids:
         with contextlib.suppress(OSError):  # the process has ended
             for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
                 if os.readlink(f"/proc/{pid}/fd/{name}") == "anon_inode:[eventpoll]":  # noqa: PTH115
-                    watches += sum(1 for _ in _lines(f"/proc/{pid}/fdinfo/{name}"))
-    return locks * _LOCK_BYTES + watches * _WATCH_BYTES
+                    size += sum(1 for _ in _lines(f"/proc/{pid}/fdinfo/{name}")) * _WATCH_BYTES
+                if size >= most:
+                    return most
+    return size
 
 
 def _size_of_files(folder: str) -> int:

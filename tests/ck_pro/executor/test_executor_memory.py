@@ -100,7 +100,7 @@ def executor_for(layers: tuple[str, ...], tmp_path: Any, memory_mb: int = 256) -
 def test_memory_that_is_held_counts(name, layers, tmp_path):
     with executor_for(layers, tmp_path) as executor:
         require_layers(executor.isolation, "namespaces", "mounts")
-        result = executor.run(START + HOLDING[name] + END, timeout=60)
+        result = executor.run(START + HOLDING[name] + END, timeout=150)
         assert result.error.type == "MemoryError", result.error
         assert "256 MB" in result.error.message and result.state_lost
         assert executor.run("1").value == "1"
@@ -185,7 +185,8 @@ def test_locks_and_entries_of_epoll_are_counted(monkeypatch):
     monkeypatch.setattr(memory.os, "listdir", lambda path: ["3", "4"])
     names = {"/proc/9/fd/3": "/dev/null", "/proc/9/fd/4": "anon_inode:[eventpoll]"}
     monkeypatch.setattr(memory.os, "readlink", names.__getitem__)
-    assert memory._in_kernel(["9"]) == 2 * memory._LOCK_BYTES + 3 * memory._WATCH_BYTES
+    assert memory._in_kernel(["9"], 1 << 20) == 2 * memory._LOCK_BYTES + 3 * memory._WATCH_BYTES
+    assert memory._in_kernel(["9", "ended"], 1000) == 1000  # it stops counting there
 
 
 def test_memory_of_all_children_together(tmp_path, isolation):

@@ -140,17 +140,11 @@ def share(pid: int) -> int:
 def test_an_interrupt_kills_the_step_and_propagates(tmp_path):
     with CodeExecutor(workdir=tmp_path) as executor:
         executor.run("x = 1")
-        killer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-
-        def interrupt():
-            os.kill(os.getpid(), signal.SIGINT)
-
-        killer = threading.Timer(0.3, interrupt)
-        killer.start()
+        interrupt = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+        interrupt.start()
         with pytest.raises(KeyboardInterrupt):
             executor.run("while True: pass")
-            killer.join()
-        killer.join()
+        interrupt.join()
         assert executor._worker is None
         assert executor.run("1").value == "1"
 
