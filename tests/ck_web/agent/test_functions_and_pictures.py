@@ -50,7 +50,7 @@ def test_active_functions_filter_prompt_and_code(wire: FakeWire, tmp_path: Path)
     agent = web_agent(wire, script, active_functions=["click", "find", "stop"])
     session = agent.run("t", workdir=tmp_path)
     system = script.calls[0].messages[0]["content"]
-    assert "- find(text)" in system and "hover" not in system and "def goto" not in system
+    assert "- find(text, " in system and "hover" not in system and "def goto" not in system
     seen = session.steps[0]["action"]["observation"]
     assert seen.startswith("False True") and "NameError" in seen
 
@@ -64,7 +64,7 @@ def test_code_can_loop_over_actions_and_read_pages(wire: FakeWire, tmp_path: Pat
         "words = [type(4, w, enter=False).rpartition(' ')[2] for w in ('a', 'b')]\n"
         "text = read()\n"
         "id = re.search(r'\\[(\\d+)\\] link', find('Lamps'))[1]\n"
-        "print(words, text.split('\\n')[1], click(id))",
+        "print(words, text.splitlines()[-1], click(id))",
         "read()",
         "stop('x')",
     )
