@@ -45,7 +45,7 @@ from ck_pro.exceptions import CKError  # noqa: E402
 from ck_pro.journal import read_events  # noqa: E402
 from ck_pro.testing import ChatCall, FakeChatServer  # noqa: E402
 
-CALLS_OF_KIND = dict(zip(KINDS, (6, 8, 10, 8, 10), strict=True))
+CALLS_OF_KIND = dict(zip(KINDS, (3, 4, 5, 4, 5), strict=True))
 """Model calls of an undisturbed task."""
 PR_SET_CHILD_SUBREAPER = 36
 GONE_SECONDS = 60.0

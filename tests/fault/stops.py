@@ -182,9 +182,8 @@ def check_form(run: Campaign, form: str, model: Model, expected: int, racers: in
     """Check the requirements of a form."""
     problems, rows = run.report.problems, run.rows()
     stops = sum(code != 0 for code in run.report.exit_codes)
-    # each stop may lose one call per worker in flight; an interrupted step repeats its
-    # plan and its action
-    most = expected + model.advice + stops * WORKERS * 3
+    # each stop may lose one call per worker in flight, and an interrupted step repeats its call
+    most = expected + model.advice + stops * WORKERS * 2
     if model.calls > most:
         problems.append(f"{model.calls} calls of the model, {most} at most")
     for row in rows:

@@ -446,7 +446,7 @@ case(
 case(
     "the Python installation",
     TRY
-    + "import sys, os, json\nattempt(open, json.__file__, 'a')\nattempt(open, os.path.join(sys.prefix, 'x'), 'w')",
+    + "import sys, os, json\nattempt(open, json.__file__, 'a')\nattempt(open, os.path.join(sys.prefix, 'lib', 'x'), 'w')",
     output="no\nno\n",
 )
 case(

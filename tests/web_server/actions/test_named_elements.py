@@ -24,8 +24,8 @@ NAMED = """<title>Named</title>
 
 @pytest.fixture
 def named(client: Client) -> Client:
-    PAGES["/named"] = NAMED
-    client.open("/named")
+    PAGES["/act-by-name"] = NAMED
+    client.open("/act-by-name")
     return client
 
 
