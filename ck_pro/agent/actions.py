@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ck_pro.agent.planning import record_plan, take_plan
+from ck_pro.agent.planning import UPDATED, record_plan, take_plan
 from ck_pro.approval import describe
 from ck_pro.events import (
     Action,
@@ -94,7 +94,7 @@ def call_function(
     functions = run.functions.by_name
     if name not in functions and name in [form.name for form in forms]:
         try:
-            return record_plan(run, arguments)
+            return record_plan(run, arguments) or UPDATED
         except ParseError as e:
             run.record_unreadable("plan", e)
             return error_text(e)

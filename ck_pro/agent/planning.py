@@ -13,7 +13,7 @@ from ck_pro.model import Reply
 from ck_pro.run.run import Run
 from ck_pro.session.goals import parse_progress
 
-_UPDATED = "The plan is updated."
+UPDATED = "The plan is updated."
 _UNREADABLE = "Your last plan was unreadable; the previous plan stays: {}"
 
 
@@ -29,8 +29,8 @@ def is_plan_due(run: Run) -> bool:
     return (len(run.session.steps) - 1) % agent.plan_every == 0
 
 
-def record_plan(run: Run, written: Any, text: str = "") -> str:
-    """Record the plan that a model wrote as the progress state; return the reply to the model.
+def record_plan(run: Run, written: Any, text: str = "") -> str | None:
+    """Record the plan that a model wrote as the progress state.
 
     A question in the plan goes to the user, and the answer into the progress state.
 
@@ -38,6 +38,9 @@ def record_plan(run: Run, written: Any, text: str = "") -> str:
         run: the run of the agent.
         written: the plan as data.
         text: the plan as written in the reply of an action, for the row.
+
+    Returns:
+        The question of the plan with its answer; None for a plan without a question.
 
     Raises:
         ParseError: `written` is not a plan.
@@ -48,7 +51,7 @@ def record_plan(run: Run, written: Any, text: str = "") -> str:
     data = PlanData(code=text, state=state) if text else PlanData(state=state)
     run.record(EventKind.PLAN, data, phase="plan")
     if not question:
-        return _UPDATED
+        return None
     answer = run.ask(question)
     if answer is None:
         raise AnswerNeeded(question, question)
@@ -78,14 +81,14 @@ def take_plan(run: Run, reply: Reply) -> Reply | ThinkAction:
     if not plan:
         return reply
     try:
-        seen = record_plan(run, parse_literal(plan), plan)
+        answered = record_plan(run, parse_literal(plan), plan)
     except ParseError as e:
         report_unreadable_plan(run, e)
-        seen = ""
-    if seen not in ("", _UPDATED):
-        return ThinkAction(thought=f"{seen}\nNo code of this reply ran, because it asked.")
-    if seen and not extract_code(rest):
-        return ThinkAction(thought=f"{seen} The reply has no code: write the code of the step.")
+        return rest
+    if answered:
+        return ThinkAction(thought=f"{answered}\nNo code of this reply ran, because it asked.")
+    if not extract_code(rest):
+        return ThinkAction(thought=f"{UPDATED} The reply has no code: write the code of the step.")
     return rest
 
 
