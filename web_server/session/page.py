@@ -106,13 +106,9 @@ class Tab:
             reply = await self._navigate(url, seconds)
         except asyncio.TimeoutError:
             await self._stop_loading()
-            self.failure = f"{shortened(url)} did not answer within {seconds:.3g} s"
-            self._host.pending.note(self.failure)
-            return self.failure
+            return self._fail(f"{shortened(url)} did not answer within {seconds:.3g} s")
         except Error as error:
-            self.failure = f"{shortened(url)} was not opened: {protocol_reason(error)}"
-            self._host.pending.note(self.failure)
-            return self.failure
+            return self._fail(f"{shortened(url)} was not opened: {protocol_reason(error)}")
         if reply.get("isDownload"):
             return f"{shortened(url)} is a download"
         if reply.get("errorText"):
@@ -122,10 +118,15 @@ class Tab:
             return STAYED
         if activity.failure == "net::ERR_ABORTED":
             activity.download_hinted = False
-            self.failure = f"{shortened(url)} led to no page"
-            self._host.pending.note(self.failure)
-            return self.failure
+            return self._fail(f"{shortened(url)} led to no page")
         return f"went to {shortened(url)}"
+
+    def _fail(self, line: str) -> str:
+        """Report a navigation that left the old document, which is then not reported itself."""
+        self.failure = line
+        self._reported = (self.page_handle, self.page_handle.activity.commits)
+        self._host.pending.note(line)
+        return line
 
     def refuse(self, text: str) -> bool:
         """Return whether the policy refuses a URL, and report it."""

@@ -80,7 +80,7 @@ def test_an_unknown_name_is_an_error_that_lists_similar_ones(named: Client) -> N
 
 @pytest.mark.browser
 def test_a_named_element_must_be_the_approved_one(named: Client) -> None:
-    approved = {"expectedTarget": "button 'Save'", "expectedUrl": f"{named.site}/named"}
+    approved = {"expectedTarget": "button 'Save'", "expectedUrl": f"{named.site}/act-by-name"}
     named.act("click", targetId="'Save as'", status=409, **approved)
     assert "approved for button 'Save', and would now reach button 'Save as draft'" in named.message
     assert "'nothing'" in named.view["yaml"]

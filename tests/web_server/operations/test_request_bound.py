@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+import threading
 import time
 from typing import Any
 
 import pytest
 from server_client import Client
 from server_process import Process
-from server_site import PAGES, Site
+from server_site import CALLBACKS, PAGES, Site
 
 from web_server import deadline
 from web_server.operations import driver
 from web_server.operations.action_run import ActionRun
 from web_server.operations.observation import Views
 from web_server.operations.session_recovery import SessionRecovery
+from web_server.session import page
 from web_server.session.session_context import SessionContext
 
 pytestmark = pytest.mark.browser
@@ -124,6 +126,22 @@ def test_a_server_that_never_answers_is_not_taken_for_a_page_that_hangs(
             tree = client.go("/never")
     assert "/never did not answer within 12 s" in tree
     assert "does not respond" not in tree
+
+
+def test_a_failed_navigation_is_reported_although_a_document_came_just_before(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "NAVIGATION_SECONDS", 1.0)
+    requested = threading.Event()
+    monkeypatch.setitem(CALLBACKS, "/bound-later", requested.set)
+    PAGES["/bound-later"] = f"<title>Later</title>{BODY}"
+    PAGES["/bound-moves"] = (
+        "<title>Moves</title><button>Press</button>"
+        "<script>setTimeout(() => { location = '/bound-later' }, 4000)</script>"
+    )
+    assert "button 'Press'" in client.open("/bound-moves")
+    assert requested.wait(30)
+    assert "/never did not answer within 1 s" in client.go("/never")
 
 
 @pytest.mark.integration

@@ -73,6 +73,7 @@ def test_a_page_with_too_many_workers_is_closed(
     PAGES["/limit-workers"] = page_of(WORKER.replace("CODE", "0") * 10)
     tree = client.open("/limit-workers")
     if "was closed" not in tree:
+        assert until(lambda: "was closed" in client.tree()["yaml"])
         tree = client.tree()["yaml"]
     assert "/limit-workers was closed: the page started more than 4 workers" in tree
     assert "Second page" in client.go("/two")
@@ -106,6 +107,7 @@ def test_a_worker_that_reports_without_end_blocks_no_other_session(
     tabs_client.open("/calm")
     tree = client.open(path)
     if "was closed" not in tree:
+        assert until(lambda: "was closed" in client.tree()["yaml"])
         tree = client.tree()["yaml"]
     assert f"{path} was closed: the page reported more than 2,000 messages and errors" in tree
     tabs_client.act("click", "button 'Press'")
