@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-import difflib
-import runpy
 import sys
 from collections.abc import Sequence
 
-from ck_pro.trajectory.closed_pipes import run_steadily
+from ck_pro.interrupts import quit_on_interrupt
 from ck_pro.version import __version__
 
 COMMANDS = {
@@ -41,9 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code for a request that names no command. A command ends the process itself.
     """
-    name, *rest = (sys.argv[1:] if arguments is None else [*arguments]) or [""]
+    if arguments is None:
+        quit_on_interrupt()
+        arguments = sys.argv[1:]
+    name, *rest = [*arguments] or [""]
     if name not in COMMANDS:
+        from ck_pro.trajectory.closed_pipes import run_steadily
+
         return run_steadily(lambda: _answer(name), _OUTPUT_ERROR)
+    import runpy
+
     sys.argv = [f"ck-pro {name}", *rest]
     runpy.run_module(COMMANDS[name][0], run_name="__main__")
     return 0
@@ -78,5 +83,7 @@ def help_text() -> str:
 def _mistake(name: str) -> str:
     if not name:
         return "no command given"
+    import difflib
+
     similar = difflib.get_close_matches(name, COMMANDS, n=1)
     return f"there is no command {name!r}" + (f"; did you mean {similar[0]!r}?" if similar else "")

@@ -6,6 +6,11 @@ of replies, unless `--model` names another one.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from ck_pro.interrupts import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import shlex
 import shutil
 import sys
@@ -19,9 +24,10 @@ from rich.console import Console
 from rich.panel import Panel
 
 from ck_main.agent import CKAgent
+from ck_main.cli.building import with_planning
 from ck_main.cli.command import run_command
 from ck_main.cli.job import Job, run_job, survey
-from ck_main.cli.options import LIMITS, limit_options
+from ck_main.cli.options import LIMITS, RUN_LIMITS, some_task_options
 from ck_main.demo_site import DemoSite
 from ck_main.output.output_files import check_output, folder_of, write_advice
 from ck_main.runner.limits import RunLimits
@@ -34,6 +40,7 @@ from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
 DEMO = Path(__file__).resolve().parent / "demo_data"
 RECORDING, TASKS = "replies.jsonl", "tasks.jsonl"
+RECORDED_PLANNING = "fused"
 DEFAULT_OUTPUT = Path("runs/demo.jsonl")
 _FILE = AnyPath()
 
@@ -57,7 +64,7 @@ _FILE = AnyPath()
     metavar="DICT|NAME=VALUE",
     help="Override settings of the demo; may be repeated, the last one wins.",
 )
-@limit_options
+@some_task_options("planning", *LIMITS, *RUN_LIMITS)
 @click.option("--steps", is_flag=True, help="Print every step of the agents.")
 @click.option("--plain", is_flag=True, help="One line per finished task, no live table.")
 @click.option("--data", type=_FILE, default=DEMO, hidden=True)
@@ -68,6 +75,7 @@ def cli(
     output: Path,
     workers: int,
     updates: tuple[str, ...],
+    planning: str | None,
     steps: bool,
     plain: bool,
     data: Path,
@@ -76,13 +84,18 @@ def cli(
     """Run ten tasks on the demo's web site, with a real browser.
 
     The exit code is 0 if every answer is right, else that of ck_main.main. Rows of a previous
-    demo move to OUTPUT.old.jsonl.
+    demo move to OUTPUT.old.jsonl: a demo that was stopped starts over.
     """
+    if model is None and planning not in (None, RECORDED_PLANNING):
+        raise click.UsageError(
+            f"--planning {planning} needs --model: the recording has replies with "
+            f"{RECORDED_PLANNING} planning"
+        )
     screen, out = Console(stderr=True), Console()
     out.print(notice(model, data))
     check_output(output)
     with DemoSite(data / "site") as site:
-        agent = demo_agent(site.origin, data, model, record, updates)
+        agent = demo_agent(site.origin, data, model, record, updates, planning)
         tasks = folder_of(output) / TASKS
         job = Job(
             output=output,
@@ -92,6 +105,7 @@ def cli(
             options=RunOptions(
                 workers=workers,
                 probe=lambda: probe_services(agent),
+                resumable=False,  # the next demo has another address, and new rows
                 run=RunLimits(**{n: limits[f"run_{n}"] for n in LIMITS}),
                 **{n: limits[n] for n in LIMITS},
             ),
@@ -118,6 +132,7 @@ def demo_agent(
     model: str | None = None,
     record: Path | None = None,
     updates: Sequence[str] = (),
+    planning: str | None = None,
 ) -> CKAgent:
     """Build the main agent with the settings of the demo.
 
@@ -127,6 +142,7 @@ def demo_agent(
         model: model of every agent; default: the recording in `data`.
         record: file in which the model's replies are recorded.
         updates: values of `--updates`.
+        planning: `planning` of every agent.
 
     Raises:
         ConfigError: the settings or the model are invalid.
@@ -136,8 +152,9 @@ def demo_agent(
     target = model or f"replay:{data.resolve() / RECORDING}"
     if record is not None:
         target = f"record:{record}:{target}"
-    everywhere = model_settings(CKAgent(**settings), target)
-    settings = merge_settings(settings, everywhere)
+    agent = CKAgent(**settings)
+    settings = merge_settings(settings, model_settings(agent, target))
+    settings = with_planning(agent, settings, planning)
     for text in updates:
         settings = merge_settings(settings, parse_update(text))
         try:

@@ -6,6 +6,7 @@ Rooms, in import order: a room imports only rooms listed before it.
 
     version      the version of ck-pro
     exceptions   one documented error tree
+    interrupts   Ctrl-C in a command
     threads      reused worker threads, and cancel flags
     terminal     reads standard input: one reader at a time, cancellable
     config       declared, checked and merged settings

@@ -1,6 +1,6 @@
 """Agents in a real browser: `WebAgent` reads pages as text, `ComputerAgent` sees screenshots.
 
-See docs/web_agent.md and docs/computer.md.
+See docs/web_agent.md and docs/computer.md. The public names load on first use.
 
 Rooms, in import order: a room imports only rooms listed before it.
 
@@ -15,12 +15,28 @@ Rooms, in import order: a room imports only rooms listed before it.
     main      python -m ck_web.main
 """
 
-from ck_web.actions import PREDEFINED_WEB_ACTIONS
-from ck_web.agent import WebAgent
-from ck_web.browser.config import WebEnvConfig
-from ck_web.computer import ComputerAgent, ComputerEnv
-from ck_web.env import WebEnv
-from ck_web.page.state import WebState
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ck_web.actions import PREDEFINED_WEB_ACTIONS
+    from ck_web.agent import WebAgent
+    from ck_web.browser.config import WebEnvConfig
+    from ck_web.computer import ComputerAgent, ComputerEnv
+    from ck_web.env import WebEnv
+    from ck_web.page.state import WebState
+
+_MODULE_OF = {
+    "PREDEFINED_WEB_ACTIONS": "actions",
+    "ComputerAgent": "computer",
+    "ComputerEnv": "computer",
+    "WebAgent": "agent",
+    "WebEnv": "env",
+    "WebEnvConfig": "browser.config",
+    "WebState": "page.state",
+}
 
 __all__ = [
     "PREDEFINED_WEB_ACTIONS",
@@ -31,3 +47,15 @@ __all__ = [
     "WebEnvConfig",
     "WebState",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'ck_web' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"ck_web.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

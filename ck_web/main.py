@@ -5,14 +5,14 @@ This entry point may import upward: it uses the runner of `ck_main`.
 
 from __future__ import annotations
 
-import signal
+if __name__ == "__main__":
+    from ck_pro.interrupts import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import sys
 from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # Ctrl-C during the imports exits without a traceback; later `run_command` handles it
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import click
 

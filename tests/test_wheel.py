@@ -144,7 +144,7 @@ def test_without_chromium_the_main_agent_runs_without_the_web_agent(installed: I
         installed.environ.update({"CK_CHROMIUM": chromium} if chromium else {})
     assert done.stderr.startswith("warning: this run is without web_agent: ")
     assert "install_chromium" in done.stderr.splitlines()[0] and "step 0" in done.stderr
-    assert web.returncode == 5 and len(web.stderr.splitlines()) == 1
+    assert web.returncode == 2 and len(web.stderr.splitlines()) == 1
 
 
 class _served:

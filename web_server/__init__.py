@@ -22,6 +22,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     pool              browsers on lease
     operations        one request on one leased browser, with recovery
     api               HTTP routes, parsing, logs, metrics
+    command_line      errors and exit codes of the commands
     install_chromium  python -m web_server.install_chromium
     __main__          python -m web_server
 """

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from web_server.command_line import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import ipaddress
 import sys
 from pathlib import Path
@@ -11,6 +16,7 @@ import click
 from web_server.api.logs import FORMATS, set_up
 from web_server.chromium.chromium import ChromiumNotFound, find_chromium
 from web_server.chromium.process import allow_many_files, keep_memory_together
+from web_server.command_line import run_command
 from web_server.network.policy import Policy, RuleError
 
 _MISSING = 'the browser server needs more packages: pip install "ck-pro[web]" (missing: {})'
@@ -178,4 +184,4 @@ def main(
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_command(main))

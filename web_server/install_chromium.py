@@ -6,16 +6,21 @@ download, the system's package manager (as root, by `sudo` without a password, o
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from web_server.command_line import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TextIO
 
 import click
 
 from web_server.chromium.chromium import ChromiumNotFound, find_chromium
+from web_server.command_line import run_command
 
 _VERSION_SECONDS = 60
 _INSTALL_SECONDS = 900
@@ -112,25 +117,16 @@ def _run(command: Sequence[str], seconds: float, output: int) -> bool:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
-    """Print the path of a usable Chromium; install one if necessary."""
-    sys.exit(main())
+    """Print the path of a usable Chromium; install one if necessary.
 
-
-def main() -> int:
-    """Run the command; return its exit code."""
+    The exit code is 2 if there is none and none can be installed.
+    """
     try:
-        path = install(run_verbosely, lambda text: _write(sys.stderr, text))
+        path = install(run_verbosely, lambda text: click.echo(text, err=True))
     except ChromiumNotFound as e:
-        _write(sys.stderr, f"error: {e}")
-        return 1
-    _write(sys.stdout, path)
-    return 0
-
-
-def _write(stream: TextIO, text: str) -> None:
-    stream.write(text + "\n")
-    stream.flush()
+        raise click.ClickException(str(e)) from None
+    click.echo(path)
 
 
 if __name__ == "__main__":
-    cli()
+    sys.exit(run_command(cli))

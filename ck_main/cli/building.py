@@ -16,7 +16,7 @@ from ck_main.runner.run_options import RunOptions
 from ck_main.runner.service_checks import is_unused, model_settings, probe_services
 from ck_pro.agent import MultiStepAgent
 from ck_pro.config import KwargsInitializable, iter_nested
-from ck_pro.exceptions import BrowserServerError, ConfigError
+from ck_pro.exceptions import ConfigError
 from ck_pro.model import LLM
 from ck_pro.settings import leaves, line_of, load_settings, merge_settings, parse_update
 from ck_web.browser.config import WebEnvConfig
@@ -52,15 +52,23 @@ def build_agent(
         everywhere = model_settings(agent, model)
         settings = merge_settings(settings, everywhere)
         _build(kind, settings, everywhere, lambda names: "--model: ")
-    if planning is not None:
-        for path in ((), *(path for path, _ in iter_nested(agent, MultiStepAgent))):
-            settings = merge_settings(settings, _nested((*path, "planning"), planning))
+    settings = with_planning(agent, settings, planning)
     for text in updates:
         update = parse_update(text)
         settings = merge_settings(settings, update)
         source = f"--updates {shlex.quote(text)}: "
         _build(kind, settings, update, lambda names, source=source: source)  # type: ignore[misc]
     return kind(**settings)
+
+
+def with_planning(
+    agent: MultiStepAgent, settings: dict[str, Any], planning: str | None
+) -> dict[str, Any]:
+    """Set `planning` of an agent and its sub-agents in the agent's settings, unless it is None."""
+    if planning is not None:
+        for path in ((), *(path for path, _ in iter_nested(agent, MultiStepAgent))):
+            settings = merge_settings(settings, _nested((*path, "planning"), planning))
+    return settings
 
 
 def _build(
@@ -110,7 +118,7 @@ def without_missing_browser(agent: _Agent) -> tuple[_Agent, str]:
     for name in agent.sub_agents:
         try:
             _check_browser(getattr(agent, name, None) if isinstance(name, str) else name)
-        except BrowserServerError as e:
+        except ConfigError as e:
             removed.append(name)
             reason = str(e)
     if not removed:
@@ -121,7 +129,7 @@ def without_missing_browser(agent: _Agent) -> tuple[_Agent, str]:
 
 
 def _check_browser(part: Any) -> None:
-    """Raise BrowserServerError if a part of an agent needs a browser that cannot start here."""
+    """Raise ConfigError if a part of an agent needs a browser that cannot start here."""
     if not isinstance(part, KwargsInitializable):
         return
     for _, config in iter_nested(part, WebEnvConfig, skip=is_unused):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from rich.console import Console
 
 from ck_main.cli.building import build_agent, run_options, without_missing_browser
 from ck_main.cli.job import Job, exit_code_of, run_job, run_tasks
-from ck_main.cli.options import LIMITS
+from ck_main.cli.options import RUN_LIMITS
 from ck_main.cli.resuming import TypedTaskRunner, resuming, start_fork
 from ck_main.output.row import Outcome
 from ck_main.output.row_file import RowFile
@@ -36,7 +35,7 @@ from ck_pro.trajectory.closed_pipes import run_steadily
 
 _OF_FILES = (
     *("ids", "limit", "shard", "rerun", "order", "files_dir", "ray"),
-    *(f"run_{name}" for name in LIMITS),
+    *RUN_LIMITS,
 )
 _END = "__END__"
 RESUMED_OUTPUT = Path("runs/resumed.jsonl")
@@ -54,7 +53,8 @@ Models: {" | ".join(known_forms())}
 Exit codes:
   0    every task completed (answers may be right or wrong: see the score)
   1    some tasks did not complete: a limit, an error, a question
-  2    the command line, the configuration or the task file is invalid
+  2    the command line, the configuration or the task file is invalid, or
+       something that they need is not installed
   3    some lines of the task file are invalid or changed; all others were run
   4    the output cannot be written; rows already written are kept
   5    a model or the browser server is unreachable or refuses requests
@@ -205,23 +205,23 @@ def run_command(command: click.Command, args: Sequence[str] | None = None) -> in
 
 def _run(command: click.Command, args: Sequence[str] | None) -> int:
     try:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # the entry point set it
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         code = command.main(args, standalone_mode=False)
         return int(code) if isinstance(code, int) else 0
     except click.ClickException as e:
-        click.echo(f"error: {printable(e.format_message())} (see --help)", err=True)
-        return ExitCode.USAGE
+        return _failed(f"{e.format_message()} (see --help)", ExitCode.USAGE)
     except CKError as e:
-        click.echo(f"error: {' '.join(printable(str(e)).split())}", err=True)
-        return exit_code_of(e)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("stopped", err=True)
-        return ExitCode.STOPPED
+        return _failed(str(e), exit_code_of(e))
+    except click.Abort:  # Ctrl-C, which `run_steadily` reports
+        raise
     except Exception as e:  # noqa: BLE001 - the process's outermost boundary
-        message = " ".join(printable(f"{type(e).__name__}: {e}").split())
-        click.echo(f"error: internal error: {message}; {write_crash(e)}", err=True)
-        return ExitCode.INTERNAL
+        crash = write_crash(e)
+        return _failed(f"internal error: {type(e).__name__}: {e}; {crash}", ExitCode.INTERNAL)
+
+
+def _failed(message: str, code: ExitCode) -> ExitCode:
+    """Print an error on one line of standard error; return the exit code."""
+    click.echo(f"error: {' '.join(printable(message).split())}", err=True)
+    return code
 
 
 def _resume_run(

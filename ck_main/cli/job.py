@@ -29,7 +29,6 @@ from ck_main.ui.logs import LOG_NAME, logging_to
 from ck_main.ui.metrics import MetricsServer
 from ck_main.ui.reports import (
     report_changed,
-    report_error,
     report_lost,
     report_missing,
     report_skipped,
@@ -137,14 +136,14 @@ def run_job(
     if job.skipped:
         report_skipped(screen, source, job.skipped)
     if not ids:
-        return _nothing_to_run(job, problems, screen), []
+        return _nothing_to_run(job, problems), []
     with RowFile(job.output) as rows:
         changed = {i for i in ids if i in rows.done and fingerprint(rows.done[i]) != ids[i]}
         for name in sorted(changed):
             report_changed(screen, source, name, job.output)
         pending = _PendingTasks(job, ids, changed)
         prepare = (lambda: supersede(rows, pending, job.rerun)) if job.rerun else None
-        for line in _other_settings(agent, job, rows, ids):
+        for line in _other_settings(agent, job, rows):
             report_warning(screen, line)
         make = TaskRunner if job.ray is None else partial(RayRunner, address=job.ray)
         code, outcomes = run_tasks(
@@ -165,21 +164,17 @@ def run_job(
     return code, shown
 
 
-def _nothing_to_run(job: Job, problems: Sequence[LineProblem], screen: Console) -> ExitCode:
-    """Return the exit code of a job without a task to run; raise TaskFileError if it is empty."""
-    if problems:
-        report_error(screen, f"{job.input}: no valid task; nothing to do")
-        return ExitCode.LINES
+def _nothing_to_run(job: Job, problems: Sequence[LineProblem]) -> ExitCode:
+    """Return the exit code if no task is selected; raise TaskFileError if the file has none."""
     if not job.skipped:
-        raise TaskFileError(f'{job.input}: no tasks; write one {{"question": ...}} per line')
-    return ExitCode.DONE
+        valid = "valid tasks" if problems else "tasks"
+        raise TaskFileError(f'{job.input}: no {valid}; write one {{"question": ...}} per line')
+    return ExitCode.LINES if problems else ExitCode.DONE
 
 
-def _other_settings(
-    agent: MultiStepAgent, job: Job, rows: RowFile, ids: Collection[str]
-) -> list[str]:
+def _other_settings(agent: MultiStepAgent, job: Job, rows: RowFile) -> list[str]:
     """Return warnings about settings that differ from those of the rows in the output."""
-    if "all" in job.rerun or (not job.rerun and all(name in rows.done for name in ids)):
+    if "all" in job.rerun:
         return []
     tries = job.options.tries
     seeded = {"try": {"seed": tries.seed(1)}} if tries is not None else {}
@@ -344,7 +339,7 @@ def _run_to_end(
         code = ExitCode.STOPPED
     if code in (ExitCode.DONE, ExitCode.STOPPED) and runner.limit is not None:
         code = ExitCode.LIMIT
-        display.note(f"{runner.limit}; repeat the command to resume")
+        display.note(runner.limit + runner.retry_hint("resume"))
     return code
 
 

@@ -19,7 +19,9 @@ from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _FILE = AnyPath()
 LIMITS = ("max_steps", "max_seconds", "max_tokens", "max_money")
-"""Limits of a task; with the prefix `run_`, limits of a run."""
+"""Limits of a task."""
+RUN_LIMITS = tuple(f"run_{name}" for name in LIMITS)
+"""Limits of all tasks of a command."""
 
 
 class Finite(click.FloatRange):
@@ -315,11 +317,13 @@ def task_options(function: _Function) -> _Function:
     return function
 
 
-def limit_options(function: _Function) -> _Function:
-    """Add only the limit options."""
-    names = {f"{run}{name}" for run in ("", "run_") for name in LIMITS}
-    for option in reversed(_OPTIONS):
-        chosen = option(lambda: None)
-        if chosen.__click_params__[0].name in names:
-            function = option(function)
-    return function
+def some_task_options(*names: str) -> Callable[[_Function], _Function]:
+    """Add only the named ones of the shared options."""
+
+    def add(function: _Function) -> _Function:
+        for option in reversed(_OPTIONS):
+            if option(lambda: None).__click_params__[0].name in names:
+                function = option(function)
+        return function
+
+    return add

@@ -95,4 +95,4 @@ def write_advice(error: BaseException) -> str:
         cause = cause.__cause__ or cause.__context__
     number = cause.errno if isinstance(cause, OSError) else None
     remedy = _ADVICE.get(number or 0, "fix this")
-    return f"{remedy}, then repeat the command to resume"
+    return f"{remedy}, then repeat the command"

@@ -43,6 +43,7 @@ class RunOptions:
             requests. Called after a task in which a service failed, before its row is written,
             so that an outage does not use up the tasks.
         fsync, compress: journal settings; see `ck_pro.journal.Journal`.
+        resumable: whether the same command, repeated, resumes the run.
     """
 
     workers: int = 1
@@ -56,6 +57,7 @@ class RunOptions:
     probe: Callable[[], None] | None = None
     fsync: Fsync = "never"
     compress: bool = False
+    resumable: bool = True
 
     def budget(self, parent: Budget | None = None) -> TaskBudget:
         """Create the budget of one attempt within `parent`; its clock starts now."""

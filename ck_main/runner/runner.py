@@ -302,7 +302,7 @@ class TaskRunner:
 
     def retry_hint(self, action: str) -> str:
         """Return the end of a line that says how to resume or rerun a task without a row."""
-        return f"; repeat the command to {action}"
+        return f"; repeat the command to {action if self.options.resumable else 'start over'}"
 
     def say(self, task: Task, text: str) -> None:
         """Display one line about a task."""

@@ -17,6 +17,7 @@ from ck_pro.exceptions import (
     ConfigError,
     ContentFiltered,
     ExecutorError,
+    ModelError,
     ModelUnavailable,
     ToolError,
 )
@@ -73,10 +74,11 @@ def check_services(
         judge: an additional model to check.
 
     Raises:
-        ModelError: a model lacks its key, recording or package, or its server is unreachable.
-        BrowserServerError: the browser server does not respond, or there is no Chromium.
-        ConfigError: functions and templates do not match, a model has no known price, or a
-            worker cannot start with the agent's settings.
+        ModelError: the server of a model is unreachable.
+        BrowserServerError: the browser server does not respond.
+        ConfigError: a model lacks its key, recording or package; there is no Chromium; functions
+            and templates do not match; a model has no known price; or a worker cannot start with
+            the agent's settings.
     """
     if isinstance(agent, AgentSettings):
         agent.check()
@@ -89,7 +91,7 @@ def check_services(
             continue
         if llm.call_target not in seen:
             seen.add(llm.call_target)
-            llm.check()
+            _check_model(llm)
             url = service_url(llm.call_target)
             if url:
                 _connect(url, llm.call_target)
@@ -106,6 +108,14 @@ def check_services(
             _check_browser_server(config, server)
         else:
             check_chromium(config.chromium)
+
+
+def _check_model(llm: LLM) -> None:
+    """Check what a model needs on this machine; a missing thing is a fault of the settings."""
+    try:
+        llm.check()
+    except ModelError as e:
+        raise ConfigError(str(e)) from None
 
 
 def _check_searches(agent: KwargsInitializable) -> None:

@@ -69,4 +69,4 @@ class StopSignals:
         if (again and number != signal.SIGHUP) or self.at_once:
             raise KeyboardInterrupt
         if not again:
-            self._say("Stopping: unfinished tasks can be resumed. Press again to stop immediately.")
+            self._say("Stopping. Press again to stop immediately.")

@@ -1,4 +1,4 @@
-"""Keep a command working when its standard output or error is closed."""
+"""Run a command to its exit code, also after Ctrl-C or with a closed standard output."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
 import click
+
+from ck_pro.interrupts import interruptible
+
+_STOPPED = 130
+"""Exit code after Ctrl-C."""
 
 
 class SteadyStream:
@@ -60,7 +65,7 @@ class SteadyStream:
 
 
 def run_steadily(run: Callable[[], int], lost: int) -> int:
-    """Run a command that survives a closed pipe.
+    """Run a command that survives a closed pipe, and report Ctrl-C on one line.
 
     Args:
         run: the command; returns its exit code.
@@ -70,7 +75,12 @@ def run_steadily(run: Callable[[], int], lost: int) -> int:
         The exit code.
     """
     with steady_streams() as out:
-        code = run()
+        try:
+            with interruptible():
+                code = run()
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("stopped", err=True)
+            code = _STOPPED
         out.flush()
         if out.failure is None:
             return code

@@ -92,8 +92,8 @@ def _run(command: click.Command, args: Sequence[str] | None, name: str) -> int:
         return _failed(str(e), ExitCode.USAGE)
     except CKError as e:
         return _failed(str(e), ExitCode.INTERNAL)
-    except (KeyboardInterrupt, click.Abort):
-        return _failed("stopped; nothing was written", ExitCode.STOPPED)
+    except click.Abort:  # Ctrl-C, which `run_steadily` reports
+        raise
     except Exception as e:  # noqa: BLE001 - the process's outermost boundary
         return _failed(
             f"{type(e).__name__}: {e}; an internal error, {_write_log(name)}", ExitCode.INTERNAL
@@ -113,5 +113,6 @@ def _write_log(name: str) -> str:
 
 
 def _failed(message: str, code: ExitCode) -> int:
-    click.echo(f"error: {' '.join(message.splitlines())}", err=True)
+    line = without_controls(" ".join(message.split()))  # click lists choices on lines with tabs
+    click.echo(f"error: {line}", err=True)
     return code

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from ck_pro.interrupts import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,6 +42,7 @@ Exit codes:
   0    all ended journals are compressed
   2    the command line or a folder cannot be used
   3    some journals could not be read or written; they are unchanged
+  6    an internal error; the message names the full log
   130  stopped by Ctrl-C; run the same command again to complete it
 """
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from ck_pro.interrupts import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +47,8 @@ Exit codes:
   1    the runs differ, or a task is in only one of them
   2    the command line or an input cannot be used
   3    no difference, but some lines or journals cannot be read
+  6    an internal error; the message names the full log
+  130  stopped by Ctrl-C
 """
 _Read = Callable[[], Record | Problem]
 _STYLES = {"-": "red", "+": "green", "@": "cyan"}

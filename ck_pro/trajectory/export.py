@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from ck_pro.interrupts import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -69,7 +74,7 @@ Exit codes:
   2    the command line or an input cannot be used
   3    some lines or journals cannot be read; the rest was exported
   4    the output cannot be written; partial files were removed
-  6    an internal error
+  6    an internal error; the message names the full log
   130  stopped by Ctrl-C; partial files were removed
 """
 

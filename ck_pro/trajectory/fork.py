@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from ck_pro.interrupts import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import os
 import re
 import shlex
@@ -58,6 +63,8 @@ Exit codes:
   0    NEW is written
   2    the command line or the old run cannot be used
   4    NEW cannot be written, or exists already; partial files were removed
+  6    an internal error; the message names the full log
+  130  stopped by Ctrl-C; partial files were removed
 """
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from ck_pro.interrupts import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +46,8 @@ Exit codes:
   2    the command line or an input cannot be used
   3    some journals cannot be read; the rest was written
   4    the spans cannot be written or sent
+  6    an internal error; the message names the full log
+  130  stopped by Ctrl-C; the output is not complete
 """
 
 

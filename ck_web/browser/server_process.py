@@ -19,7 +19,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from ck_pro.exceptions import BrowserServerError
+from ck_pro.exceptions import BrowserServerError, ConfigError
 from ck_web.browser import kept_servers
 
 _LISTENING = re.compile(r"listening on (https?://\S+)")
@@ -124,7 +124,7 @@ class BrowserServer:
     def last_output(self) -> str:
         """Return the last line that the server printed, for error messages."""
         last = next((line for line in reversed(self._lines) if line), "it printed nothing")
-        return last.removeprefix("Error: ")
+        return last.removeprefix("error: ")
 
     def keep_parked(self, seconds: float) -> bool:
         """Ask the server to keep running after this process exits, for its parked browsers.
@@ -220,7 +220,7 @@ def check_chromium(chromium: str = "") -> None:
         chromium: path of the browser; if empty, search for it.
 
     Raises:
-        BrowserServerError: something is missing; the message says what to do.
+        ConfigError: something is missing; the message says what to do.
     """
     command = [sys.executable, "-c", _CHECK, chromium]
     try:
@@ -237,4 +237,4 @@ def check_chromium(chromium: str = "") -> None:
         return  # the machine is too busy; the first task will report a problem
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise BrowserServerError(f"cannot start a browser: {reason}")
+        raise ConfigError(f"cannot start a browser: {reason}")

@@ -45,7 +45,7 @@ def test_a_chromium_that_does_not_start_is_ignored(bin_folder: Path) -> None:
 
 def test_a_wrong_CK_CHROMIUM_is_an_error(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CK_CHROMIUM", "/nope")
-    with pytest.raises(ChromiumNotFound, match="CK_CHROMIUM names '/nope'"):
+    with pytest.raises(ChromiumNotFound, match="CK_CHROMIUM: '/nope'"):
         install(never, never)  # type: ignore[arg-type]
 
 

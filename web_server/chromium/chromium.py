@@ -52,12 +52,12 @@ def find_chromium(configured: str = "") -> str:
     Raises:
         ChromiumNotFound: none was found; the message says how to install one.
     """
-    named = ((configured, "--chromium"), (os.environ.get("CK_CHROMIUM", ""), "CK_CHROMIUM"))
+    named = ((configured, "chromium"), (os.environ.get("CK_CHROMIUM", ""), "CK_CHROMIUM"))
     for path, origin in named:
         if path:
             found = shutil.which(str(Path(path).expanduser()))
-            if not found:
-                raise ChromiumNotFound(f"{origin} names {path!r}, which is not an executable file")
+            if not found:  # `chromium` is a setting and, as --chromium, an option
+                raise ChromiumNotFound(f"{origin}: {path!r} is not an executable file")
             return found
     for name in _NAMES:
         if found := shutil.which(name):

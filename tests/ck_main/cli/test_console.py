@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,8 +16,10 @@ import ck_pro
 from ck_main import console
 from ck_main.agent import CKAgent
 from ck_main.cli import building
-from ck_pro.exceptions import BrowserServerError
+from ck_pro.exceptions import ConfigError
+from ck_web.browser import server_process
 
+ROOT = Path(console.__file__).resolve().parents[1]
 CONSOLE = "import sys; from ck_main.console import main; sys.exit(main())"
 
 
@@ -85,6 +89,69 @@ def test_help_for_a_full_disk_is_one_line() -> None:
     assert done.stderr == "error: cannot write to standard output: No space left on device\n"
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "command", [*((f"-m {module}") for module, _ in console.COMMANDS.values()), "ck-pro run"]
+)
+def test_ctrl_c_during_the_imports_prints_no_traceback(command: str) -> None:
+    form = ["-c", CONSOLE, "run"] if command.startswith("ck-pro") else command.split()
+    command_line = [sys.executable, "-X", "importtime", *form, "--help"]
+    null = subprocess.DEVNULL
+    with subprocess.Popen(command_line, stdout=null, stderr=subprocess.PIPE, text=True) as process:
+        seen = process.stderr
+        assert seen is not None
+        assert any(line.endswith(" click\n") for line in seen)  # the command imports more after it
+        process.send_signal(signal.SIGINT)
+        rest = [line for line in seen if not line.startswith("import time:")]
+    assert process.returncode in (-signal.SIGINT, 130)
+    assert rest in ([], ["stopped\n"])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["serve", "install-chromium", "export", "site"])
+def test_an_unknown_option_is_one_line(name: str) -> None:
+    done = _run(name, "--bogus")
+    assert done.returncode == 2 and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: No such option '--bogus'") and line.endswith("(see --help)")
+
+
+@pytest.mark.integration
+def test_the_choices_of_a_missing_option_are_on_one_line() -> None:
+    done = _run("export", "-i", "x", "-o", "y")
+    assert done.returncode == 2
+    assert "Choose from: atif, axolotl, " in done.stderr and "\t" not in done.stderr
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "-t", "x", "-m", "replay:none.jsonl"),
+        ("run", "-t", "x", "-m", "record:none/a.jsonl:manual"),
+        ("web", "-t", "x", "-m", "manual", "-u", "web_env.chromium=/nope"),
+        ("serve", "--chromium", "/nope"),
+    ],
+)
+def test_a_missing_file_of_the_settings_is_a_usage_error(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = _run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ") and "--chromium" not in line
+
+
+@pytest.mark.parametrize("missing", ["flask", "playwright"])
+def test_a_browser_without_its_packages_is_a_configuration_error(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = server_process._CHECK.replace(missing, f"no_{missing}")
+    monkeypatch.setattr(server_process, "_CHECK", check)
+    with pytest.raises(ConfigError, match=rf"no_{missing} is missing: pip install "):
+        server_process.check_chromium()
+
+
 def test_an_agent_without_a_browser_runs_without_its_web_agent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -116,13 +183,14 @@ def test_an_agent_with_a_browser_or_a_server_keeps_its_web_agent(
 
 
 def _failing() -> None:
-    raise BrowserServerError("no browser can be started here: no Chromium")
+    raise ConfigError("no browser can be started here: no Chromium")
 
 
 def _commands() -> list[tuple[str, tuple[str, str]]]:
     return list(console.COMMANDS.items())
 
 
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _run(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", CONSOLE, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, env=env)

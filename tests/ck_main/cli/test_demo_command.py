@@ -1,7 +1,9 @@
 """The demo's command on a small demo folder, without a browser."""
 
+import io
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,17 @@ def test_the_demo_takes_settings_and_limits(data: Path) -> None:
     what = ("steps", "seconds", "tokens", "money")
     limits = {f"--{run}max-{one}" for run in ("", "run-") for one in what}
     assert names >= limits | {"--updates"}
+
+
+def test_the_demo_sets_planning_only_with_a_model_of_its_own(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = demo_agent("http://127.0.0.1:81", data, "manual", planning="off")
+    assert agent.planning == agent.web_agent.planning == "off"
+    output = str(tmp_path / "out.jsonl")
+    options = ["--data", str(data), "--output", output, "--planning", "separate"]
+    assert run_command(cli, options) == 2
+    assert "--planning separate needs --model: the recording" in capsys.readouterr().err
 
 
 def test_placeholders_are_filled_at_every_depth() -> None:
@@ -95,6 +108,25 @@ def test_the_exit_code_is_the_score(
     assert (tmp_path / "runs" / "demo" / "tasks.jsonl").is_file()
     assert row["eval"]["corr"] == 1 - code and "{site}" not in row["task"]
     assert "scored tasks right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [([], 5), (["--run-max-steps", "1"], 7)], ids=["stopped", "limit"]
+)
+def test_an_unfinished_demo_advises_to_start_over(
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    code: int,
+) -> None:
+    typed = "no code\n/send\n" * 2 if options else ""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    good = ["--data", str(data), "-o", str(tmp_path / "out.jsonl"), "-m", "manual"]
+    assert run_command(cli, [*good, *options]) == code
+    said = capsys.readouterr().err
+    assert "; repeat the command to start over" in said and "resume" not in said
 
 
 def _normalised(replies: Path) -> None:

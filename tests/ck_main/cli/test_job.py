@@ -31,7 +31,6 @@ from ck_pro.exceptions import (
     ConfigError,
     ModelUnavailable,
     OutputError,
-    ReplayError,
     TaskFileError,
 )
 from ck_pro.model import LLM
@@ -153,9 +152,9 @@ def test_invalid_lines_are_reported_and_the_others_run(tmp_path: Path, agent: Fa
 
 def test_a_file_without_tasks(tmp_path: Path, agent: FakeAgent) -> None:
     desk = Desk(tmp_path, ["x\n"])
-    assert desk.run(agent) is ExitCode.LINES
-    first, second = desk.said().splitlines()
-    assert first.startswith("error: ") and "error: " in second and "no valid task" in second
+    with pytest.raises(TaskFileError, match="no valid tasks; write one"):
+        desk.run(agent)
+    assert desk.said().startswith("error: ") and len(desk.said().splitlines()) == 1
     with pytest.raises(TaskFileError, match="no tasks; write one"):
         Desk(tmp_path, ["\n\n"]).run(agent)
     assert not desk.output.exists()
@@ -214,7 +213,7 @@ def test_mistakes_are_found_before_the_first_task(tmp_path: Path, agent: FakeAge
         desk.run(agent, input=tmp_path / "none.jsonl")
     with pytest.raises(OutputError):
         desk.run(agent, output=tmp_path)
-    with pytest.raises(ReplayError):
+    with pytest.raises(ConfigError, match="replay: cannot read"):
         desk.run(FakeAgent(model="replay:none.jsonl"))
     assert desk.output.read_text() == ""
 

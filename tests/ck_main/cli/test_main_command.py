@@ -45,8 +45,8 @@ from ck_pro.exceptions import ConfigError
         (["-t", "x", "-o", "/proc/nope/o", "-m", "replay:x"], 4, "cannot write the output"),
         (["-i", "y", "-o", "o" * 300], 2, "File name too long"),
         (["--resume", "o" * 300], 2, "File name too long"),
-        (["-t", "x", "-o", "{tmp}/o", "-m", f"record:{'o' * 300}:manual"], 5, "File name too long"),
-        (["-t", "x", "-o", "{tmp}/o", "-m", "replay:/nope"], 5, "cannot read the recording /nope"),
+        (["-t", "x", "-o", "{tmp}/o", "-m", f"record:{'o' * 300}:manual"], 2, "File name too long"),
+        (["-t", "x", "-o", "{tmp}/o", "-m", "replay:/nope"], 2, "cannot read the recording /nope"),
     ],
 )
 def test_each_error_is_one_line_with_its_exit_code(

@@ -52,15 +52,23 @@ def test_a_command_with_other_settings_lists_them(tmp_path: Path) -> None:
     assert said.count("warning:") == 1
 
 
-def test_equal_settings_and_finished_outputs_are_not_warned_about(tmp_path: Path) -> None:
+def test_equal_settings_are_not_warned_about(tmp_path: Path) -> None:
     desk = Desk(tmp_path, TASKS)
     kwargs = {"call_kwargs": {"temperature": 0.2, "top_p": 1}}
     desk.run(agent(model=kwargs), limit=2)
     reordered = {"call_kwargs": {"top_p": 1, "temperature": 0.2}}
     desk.run(agent(model=reordered))
     assert "warning" not in desk.said()
-    desk.run(agent(max_steps=7))  # nothing is appended
-    assert "warning" not in desk.said()
+
+
+def test_other_settings_are_listed_although_every_task_has_a_row(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, TASKS)
+    desk.run(agent())
+    before = desk.output.read_bytes()
+    assert desk.run(agent(max_steps=7)) is ExitCode.DONE
+    assert "warning: 3 rows of the output have other settings" in desk.said()
+    assert "  max_steps: 10 in 3 rows, now 7\n" in desk.said()
+    assert desk.output.read_bytes() == before
 
 
 def test_rerun_all_runs_every_task_again(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(OutputError, match="free disk space, then repeat the command to resume"):
+        with pytest.raises(OutputError, match="free disk space, then repeat the command"):
             rows.sort("ab")
         monkeypatch.undo()
         assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]

@@ -31,7 +31,7 @@ pytestmark = [
 
 def names_reason_and_remedy(errors: list[str]) -> bool:
     [line] = errors
-    remedy = "; free disk space, then repeat the command to resume"
+    remedy = "; free disk space, then repeat the command"
     return "No space left on device" in line and line.endswith(remedy)
 
 
@@ -161,7 +161,7 @@ def test_a_rerun_on_a_full_disk_changes_no_row(tmp_path: Path, disk: Disk) -> No
         (errno.ENOSPC, "free disk space"),
         (errno.EFBIG, "ulimit -f"),
         (errno.EMFILE, "ulimit -n"),
-        (errno.EACCES, "fix this, then repeat the command to resume"),
+        (errno.EACCES, "fix this, then repeat the command"),
     ],
 )
 def test_the_advice_fits_the_error(number: int, advice: str) -> None:

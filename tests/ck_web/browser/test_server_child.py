@@ -119,7 +119,7 @@ def test_no_secret_reaches_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_does_not_start_reports_why() -> None:
-    code = "import sys; print('a line'); sys.exit('Error: no Chromium was found: install one')"
+    code = "import sys; print('a line'); sys.exit('error: no Chromium was found: install one')"
     with pytest.raises(BrowserServerError) as e:
         BrowserServer(FakeOptions(code=code))
     assert str(e.value).endswith("did not start: no Chromium was found: install one")
