@@ -20,6 +20,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     session      AgentSession, Status, StopReason, goals and progress
     approval     approvers and the guard
     executor     model-written code in a worker process
+    arguments    the arguments of functions that models call: schema and checks
     tool         Tool, ToolRegistry, StopTool
     tools        tools that ship with the core
     language     prompt layout and parsing
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from ck_pro.journal import Journal
     from ck_pro.model import LLM, Budget
     from ck_pro.session import AgentSession, Status, StopReason
+    from ck_pro.session.goals import Goal
     from ck_pro.template import TemplatedString, get_template, register_template
     from ck_pro.tool import StopTool, Tool, ToolRegistry
     from ck_pro.tools import AskLLMTool, SimpleSearchTool
@@ -63,6 +65,7 @@ _HOME = {
     "model": ("LLM", "Budget"),
     "tools.human": ("AskHumanTool",),
     "session": ("AgentSession", "Status", "StopReason"),
+    "session.goals": ("Goal",),
     "agent.stepper": ("Stepper",),
     "template": ("TemplatedString", "get_template", "register_template"),
     "tool": ("StopTool", "Tool", "ToolRegistry"),
@@ -82,6 +85,7 @@ __all__ = [
     "Budget",
     "CodeExecutor",
     "Environment",
+    "Goal",
     "Journal",
     "KwargsInitializable",
     "MultiStepAgent",

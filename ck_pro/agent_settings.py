@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -19,7 +20,13 @@ from ck_pro.tool import Tool, ToolRegistry, tool_from_function
 from ck_pro.tools.workspace import workspace_tools
 
 _Positive = Annotated[float, Field(gt=0)]
-
+_Goal = Annotated[
+    Goal, BeforeValidator(lambda value: Goal(value) if isinstance(value, str) else value)
+]
+_Functions = Annotated[
+    list[Any],
+    BeforeValidator(lambda value: [value] if isinstance(value, ToolRegistry) else value),
+]
 
 Planning = Annotated[
     Literal["fused", "separate", "off"],
@@ -86,15 +93,17 @@ class AgentSettings(KwargsInitializable):
     phase off. `templates["action"].format(...)` returns the prompt."""
     sub_agents: list[Any] = []
     """Agents that the code may call: agents, or names of attributes of this object."""
-    tools: list[Any] = []
-    """Tools that the code may call: `Tool` objects, plain functions, names of attributes of this
-    object, or names of the tools of `ck_pro.tools.workspace` ("run_command", ...)."""
+    tools: _Functions = []
+    """Tools that the code may call: `Tool` objects, plain functions, a `ToolRegistry`, names of
+    attributes of this object, or names of the tools of `ck_pro.tools.workspace`
+    ("run_command", ...)."""
     active_functions: list[str] | None = None
     """Names of the sub-agents and tools that the model can use; all when None."""
     end_always: bool = True
     """Run the end phase also after `stop`; otherwise only if an answer is missing."""
-    goals: list[Goal] = []
-    """Goals besides the task; prompts list them by priority."""
+    goals: list[_Goal] = []
+    """Goals besides the task, each a `Goal`, its fields or a text; prompts list them by
+    priority."""
     max_steps: Annotated[int, Field(ge=1)] = 10
     max_seconds: _Positive | None = None
     """Seconds of wall time for one run of this agent."""
@@ -232,7 +241,7 @@ class AgentSettings(KwargsInitializable):
         return get_template(name)
 
     def _all_functions(self) -> list[Any]:
-        return [self._function(f) for f in (*self.sub_agents, *self.tools)]
+        return [self._function(f) for f in iter_functions([*self.sub_agents, *self.tools])]
 
     def _function(self, named: Any) -> Any:
         """Return the sub-agent or tool for an entry of `sub_agents` or `tools`."""
@@ -256,6 +265,15 @@ class AgentSettings(KwargsInitializable):
                 )
             self._function_tools[name] = tools[name]
         return self._function_tools[name]
+
+
+def iter_functions(entries: Iterable[Any]) -> Iterator[Any]:
+    """Yield the entries of `tools` or `sub_agents`, with those of registries in their place."""
+    for entry in entries:
+        if isinstance(entry, ToolRegistry):
+            yield from entry
+        else:
+            yield entry
 
 
 def _as_template(template: Any) -> Any:

@@ -6,17 +6,13 @@ import functools
 import inspect
 import keyword
 import textwrap
-import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Protocol, cast, overload
+from typing import Any, ClassVar, Literal, Protocol, overload
 
-from pydantic import PydanticUserError, TypeAdapter
-
+from ck_pro.arguments import described_parameters, parameters_schema, signature_text
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
 from ck_pro.run_context import RunContext
-
-_PLAIN_TYPES = (str, int, float, bool)
 
 
 class Tool(KwargsInitializable):
@@ -32,6 +28,10 @@ class Tool(KwargsInitializable):
     """JSON schema of the arguments (an object); derived from `execute` when empty."""
     terminal: bool = False
     """Calling it ends the run."""
+    tags: list[str] = []
+    """Labels for `ToolRegistry.tagged`."""
+    checks_arguments: ClassVar[bool] = True
+    """Whether a run checks and converts the arguments by the type hints of the function."""
     synonyms: ClassVar[Mapping[str, str]] = {}
     """Other names of parameters that calls may use."""
     on_resume: Literal["again", "answer", "never"] = "answer"
@@ -88,7 +88,9 @@ class Tool(KwargsInitializable):
     def get_function_definition(self, short: bool) -> str:
         """Return the definition for prompts: one line if `short`, else with the description."""
         head = f"{self.name}{signature_text(self._implementation, returns=not self.terminal)}"
-        return definition_text(head, self.description, short)
+        notes = "" if short else described_parameters(self._implementation)
+        text = f"{self.description}\n\n{notes}".strip() if notes else self.description
+        return definition_text(head, text, short)
 
 
 class StopTool(Tool):
@@ -98,6 +100,7 @@ class StopTool(Tool):
     terminal = True
     on_resume = "again"
     synonyms = {"answer": "output", "summary": "log"}
+    checks_arguments = False  # every value is an answer
 
     def __init__(self, agent: object = None, **kwargs: Any) -> None:
         """Make the tool.
@@ -151,6 +154,26 @@ def tool_from_function(function: Callable[..., Any], **settings: Any) -> Tool:
     return FunctionTool(function, **settings)
 
 
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(**settings: Any) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(function: Any = None, /, **settings: Any) -> Any:
+    """Make a tool from a function, as a decorator: `@tool` or `@tool(name=..., terminal=True)`.
+
+    Args:
+        function: the decorated function. The tool can be called like it.
+        settings: settings of `Tool` that override those from the function.
+    """
+    if function is not None:
+        return tool_from_function(function, **settings)
+    return lambda decorated: tool_from_function(decorated, **settings)
+
+
 class AgentFunction(Protocol):
     """A function that an agent's code can call: a `Tool`, or an agent as a function."""
 
@@ -186,14 +209,34 @@ class ToolRegistry(Sequence[AgentFunction]):
         for tool in tools:
             self.register(tool)
 
-    def register(self, tool: AgentFunction | Callable[..., Any], **settings: Any) -> AgentFunction:
-        """Add a tool, an agent, or a function with settings of its tool; return what was added."""
+    @overload
+    def register(
+        self, tool: AgentFunction | Callable[..., Any], **settings: Any
+    ) -> AgentFunction: ...
+
+    @overload
+    def register(self, **settings: Any) -> Callable[[Callable[..., Any]], Tool]: ...
+
+    def register(self, tool: Any = None, **settings: Any) -> Any:
+        """Add a tool, an agent, or a function with settings of its tool; return what was added.
+
+        Without `tool`, return a decorator: `@registry.register(tags=["files"])`.
+        """
+        if tool is None:
+            return lambda decorated: self.register(decorated, **settings)
         known = hasattr(tool, "get_function_definition")
-        made: Any = tool if known else tool_from_function(tool, **settings)  # type: ignore[arg-type]
+        if known and settings:
+            tool = tool.updated(settings)
+        made = tool if known else tool_from_function(tool, **settings)
         if made.name in self._by_name:
             raise ConfigError(f"two functions are named {made.name!r}")
         self._by_name[made.name] = made
-        return cast(AgentFunction, made)
+        return made
+
+    def tagged(self, *tags: str) -> ToolRegistry:
+        """Return a registry of the tools that have at least one of these tags."""
+        wanted = set(tags)
+        return ToolRegistry(f for f in self if wanted.intersection(getattr(f, "tags", ())))
 
     def get(self, name: str) -> AgentFunction | None:
         """Return the function with this name, or None."""
@@ -236,61 +279,10 @@ def function_schema(name: str, description: str, parameters: dict[str, Any]) -> 
     return {"type": "function", "function": body}
 
 
-def parameters_schema(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the JSON schema (an object) of a function's arguments, from signature and type hints.
-
-    Raises:
-        ConfigError: the function is a built-in without a known signature.
-    """
-    hints = _type_hints(function)
-    properties: dict[str, Any] = {}
-    required: list[str] = []
-    for name, p in _signature(function).parameters.items():
-        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            continue
-        properties[name] = _schema(hints.get(name))
-        if p.default is p.empty:
-            required.append(name)
-        elif p.default is None or isinstance(p.default, _PLAIN_TYPES):
-            properties[name]["default"] = p.default
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    try:
-        return inspect.signature(function)
-    except ValueError:
-        name = getattr(function, "__name__", repr(function))
-        raise ConfigError(
-            f"tool '{name}' has no known signature: wrap it in a Python function"
-        ) from None
-
-
 def _name_of(function: Callable[..., Any]) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     return str(getattr(function, "__name__", "") or type(function).__name__.lower())
-
-
-def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the type hints; none if any cannot be resolved at run time."""
-    function = inspect.unwrap(function)
-    while isinstance(function, functools.partial):
-        function = function.func
-    try:
-        return typing.get_type_hints(function)
-    except (NameError, AttributeError, TypeError):  # a name for type checkers; not a function
-        return {}
-
-
-def _schema(annotation: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type; empty (anything) if JSON has no such type."""
-    if annotation is None:
-        return {}
-    try:
-        return TypeAdapter(annotation).json_schema()
-    except PydanticUserError:  # such as a data frame
-        return {}
 
 
 def own_doc(thing: Any) -> str:
@@ -304,22 +296,6 @@ def own_doc(thing: Any) -> str:
 def _is_lazy(function: Callable[..., Any]) -> bool:
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
     return any(is_kind(function) for is_kind in kinds)
-
-
-def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str:
-    """Return a function's signature as source text: annotations without quotes.
-
-    Args:
-        function: any callable.
-        returns: whether to include the return annotation.
-    """
-    try:
-        signature = inspect.signature(function, eval_str=True)
-    except (NameError, AttributeError):  # only type checkers can resolve it
-        signature = inspect.signature(function)
-    if not returns:
-        signature = signature.replace(return_annotation=inspect.Signature.empty)
-    return str(signature)
 
 
 def definition_text(head: str, description: str, short: bool) -> str:

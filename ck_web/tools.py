@@ -8,10 +8,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ck_pro.arguments import parameters_schema
 from ck_pro.events import ErrorObservation
 from ck_pro.exceptions import ToolError
 from ck_pro.run_context import RunContext
-from ck_pro.tool import Tool, parameters_schema
+from ck_pro.tool import Tool
 from ck_pro.tools.human import AskHumanTool
 from ck_web.actions import ACTIONS, WebAction, parse_action
 from ck_web.actions.elements import UploadToPage
@@ -24,6 +25,7 @@ class WebTool(Tool):
     """
 
     on_resume = "never"  # a resumed run has another page
+    checks_arguments = False  # the declared action checks them
     acts_by_run = True
     """The run reviews its actions together with their targets."""
 
@@ -101,6 +103,7 @@ class WebStopTool(Tool):
     name = "stop"
     terminal = True
     synonyms = {"output": "answer", "log": "summary"}
+    checks_arguments = False  # every value is an answer
 
     def execute(self, answer: str, summary: str = "") -> dict[str, str]:
         """End the task.

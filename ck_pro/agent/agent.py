@@ -20,6 +20,7 @@ from ck_pro.agent.planning import is_plan_due, record_plan, report_unreadable_pl
 from ck_pro.agent.prompts import prompt_values, state_values
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import describe
+from ck_pro.arguments import parameters_schema
 from ck_pro.events import (
     Action,
     CodeAction,
@@ -59,7 +60,6 @@ from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.session.observed import combine_observations, observation_text
 from ck_pro.session.rows import Step
-from ck_pro.tool import parameters_schema
 
 _log = logging.getLogger(__name__)
 

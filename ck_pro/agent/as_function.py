@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ck_pro.agent_settings import Sampling
+from ck_pro.arguments import signature_text
 from ck_pro.run.results import AgentResult
 from ck_pro.run.run import Run
 from ck_pro.run.sampling import sampled
 from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession
-from ck_pro.tool import definition_text, signature_text
+from ck_pro.tool import definition_text
 
 
 class CallableAgent(Protocol):

@@ -174,7 +174,7 @@ class PromptParts:
         calling = calls_functions(values)
         parts = [self.role, f"# Rules\n{self.rules}"]
         if values["goals"]:
-            goals = [f"- {g.name}: {g.description}" for g in values["goals"]]
+            goals = [f"- {goal}" for goal in values["goals"]]
             parts.insert(1, "# Goals\n" + "\n".join(goals))
         if values["functions_long"] and not calling:  # else the service shows them
             parts.append(f"# Available functions\n{values['functions_long']}")

@@ -306,21 +306,28 @@ def _is_secret(annotation: Any) -> bool:
     return annotation is SecretStr or SecretStr in typing.get_args(annotation)
 
 
-@cache
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
+def type_adapter(annotation: Any) -> TypeAdapter[Any]:
+    """Return the adapter that checks and converts values of a type, as for settings."""
+    try:
+        return _cached_adapter(annotation)
+    except TypeError:  # an annotation that cannot be hashed
+        return _new_adapter(annotation)
+
+
+def _new_adapter(annotation: Any) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(annotation, config=_ADAPTER_CONFIG)
     except PydanticUserError:  # a model or dataclass has its own configuration
         return TypeAdapter(annotation)
 
 
+_cached_adapter = cache(_new_adapter)
+
+
 def _validated(annotation: Any, value: Any) -> Any:
     if annotation is Any:
         return value
-    try:
-        adapter = _adapter(annotation)
-    except TypeError:  # an annotation that cannot be hashed
-        adapter = TypeAdapter(annotation, config=_ADAPTER_CONFIG)
+    adapter = type_adapter(annotation)
     try:
         return adapter.validate_python(value)
     except ValidationError as e:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ck_pro.approval import ActionRejected, require_approval
+from ck_pro.arguments import ArgumentCheck, signature_text
 from ck_pro.environment import Environment
 from ck_pro.events import (
     Action,
@@ -36,7 +37,7 @@ from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
 from ck_pro.session import AgentSession, Status
-from ck_pro.tool import ToolRegistry
+from ck_pro.tool import Tool, ToolRegistry
 
 if TYPE_CHECKING:
     from ck_pro.run.run import Run
@@ -166,15 +167,22 @@ class ExposedFunctions:
     def _wrap(self, exposed: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a tool's or sub-agent's function with approval, logging and replay."""
         signature, terminal = inspect.signature(function), getattr(exposed, "terminal", False)
+        shown = f"{exposed.name}{signature_text(function, returns=False)}"
+        check = ArgumentCheck(exposed.name, function) if _checks(exposed) else None
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             kwargs = with_declared_names(call, kwargs)
-            bound = signature.bind(*args, **kwargs)
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as e:
+                raise TypeError(f"{exposed.name}: {e}. The signature is {shown}") from None
+            if check is not None:
+                bound.arguments.update(check(bound.arguments))
             arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
             self._run.check()
             try:
-                result = replay_or_execute(arguments, args, kwargs)
+                result = replay_or_execute(arguments, bound.args, bound.kwargs)
             except AwaitingHuman:
                 self._run.stopped_for_user = True
                 raise
@@ -251,6 +259,11 @@ class ExposedFunctions:
             self._record_start(call)
         data: CallData = {"call": call.number, "name": call.name, **outcome}
         self._run.record(EventKind.CALL, data, duration=time.monotonic() - start)
+
+
+def _checks(exposed: Any) -> bool:
+    """Whether the run checks the arguments of a function: of tools, if they do not themselves."""
+    return isinstance(exposed, Tool) and exposed.checks_arguments
 
 
 class JournaledEnvironment(Environment):

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic import BaseModel
+
 from ck_pro.events.journal_events import CallOutcome, FinalResults
 from ck_pro.exceptions import ParseError
 from ck_pro.executor import CodeResult
@@ -163,7 +165,11 @@ def jsonable(value: Any) -> Any:
     """Return a copy of a value as JSON data; parts without a JSON form become text."""
     if value.__class__ in _SCALARS or value.__class__ is str:
         return value
-    return json.loads(json.dumps(value, default=str))
+    return json.loads(json.dumps(value, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
 
 
 def with_note(note: str, observed: Any) -> Any:

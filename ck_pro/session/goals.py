@@ -18,11 +18,20 @@ PROGRESS_KEYS = ("completed_list", "todo_list", "experience", "information")
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal of an agent, in addition to its task. Lower `priority` comes first in the prompt."""
+    """A goal of an agent, in addition to its task.
+
+    Attributes:
+        name: the goal, or its short name.
+        description: what it means; "" if the name says it.
+        priority: goals with a lower number come first in the prompt.
+    """
 
     name: str
-    description: str
+    description: str = ""
     priority: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.description}" if self.description else self.name
 
 
 @dataclass

@@ -21,6 +21,7 @@ class ComputerTool(Tool):
     description = COMPUTER_DESCRIPTION
     parameters = COMPUTER_PARAMETERS
     on_resume = "never"
+    checks_arguments = False
     acts_by_run = True
     """The run approves each action, with the elements at its points."""
 

@@ -16,7 +16,13 @@ COMMAND_SECONDS = 30.0
 """Default time limit of a foreground command."""
 
 
-class RunCommandTool(Tool):
+class WorkspaceTool(Tool):
+    """A tool that runs in the worker of an agent's code."""
+
+    checks_arguments = False  # `execute` checks them
+
+
+class RunCommandTool(WorkspaceTool):
     """A shell command in the working directory."""
 
     name = "run_command"
@@ -43,7 +49,7 @@ class RunCommandTool(Tool):
         return _in_worker(self.name, given, stays=bool(background))
 
 
-class CommandOutputTool(Tool):
+class CommandOutputTool(WorkspaceTool):
     """The output of a background command."""
 
     name = "command_output"
@@ -57,7 +63,7 @@ class CommandOutputTool(Tool):
         return _in_worker(self.name, {"id": _check_id(self.name, id)})
 
 
-class KillCommandTool(Tool):
+class KillCommandTool(WorkspaceTool):
     """Ends a background command."""
 
     name = "kill_command"
@@ -71,7 +77,7 @@ class KillCommandTool(Tool):
         return _in_worker(self.name, {"id": _check_id(self.name, id)})
 
 
-class ReadFileTool(Tool):
+class ReadFileTool(WorkspaceTool):
     """Reads lines of a text file."""
 
     name = "read_file"
@@ -94,7 +100,7 @@ class ReadFileTool(Tool):
         return _in_worker(self.name, given)
 
 
-class WriteFileTool(Tool):
+class WriteFileTool(WorkspaceTool):
     """Writes a text file."""
 
     name = "write_file"
@@ -112,7 +118,7 @@ class WriteFileTool(Tool):
         return _in_worker(self.name, {"path": path, "content": content})
 
 
-class ListFilesTool(Tool):
+class ListFilesTool(WorkspaceTool):
     """Lists files and folders."""
 
     name = "list_files"

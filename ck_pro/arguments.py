@@ -1,0 +1,180 @@
+"""The arguments of functions that models call: their JSON schema, and checked values."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+
+from ck_pro.config.initializable import type_adapter
+from ck_pro.exceptions import ConfigError, ToolError
+
+_PLAIN_TYPES = (str, int, float, bool)
+_SHOWN = 80
+"""Characters of a wrong value in a message."""
+
+
+def parameters_schema(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the JSON schema (an object) of a function's arguments, from signature and type hints.
+
+    `Annotated[int, Field(ge=1, description="...")]`, literals, enums and pydantic models count.
+
+    Raises:
+        ConfigError: the function is a built-in without a known signature.
+    """
+    hints = type_hints(function)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    definitions: dict[str, Any] = {}
+    for name, p in _signature(function).parameters.items():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            continue
+        properties[name] = dict(_schema(hints.get(name)))
+        definitions.update(properties[name].pop("$defs", {}))
+        if p.default is p.empty:
+            required.append(name)
+        elif p.default is None or isinstance(p.default, _PLAIN_TYPES):
+            properties[name]["default"] = p.default
+    schema = {"type": "object", "properties": properties, "required": required}
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the type hints; none if any cannot be resolved at run time."""
+    function = inspect.unwrap(function)
+    while isinstance(function, functools.partial):
+        function = function.func
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except (NameError, AttributeError, TypeError):  # a name for type checkers; not a function
+        return {}
+
+
+def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str:
+    """Return a function's signature as source text: annotations without quotes.
+
+    Args:
+        function: any callable.
+        returns: whether to include the return annotation.
+    """
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (NameError, AttributeError):  # only type checkers can resolve it
+        signature = inspect.signature(function)
+    shown = [
+        p.replace(annotation=bare_annotation(p.annotation)) for p in signature.parameters.values()
+    ]
+    result = inspect.Signature.empty
+    if returns:
+        result = bare_annotation(signature.return_annotation)
+    text = str(signature.replace(parameters=shown, return_annotation=result))
+    for model in {m for p in signature.parameters.values() for m in _models_in(p.annotation)}:
+        text = text.replace(f"{model.__module__}.{model.__qualname__}", model.__name__)
+    return text
+
+
+def bare_annotation(annotation: Any) -> Any:
+    """Return an annotation without the metadata of `Annotated`, for prompts."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        return bare_annotation(typing.get_args(annotation)[0])
+    return annotation
+
+
+def described_parameters(function: Callable[..., Any]) -> str:
+    """Return one line for each parameter that has a description, limits or a model as its type.
+
+    A signature in a prompt does not show these.
+    """
+    lines = []
+    for name, annotation in type_hints(function).items():
+        if name == "return":
+            continue
+        annotated = typing.get_origin(annotation) is typing.Annotated
+        if not (annotated or _models_in(annotation)):
+            continue
+        schema = dict(_schema(annotation))
+        text = schema.pop("description", "") if annotated else ""
+        facts = {k: v for k, v in schema.items() if k not in ("title", "default", "type")}
+        if "properties" in facts or "$defs" in facts or "items" in facts:
+            facts = {"type": schema.get("type"), **facts}
+        limits = json.dumps(facts, ensure_ascii=False) if facts else ""
+        lines.append(f"    {name}: {' '.join(t for t in (text, limits) if t)}")
+    return "\n".join(["Args:", *lines]) if lines else ""
+
+
+class ArgumentCheck:
+    """Checks and converts the arguments of calls by the type hints of a function.
+
+    Args:
+        name: name of the function, for messages.
+        function: the function.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any]):
+        self.signature = f"{name}{signature_text(function, returns=False)}"
+        variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        known = {p.name for p in _signature(function).parameters.values() if p.kind not in variable}
+        hints = {n: h for n, h in type_hints(function).items() if n in known}
+        self._adapters = {n: type_adapter(h) for n, h in hints.items() if _schema(h)}
+
+    def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments, converted to the types of the hints: a dict becomes a model.
+
+        Raises:
+            ToolError: a value does not match; the message names each argument and the signature.
+        """
+        checked, problems = dict(given), []
+        for name, value in given.items():
+            adapter = self._adapters.get(name)
+            if adapter is None:
+                continue
+            try:
+                converted = adapter.validate_python(value)
+            except ValidationError as e:
+                problems += [_problem(name, error) for error in e.errors(include_url=False)]
+                continue
+            if not (type(value) is int and type(converted) is float):  # an int is a float
+                checked[name] = converted
+        if problems:
+            raise ToolError(f"{'; '.join(problems)}. The signature is {self.signature}")
+        return checked
+
+
+def _problem(name: str, error: Any) -> str:
+    """Return one line about one wrong value."""
+    path = "".join(f"[{p!r}]" for p in error["loc"])
+    value = repr(error["input"])
+    value = value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "..."
+    return f"argument '{name}'{path}: {error['msg']} (got {value})"
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        name = getattr(function, "__name__", repr(function))
+        raise ConfigError(
+            f"tool '{name}' has no known signature: wrap it in a Python function"
+        ) from None
+
+
+def _schema(annotation: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type; empty (anything) if JSON has no such type."""
+    if annotation is None:
+        return {}
+    try:
+        return TypeAdapter(annotation).json_schema()
+    except PydanticUserError:  # such as a data frame
+        return {}
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the pydantic models in a type: of `list[Order]`, `Order`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in typing.get_args(annotation) for model in _models_in(inner)]
