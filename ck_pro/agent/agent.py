@@ -16,6 +16,7 @@ from ck_pro.agent.actions import (
 )
 from ck_pro.agent.arguments import check_extra_info, check_types, prepare_session
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
+from ck_pro.agent.end_phase import ask_for_result, end_values
 from ck_pro.agent.planning import is_plan_due, record_plan, report_unreadable_plan
 from ck_pro.agent.prompts import prompt_values, state_values
 from ck_pro.agent_settings import AgentSettings
@@ -214,7 +215,7 @@ class MultiStepAgent(AgentSettings):
     ) -> Iterator[Step]:
         """Run the loop and yield each finished step. See `run`."""
         run = self._live(session)
-        limit = self.max_steps if max_steps is None else max_steps
+        limit = run.max_steps = self.max_steps if max_steps is None else max_steps
         reason, message = StopReason.INTERNAL_ERROR, ""
         error: BaseException | None = None
         run.start()
@@ -297,16 +298,8 @@ class MultiStepAgent(AgentSettings):
         results = FinalResults(output=found["output"], log=found["log"])
         parsed: ParsedReply = {}
         if self.templates.get("end") and (self.end_always or session.finish is None):
-            kwargs = {**self.step_prepare(session, session.state), "final_results": found}
-            try:
-                extra = self.language.call_kwargs([END_FORM])
-                reply = self._call_model(session, "end", kwargs, model=self.end_model, **extra)
-                parsed = self._parse_output(reply)
-                results = final_result(self.language.read_form(reply, END_FORM))
-            except (ParseError, ContentFiltered) as e:
-                _log.warning("%s: the reply of the end phase is not used: %s", self.name, e)
-                if isinstance(e, ParseError):
-                    run.record_unreadable("end", e)
+            answered, parsed = self._ask_for_result(run, found)
+            results = answered or results
         data: EndData = {**parsed, "final_results": results}
         run.record(EventKind.END, data, phase="end")
         return results.copy()
@@ -493,6 +486,21 @@ class MultiStepAgent(AgentSettings):
         except ParseError as e:
             report_unreadable_plan(run, e)
         return state_values(run.session.state)
+
+    def _ask_for_result(
+        self, run: Run, found: Mapping[str, Any]
+    ) -> tuple[FinalResults | None, ParsedReply]:
+        """Run the end phase; see `ask_for_result`."""
+        session, extra = run.session, self.language.call_kwargs([END_FORM])
+
+        def prepare() -> dict[str, Any]:
+            values = self.step_prepare(session, session.state)
+            return {**values, "final_results": found, **end_values(run)}
+
+        def ask(values: Mapping[str, Any]) -> Reply:
+            return self._call_model(session, "end", values, model=self.end_model, **extra)
+
+        return ask_for_result(run, prepare, ask, self._parse_output)
 
     # --- start and end of a run ------------------------------------------------------------
 

@@ -70,6 +70,11 @@ _END = """\
 The work has ended. Reply with a short thought, then one Python block that contains only a dict with
 the keys 'output' (the final answer in exactly the form that the task asks for, or an empty string)
 and 'log' (how you found it, or why you could not)."""
+_LIMIT_END = """\
+The run ends here; no step is left. Reply with a short thought, then one Python block that calls
+stop(output=..., log=...). The block may compute the output from your variables. It can call no
+other function. The output is the final answer in exactly the form that the task asks for, or the
+part that you found, or an empty string. The log says how you found it, or why you could not."""
 _CALL_END = "The work has ended. Call report_result."
 
 
@@ -89,6 +94,7 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "goals": sorted(agent.goals, key=lambda g: g.priority),
         "step_idx": max(0, len(session.steps) - 1),
         "max_steps": agent.max_steps,
+        "can_stop": "stop" in run.functions.terminal,
         "has_sub_agents": any(isinstance(f, AgentSettings) for f in run.functions.registry),
         "functions_short": short,
         "functions_long": long,
@@ -102,6 +108,8 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "language": agent.language,
         "notices": notices,
         "files": files_in(run.workdir),
+        "variables": run.run_code.describe_names() if run.history.omits_steps() else [],
+        "step_limit": run.step_limit(),
     }
 
 
@@ -128,7 +136,9 @@ def action_instruction(values: Mapping[str, Any]) -> str:
 
 def end_instruction(values: Mapping[str, Any]) -> str:
     """Return the instruction of the end phase."""
-    return _CALL_END if calls_functions(values) else _END
+    if calls_functions(values):
+        return _CALL_END
+    return _LIMIT_END if values.get("unanswered") and values.get("can_stop") else _END
 
 
 def ended_text(found: Mapping[str, Any]) -> str:
@@ -189,17 +199,24 @@ class PromptParts:
 
 
 def _progress(values: Mapping[str, Any]) -> str:
-    """Return the volatile part: progress, files, notices, remaining steps."""
+    """Return the volatile part: progress, files, notices, variables, number of the step."""
     parts = [f"# Progress so far\n{values['state_str']}"] if values["state"] else []
     if values["files"]:
         names = fenced("\n".join(map(shown_name, values["files"])))
         parts.append(f"# Files in the working directory\n{names}")
     if values["notices"]:
         parts.append("# Notes\n" + "\n".join(f"- {n}" for n in values["notices"]))
-    left = values["max_steps"] - values["step_idx"]
-    if left <= 2:
-        parts.append(f"{left} step{'s' if left != 1 else ''} left, including this one.")
+    if values.get("variables"):
+        names = fenced("\n".join(values["variables"]))
+        parts.append(f"# Variables and functions of your code\n{names}")
+    if "final_results" not in values:  # in the end phase, no step is left
+        parts.append(_step_line(values))
     return "\n\n".join(parts)
+
+
+def _step_line(values: Mapping[str, Any]) -> str:
+    number, limit = values["step_idx"] + 1, values.get("step_limit") or values["max_steps"]
+    return f"Step {number} of {limit}{', the last one' if number >= limit else ''}."
 
 
 _ROLE = "You are an agent that solves a task step by step by writing Python."

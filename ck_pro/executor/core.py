@@ -27,7 +27,7 @@ from ck_pro.executor.folder_removal import remove_folder
 from ck_pro.executor.isolation import LAYERS, check_isolation, required_layers
 from ck_pro.executor.output import OutputCollector
 from ck_pro.executor.process import LostAtStart, WorkerProcess
-from ck_pro.executor.results import CodeError, CodeResult, read_done
+from ck_pro.executor.results import CodeError, CodeResult, read_done, read_names
 from ck_pro.executor.step import (
     StepClock,
     StepKilled,
@@ -42,6 +42,7 @@ WALL_SECONDS = 86_400.0
 """Default of `wall_timeout`; a step that waits for sub-agents may take hours."""
 
 _END_SECONDS = 1.0
+_NAMES_SECONDS = 2.0
 _MAX_STARTS = 3
 _MAX_NOTICE = 100  # characters of a notice that the worker adds to a shortened value
 _inside: contextvars.ContextVar[tuple[int, ...]] = contextvars.ContextVar("inside", default=())
@@ -124,6 +125,7 @@ class CodeExecutor:
         self._sent: dict[str, Function] | None = None
         self._held_first: list[int] | None = None
         self._step = 0
+        self._asked = 0
         self._closed = False
         self._has_commands = False
         if require_isolation is not None:
@@ -212,6 +214,24 @@ class CodeExecutor:
             finally:
                 _inside.reset(token)
 
+    def describe_names(self) -> list[str]:
+        """Describe what the code has defined: one line for each variable, function and class.
+
+        Runs no code. Returns [] if there is no worker, or if it does not reply in time.
+        """
+        with self._lock:
+            worker = self._worker
+            if worker is None or worker.owner != os.getpid() or not self.stateful:
+                return []
+            self._asked += 1
+            try:
+                return _ask_names(worker, self._asked)
+            except WorkerGone:
+                return []  # the next step reports it
+            except wire.WireError:
+                self._drop_worker()
+                return []
+
     def _run(self, code: str, timeout: float | None, cancel: threading.Event | None) -> CodeResult:
         worker = self._ensure_worker()
         self._step += 1
@@ -294,7 +314,8 @@ class CodeExecutor:
                     )
                     output.feed(worker.drain())
                     return not (threads_left or worker.hung_up)
-                calls.handle(message, may_read=message is messages[-1])
+                if message[0] != "names":  # else a reply that came too late
+                    calls.handle(message, may_read=message is messages[-1])
             timeout = clock.next_check()
             if reader_token.is_lent:
                 reader_token.take_back()
@@ -380,3 +401,20 @@ class CodeExecutor:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _ask_names(worker: WorkerProcess, number: int) -> list[str]:
+    """Return the worker's description of the names; [] if it does not reply in time.
+
+    Raises:
+        WorkerGone: the worker has ended.
+        wire.WireError: it sent something other than frames, or a malformed reply.
+    """
+    worker.send(["names", number])
+    deadline = time.monotonic() + _NAMES_SECONDS
+    while (left := deadline - time.monotonic()) > 0:
+        messages, _ = worker.receive(left, output=False)
+        for message in messages:
+            if message[0] == "names" and message[1:2] == [number]:
+                return read_names(message)
+    return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ck_pro.executor.worker.names import MAX_LINE, MAX_LINES
 from ck_pro.executor.worker.wire import WireError
 
 
@@ -109,6 +110,19 @@ def read_done(
         raise WireError("a value that is not text")
     shown = None if value is None else clean_text(value[:longest])
     return shown, None if error is None else read_error(error), bool(threads_left)
+
+
+def read_names(message: list[Any]) -> list[str]:
+    """Check and read the description of names: `["names", number, lines]`.
+
+    Raises:
+        WireError: it is malformed.
+    """
+    lines = message[2] if len(message) == 3 else None
+    if type(lines) is not list or not all(type(line) is str for line in lines):
+        raise WireError("a malformed description of names")
+    shown = [clean_text(" ".join(line.split())) for line in lines[: MAX_LINES + 1]]
+    return [line[:MAX_LINE] for line in shown]
 
 
 def read_error(frame: Any) -> CodeError:

@@ -140,6 +140,15 @@ class Budget:
         known = [s for s in left if s is not None]
         return min(known) if known else None
 
+    def remaining_steps(self) -> int | None:
+        """Return the steps that this budget and its parents still allow; None: no step limit."""
+        left = [] if self.parent is None else [self.parent.remaining_steps()]
+        with self._lock:
+            if self.max_steps is not None:
+                left.append(max(0, self.max_steps - self._steps))
+        known = [steps for steps in left if steps is not None]
+        return min(known) if known else None
+
     @property
     def limits_money(self) -> bool:
         """Whether this budget or a parent has a money limit."""

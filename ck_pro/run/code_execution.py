@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import ErrorData
@@ -32,11 +33,9 @@ class CodeRunner:
         Raises:
             Cancelled, LimitReached: the code was killed because the run must stop.
         """
-        run, executor = self._run, self._start()
-        remaining = run.budget.remaining_seconds()
-        executor.wall_timeout = WALL_SECONDS if remaining is None else remaining
+        run = self._run
         try:
-            result = executor.run(code, cancel=run.cancel_code)
+            result = self._execute(code)
         finally:
             run.end_children()
         if result.error is not None:
@@ -44,6 +43,21 @@ class CodeRunner:
                 run.check()
             run.record(EventKind.ERROR, ErrorData(error=result.error.type))
         return result
+
+    def run_unrecorded(self, code: str, functions: dict[str, Callable[..., Any]]) -> CodeResult:
+        """Run code after the last step, with other functions; the log does not get its error."""
+        executor = self._start()
+        usual, executor.functions = executor.functions, functions
+        try:
+            return self._execute(code)
+        finally:
+            executor.functions = usual
+
+    def _execute(self, code: str) -> CodeResult:
+        run, executor = self._run, self._start()
+        remaining = run.budget.remaining_seconds()
+        executor.wall_timeout = WALL_SECONDS if remaining is None else remaining
+        return executor.run(code, cancel=run.cancel_code)
 
     def run_local_call(self, call: LocalCall) -> str:
         """Run a function that belongs into the worker, for an agent that writes no code.
@@ -67,6 +81,10 @@ class CodeRunner:
         if result.commands_lost:
             lines.append("All commands in the background have ended.")
         return "\n".join(line for line in lines if line)
+
+    def describe_names(self) -> list[str]:
+        """Describe what the code has defined so far; see `CodeExecutor.describe_names`."""
+        return self._executor.describe_names() if self._executor is not None else []
 
     def close(self) -> None:
         """End the worker, if it runs."""

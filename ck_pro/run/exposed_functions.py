@@ -187,7 +187,7 @@ class ExposedFunctions:
                 self._run.stopped_for_user = True
                 raise
             if terminal and self._run.session.finish is None:
-                self._run.record(EventKind.FINISH, _finish_data(result))
+                self._run.record(EventKind.FINISH, finish_data(result))
             return result
 
         def replay_or_execute(arguments: dict[str, Any], args: Any, kwargs: Any) -> Any:
@@ -301,7 +301,7 @@ _UNCERTAIN = (
 )
 
 
-def _finish_data(result: Any) -> FinishData:
+def finish_data(result: Any) -> FinishData:
     """Return the result of a terminal function as output and log."""
     if isinstance(result, dict) and "output" in result:
         return FinishData(output=str(result["output"]), log=str(result.get("log", "")))

@@ -11,6 +11,7 @@ from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.language import text_of
+from ck_pro.run.step_trace import OMITTED, StepTrace, trace_message
 from ck_pro.session import AgentSession
 from ck_pro.session.observed import observation_text
 from ck_pro.session.rows import Step
@@ -18,7 +19,8 @@ from ck_pro.session.rows import Step
 _MAX_FILES = 50
 _MAX_READ = 2000
 _MAX_PERIOD = 3
-_OMITTED = "(Earlier steps omitted.)"
+_TRACE_SHARE, _MIN_TRACE = 8, 4000  # characters for traces: a part of `history_chars`
+_END_SHARE = 3  # the end phase shows all steps up to this multiple of `history_chars`
 _OBJECT_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
@@ -26,7 +28,7 @@ class History:
     """The finished steps of one run, as prompts show them.
 
     A finished step never changes, so it is rendered once. The cost of a step therefore does not
-    grow with their number.
+    grow with their number. Steps before the window leave a short trace each.
 
     Args:
         agent: has the settings `language`, `recent_steps`, `history_chars`, `observation_chars`.
@@ -37,6 +39,8 @@ class History:
         self._agent, self._session = agent, session
         self._shown: list[list[dict[str, Any]]] = []
         self._texts: list[str] = []
+        self._traces: list[StepTrace] = []
+        self._trace_text = (0, "")
         self._signatures: list[tuple[str, ...]] = []
         self._window = Window(agent.history_chars)
 
@@ -52,7 +56,7 @@ class History:
         """Return the finished steps inside the window as chat messages, oldest first."""
         first = self._first()
         window = [*itertools.chain.from_iterable(self._shown[first:])]
-        return [{"role": "user", "content": _OMITTED}, *window] if first else window
+        return [{"role": "user", "content": self._trace(first)}, *window] if first else window
 
     def steps(self) -> list[Step]:
         """Return the finished steps inside the window, oldest first."""
@@ -63,7 +67,36 @@ class History:
         """Return the finished steps inside the window as one text."""
         first = self._first()
         texts = self._texts[first:]
-        return "\n\n".join([_OMITTED, *texts] if first else texts)
+        return "\n\n".join([self._trace(first), *texts] if first else texts)
+
+    def omits_steps(self) -> bool:
+        """Whether prompts show only the traces of some steps."""
+        return self._first() > 0
+
+    def show_all(self, limit: int | None) -> bool:
+        """Show all steps again, until `condense`, if they fit; return whether some were omitted.
+
+        A fixed number of steps (`recent_steps`) stays.
+
+        Args:
+            limit: characters for the steps in the model's prompt, if known.
+        """
+        if not self._first() or self._agent.recent_steps is not None:
+            return False
+        most = _END_SHARE * self._agent.history_chars
+        return self._window.show_all(most if limit is None else min(most, limit))
+
+    def _trace(self, first: int) -> str:
+        """Return the text for the steps before `first`; equal until the window moves.
+
+        With `recent_steps` it would grow at every step, so it has no traces.
+        """
+        if self._agent.recent_steps is not None:
+            return OMITTED
+        if self._trace_text[0] != first:
+            limit = max(_MIN_TRACE, self._agent.history_chars // _TRACE_SHARE)
+            self._trace_text = (first, trace_message(self._traces[:first], limit))
+        return self._trace_text[1]
 
     def _first(self) -> int:
         """Return the index of the first step inside the window."""
@@ -119,6 +152,7 @@ class History:
             texts = [text_of(m["content"]) for m in shown]
             self._shown.append(shown)
             self._texts.append("\n\n".join(texts))
+            self._traces.append(StepTrace.of(step, text))
             self._window.add(sum(map(len, texts)))
             self._signatures.append(_signature(step["action"], text))
 
@@ -152,6 +186,13 @@ class Window:
         self.first = 0
         self._budget, self._size = budget, 0
         self._sizes: list[int] = []
+
+    def show_all(self, limit: int) -> bool:
+        """Show all steps again if they have at most `limit` characters; return whether they do."""
+        whole = sum(self._sizes)
+        if whole <= limit:
+            self.first, self._size = 0, whole
+        return whole <= limit
 
     def add(self, size: int) -> None:
         """Add a step of `size` characters; the newest step is always in the window."""

@@ -150,6 +150,8 @@ class Run:
         self.run_code = CodeRunner(self)
         edited_reply = interrupted.edited_reply if interrupted else ""
         self.call_model: ModelCaller = ModelCaller(self, self._tree.prefixes, edited_reply)
+        self.max_steps: int | None = None
+        """Maximum number of steps of this run; None: the agent's setting."""
         self.stopped_for_user = False
         """Whether a call stopped this run for the user; its other sub-agents stop, too."""
         self.executions = 0
@@ -289,6 +291,12 @@ class Run:
         changed = self._snapshots.take()
         if changed is not None:
             self.record(EventKind.FILES, changed)
+
+    def step_limit(self) -> int:
+        """Return the number of the last step that the limits allow, counted from 1."""
+        most = self.agent.max_steps if self.max_steps is None else self.max_steps
+        left = self.budget.remaining_steps()
+        return most if left is None else max(1, min(most, len(self.session.steps) + left))
 
     def check_sub_agent(self) -> None:
         """Return if a sub-agent may start.

@@ -42,9 +42,10 @@ class CallPart(TypedDict, total=False):
 
 
 class ToolModelCall(CallPart, total=False):
-    """A model call by a tool; `phase` is "tool:NAME"."""
+    """A model call by a tool; `phase` is "tool:NAME". Or an unusable reply of the end phase."""
 
     phase: str
+    unreadable: str
 
 
 class PhasePart(ParsedReply, CallPart, total=False):
@@ -80,9 +81,10 @@ class Action(PhasePart, total=False):
 
 
 class End(PhasePart, total=False):
-    """The end phase, in the last step."""
+    """The end phase, in the last step; `model_calls` has its call with an unusable reply."""
 
     final_results: FinalResults
+    model_calls: list[ToolModelCall]
 
 
 class Step(TypedDict):

@@ -49,6 +49,7 @@ from ck_pro.session.rows import (
     Plan,
     SessionRow,
     Step,
+    ToolModelCall,
     no_calls,
 )
 from ck_pro.session.status import Status, StopReason
@@ -63,6 +64,7 @@ _CALL_FACTS = (
     *("model", "params", "usage", "cost", "finish_reason", "reasoning", "tool_calls", "items"),
 )
 """Facts about a model call that a row has under `llm_info`."""
+_CALL_KEYS = ("llm_input", "llm_output", "llm_info", "unreadable")
 
 
 class AgentSession:
@@ -263,9 +265,15 @@ class AgentSession:
             llm_info={k: facts[k] for k in _CALL_FACTS if facts.get(k)},
         )
         if phase in PHASES:
-            self._phase(phase).update(cast(PhasePart, call))
+            part = cast(dict[str, Any], self._phase(phase))
+            if phase == "end" and "llm_output" in part:  # its reply could not be used
+                earlier = {k: part.pop(k) for k in _CALL_KEYS if k in part}
+                earlier["phase"] = phase
+                part.setdefault("model_calls", []).append(earlier)
+            part.update(cast(dict[str, Any], call))
         else:  # a call by a tool, such as ask_llm
-            self._last["action"].setdefault("model_calls", []).append({"phase": phase, **call})
+            made = cast(ToolModelCall, {"phase": phase, **call})
+            self._last["action"].setdefault("model_calls", []).append(made)
 
     def _on_plan(self, event: JournalEvent, data: PlanData) -> None:
         self._phase("plan").update(cast(PhasePart, data))

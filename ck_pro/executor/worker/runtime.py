@@ -7,6 +7,7 @@ Frames from the parent:
 - `["end", id]`: the terminal call was accepted;
 - `["do", id, name, kwargs]`: run this call here (`workspace.py`);
 - `["where", step]`: report whether the main code waits;
+- `["names", number]`: describe the names that the code has defined (between steps);
 - `["bye"]`: exit.
 
 Frames to the parent:
@@ -15,6 +16,7 @@ Frames to the parent:
 - `["call", step, id, name, args, kwargs]`: a call; `thread_call` if not from the main thread;
 - `["where", step, waits]`: the reply to `where`;
 - `["leave", step, id]`: cancel all calls, then reply to this one;
+- `["names", number, lines]`: the reply to `names`;
 - `["done", step, value, error, threads_left]`: the step has ended.
 """
 
@@ -31,6 +33,7 @@ from types import ModuleType
 from typing import Any
 
 from . import kernel, limits, stubs
+from .names import describe_names
 from .parent_calls import ParentCalls
 from .printing import Streams, exit_step, make_mark, no_input
 from .process_exit import end_child, end_session, exit_status, flush_files
@@ -116,6 +119,8 @@ class Worker:
             if message[0] == "run":
                 self._run(*message[1:])
                 self._repair()
+            elif message[0] == "names":
+                self.send(["names", message[1], self._describe_names()])
             elif message[0] == "bye":
                 end_session()
             # else: a late reply to a call of an earlier step
@@ -127,6 +132,14 @@ class Worker:
         sys.modules["__main__"] = self._module
         self._streams.repair()
         self._calls.sock.setblocking(True)
+
+    def _describe_names(self) -> list[str]:
+        names = self._module.__dict__
+        given = {"os": os, "sys": sys, **self._stubs}
+        try:
+            return [plain_text(line) for line in describe_names(names, given)]
+        except BaseException:  # noqa: BLE001 - threads of the code may change the names meanwhile
+            return []
 
     # -- steps
 

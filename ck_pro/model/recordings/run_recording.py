@@ -254,7 +254,8 @@ class RunRecording:
                 for phase in _PHASES[planned:2]:  # the first call of the step was stopped
                     _add_filtered(session, (phase, n), seen, {})
             parts = [(p, step.get(p) or {}) for p in _PHASES]
-            for phase, part in (*parts, *((c["phase"], c) for c in action.get("model_calls", ()))):
+            others = (*action.get("model_calls", ()), *parts[-1][1].get("model_calls", ()))
+            for phase, part in (*((c["phase"], c) for c in others), *parts):
                 if part.get("llm_input"):
                     context.phase, context.step = phase, n
                     facts = part.get("llm_info") or {}

@@ -129,7 +129,9 @@ class _Trajectory:
         for phase, part in (("plan", step.get("plan") or {}), ("action", action)):
             self.add_call(n, phase, part)
         self.add_observation(n, action)
-        for phase, part in (*tool_calls, ("end", step.get("end") or {})):
+        end = step.get("end") or {}
+        ends = [("end", part) for part in (*(end.get("model_calls") or ()), end)]
+        for phase, part in (*tool_calls, *ends):
             self.add_call(n, phase, part)
 
     def add_call(self, n: int, phase: str, part: Mapping[str, Any]) -> None:

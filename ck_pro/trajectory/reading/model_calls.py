@@ -177,7 +177,9 @@ class _Walk:
         for nested in nested_sessions(action):
             chosen = here.chosen and session_key(nested) not in others
             yield from self.session(nested, replace(here, chosen=chosen))
-        yield from self.call(step.get("end") or {}, "end", n, session, here)
+        end = _mapping(step.get("end") or {}, f"steps[{n}].end", here.path)
+        for part in (*(end.get("model_calls") or ()), end):
+            yield from self.call(part, "end", n, session, here)
 
     def call(
         self, part: Any, phase: str, n: int, session: Mapping[str, Any], here: _Standing

@@ -87,7 +87,7 @@ def test_unreadable_replies_are_counted_by_phase(tmp_path: Path) -> None:
     with observed.rows:
         observed.runner.run([make_task("a", "a", answer="x")])
     status = observed.status.snapshot()
-    assert status["unreadable"] == {"plan": 2, "action": 2, "end": 1}
+    assert status["unreadable"] == {"plan": 2, "action": 2, "end": 2}
     assert 'ck_unreadable_replies_total{phase="plan"} 2\n' in metrics_text(status)
     (outcome,) = observed.inner.outcomes
     assert outcome.unreadable == status["unreadable"]
@@ -96,7 +96,7 @@ def test_unreadable_replies_are_counted_by_phase(tmp_path: Path) -> None:
     with (tmp_path / "out" / "a" / "events.jsonl").open() as journal:
         events = [json.loads(line) for line in journal]
     found = [e["phase"] for e in events if e["kind"] == "unreadable"]
-    assert found == ["plan", "action", "plan", "action", "end"]
+    assert found == ["plan", "action", "plan", "action", "end", "end"]
 
 
 def test_the_file_is_whole_at_any_moment_and_up_to_date_at_the_end(tmp_path: Path) -> None:
