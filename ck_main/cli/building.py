@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from ck_main.cli.options import LIMITS
 from ck_main.runner.choosing import TryOptions
 from ck_main.runner.limits import RunLimits
+from ck_main.runner.model_settings import inherited_settings
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.service_checks import is_unused, model_settings, probe_services
 from ck_pro.agent import MultiStepAgent
@@ -31,8 +32,11 @@ def build_agent(
     updates: Sequence[str],
     model: str | None = None,
     planning: str | None = None,
+    allow: Sequence[str] = (),
 ) -> _Agent:
     """Build an agent from a file, then `--model`, `--planning` and `--updates`, in this order.
+
+    Its other models then get the settings of its `model` that they do not set themselves.
 
     Args:
         kind: class of the agent.
@@ -40,6 +44,7 @@ def build_agent(
         updates: values of `--updates`.
         model: `call_target` for every model; overrides the file.
         planning: `planning` of every agent; overrides the file.
+        allow: hosts that all browsers may open, in addition to their setting `allow`.
 
     Raises:
         ConfigError: a file, a name or a value is invalid; the message says where.
@@ -51,14 +56,31 @@ def build_agent(
     if model is not None:
         everywhere = model_settings(agent, model)
         settings = merge_settings(settings, everywhere)
-        _build(kind, settings, everywhere, lambda names: "--model: ")
+        agent = _build(kind, settings, everywhere, lambda names: "--model: ")
     settings = with_planning(agent, settings, planning)
     for text in updates:
         update = parse_update(text)
         settings = merge_settings(settings, update)
         source = f"--updates {shlex.quote(text)}: "
-        _build(kind, settings, update, lambda names, source=source: source)  # type: ignore[misc]
-    return kind(**settings)
+        agent = _build(kind, settings, update, lambda names, source=source: source)  # type: ignore[misc]
+    settings = merge_settings(settings, inherited_settings(agent, settings))
+    return kind(**merge_settings(settings, _allowed(agent, allow)))
+
+
+def _allowed(agent: MultiStepAgent, hosts: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that let all browsers of an agent open these hosts.
+
+    Raises:
+        ConfigError: the agent has no browser.
+    """
+    settings: dict[str, Any] = {}
+    if not hosts:
+        return settings
+    for path, config in iter_nested(agent, WebEnvConfig):
+        settings = merge_settings(settings, _nested((*path, "allow"), [*config.allow, *hosts]))
+    if not settings:
+        raise ConfigError(f"--allow {hosts[0]}: this agent has no browser")
+    return settings
 
 
 def with_planning(

@@ -95,7 +95,12 @@ def run_agent(
     check_options(options)
     screen, out = Console(stderr=True), Console()
     agent = build_agent(
-        kind, options["config"], options["updates"], options["model"], options["planning"]
+        kind,
+        options["config"],
+        options["updates"],
+        options["model"],
+        options["planning"],
+        options["allow"],
     )
     if options["ray"] is None:  # each node of a cluster has its own browsers
         agent, missing = without_missing_browser(agent)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
+from urllib.parse import urlsplit
 
 import click
 
@@ -53,6 +54,15 @@ def seeds_of(ctx: click.Context, param: click.Parameter, value: str | None) -> t
     if not all(re.fullmatch(r"\d{1,18}", p, re.ASCII) for p in parts):
         raise click.BadParameter(f"{value!r} is not a list of whole numbers such as 1,2,3.")
     return tuple(int(p) for p in parts)
+
+
+def hosts_of(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Check that each value is a host, not an address of a page."""
+    for text in value:
+        if "://" in text or not text.strip():
+            host = urlsplit(text.strip()).netloc or "localhost:8000"
+            raise click.BadParameter(f"{text!r} is not a host with an optional port: write {host}")
+    return tuple(text.strip() for text in value)
 
 
 class GroupedOption(click.Option):
@@ -144,7 +154,16 @@ _OPTIONS = (
         "--updates",
         multiple=True,
         metavar="DICT|NAME=VALUE",
-        help="Override single settings (repeatable; the last one wins).",
+        help="Override single settings (repeatable; the last one wins). A list: "
+        "\"NAME=['a', 'b']\".",
+    ),
+    _option(
+        _AGENT,
+        "--allow",
+        multiple=True,
+        callback=hosts_of,
+        metavar="HOST[:PORT]",
+        help="Let pages reach a host that is not public, such as localhost:8000 (repeatable).",
     ),
     _option(
         _RUN,

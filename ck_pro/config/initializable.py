@@ -334,7 +334,16 @@ def _validated(annotation: Any, value: Any) -> Any:
         first = e.errors(include_url=False)[0]
         at = "".join(f"[{p!r}]" for p in first["loc"] if isinstance(p, str | int))
         shown = "" if _is_secret(annotation) else f" (got {_short(value)})"
-        raise ConfigError(f"{at + ': ' if at else ''}{first['msg']}{shown}") from None
+        hint = _list_hint(value) if first["type"] == "list_type" and not at else ""
+        raise ConfigError(f"{at + ': ' if at else ''}{first['msg']}{shown}{hint}") from None
+
+
+def _list_hint(value: Any) -> str:
+    """Return how to write a text as a list."""
+    if not isinstance(value, str):
+        return ""
+    items = [item.strip(" '\"") for item in value.strip("[]() ").split(",")]
+    return f"; write {[item for item in items if item]!r}"
 
 
 def _short(value: Any) -> str:

@@ -153,7 +153,7 @@ class BrowserLease:
             return f"the browser may not open {place}: {rule} blocks it"
         how = f"start the browser server {server} with --allow {place}"
         if not server:
-            how = f"allow it with -u \"{self._setting}.allow=['{place}']\""
+            how = f"allow it with --allow {place} or -u \"{self._setting}.allow=['{place}']\""
         return f"the browser may not open {place}, which is not a public address: {how}"
 
     def _connect(self) -> BrowserClient:

@@ -211,6 +211,13 @@ def test_a_slow_response_is_abandoned_after_the_timeout(fault):
     assert str(reply) == "fine" and reply.attempts >= 2
 
 
+@pytest.mark.parametrize("first", [[], [Fault(status=503, headers={"Retry-After": "0.01"})]])
+def test_max_retry_seconds_does_not_limit_one_slow_reply(first):
+    with FakeChatServer([*first, Fault(delay=0.6)], text="slow") as server:
+        reply = model(server.url, max_retry_seconds=0.3, call_kwargs={"model": "m"})(HELLO)
+    assert str(reply) == "slow" and reply.attempts == 1 + len(first)
+
+
 def test_cancel_ends_a_pending_call_and_a_wait():
     cancel = threading.Event()
     context = CallContext(cancel=cancel)
