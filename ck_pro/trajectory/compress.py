@@ -8,8 +8,9 @@ if __name__ == "__main__":
     quit_on_interrupt()
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -49,10 +50,10 @@ Exit codes:
 
 @dataclass
 class Totals:
-    """Numbers of journals, and their bytes before and after."""
+    """Numbers of journals, and their bytes before and after; `kept` by reason."""
 
     done: int = 0
-    kept: int = 0
+    kept: Counter[str] = field(default_factory=Counter)
     failed: int = 0
     before: int = 0
     after: int = 0
@@ -83,7 +84,7 @@ def cli(folders: tuple[Path, ...], level: int, unfinished: bool, undo: bool) -> 
         except JournalError as e:
             totals.failed += 1
             click.echo(f"{e}; left unchanged", err=True)
-    click.echo(_summary(totals, undo))
+    click.echo(_summary(totals))
     return ExitCode.LINES if totals.failed else ExitCode.DONE
 
 
@@ -105,8 +106,11 @@ def _journals_below(folder: Path) -> Iterator[Path]:
 
 
 def _pack(journal: Path, level: int, unfinished: bool, totals: Totals) -> None:
+    if not (journal / EVENTS_FILE).exists():
+        totals.kept["already compressed"] += 1
+        return
     if not (unfinished or has_ended(journal)):
-        totals.kept += 1
+        totals.kept["of runs that have not ended, skipped"] += 1
         return
     before, after = compress_journal(journal, level=level)
     totals.done += 1
@@ -116,7 +120,7 @@ def _pack(journal: Path, level: int, unfinished: bool, totals: Totals) -> None:
 
 def _unpack(journal: Path, totals: Totals) -> None:
     if not (journal / COMPRESSED_FILE).exists():
-        totals.kept += 1
+        totals.kept["already decompressed"] += 1
         return
     totals.before += (journal / COMPRESSED_FILE).stat().st_size
     Journal(journal).close()  # opening a journal decompresses it
@@ -124,13 +128,11 @@ def _unpack(journal: Path, totals: Totals) -> None:
     totals.after += (journal / EVENTS_FILE).stat().st_size
 
 
-def _summary(totals: Totals, undo: bool) -> str:
-    kept = "already decompressed" if undo else "of runs that have not ended, skipped"
+def _summary(totals: Totals) -> str:
     small, large = sorted((max(1, totals.before), max(1, totals.after)))
     sizes = f": {totals.before:,} bytes, now {totals.after:,} ({large / small:.1f} : 1)"
     parts = [f"{totals.done:,} journals{sizes if totals.done else ' to do'}"]
-    if totals.kept:
-        parts.append(f"{totals.kept:,} {kept}")
+    parts += [f"{number:,} {reason}" for reason, number in totals.kept.items()]
     if totals.failed:
         parts.append(f"{totals.failed:,} failed")
     return "; ".join(parts)

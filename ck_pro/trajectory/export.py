@@ -7,6 +7,7 @@ if __name__ == "__main__":
 
     quit_on_interrupt()
 
+import difflib
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from typing import Any
 import click
 from rich.console import Console
 
+from ck_pro.session import PHASES
+from ck_pro.session.status import Status
 from ck_pro.trajectory.command_line import AnyPath, ExitCode, run_command
 from ck_pro.trajectory.exporting.filters import Condition, FilterSettings, Labels
 from ck_pro.trajectory.exporting.job import ExportSettings, check_settings
@@ -79,6 +82,17 @@ Exit codes:
 """
 
 
+def phases_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Check the phases of `--phase` (click callback)."""
+    for phase in given:
+        if phase in PHASES or (phase.startswith("tool:") and len(phase) > len("tool:")):
+            continue
+        near = difflib.get_close_matches(phase, PHASES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise click.BadParameter(f"{phase!r} is not {', '.join(PHASES)} or tool:NAME{hint}")
+    return given
+
+
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "-f",
@@ -127,7 +141,11 @@ Exit codes:
     help=f"Maximum pairs per prompt, for {_names(lambda f: f.per_prompt)}.",
 )
 @click.option(
-    "--status", multiple=True, metavar="STATUS", help="Only runs with this status, such as done."
+    "--status",
+    type=click.Choice([status.value for status in Status]),
+    multiple=True,
+    metavar="STATUS",
+    help="Only runs with this status, such as done.",
 )
 @click.option("--min-score", type=float, help="Only runs with at least this score.")
 @click.option("--max-score", type=float, help="Only runs with at most this score.")
@@ -146,7 +164,13 @@ Exit codes:
 )
 @click.option("--best", type=click.IntRange(min=1), help="Only the best N tries of each task.")
 @click.option("--agent", "agents", multiple=True, help="Only this agent, by name or path.")
-@click.option("--phase", "phases", multiple=True, help="Only plan, action, end or tool:NAME.")
+@click.option(
+    "--phase",
+    "phases",
+    callback=phases_of,
+    multiple=True,
+    help="Only plan, action, end or tool:NAME.",
+)
 @click.option(
     "--judges",
     type=_KEEP_DROP,
@@ -245,6 +269,8 @@ def cli(
     )
     check_settings(settings)
     report = export(settings, _ProblemPrinter())
+    for name in report.unmatched:
+        click.echo(f"warning: {name}", err=True)
     out = Console()
     out.print(report_table(report, settings))
     for line in report_lines(report, settings):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -233,6 +234,32 @@ class Filters:
     settings: FilterSettings
     chosen: frozenset[int] | None = None
     _seen: set[bytes] = field(default_factory=set)
+    _paths: set[str] = field(default_factory=set)
+    _names: set[str] = field(default_factory=set)
+
+    def observe(self, found: Try | Call) -> None:
+        """Note what a try or a call of the input has, for `unmatched`."""
+        if isinstance(found, Try):
+            paths = (self.settings.score_from, *(c.path for c in self.settings.where))
+            unseen = [path for path in paths if path not in self._paths]
+            self._paths.update(p for p in unseen if value_at(found.row, p) is not None)
+        else:
+            self._names.update((found.phase, found.agent_path[-1], "/".join(found.agent_path)))
+
+    def unmatched(self) -> list[str]:
+        """Return a line for each path or name that no observed try or call has."""
+        s = self.settings
+        paths = [("--where", c.path) for c in s.where]
+        if s.score_from != FilterSettings.score_from:
+            paths.append(("--score-from", s.score_from))
+        names = [*(("--agent", a) for a in s.agents), *(("--phase", p) for p in s.phases)]
+        wrong = [f"{o} {path}: no row has it" for o, path in paths if path not in self._paths]
+        for option, name in names:
+            if name not in self._names:
+                near = difflib.get_close_matches(name, sorted(self._names), n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                wrong.append(f"{option} {name}: no model call has it{hint}")
+        return list(dict.fromkeys(wrong))
 
     def try_refusal(self, attempt: Try, ordinal: int = -1) -> str | None:
         """Return the name of the filter that drops a try; None to keep it.

@@ -75,6 +75,7 @@ class Report:
         rows_out: training rows written.
         images: image files written.
         files: paths of the output files.
+        unmatched: filters whose path or name occurs nowhere in the input, one line each.
         prompt_tokens, reply_tokens: estimated tokens of the rows written.
     """
 
@@ -90,6 +91,7 @@ class Report:
     reply_tokens: int = 0
     images: int = 0
     files: list[Path] = field(default_factory=list)
+    unmatched: list[str] = field(default_factory=list)
 
 
 def check_settings(settings: ExportSettings) -> None:

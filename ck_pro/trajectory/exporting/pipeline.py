@@ -129,11 +129,15 @@ class _Export:
         dropped = self.report.dropped if counting else Counter[str]()
         filters = Filters(settings, self.filters.chosen)
         for n, attempt in self._tries(counting=counting):
+            if counting:
+                filters.observe(attempt)
             try:
                 refusal = filters.try_refusal(attempt, n)
                 for call in each_call(attempt) if attempt.on_disk else calls_of(attempt):
                     ordinal += 1
                     self.report.calls_in += counting
+                    if counting and isinstance(call, Call):
+                        filters.observe(call)
                     if isinstance(call, Unusable):
                         reason: str | None = refusal or call.reason
                     else:
@@ -144,6 +148,8 @@ class _Export:
                         dropped[reason] += 1
             except _UNREADABLE as e:
                 self._problem(Problem(attempt.where, unreadable(e)), counting)
+        if counting and self.report.runs:
+            self.report.unmatched = filters.unmatched()
 
     def _choose(self) -> None:
         """Find the best tries of each task among those that pass the filters (for `best`)."""
@@ -272,6 +278,7 @@ class _Export:
     def _write_runs(self, writer: Writer, layout: Layout) -> None:
         for ordinal, attempt in self._tries(counting=True):
             self.report.calls_in += 1
+            self.filters.observe(attempt)
             try:
                 refusal = self._run_refusal(attempt, ordinal)
                 refusal = refusal or self._write_run(writer, layout, attempt)
@@ -284,6 +291,8 @@ class _Export:
                 refusal = "not readable"
             if refusal is not None:
                 self.report.dropped[refusal] += 1
+        if self.report.runs:
+            self.report.unmatched = self.filters.unmatched()
 
     def _run_refusal(self, attempt: Try, ordinal: int) -> str | None:
         refusal = self.filters.try_refusal(attempt, ordinal)

@@ -35,13 +35,19 @@ def report_table(report: Report, settings: ExportSettings) -> Table:
     return table
 
 
+def _why_empty(report: Report, settings: ExportSettings) -> str:
+    if report.dropped:
+        return "the table shows what was dropped"
+    return f"the input has no {'runs' if settings.format.whole_runs else 'model calls'}"
+
+
 def report_lines(report: Report, settings: ExportSettings) -> list[str]:
     """Say where the rows are, and why there are none."""
     files = report.files
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     lines = [f"written: {files[0]}{more}"]
     if not report.rows_out:
-        lines.append("no rows: the table shows what the filters dropped")
+        lines.append(f"no rows: {_why_empty(report, settings)}")
         if settings.format.advice:
             lines.append(settings.format.advice)
     return lines

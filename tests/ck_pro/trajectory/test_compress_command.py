@@ -43,6 +43,11 @@ def test_a_compressed_run_gives_the_same_export(
         f"open/{EVENTS_FILE}",
         f"sum/{COMPRESSED_FILE}",
     ]
+    assert compress.main([str(run_folder)]) == 0
+    said = capsys.readouterr().out
+    assert (
+        said == "0 journals to do; 2 already compressed; 1 of runs that have not ended, skipped\n"
+    )
     assert _export(run_folder, "b.jsonl").replace(b"b_images", b"a_images") == before
     assert compress.main([str(run_folder), "--undo"]) == 0
     assert "2 journals: " in capsys.readouterr().out

@@ -258,6 +258,55 @@ def test_each_filter_drops_calls(tmp_path: Path, args: list[str], kept: set[str]
     assert {r["completion"][0]["content"] for r in found} == kept
 
 
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--phase", "actoin"], "'actoin' is not plan, action, end or tool:NAME; did you mean 'ac"),
+        (["--phase", "tool:"], "'tool:' is not plan, action, end or tool:NAME"),
+        (["--status", "don"], "'don' is not one of 'in_progress', 'done', "),
+    ],
+)
+def test_a_mistyped_value_of_a_filter_is_a_usage_error(
+    tmp_path: Path, args: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "r.jsonl", foreign("t", call_row("p", "r")))
+    export("-f", "sft", "-i", path, "-o", tmp_path / "o.jsonl", *args, code=2)
+    assert said in capsys.readouterr().err and not (tmp_path / "o.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "args", "said"),
+    [
+        ("sft", ["--where", "feedbak!~slow"], "--where feedbak: no row has it\n"),
+        ("ckpro", ["--where", "eval.corrr==1"], "--where eval.corrr: no row has it\n"),
+        ("sft", ["--score-from", "jugde", "--min-score", "1"], "--score-from jugde: no row"),
+        ("sft", ["--agent", "ck_agnt"], "--agent ck_agnt: no model call has it; did you mean 'ck_"),
+        ("sft", ["--phase", "tool:x"], "--phase tool:x: no model call has it\n"),
+    ],
+)
+def test_a_filter_that_matches_nothing_in_the_input_is_reported(
+    tmp_path: Path, form: str, args: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "r.jsonl", foreign("t", call_row("p", "r"), eval={"corr": 1}))
+    code = 0 if "feedbak" in args[1] else 1
+    export("-f", form, "-i", path, "-o", tmp_path / "o.jsonl", *args, code=code)
+    assert f"warning: {said}" in capsys.readouterr().err
+    good = ["--where", "eval.corr==1", *(["--agent", "ck_agent"] if form == "sft" else [])]
+    export("-f", form, "-i", path, "-o", tmp_path / "p.jsonl", *good)
+    assert capsys.readouterr().err == ""
+
+
+def test_an_export_without_rows_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = write(tmp_path / "r.jsonl")
+    export("-f", "sft", "-i", empty, "-o", tmp_path / "o.jsonl", code=1)
+    assert "no rows: the input has no model calls\n" in capsys.readouterr().out
+    some = write(tmp_path / "s.jsonl", foreign("t", call_row("p", "r")))
+    export("-f", "sft", "-i", some, "-o", tmp_path / "p.jsonl", "--min-score", "1", code=1)
+    assert "no rows: the table shows what was dropped\n" in capsys.readouterr().out
+
+
 def test_unreadable_replies_are_dropped_by_default(tmp_path: Path) -> None:
     rows = [
         foreign("a", call_row("p", "whole"), eval={"corr": 1}),
