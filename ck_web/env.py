@@ -172,6 +172,7 @@ class WebEnv(Environment):
         Raises:
             BrowserServerError: the server or the browser failed.
             GuardStopped: the approver ends the run.
+            PageRefused: the settings forbid the first page.
         """
         try:
             return Guard(self, self._approver).execute(parse_action(action_string)).text

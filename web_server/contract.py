@@ -262,6 +262,7 @@ class Observation(Wire):
         pageId: the observed page. An action may have opened a new tab.
         refused: `{place, private}` if the policy refuses the page: its host:port, and whether the
             reason is only that its address is private; else empty.
+        failure: why the last navigation opened no page, or the page's HTTP error; else empty.
         number: of this observation among those of its page, for `since`.
         delta: the difference between `yaml` and the observation `since`
             (`web_server.observe.page_diff`); empty if that observation is unknown, or if `yaml` is
@@ -287,5 +288,6 @@ class Observation(Wire):
     downloads: list[Download] = Field(default_factory=list)
     elements: dict[str, Any] = Field(default_factory=dict)
     refused: dict[str, Any] = Field(default_factory=dict)
+    failure: str = ""
     number: int = 0
     delta: str = ""

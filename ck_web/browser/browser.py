@@ -92,6 +92,7 @@ class Browser:
         self.downloads = Downloads(workdir, lambda path: self.lease.client.get_file(path))
         self.banners = BannerPolicy(self, config.cookie_banners, approve)
         self._opened_page = False
+        self._failure = ""  # of the last navigation
         self._data: Any = None  # of the reply to the last action
         self._named: dict[str, str] = {}  # lines of the elements that the last request named
         try:
@@ -191,6 +192,7 @@ class Browser:
             _warn_once(refusal)
         elif seen.url not in ("", "about:blank") and not seen.refused:
             self._opened_page = True
+        self._failure = seen.failure
         copies = self.state.downloaded_file_path
         if seen.downloaded_file_path:
             self.pending += self.downloads.copy_new(seen)
@@ -255,6 +257,9 @@ class Browser:
         pending, self.pending = self.pending[known:], self.pending[:known]
         if pending:
             self.unchanged = 0
+        if change.is_other_page and self._failure:
+            others = [line for line in pending if line != self._failure]
+            return "; ".join([self._failure, "the next step shows the page", *others])
         if change.text:
             return "; ".join([change.text, *pending])
         return _message(message, pending)

@@ -50,6 +50,7 @@ class FakeWire:
         features: features that the server reports.
         target_facts: overrides fields of replies of describeAction.
         data: actionName -> `data` of every reply to it.
+        failures: URL -> why it has no page, or its HTTP error.
         removes: id of a button -> how many lines before it a click removes with it.
     """
 
@@ -66,6 +67,7 @@ class FakeWire:
         self.features = list(FEATURES)
         self.target_facts: dict[str, Any] = {}
         self.removes: dict[str, int] = {}
+        self.failures: dict[str, str] = {}
         self.data: dict[str, Any] = {}
         self._made = 0
         handler = type("Handler", (_Handler,), {"wire": self})
@@ -208,6 +210,7 @@ class FakeWire:
                 for p in browser["files"]
             ],
             "events": events,
+            "failure": self.failures.get(url, ""),
         }
 
 

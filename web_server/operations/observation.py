@@ -242,6 +242,7 @@ def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
         dialogs=list(session.pending.dialogs),
         events=list(session.pending.events),
         refused=tab.refused if tab.failure else {},
+        failure=tab.failure,
         elements={str(key): value for key, value in (observed.elements or {}).items()},
     )
 

@@ -73,6 +73,19 @@ def test_events_are_reported_once(wire: FakeWire, tmp_path: Path) -> None:
     env.close()
 
 
+def test_an_address_without_a_page_is_not_reported_as_opened(
+    wire: FakeWire, tmp_path: Path
+) -> None:
+    url = "http://shop.test:6000/"
+    failure = f"{url} could not be opened: net::ERR_UNSAFE_PORT"
+    wire.pages[url] = ("shop.test", ["[1] RootWebArea 'shop.test'", f"\t[0] alert '{failure}'"])
+    wire.failures[url] = failure
+    env = web_env(wire, tmp_path)
+    wire.browsers["b1"]["events"].append(failure)
+    assert env.step_state(f"goto {url}") == f"goto {url}: {failure}; the next step shows the page"
+    env.close()
+
+
 def test_a_redrawn_document_is_the_same_page(wire: FakeWire, tmp_path: Path) -> None:
     drawn = ("Shop", [*wire.pages[SHOP][1][:2], "\t[44] button 'Anew'"])
     for words, said in (
