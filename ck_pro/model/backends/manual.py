@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import shlex
@@ -72,8 +73,8 @@ class _Dialog:
         messages, where = self.request.messages, self.request.context.where()
         size = f"{len(messages)} messages, about {estimate_tokens(messages)} tokens"
         self.say(f"=== you are the model: {where} ({size}) ===")
+        self.show(shown_messages(messages))
         if self.tty:
-            self.show(shown_messages(messages))
             self.say("Write the reply; /send on a separate line sends it, /help lists commands.")
         while True:
             ended = self.read_lines()
@@ -104,9 +105,19 @@ class _Dialog:
             if command in _COMMANDS:
                 _COMMANDS[command](self)
                 continue
+            if meant := _meant_command(command):
+                self.refuse(command, meant)
+                continue
             if self.tty and command.startswith("/") and not command.startswith("//"):
                 self.say("Added as text. /undo removes it; /help lists the commands.")
             self.lines.append(line[1:] if line.startswith("//") else line)
+
+    def refuse(self, command: str, meant: str) -> None:
+        """Report a mistyped command; in a pipe, where it would end the reply elsewhere, abort."""
+        text = f"there is no command {command}; did you mean {meant}? Write /{command} for the text"
+        if not self.tty:
+            raise ManualAbort(f"manual: {text}")
+        self.say(f"Not added: {text}.")
 
     def read_line(self) -> str | None:
         """Return the next line without its end; None at the end of input."""
@@ -158,6 +169,8 @@ class _Dialog:
             _COMMANDS[typed](self)
         elif typed == "/send":
             self.say(_EMPTY)
+        elif meant := _meant_command(typed):
+            self.refuse(typed, meant)
         elif typed not in ("q", "quit"):
             self.lines.append(answer)
             self.say("Added as the first line of the reply. /undo removes it.")
@@ -195,6 +208,18 @@ _COMMANDS = {
     "/undo": _Dialog.undo,
     "/abort": _Dialog.abort,
 }
+
+
+_SIMILAR = 0.75
+"""Similarity from which a line is a mistyped command; "/home" is less similar to "/help"."""
+
+
+def _meant_command(line: str) -> str:
+    """Return the command that a line mistypes; "" for any other text."""
+    if not line.startswith("/") or line.startswith("//"):
+        return ""
+    near = difflib.get_close_matches(line, ("/send", *_COMMANDS), n=1, cutoff=_SIMILAR)
+    return near[0] if near else ""
 
 
 def _lines_that_fit(lines: Sequence[str], rows: int, columns: int) -> int:

@@ -48,7 +48,9 @@ def ask(llm):
 def test_one_pipe_can_contain_several_replies():
     llm, out = person("one\n  two\n/send\nthree\r\n/send\nfour, ended by the end\n")
     assert [ask(llm) for _ in range(3)] == ["one\n  two", "three", "four, ended by the end"]
-    assert "ck_agent, action, step 2" in out.getvalue() and "be good" not in out.getvalue()
+    shown = out.getvalue()
+    assert shown.count("ck_agent, action, step 2") == shown.count("be good") == 3
+    assert "for the next page" not in shown and "Write the reply" not in shown
     with pytest.raises(ManualAbort, match="input ended"):
         ask(llm)
 
@@ -71,6 +73,15 @@ def test_commands_work_within_a_reply():
     assert '"role": "system"' in shown and "522 characters" in shown
     assert "--- user ---" in shown and "[image_url]" in shown
     assert "\x1b" not in shown
+
+
+def test_a_mistyped_command_does_not_join_the_reply():
+    llm, out = person("one\n/sned\n//sned\n/send\n", tty=True)
+    assert ask(llm) == "one\n/sned"
+    assert "there is no command /sned; did you mean /send? Write //sned" in out.getvalue()
+    with pytest.raises(ManualAbort, match="no command /sned; did you mean /send"):
+        ask(person("one\n/sned\ntwo\n/send\n")[0])
+    assert ask(person("/home\n/tmp/x\nsee /sned\n/send\n")[0]) == "/home\n/tmp/x\nsee /sned"
 
 
 def test_abort_raises():
@@ -99,6 +110,7 @@ def test_a_long_prompt_is_shown_in_pages(monkeypatch):
         ("/raw\nq\nyes\n/send\n", "yes", '"role": "user"'),
         ("At once\nmore\n/send\n", "At once\nmore", "Added as the first line"),
         ("/send\nyes\n/send\n", "yes", "The reply is empty"),
+        ("/sned\nyes\n/send\n", "yes", "did you mean /send?"),
     ],
 )
 def test_commands_and_text_work_at_the_end_of_a_page(monkeypatch, typed, reply, shown):
