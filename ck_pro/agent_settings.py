@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -11,6 +11,8 @@ from pydantic import BeforeValidator, Field
 from ck_pro.approval import approver_of
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
+from ck_pro.executor.isolation import required_layers
+from ck_pro.executor.visible_paths import check_readable
 from ck_pro.language import AgentLanguage, CodeLanguage, language_named
 from ck_pro.model import LLM
 from ck_pro.session import PHASES
@@ -57,6 +59,12 @@ class ExecutorSettings(KwargsInitializable):
     """Modules to import once for all runs of this process, such as "numpy"."""
     readable: list[str] = []
     """Files and folders outside the working directory that the code can read."""
+
+    def check(self) -> None:
+        """Check the names and paths without a worker; raise ConfigError if one is unknown."""
+        check_readable(self.readable)
+        if self.require_isolation is not None:
+            required_layers(self.require_isolation, network=self.network)
 
 
 class Sampling(KwargsInitializable):
@@ -169,17 +177,21 @@ class AgentSettings(KwargsInitializable):
         return {**super().to_dict(), **({"language": name} if name else {})}
 
     def check(self) -> None:
-        """Check functions and templates, here and in all sub-agents.
+        """Check functions, templates and paths, here and in all sub-agents.
 
         Each run calls it first. The constructor does not, because a subclass may add functions
         after `super().__init__`.
 
         Raises:
-            ConfigError: two functions have one name, an active function or a template does not
-                exist, or an agent is its own sub-agent.
+            ConfigError: two functions have one name; an active function, a template or a readable
+                path does not exist; or an agent is its own sub-agent.
         """
         self._check_templates()
         self._check_cycles()
+        try:
+            self.executor.check()
+        except ConfigError as e:
+            raise ConfigError(f"{self.name}.executor: {e}") from None
         try:
             functions = ToolRegistry(self._all_functions())
         except ConfigError as e:
@@ -187,10 +199,8 @@ class AgentSettings(KwargsInitializable):
         known = functions.names
         for name in self.active_functions or ():
             if name not in known:
-                raise ConfigError(
-                    f"{self.name}.active_functions: no function {name!r}; "
-                    f"known are: {', '.join(known)}"
-                )
+                hint = _hint(name, known)
+                raise ConfigError(f"{self.name}.active_functions: no function {name!r}; {hint}")
         for function in functions:
             if isinstance(function, AgentSettings):
                 function.check()
@@ -206,9 +216,9 @@ class AgentSettings(KwargsInitializable):
                     f"{self.name}.templates: no phase '{phase}'; did you mean '{meant[0]}'?"
                 )
             if isinstance(named, str) and named and named not in known:
-                near = difflib.get_close_matches(named, known, n=1, cutoff=0.5)
-                hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}"
-                raise ConfigError(f"{self.name}.templates.{phase}: no template '{named}'; {hint}")
+                raise ConfigError(
+                    f"{self.name}.templates.{phase}: no template '{named}'; {_hint(named, known)}"
+                )
             if not (named is None or isinstance(named, str | TemplatedString)):
                 raise ConfigError(f"{self.name}.templates.{phase}: {named!r} is not a template")
 
@@ -259,10 +269,10 @@ class AgentSettings(KwargsInitializable):
         if name not in self._function_tools:
             tools = {tool.name: tool for tool in workspace_tools()}
             if name not in tools:
-                raise ConfigError(
-                    f"{self.name}: no attribute or tool {name!r}; "
-                    f"the tools of the workspace are: {', '.join(tools)}"
-                )
+                values = ((n, getattr(self, n, None)) for n in self.setting_names())
+                own = [n for n, value in values if isinstance(value, Tool | AgentSettings)]
+                hint = _hint(name, [*own, *tools])
+                raise ConfigError(f"{self.name}: no attribute or tool {name!r}; {hint}")
             self._function_tools[name] = tools[name]
         return self._function_tools[name]
 
@@ -274,6 +284,12 @@ def iter_functions(entries: Iterable[Any]) -> Iterator[Any]:
             yield from entry
         else:
             yield entry
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    """Return the end of an error about an unknown name: the nearest known one, or all."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
 
 
 def _as_template(template: Any) -> Any:

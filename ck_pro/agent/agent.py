@@ -196,9 +196,12 @@ class MultiStepAgent(AgentSettings):
         return self._drive(session, stream, max_steps)
 
     def suspend_run(self, session: AgentSession) -> None:
-        """Pause a run between two steps (see `run(stream=True)`); `resume` continues it.
+        """Pause a run between two steps; `resume` continues it. For an example see docs/agents.md.
 
         The lease of its environment is kept and journaled. The worker is released.
+
+        Args:
+            session: the session that was passed to `run(session=..., stream=True)`.
         """
         run = run_of(session)
         lease = run.suspend_environment()

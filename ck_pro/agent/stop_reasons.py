@@ -18,6 +18,7 @@ from ck_pro.exceptions import (
     AnswerNeeded,
     AwaitingHuman,
     Cancelled,
+    CKError,
     EnvironmentFailure,
     ExecutorError,
     GuardStopped,
@@ -86,8 +87,13 @@ def waits_for_user(error: BaseException | None, run: Run) -> bool:
 
 
 def classify_failure(error: BaseException, run: Run) -> tuple[StopReason, str]:
-    """Return the stop reason and the message for an error; log internal errors."""
+    """Return the stop reason and the message for an error; log internal errors.
+
+    A `CKError` is no fault of the program: its message is for the user, without a traceback.
+    """
     reason = stop_reason_for(error)
+    if isinstance(error, CKError):
+        return reason, str(error)
     if reason is StopReason.INTERNAL_ERROR and not should_propagate(error, run):
         _log.error("%s: an internal error ended the run", "/".join(run.path), exc_info=error)
         return reason, f"{type(error).__name__}: {error}"

@@ -99,8 +99,14 @@ def _above(path: str) -> list[str]:
     return [str(folder) for folder in Path(path).parents][:-1]
 
 
-def check_readable(readable: Iterable[str | os.PathLike[str]], workdir: Path) -> tuple[str, ...]:
+def check_readable(
+    readable: Iterable[str | os.PathLike[str]], workdir: Path | None = None
+) -> tuple[str, ...]:
     """Return the absolute paths of files and folders that the code may read.
+
+    Args:
+        readable: the paths.
+        workdir: the working directory, if known.
 
     Raises:
         ConfigError: a path does not exist, is not allowed, or leads through the working directory,
@@ -108,10 +114,10 @@ def check_readable(readable: Iterable[str | os.PathLike[str]], workdir: Path) ->
     """
     if isinstance(readable, str | os.PathLike):
         readable = [readable]
-    return tuple(_checked(os.fspath(one), str(workdir)) for one in readable)
+    return tuple(_checked(os.fspath(one), workdir) for one in readable)
 
 
-def _checked(given: str, workdir: str) -> str:
+def _checked(given: str, workdir: Path | None) -> str:
     path = os.path.abspath(os.path.expanduser(given))  # noqa: PTH100, PTH111
     problem = None
     if not given or not os.path.exists(path):  # noqa: PTH110
@@ -120,11 +126,15 @@ def _checked(given: str, workdir: str) -> str:
         real, links = _follow(path)
         if real == "/" or any(inside(real, top) for top in _OWN):
             problem = "is too much to show; name the folders that the code needs"
-        elif real != workdir and any(inside(one, workdir) for one in (path, real, *links)):
+        elif workdir is not None and _leads_through(str(workdir), real, (path, *links)):
             problem = "is in the working directory, which the code can read already"
     if problem is not None:
-        raise ConfigError(f"CodeExecutor: readable: {given!r} {problem}")
+        raise ConfigError(f"readable: {given!r} {problem}")
     return path
+
+
+def _leads_through(folder: str, real: str, links: Iterable[str]) -> bool:
+    return real != folder and any(inside(one, folder) for one in (real, *links))
 
 
 def inside(path: str, top: str) -> bool:

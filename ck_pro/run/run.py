@@ -185,7 +185,7 @@ class Run:
 
     def _set_directory(self, workdir: Path | str | None) -> None:
         directory = workdir or (self.parent.workdir if self.parent else None)
-        self._workdir = None if directory is None else Path(directory).resolve()
+        self._workdir = None if directory is None else _created(Path(directory).resolve())
         self._remove_temporary: Callable[[], object] | None = None
         self._snapshots: FileSnapshots | None = None
 
@@ -482,6 +482,15 @@ class Run:
                     _log.exception("%s: %s did not close", "/".join(self.path), type(part).__name__)
         if self._remove_temporary is not None:
             self._remove_temporary()
+
+
+def _created(folder: Path) -> Path:
+    """Create the working directory that the caller of a run chose."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise InputError(f"workdir {folder}: cannot create this folder: {e.strerror}") from None
+    return folder
 
 
 def _remove(folder: Path, owner: int) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from scripted_agents import agent, code
 
-from ck_pro import MultiStepAgent
+from ck_pro import AskLLMTool, MultiStepAgent, TemplatedString
+from ck_pro.agent import stop_reasons
 from ck_pro.exceptions import ConfigError, InputError
 
 
@@ -24,12 +25,46 @@ from ck_pro.exceptions import ConfigError, InputError
         ({"tools": [3]}, "3 is not a tool"),
         ({"tools": [{"name": "serch"}]}, "is not a tool"),
         ({"sub_agents": [["a"]]}, "is not a tool"),
-        ({"tools": ["serch"]}, "no attribute or tool 'serch'"),
+        ({"tools": ["serch"]}, "no attribute or tool 'serch'; known are: run_command, "),
+        (
+            {"tools": ["run_comand"]},
+            "no attribute or tool 'run_comand'; did you mean 'run_command'",
+        ),
+        ({"active_functions": ["x"], "tools": ["run_command"]}, "no function 'x'; known are: run_"),
+        ({"executor": {"readable": ["/nope/x"]}}, r"agent.executor: readable: '/nope/x' does not"),
+        ({"executor": {"require_isolation": "x"}}, "agent.executor: require_isolation: unknown x"),
     ],
 )
 def test_invalid_settings_raise(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         MultiStepAgent(**settings).check()
+
+
+def test_a_mistyped_tool_of_the_agent_itself_is_suggested() -> None:
+    class Asking(MultiStepAgent):
+        ask_llm: AskLLMTool = AskLLMTool()
+        tools = ["ask_lm"]
+
+    with pytest.raises(ConfigError, match="no attribute or tool 'ask_lm'; did you mean 'ask_llm'"):
+        Asking().check()
+
+
+@pytest.mark.parametrize("below", ["", "folder"])
+def test_a_working_directory_that_cannot_be_created_raises(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"file.*: cannot create this folder: "):
+        agent().run("t", workdir=tmp_path / "file" / below)
+
+
+def test_a_template_with_a_wrong_name_ends_the_run_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged: list[Any] = []
+    monkeypatch.setattr(stop_reasons._log, "error", lambda *said, **more: logged.append(said))
+    made = agent().updated({"templates": {"action": TemplatedString("{taskk}", name="mine")}})
+    session = made.run("t")
+    assert session.message == "template 'mine': the value 'taskk' is missing"
+    assert not logged
 
 
 def test_an_agent_may_have_a_custom_phase() -> None:
