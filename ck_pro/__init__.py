@@ -40,6 +40,7 @@ from ck_pro.version import __version__
 
 if TYPE_CHECKING:
     from ck_pro.agent import ActionResult, AgentResult, MultiStepAgent
+    from ck_pro.agent.game import Agent
     from ck_pro.agent.stepper import Stepper
     from ck_pro.config import KwargsInitializable
     from ck_pro.environment import Environment
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from ck_pro.model import LLM, Budget
     from ck_pro.session import AgentSession, Status, StopReason
     from ck_pro.session.goals import Goal
+    from ck_pro.session.memory import Memory
     from ck_pro.template import TemplatedString, get_template, register_template
     from ck_pro.tool import StopTool, Tool, ToolRegistry
     from ck_pro.tools import AskLLMTool, SimpleSearchTool
@@ -66,6 +68,8 @@ _HOME = {
     "tools.human": ("AskHumanTool",),
     "session": ("AgentSession", "Status", "StopReason"),
     "session.goals": ("Goal",),
+    "session.memory": ("Memory",),
+    "agent.game": ("Agent",),
     "agent.stepper": ("Stepper",),
     "template": ("TemplatedString", "get_template", "register_template"),
     "tool": ("StopTool", "Tool", "ToolRegistry"),
@@ -78,6 +82,7 @@ __all__ = [
     "LLM",
     "Action",
     "ActionResult",
+    "Agent",
     "AgentResult",
     "AgentSession",
     "AskHumanTool",
@@ -88,6 +93,7 @@ __all__ = [
     "Goal",
     "Journal",
     "KwargsInitializable",
+    "Memory",
     "MultiStepAgent",
     "Observation",
     "SimpleSearchTool",

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from ck_pro.approval import approver_of
 from ck_pro.config import KwargsInitializable
+from ck_pro.environment import Environment
 from ck_pro.exceptions import ConfigError
 from ck_pro.executor.isolation import required_layers
 from ck_pro.executor.visible_paths import check_readable
@@ -143,6 +144,10 @@ class AgentSettings(KwargsInitializable):
     "message": the calling code gets the reason as the sub-agent's result."""
     language: Any = CodeLanguage()
     """The form of the model's replies: an `AgentLanguage`, or its name in `LANGUAGES`."""
+    environment: Any = None
+    """An `Environment` through which the tool calls of this agent pass: an object that all its runs
+    share and none closes, or a function that returns a new one for each run. Prompts show the text
+    of its `observe()`."""
     approver: Any = None
     """A `ck_pro.approval.Approver` for all calls of the code, also in sub-agents without an
     approver; None approves all. A dict is converted to a `RuleApprover`: its keys are `stop`,
@@ -160,6 +165,12 @@ class AgentSettings(KwargsInitializable):
             self.language = language_named(self.language)
         if not isinstance(self.language, AgentLanguage):
             raise ConfigError(f"{type(self).__name__}.language: not an AgentLanguage")
+        given = self.environment
+        if not (given is None or isinstance(given, Environment) or callable(given)):
+            raise ConfigError(
+                f"{type(self).__name__}.environment: {given!r} is neither an Environment nor a "
+                "function that returns one"
+            )
         self.approver = approver_of(self.approver)
         if self.person is not None and not callable(getattr(self.person, "answer", None)):
             raise ConfigError(f"{type(self).__name__}.person: not an object with `answer`")

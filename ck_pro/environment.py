@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from ck_pro.events import Action, Observation
+from ck_pro.events import Action, ErrorObservation, Observation
 
 
-class Environment(ABC):
-    """A system that can be observed and acted on: a browser, a desktop, a game.
+class BoundTool(Protocol):
+    """A tool of a run, as `Environment.execute_action` gets it."""
 
-    One environment belongs to one run: the agent's `init_run` creates it and `end_run` closes it.
-    Several threads may call its methods, since code actions may use threads.
+    name: str
+    description: str
+
+    def execute(self, **arguments: Any) -> Any:
+        """Call the tool and return its result."""
+        ...
+
+
+class Environment:
+    """A system that can be observed and acted on: a browser, a desktop, a game, an API.
+
+    An agent gets one by its setting `environment`, or creates one per run in `init_run`. Several
+    threads may call its methods, since code actions may use threads. Override what the system
+    supports.
 
     Raises:
         EnvironmentFailure: from any method, when the environment itself fails. A failed action
@@ -22,13 +34,24 @@ class Environment(ABC):
     taken_up: bool = False
     """Whether this environment continues one that a previous run suspended, unchanged."""
 
-    @abstractmethod
     def observe(self) -> Observation:
-        """Return the current observation, without side effects."""
+        """Return the current observation, without side effects; empty text for none."""
+        return Observation()
 
-    @abstractmethod
     def execute(self, action: Action) -> Observation:
-        """Execute one action and return the observation."""
+        """Execute one action other than a tool call, and return the observation."""
+        return ErrorObservation(text=f"Error: no action of kind {action.kind!r} is possible here.")
+
+    def execute_action(self, tool: BoundTool, arguments: Mapping[str, Any]) -> Any:
+        """Execute one call of a tool, already checked and approved, and return its result.
+
+        Override it to do the call elsewhere, to limit or count calls, or to add facts to results.
+
+        Args:
+            tool: the called tool; `tool.execute(**arguments)` runs it.
+            arguments: the arguments by name.
+        """
+        return tool.execute(**arguments)
 
     def named(self, action: Action) -> Action:
         """Return the action with a description of its target, for approvers; no side effects.
@@ -37,7 +60,6 @@ class Environment(ABC):
         """
         return action
 
-    @abstractmethod
     def close(self) -> None:
         """Release all resources; later calls have no effect."""
 

@@ -12,6 +12,7 @@ import pytest
 from paths import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "benchmarks/README.md", *sorted(ROOT.glob("docs/*.md"))]
+CONCEPTS = ROOT / "docs/concepts.md"
 PROGRAM = re.compile(
     r"python (?:-m ((?:ck_|web_|benchmarks\.)[\w.]+)|((?:benchmarks|examples|tests)/[\w/]+\.py))"
 )
@@ -52,3 +53,21 @@ def test_the_example_of_a_custom_agent(monkeypatch, capsys) -> None:
     runpy.run_path(str(ROOT / "examples/custom_agent.py"), run_name="__main__")
     shown = capsys.readouterr().out
     assert "francs" in shown and shown.endswith("done: 90.5 francs \n")
+
+
+def test_the_example_of_goals_actions_memory_and_environment(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["game_agent.py"])
+    runpy.run_path(str(ROOT / "examples/game_agent.py"), run_name="__main__")
+    assert capsys.readouterr().out.splitlines() == [
+        "add_note(text='The door is green.') -> {'number': 1, 'result': 'stored: The door is "
+        "green.'}",
+        "finish(message='I noted: the door is green.') -> I noted: the door is green.",
+        "done: I knew: the door is green.",
+    ]
+
+
+def test_the_code_in_concepts_runs(capsys) -> None:
+    names = {"__name__": "concepts"}
+    for code in re.findall(r"^```python\n(.*?)^```", CONCEPTS.read_text("utf-8"), re.S | re.M):
+        exec(compile(code, "concepts.md", "exec"), names)
+    assert str(names["memory"].status) == "done"

@@ -59,6 +59,7 @@ from ck_pro.run.resume import PriorUsage, find_interrupted
 from ck_pro.run.run import EventSink, Run, run_of
 from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession, Status, StopReason
+from ck_pro.session.memory import Memory
 from ck_pro.session.observed import combine_observations, observation_text
 from ck_pro.session.rows import Step
 
@@ -88,6 +89,7 @@ class MultiStepAgent(AgentSettings):
         cancel: threading.Event | None = None,
         on_event: EventSink | None = None,
         info: Mapping[str, Any] | None = None,
+        memory: Memory | AgentSession | Sequence[Any] | None = None,
         **extra_info: Any,
     ) -> Any:
         """Work on a task until the run ends.
@@ -104,6 +106,7 @@ class MultiStepAgent(AgentSettings):
             cancel: event that stops the run; any thread may set it.
             on_event: receives small dicts for a display, from several threads.
             info: JSON-able facts for `session.info`; subclasses read their arguments there.
+            memory: the sessions of earlier runs, or a `Memory`, to show in the prompts.
             extra_info: more facts: `run(task, target_url="https://...")`.
 
         Returns:
@@ -126,7 +129,8 @@ class MultiStepAgent(AgentSettings):
         else:
             if parent is not None:
                 parent.check_sub_agent()
-            session = prepare_session(session, task, self.name, {**(info or {}), **extra_info})
+            facts = {**(info or {}), **extra_info}
+            session = prepare_session(session, task, self.name, facts, memory)
         session.run = Run(
             self,
             session,
@@ -223,6 +227,7 @@ class MultiStepAgent(AgentSettings):
         error: BaseException | None = None
         run.start()
         try:
+            run.open_environment()
             self.init_run(session)
             if run.interrupted is not None:
                 run.record_resumed(run.interrupted)

@@ -12,6 +12,7 @@ from ck_pro.journal import Journal
 from ck_pro.model import Budget
 from ck_pro.run.results import jsonable
 from ck_pro.session import AgentSession
+from ck_pro.session.memory import Memory
 
 
 def check_types(journal: Any, budget: Any) -> None:
@@ -39,7 +40,11 @@ def check_extra_info(extra: Mapping[str, Any], function: Callable[..., Any]) -> 
 
 
 def prepare_session(
-    session: AgentSession | None, task: Any, agent: str, info: Mapping[str, Any]
+    session: AgentSession | None,
+    task: Any,
+    agent: str,
+    info: Mapping[str, Any],
+    memory: Any = None,
 ) -> AgentSession:
     """Return the session of a new run.
 
@@ -48,6 +53,7 @@ def prepare_session(
         task: the instruction.
         agent: name of the agent.
         info: facts for `session.info`.
+        memory: sources of a `Memory`.
 
     Raises:
         InputError: the task is None, or the session is not new.
@@ -59,4 +65,7 @@ def prepare_session(
         raise InputError("this session is not new: give a new one, or none")
     session.task, session.agent = str(task), agent
     session.info.update(jsonable(info))
+    if memory is not None:
+        sources = memory if isinstance(memory, list | tuple) else [memory]
+        session.info["memory"] = Memory.of(*sources).get_memories()
     return session

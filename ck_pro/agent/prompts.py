@@ -107,10 +107,18 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "planning": agent.active_planning,
         "language": agent.language,
         "notices": notices,
+        "environment": _environment_text(run),
         "files": files_in(run.workdir),
         "variables": run.run_code.describe_names() if run.history.omits_steps() else [],
         "step_limit": run.step_limit(),
     }
+
+
+def _environment_text(run: Run) -> str:
+    """Return the observation of the environment that the agent's setting gives; "" for none."""
+    if run.agent.environment is None or run.environment is None:
+        return ""
+    return str(run.environment.observe())
 
 
 def state_values(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,6 +202,8 @@ class PromptParts:
         parts.append(f"# Example of a reply\n{self.example}")
         # the observation comes first: it is long, and equal in the plan and the action of a step
         current = [*world, {"type": "text", "text": _progress(values)}]
+        if seen := values.get("environment"):
+            current.insert(0, {"type": "text", "text": f"# Environment\n{fenced(seen)}"})
         system = "\n\n".join(parts)
         return compose_prompt(system, values["task"], values["history"], current, instruction)
 

@@ -66,6 +66,7 @@ class Stepper:
         run = self.state.run = Run(self.agent, self.state, **self._settings)
         run.start()
         try:
+            run.open_environment()
             self.agent.init_run(self.state)
         except BaseException as e:
             self._end(e)

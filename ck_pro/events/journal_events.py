@@ -40,6 +40,7 @@ class EventKind(str, Enum):
     SUSPENDED = "suspended"
     RESUMED = "resumed"
     ANSWERED = "answered"
+    TURN = "turn"
     FILES = "files"
     FORKED = "forked"
     TASK = "task"
@@ -365,6 +366,12 @@ class AnsweredData(TypedDict):
     question: str
 
 
+class TurnData(TypedDict):
+    """The user sent a further message to a session that had ended."""
+
+    text: str
+
+
 class FilesData(TypedDict, total=False):
     """Changes in the working directory since the last snapshot; or `too_many` alone.
 
@@ -445,6 +452,7 @@ EventData = (
     | SuspendedData
     | ResumedData
     | AnsweredData
+    | TurnData
     | FilesData
     | ForkedData
     | TaskData
@@ -475,6 +483,7 @@ EVENT_DATA: Mapping[EventKind, type] = {
     EventKind.SUSPENDED: SuspendedData,
     EventKind.RESUMED: ResumedData,
     EventKind.ANSWERED: AnsweredData,
+    EventKind.TURN: TurnData,
     EventKind.FILES: FilesData,
     EventKind.FORKED: ForkedData,
     EventKind.TASK: TaskData,

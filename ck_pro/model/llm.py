@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -13,6 +13,7 @@ from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError, ModelRefused
 from ck_pro.model.backends.abandonable import call_abandonable
 from ck_pro.model.backends.backend import Backend, ChatRequest, FilteredReply
+from ck_pro.model.backends.function import FunctionBackend, FunctionPrompt
 from ck_pro.model.backends.reply_bounds import Bounds
 from ck_pro.model.backends.targets import Access, check_target, open_target
 from ck_pro.model.prices import Price, price_of
@@ -76,6 +77,20 @@ class LLM(KwargsInitializable):
         for name in ("max_prompt_tokens", "max_reply_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigError(f"{name}: must be at least 1")
+
+    @classmethod
+    def of(cls, function: Callable[[FunctionPrompt], Any], **settings: Any) -> LLM:
+        """Return a model that calls a Python function.
+
+        Args:
+            function: takes the chat messages (a list with `tools`, the schemas of the functions,
+                as attribute). Returns the reply: text, or a message or response of chat
+                completions. Its errors are not retried, except `Transient`.
+            settings: settings of `LLM`, such as `price`.
+        """
+        if not callable(function):
+            raise ConfigError(f"LLM.of: {function!r} is not a function")
+        return cls(backend=FunctionBackend(function), **settings)
 
     def __call__(
         self,

@@ -182,7 +182,7 @@ class ExposedFunctions:
             arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
             self._run.check()
             try:
-                result = replay_or_execute(arguments, bound.args, bound.kwargs)
+                result = replay_or_execute(arguments, bound)
             except AwaitingHuman:
                 self._run.stopped_for_user = True
                 raise
@@ -190,14 +190,14 @@ class ExposedFunctions:
                 self._run.record(EventKind.FINISH, finish_data(result))
             return result
 
-        def replay_or_execute(arguments: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        def replay_or_execute(arguments: dict[str, Any], bound: inspect.BoundArguments) -> Any:
             recorded = self._pop_record(exposed.name, arguments)
             if recorded is not None and recorded.ended:
                 return _recorded_result(recorded, self._interrupted)
             started = recorded or self._approve(exposed, arguments)
             if recorded is not None and self.on_resume(exposed.name) == "answer":
                 raise ToolError(_UNCERTAIN.format(exposed.name))
-            return self._execute(started, lambda: function(*args, **kwargs))
+            return self._execute(started, lambda: self._call(exposed, function, bound))
 
         vars(call)["synonyms"] = getattr(exposed, "synonyms", {})
         return call
@@ -210,6 +210,19 @@ class ExposedFunctions:
             require_approval(self._run.approver, review)
             self._record_start(call)
         return call
+
+    def _call(
+        self, exposed: Any, function: Callable[..., Any], bound: inspect.BoundArguments
+    ) -> Any:
+        """Call a function: a tool through the environment of the run, if it has one."""
+        environment = self._run.environment
+        passes = isinstance(exposed, Tool) and not (
+            exposed.terminal or getattr(exposed, "acts_by_run", False)
+        )
+        if environment is None or not passes:
+            return function(*bound.args, **bound.kwargs)
+        tool = _BoundTool(exposed, function, bound.signature)
+        return environment.execute_action(tool, bound.arguments)
 
     def execute_journaled(
         self, name: str, arguments: dict[str, Any], function: Callable[[], Any]
@@ -264,6 +277,20 @@ class ExposedFunctions:
 def _checks(exposed: Any) -> bool:
     """Whether the run checks the arguments of a function: of tools, if they do not themselves."""
     return isinstance(exposed, Tool) and exposed.checks_arguments
+
+
+class _BoundTool:
+    """A tool of a run, for `Environment.execute_action`."""
+
+    def __init__(self, tool: Tool, function: Callable[..., Any], signature: inspect.Signature):
+        self.name, self.description = tool.name, tool.description
+        self.parameters, self.tags = tool.parameters, tool.tags
+        self._function, self._signature = function, signature
+
+    def execute(self, **arguments: Any) -> Any:
+        """See `BoundTool`."""
+        bound = inspect.BoundArguments(self._signature, arguments)
+        return self._function(*bound.args, **bound.kwargs)
 
 
 class JournaledEnvironment(Environment):

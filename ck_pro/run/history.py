@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.language import text_of
+from ck_pro.language import fenced, text_of
 from ck_pro.run.step_trace import OMITTED, StepTrace, trace_message
 from ck_pro.session import AgentSession
+from ck_pro.session.memory import Memory
 from ck_pro.session.observed import observation_text
 from ck_pro.session.rows import Step
 
@@ -21,6 +22,8 @@ _MAX_READ = 2000
 _MAX_PERIOD = 3
 _TRACE_SHARE, _MIN_TRACE = 8, 4000  # characters for traces: a part of `history_chars`
 _END_SHARE = 3  # the end phase shows all steps up to this multiple of `history_chars`
+_MEMORY_SHARE = 2  # characters for the memory of earlier runs: a part of `history_chars`
+_MEMORY = "# Memory of earlier runs"
 _OBJECT_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
@@ -43,6 +46,8 @@ class History:
         self._trace_text = (0, "")
         self._signatures: list[tuple[str, ...]] = []
         self._window = Window(agent.history_chars)
+        memory = Memory(session.info.get("memory", ())).text(agent.history_chars // _MEMORY_SHARE)
+        self._memory = f"{_MEMORY}\n{fenced(memory)}" if memory else ""
 
     def prompt_values(self) -> dict[str, Any]:
         """Return the template values: the steps, and the steps as messages and as text."""
@@ -56,7 +61,8 @@ class History:
         """Return the finished steps inside the window as chat messages, oldest first."""
         first = self._first()
         window = [*itertools.chain.from_iterable(self._shown[first:])]
-        return [{"role": "user", "content": self._trace(first)}, *window] if first else window
+        around = [[{"role": "user", "content": t} for t in part] for part in self._around(first)]
+        return [*around[0], *window, *around[1]]
 
     def steps(self) -> list[Step]:
         """Return the finished steps inside the window, oldest first."""
@@ -66,8 +72,19 @@ class History:
     def text(self) -> str:
         """Return the finished steps inside the window as one text."""
         first = self._first()
-        texts = self._texts[first:]
-        return "\n\n".join([self._trace(first), *texts] if first else texts)
+        before, after = self._around(first)
+        return "\n\n".join([*before, *self._texts[first:], *after])
+
+    def _around(self, first: int) -> tuple[list[str], list[str]]:
+        """Return the texts before and after the steps from `first` on: memory, traces, message."""
+        before = [self._memory] if self._memory else []
+        if first:
+            before.append(self._trace(first))
+        turn = self._session.turns[-1] if self._session.turns else None
+        if turn is not None and turn["step"] < first:  # the current request must stay visible
+            before.append(_user_message(turn["text"]))
+        waits = turn is not None and turn["step"] >= len(self._shown)
+        return before, [_user_message(turn["text"])] if turn is not None and waits else []
 
     def omits_steps(self) -> bool:
         """Whether prompts show only the traces of some steps."""
@@ -122,7 +139,7 @@ class History:
         means no steps.
         """
         self._catch_up()
-        done = self._signatures
+        done = self._signatures[self._session.turn_start :]
         if not done:
             return 0
         periods = range(1, _MAX_PERIOD + 1)
@@ -144,11 +161,14 @@ class History:
 
     def _catch_up(self) -> None:
         """Render the steps that finished since the last call."""
-        steps, agent = self._session.steps, self._agent
-        finished = len(steps) - (bool(steps) and not steps[-1]["action"]["observation"])
+        steps, agent, finished = self._session.steps, self._agent, self._session.finished_steps()
+        messages = {turn["step"]: turn["text"] for turn in self._session.turns}
         for step in steps[len(self._shown) : finished]:
             text = observation_text(step["action"]["observation"])
             shown = agent.language.history(step, shortened(text, agent.observation_chars))
+            if (number := len(self._shown)) in messages:
+                text_shown = _user_message(messages[number])
+                shown = [{"role": "user", "content": text_shown}, *shown]
             texts = [text_of(m["content"]) for m in shown]
             self._shown.append(shown)
             self._texts.append("\n\n".join(texts))
@@ -210,6 +230,11 @@ class Window:
             while self._size > self._budget // 2 and self.first < len(self._sizes) - 1:
                 self._size -= self._sizes[self.first]
                 self.first += 1
+
+
+def _user_message(text: str) -> str:
+    """Return a message that the user sent after the task, as text for prompts."""
+    return f"# Message from the user\n{text}"
 
 
 def shortened(text: str, limit: int) -> str:

@@ -34,6 +34,7 @@ from ck_pro.events.journal_events import (
 from ck_pro.events.progress_events import ProgressEvent, ProgressFacts, ProgressKind
 from ck_pro.exceptions import (
     Cancelled,
+    ConfigError,
     ContentFiltered,
     EnvironmentFailure,
     InputError,
@@ -351,6 +352,29 @@ class Run:
 
     # --- the environment -------------------------------------------------------------------
 
+    def open_environment(self) -> None:
+        """Get the environment of the agent's setting, if there is one.
+
+        Raises:
+            ConfigError: the setting's function returned something else.
+        """
+        given = self.agent.environment
+        if given is None or self.environment is not None:
+            return
+        opened = given if isinstance(given, Environment) else given()
+        if not isinstance(opened, Environment):
+            raise ConfigError(
+                f"{self.agent.name}.environment: the function returned {opened!r}, not an "
+                "Environment"
+            )
+        self.environment = opened
+
+    def _take_environment(self) -> Environment | None:
+        """Return the environment for its end; None if other runs share it."""
+        environment, self.environment = self.environment, None
+        shared = environment is not None and environment is self.agent.environment
+        return None if shared else environment
+
     def act(self, action: Action) -> Observation:
         """Execute an action in the environment: approved before, journaled before and after.
 
@@ -379,7 +403,7 @@ class Run:
 
     def suspend_environment(self) -> Any:
         """Disconnect from the environment; return its lease for the run that resumes."""
-        environment, self.environment = self.environment, None
+        environment = self._take_environment()
         return environment.suspend() if environment is not None else None
 
     # --- resume ----------------------------------------------------------------------------
@@ -473,7 +497,7 @@ class Run:
         Errors are logged, so that they do not cost the run its result. Further calls do nothing.
         """
         self.end_children()
-        environment, self.environment = self.environment, None
+        environment = self._take_environment()
         for part in (self.run_code, environment):
             if part is not None:
                 try:

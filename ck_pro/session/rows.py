@@ -96,8 +96,19 @@ class Step(TypedDict):
     end: NotRequired[End]
 
 
+class UserTurn(TypedDict):
+    """A message of the user after the task; `step` is the index of the first step after it."""
+
+    step: int
+    text: str
+
+
 class SessionRow(TypedDict):
-    """The session of a row. `info` has `call_stat`, times, status and facts given by the caller."""
+    """The session of a row.
+
+    `info` has `call_stat`, times, status, `turns` and `memory` if there are any, and facts given by
+    the caller.
+    """
 
     id: str
     info: dict[str, Any]

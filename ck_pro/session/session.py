@@ -31,6 +31,7 @@ from ck_pro.events.journal_events import (
     StepData,
     SubSessionData,
     SuspendedData,
+    TurnData,
     UnreadableData,
     WorldData,
 )
@@ -50,6 +51,7 @@ from ck_pro.session.rows import (
     SessionRow,
     Step,
     ToolModelCall,
+    UserTurn,
     no_calls,
 )
 from ck_pro.session.status import Status, StopReason
@@ -323,6 +325,12 @@ class AgentSession:
             known = self.state.get("information", [])
             self.state = {**self.state, "information": [*known, data["learned"]]}
 
+    def _on_turn(self, event: JournalEvent, data: TurnData) -> None:
+        turn = UserTurn(step=self.finished_steps(), text=data["text"])
+        self.info = {**self.info, "turns": [*self.turns, turn]}
+        self.status, self.stop_reason, self.message = Status.IN_PROGRESS, None, ""
+        self.finish = self.final_results = self.asked = None
+
     def _on_suspended(self, event: JournalEvent, data: SuspendedData) -> None:
         self.lease = data.get("lease")
 
@@ -349,6 +357,7 @@ class AgentSession:
         EventKind.FINISH: _on_finish,
         EventKind.END: _on_end,
         EventKind.RESUMED: _on_resumed,
+        EventKind.TURN: _on_turn,
         EventKind.SUSPENDED: _on_suspended,
         EventKind.STATUS: _on_status,
     }
@@ -389,6 +398,20 @@ class AgentSession:
     def current_step(self) -> Step | None:
         """Return the step in progress, or the last one; None before the first."""
         return self.steps[-1] if self.steps else None
+
+    @property
+    def turns(self) -> list[UserTurn]:
+        """The messages of the user after the task, each with the index of its first step."""
+        return cast("list[UserTurn]", self.info.get("turns", []))
+
+    @property
+    def turn_start(self) -> int:
+        """Index of the first step of the current turn."""
+        return self.turns[-1]["step"] if self.turns else 0
+
+    def finished_steps(self) -> int:
+        """Return the number of steps that have an observation."""
+        return len(self.steps) - (bool(self.steps) and not self._last["action"]["observation"])
 
     @property
     def task_tree(self) -> Task:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ck_pro.exceptions import ModelRefused
 from ck_pro.model import LLM, Backend, CallContext, ChatRequest, Message, RawReply, Reply
+from ck_pro.model.backends.function import raw_reply
 
 Scripted = str | Exception
 """A reply (a `Reply` may have tool calls, reasoning, usage), or an error to raise."""
@@ -87,15 +88,7 @@ class ScriptedBackend(Backend):
             raise reply
         if not isinstance(reply, Reply):
             return RawReply(text=reply, model="scripted")
-        return RawReply(
-            text=str(reply),
-            reasoning=reply.reasoning,
-            tool_calls=reply.tool_calls,
-            items=reply.items,
-            usage=reply.usage if reply.usage.total_tokens else None,
-            finish_reason=reply.finish_reason,
-            model=reply.model or "scripted",
-        )
+        return raw_reply(reply, "scripted")
 
     def _next_reply(self, messages: list[Message], context: CallContext) -> Scripted:
         if callable(self._script):  # runs in the callers' threads, without the lock

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ck_pro.exceptions import ModelRefused
@@ -64,7 +65,7 @@ def parse_completion(target: str, status: int, body: str, headers: Mapping[str, 
         )
     if not choices or not isinstance(choices[0], dict):
         raise Transient(f"{target}: the response contains no choice")
-    return _choice(target, choices[0], data)
+    return parse_choice(target, choices[0], data)
 
 
 def parse_json(target: str, status: int, body: str, headers: Mapping[str, str]) -> Any:
@@ -85,7 +86,8 @@ def _json(body: str) -> Any:
         return _NOT_JSON
 
 
-def _choice(target: str, choice: dict[str, Any], data: dict[str, Any]) -> RawReply:
+def parse_choice(target: str, choice: dict[str, Any], data: dict[str, Any]) -> RawReply:
+    """Return one choice of a response; `data` is the whole response."""
     message = choice.get("message")
     if not isinstance(message, dict):
         raise Transient(f"{target}: the response's choice contains no message")
@@ -95,13 +97,16 @@ def _choice(target: str, choice: dict[str, Any], data: dict[str, Any]) -> RawRep
     if finish == "content_filter" or (refusal and not message.get("content")):
         reason = f": {one_line(str(refusal))}" if refusal else ""
         raise FilteredReply(f"{target}: the content filter stopped the reply{reason}", _usage(data))
+    model = str(data.get("model") or "")
+    return replace(parse_message(message), usage=_usage(data), finish_reason=finish, model=model)
+
+
+def parse_message(message: Mapping[str, Any]) -> RawReply:
+    """Return the message of an assistant as a reply."""
     return RawReply(
         text=_text(message.get("content")),
         reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
         tool_calls=calls if isinstance(calls := message.get("tool_calls"), list) else [],
-        usage=_usage(data),
-        finish_reason=finish,
-        model=str(data.get("model") or ""),
     )
 
 
