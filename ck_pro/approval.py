@@ -171,11 +171,13 @@ def require_approval(approver: Approver, action: Action) -> None:
     if decision.verdict == "reject":
         raise ActionRejected(f"This action was not allowed: {decision.reason}")
     if decision.verdict == "stop":
-        raise GuardStopped(f"stopped for the user's decision: {decision.reason}")
+        reason = f"stopped for the user's decision: {decision.reason}"
+        raise GuardStopped(reason, action.to_dict())
     if (checks := safety_checks(action)) and not decision.acknowledge:
         raise GuardStopped(
             f"stopped for the user's decision on {describe(action)}: {'; '.join(checks)} (an "
-            "approver can acknowledge this)"
+            "approver can acknowledge this)",
+            action.to_dict(),
         )
 
 

@@ -32,7 +32,7 @@ class Environment:
     """
 
     taken_up: bool = False
-    """Whether this environment continues one that a previous run suspended, unchanged."""
+    """Whether this environment continues that of a previous run, on the same page."""
 
     def observe(self) -> Observation:
         """Return the current observation, without side effects; empty text for none."""
@@ -72,6 +72,23 @@ class Environment:
         """
         self.close()
         return None
+
+    def lease(self) -> dict[str, Any] | None:
+        """Return what a new environment needs to reconnect if this process is killed.
+
+        JSON-able; None if the environment ends with this process.
+        """
+        return None
+
+    def hold(self, held: bool) -> bool:
+        """Keep the environment if this process is killed, or stop that; see `lease`.
+
+        A run calls it around the time in which it waits for a person.
+
+        Returns:
+            Whether the environment is kept.
+        """
+        return False
 
     def state(self) -> dict[str, Any]:
         """Return JSON-able facts about the environment for the log, such as the page's URL."""

@@ -38,6 +38,8 @@ line and exit; a traceback for the user is a bug.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CKError(Exception):
     """Base of all errors that ck-pro raises on purpose. `str(error)` is one line for the user."""
@@ -143,7 +145,16 @@ class AwaitingHuman(RunEnding):
 
 
 class GuardStopped(AwaitingHuman):
-    """An approver stopped an action; the run ends with status `sensitive-action`."""
+    """An approver stopped an action; the run ends with status `sensitive-action`.
+
+    Args:
+        message: one line: the action, and why it stopped.
+        action: the action as JSON data, as the approver saw it; the user can approve it.
+    """
+
+    def __init__(self, message: str, action: dict[str, Any] | None = None):
+        super().__init__(message)
+        self.action = action or {}
 
 
 class HumanNeeded(AwaitingHuman):

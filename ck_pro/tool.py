@@ -39,8 +39,8 @@ class Tool(KwargsInitializable):
 
     "again": use the recorded result; repeat a pending call, which is harmless. "answer": use the
     recorded result; report to the model that a pending call may have had its effect. "never": the
-    call acted on an object that a resumed run lacks (a page, a worker), so do not run the step
-    again, and report its calls to the model."""
+    call acted on an object that a resumed run may lack (a page, a worker). Without that object, do
+    not run the step again, and report its calls to the model."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -152,7 +152,8 @@ directory."""
     def step_action(self, session: AgentSession, action: Action) -> Any:
         """Do the action; add the results of its browser actions, printed or not."""
         seen = super().step_action(session, action)
-        return add_reports(seen, self._web_envs[session.id].take_log())
+        reports = [*run_of(session).take_replayed(), *self._web_envs[session.id].take_log()]
+        return add_reports(seen, reports)
 
     def _model_for(self, kwargs: Mapping[str, Any], model: LLM | None) -> LLM:
         """Return the multimodal model for a prompt with a screenshot."""

@@ -82,10 +82,11 @@ class WebEnv(Environment):
             setting=setting,
             approve=self._approve,
         )
-        self.taken_up = self._browser.reconnected
+        same_url = (suspended or {}).get("url") in (None, self._browser.state.step_url)
+        self.taken_up = self._browser.reconnected and same_url
         try:
             last_url = str((suspended or {}).get("url") or last_url)
-            if last_url and not self.taken_up:
+            if last_url and not self._browser.reconnected:
                 self._return_to(last_url)
             self._browser.banners.answer()
         except BaseException:
@@ -258,6 +259,15 @@ class WebEnv(Environment):
         """Disconnect without closing the browser; see `Environment.suspend`."""
         with self._lock:
             return self._browser.suspend()
+
+    def lease(self) -> dict[str, Any] | None:
+        """Return how to reconnect after a kill; see `Environment.lease`."""
+        with self._lock:
+            return self._browser.facts_after_kill()
+
+    def hold(self, held: bool) -> bool:
+        """Keep the browser if this process is killed; see `Environment.hold`."""
+        return self._browser.lease.hold(held)
 
     def _check_setting(self, declared: WebAction) -> None:
         """Raise ToolError for an action that a setting switches off."""

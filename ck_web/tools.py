@@ -24,12 +24,18 @@ class WebTool(Tool):
     A call writes an action string, which is parsed and executed in the run's browser immediately.
     """
 
-    on_resume = "never"  # a resumed run has another page
+    on_resume = "never"  # unless the resumed run has the same page
     checks_arguments = False  # the declared action checks them
     acts_by_run = True
     """The run reviews its actions together with their targets."""
 
     _declared: ClassVar[Mapping[str, WebAction]] = ACTIONS
+
+    @property
+    def reports_result(self) -> bool:
+        """Whether the step's observation has the result also if the code does not print it."""
+        declared = self._declared[self.name]
+        return not (declared.reads_only or declared.returns_data)
 
     def __init__(self, **kwargs: Any) -> None:
         action = self._declared[kwargs["name"]]

@@ -7,6 +7,8 @@ and unknown fields are ignored. Field names are those of the wire, some of them 
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -30,8 +32,19 @@ from web_server.wire_types import (
     mapping,
 )
 
-FEATURES = ("describeAction", "rules")
+FEATURES = ("describeAction", "rules", "view")
 """Features that /getBrowser reports, for clients that depend on them."""
+
+
+def view_path(token: str, browser_id: str) -> str:
+    """Return the path of the page on which a person sees a leased browser and acts in it.
+
+    Args:
+        token: bearer token of the server; "" for none.
+        browser_id: the browser. The path does not disclose it.
+    """
+    key = hmac.new(token.encode(), f"view:{browser_id}".encode(), hashlib.sha256).hexdigest()
+    return f"view/{browser_id[:8]}/{key[:40]}"
 
 
 class Wire(BaseModel):
@@ -213,6 +226,23 @@ class PerformAction(PageRequest, ObserveOptions):
     headers: Mapping = None
     expectedTarget: Text = ""
     expectedUrl: Text = ""
+
+
+class ViewInput(Wire):
+    """/view/.../input: what a person did on the page that shows a browser.
+
+    Attributes:
+        kind: "click", "wheel", "type" or "press".
+        x, y: point of the viewport, in CSS pixels.
+        deltaY: how far the wheel was turned, in CSS pixels.
+        text: the text, or the key ("Enter", "Control+a").
+    """
+
+    kind: Text = ""
+    x: Number = None
+    y: Number = None
+    deltaY: Number = None
+    text: Text = ""
 
 
 class RoundRequest(PageRequest):

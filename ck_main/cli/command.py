@@ -121,7 +121,9 @@ def run_agent(
     if input_ is None and agent.person is None and sys.stdin.isatty():
         agent = agent.updated({"person": TerminalPerson()})
     if options["resume"] is not None:
-        task, make = resuming(options["resume"], options["answer"] or "")
+        task, make = resuming(
+            options["resume"], options["answer"] or "", approve=options["approve"]
+        )
         if options["output"] is None:
             job = replace(job, output=_resumed_output(task.id))
         return _resume_run(agent, job, task, make, screen, options["resume"])
@@ -168,6 +170,8 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise click.UsageError("give --resume or --fork, not both")
     if options["answer"] is not None and options["resume"] is None:
         raise click.UsageError("--answer needs --resume FOLDER, the run that asked")
+    if options["approve"] and options["resume"] is None:
+        raise click.UsageError("--approve needs --resume FOLDER, the run that stopped")
     if (options["fork"] is None) != (options["at"] is None):
         raise click.UsageError("--fork FOLDER and --at STEP need each other")
     if options["reply"] is not None and options["fork"] is None:

@@ -231,6 +231,12 @@ _OPTIONS = (
     ),
     _option(
         _RUN,
+        "--approve",
+        is_flag=True,
+        help="With --resume: run the action for which the approver stopped the run; this one only.",
+    ),
+    _option(
+        _RUN,
         "--fork",
         type=_FILE,
         metavar="FOLDER",

@@ -20,6 +20,7 @@ from ck_main.tasks.dataset import Task
 from ck_pro.events import EventKind
 from ck_pro.exceptions import ConfigError, JournalError
 from ck_pro.journal import is_journal, journal_folders, read_events
+from ck_pro.run.approvals import waiting_approval
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import read_interrupted_run
 from ck_pro.session import Status
@@ -60,13 +61,14 @@ class ResumingRunner(TaskRunner):
 
 
 def resuming(
-    folder: Path, answer: str, *, forked: bool = False
+    folder: Path, answer: str, *, approve: bool = False, forked: bool = False
 ) -> tuple[Task, Callable[..., ResumingRunner]]:
     """Read the task of a run to resume.
 
     Args:
         folder: folder of one task under OUTPUT/.
         answer: human answer to the question that ended the run; "" for none.
+        approve: whether the user approves the action that stopped the run.
         forked: whether this command created the folder.
 
     Returns:
@@ -77,6 +79,11 @@ def resuming(
     """
     found, facts = _read_run(folder)
     answer = _new_answer(found, answer)
+    if approve and waiting_approval(found) is None:
+        raise ConfigError(
+            "--approve: no action of this run waits for approval: leave --approve out to resume it "
+            f"({found.session.status})"
+        )
     task = Task(
         id=facts["id"],
         question=facts["task"],
@@ -86,7 +93,9 @@ def resuming(
         original=facts["_orig"],
     )
     more = {k: v for k, v in facts.items() if k not in task_facts(task)}
-    assignment = Assignment(task, folder, row_facts=more, resume_completed=True, answer=answer)
+    assignment = Assignment(
+        task, folder, row_facts=more, resume_completed=True, answer=answer, approve=approve
+    )
     return task, partial(ResumingRunner, assignment=assignment, forked=forked)
 
 

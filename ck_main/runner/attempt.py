@@ -61,6 +61,7 @@ class Agent(Protocol):
         *,
         found: tuple[InterruptedSession, PriorUsage],
         answer: str,
+        approve: bool,
         workdir: Path,
         journal: Journal,
         budget: Budget,
@@ -97,6 +98,7 @@ class Assignment:
         start_over: move the files of a previous attempt to `attempt-N/` and start again.
         resume_completed: resume a previous attempt even if it has a complete row.
         answer: human answer to the question that ended the previous attempt.
+        approve: whether the user approves the action that stopped the previous attempt.
         earlier: the previous attempt, if the caller has already read it.
     """
 
@@ -108,6 +110,7 @@ class Assignment:
     start_over: bool = False
     resume_completed: bool = False
     answer: str = ""
+    approve: bool = False
     earlier: PreviousAttempt | None = None
 
 
@@ -228,8 +231,10 @@ class Attempt:
         }
         try:
             if self._found is not None:
-                answer = self.assignment.answer
-                self.session = self.agent.resume(found=self._found, answer=answer, **common)
+                given = self.assignment
+                self.session = self.agent.resume(
+                    found=self._found, answer=given.answer, approve=given.approve, **common
+                )
                 return
             self.agent.run(
                 self.question,

@@ -9,9 +9,13 @@ from rich.console import Console
 from rich.text import Text
 
 from ck_main.output.row import Outcome
+from ck_main.runner.previous_attempt import UNUSABLE
 from ck_main.tasks.dataset import LineProblem, safe_name
 from ck_main.ui.display import printable, summary_table, totals_line
+from ck_pro.journal import read_events
+from ck_pro.run.resume import read_interrupted_run
 from ck_pro.session.status import Status
+from ck_web.browser.viewing import view_url
 
 _SHOWN_PROBLEMS = 20
 _SHOWN_ROWS = 60
@@ -70,10 +74,23 @@ def resume_hint(status: str, folder: Path) -> str:
         folder: of its journal.
     """
     if status in (Status.HUMAN_INTERVENTION.value, Status.AMBIGUITY.value):
-        return f"answer it with --resume {folder} --answer TEXT"
-    if status == Status.SENSITIVE_ACTION.value:
-        return f"resume it with --resume {folder}; to allow the action, change the approver's rules"
-    return ""
+        hint = f"answer it with --resume {folder} --answer TEXT"
+    elif status == Status.SENSITIVE_ACTION.value:
+        hint = f"allow the action with --resume {folder} --approve"
+    else:
+        return ""
+    browsers = " and ".join(_kept_browsers(folder))
+    return f"{hint}; its browser is at {browsers}" if browsers else hint
+
+
+def _kept_browsers(folder: Path) -> list[str]:
+    """Return the addresses at which a person sees the browsers that a run keeps."""
+    try:
+        found, _ = read_interrupted_run(read_events(folder))
+    except UNUSABLE:
+        return []
+    sessions = found.sessions.values() if found is not None else ()
+    return [url for url in (view_url(one.lease) for one in sessions) if url]
 
 
 def show_waiting(outcomes: Sequence[Outcome], folder: Path, screen: Console) -> None:

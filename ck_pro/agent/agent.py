@@ -150,6 +150,7 @@ class MultiStepAgent(AgentSettings):
         *,
         found: tuple[InterruptedSession, PriorUsage] | None = None,
         answer: str = "",
+        approve: bool = False,
         stream: bool = False,
         max_steps: int | None = None,
         workdir: Path | str | None = None,
@@ -168,6 +169,8 @@ class MultiStepAgent(AgentSettings):
             session: session of a run in this process that has no journal.
             found: the result of `ck_pro.run.resume.read_interrupted_run`, if already called.
             answer: answer to the question for which the run ended (`session.message`).
+            approve: let the action run for which the approver stopped the run. This approves only
+                that one recorded action, and only once.
             journal: journal of the run; the session is rebuilt from it.
             stream, max_steps, workdir, budget, cancel, on_event: as for `run`.
 
@@ -175,7 +178,8 @@ class MultiStepAgent(AgentSettings):
             As `run`.
 
         Raises:
-            InputError: no run to resume was found, or it is done.
+            InputError: no run to resume was found, or it is done; or `approve` is set, and no
+                action waits for approval.
             KeyboardInterrupt, JournalError: as `run`.
         """
         check_types(journal, budget)
@@ -196,6 +200,7 @@ class MultiStepAgent(AgentSettings):
             on_event=on_event,
             interrupted=interrupted,
             answer=answer,
+            approve=approve,
         )
         return self._drive(session, stream, max_steps)
 
@@ -229,6 +234,7 @@ class MultiStepAgent(AgentSettings):
         try:
             run.open_environment()
             self.init_run(session)
+            run.record_lease()
             if run.interrupted is not None:
                 run.record_resumed(run.interrupted)
             while run.interrupted or len(session.steps) < limit:

@@ -155,4 +155,7 @@ def _add_interruption(data: StatusData, error: BaseException | None, run: Run) -
     if isinstance(error, AwaitingHuman) and (raised or run.parent is None):
         # the stop of an approver has no question: an answer must not count as approval
         question = error.question or ("" if isinstance(error, GuardStopped) else str(error))
-        data["asked"] = AskedQuestion(session=error.session or run.session.id, question=question)
+        asked = AskedQuestion(session=error.session or run.session.id, question=question)
+        if isinstance(error, GuardStopped) and error.action:
+            asked["action"] = error.action
+        data["asked"] = asked

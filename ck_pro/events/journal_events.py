@@ -41,6 +41,8 @@ class EventKind(str, Enum):
     RESUMED = "resumed"
     ANSWERED = "answered"
     TURN = "turn"
+    APPROVED = "approved"
+    LEASED = "leased"
     FILES = "files"
     FORKED = "forked"
     TASK = "task"
@@ -83,10 +85,22 @@ class FinalResults(TypedDict):
 
 
 class AskedQuestion(TypedDict):
-    """A question to the user, and the id of the session that asked."""
+    """A question to the user, and the id of the session that asked.
+
+    Keys:
+        action: the action that an approver stopped, for the user's approval; it has no question.
+    """
 
     session: str
     question: str
+    action: NotRequired[dict[str, Any]]
+
+
+class GivenApproval(TypedDict):
+    """The user's approval of one recorded action of a session."""
+
+    session: str
+    action: dict[str, Any]
 
 
 class GivenAnswer(AskedQuestion):
@@ -353,11 +367,13 @@ class ResumedData(TypedDict):
         redo: whether the last step starts again.
         learned: the user's answers, as text for the progress state.
         answer: the answer given now.
+        approved: the approval given now.
     """
 
     redo: bool
     learned: str
     answer: NotRequired[GivenAnswer]
+    approved: NotRequired[GivenApproval]
 
 
 class AnsweredData(TypedDict):
@@ -370,6 +386,18 @@ class TurnData(TypedDict):
     """The user sent a further message to a session that had ended."""
 
     text: str
+
+
+class ApprovedData(TypedDict):
+    """The session used the user's approval of this action, which follows."""
+
+    action: dict[str, Any]
+
+
+class LeasedData(TypedDict):
+    """The session has an environment to which a resumed run can reconnect after a kill."""
+
+    lease: Any
 
 
 class FilesData(TypedDict, total=False):
@@ -453,6 +481,8 @@ EventData = (
     | ResumedData
     | AnsweredData
     | TurnData
+    | ApprovedData
+    | LeasedData
     | FilesData
     | ForkedData
     | TaskData
@@ -484,6 +514,8 @@ EVENT_DATA: Mapping[EventKind, type] = {
     EventKind.RESUMED: ResumedData,
     EventKind.ANSWERED: AnsweredData,
     EventKind.TURN: TurnData,
+    EventKind.APPROVED: ApprovedData,
+    EventKind.LEASED: LeasedData,
     EventKind.FILES: FilesData,
     EventKind.FORKED: ForkedData,
     EventKind.TASK: TaskData,

@@ -6,6 +6,7 @@ import builtins
 import contextvars
 import functools
 import inspect
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -33,6 +34,7 @@ from ck_pro.events.journal_events import (
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import AwaitingHuman, RunEnding, ToolError, ends_run, error_text
 from ck_pro.executor.calls.descriptions import with_declared_names
+from ck_pro.journal.masking import MASK
 from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 _ERROR_CHARS = 2000
 _NOT_RECORDED = -1
 """Number of a call that is not recorded yet."""
+_ACTION_KINDS = (BrowserAction.kind, ComputerAction.kind)
 _call: contextvars.ContextVar[RecordedCall | None] = contextvars.ContextVar("call", default=None)
 """The current call of the current thread."""
 
@@ -119,9 +122,17 @@ class ExposedFunctions:
     # --- replay of a step ------------------------------------------------------------------
 
     def on_resume(self, name: str) -> str | None:
-        """Return `Tool.on_resume` of a function; "adopt" for a sub-agent, None if unknown."""
+        """Return how the run treats a recorded call of a function.
+
+        That is `Tool.on_resume`; "adopt" for a sub-agent, None for an unknown function. Calls that
+        acted on a page which the run still has are answered from their records.
+        """
         function = self.registry.get(name)
-        return None if function is None else getattr(function, "on_resume", "adopt")
+        if function is None or name in _ACTION_KINDS:  # such a call may be an action of a reply
+            return None if function is None else "never"
+        rule: str = getattr(function, "on_resume", "adopt")
+        acts = getattr(function, "acts_by_run", False)
+        return "answer" if rule == "never" and acts and self._run.reconnected() else rule
 
     def start_replay(self, interrupted: InterruptedSession) -> None:
         """Answer the calls of the current step from their records until `stop_replay`."""
@@ -161,6 +172,38 @@ class ExposedFunctions:
                     raise
                 call.error = error_text(e)
             call.ended = call.ended_on_resume = True
+        for facts in self._run.pending_approvals():
+            done = self._execute_approved(Action.from_dict(facts))
+            if done is not None:
+                interrupted.calls.append(done)
+                interrupted.guard_message = ""
+
+    def _execute_approved(self, action: Action) -> RecordedCall | None:
+        """Execute an action that the user approved; return the call, or None if it cannot run.
+
+        Its values may be masked in the journal, and its page may be closed. Then the model decides.
+        """
+        run, facts = self._run, action.to_dict()
+        if MASK in json.dumps(facts):
+            return None
+        function: Callable[[], Any]
+        if isinstance(action, ToolCall) and action.name in self.by_name:
+            call = RecordedCall(_NOT_RECORDED, action.name, action.arguments)
+            function = functools.partial(self.by_name[action.name], **action.arguments)
+        elif run.reconnected() and not isinstance(action, ToolCall):
+            name, arguments = _named(action)
+            call = RecordedCall(_NOT_RECORDED, name, arguments)
+            function = functools.partial(run.act, action)
+        else:
+            return None
+        try:
+            call.result_text = str(function())
+        except BaseException as e:
+            if ends_run(e):
+                raise
+            call.error = error_text(e)
+        call.ended = call.ended_on_resume = True
+        return call
 
     # --- one call --------------------------------------------------------------------------
 
@@ -193,7 +236,10 @@ class ExposedFunctions:
         def replay_or_execute(arguments: dict[str, Any], bound: inspect.BoundArguments) -> Any:
             recorded = self._pop_record(exposed.name, arguments)
             if recorded is not None and recorded.ended:
-                return _recorded_result(recorded, self._interrupted)
+                result = _recorded_result(recorded, self._interrupted)
+                if getattr(exposed, "reports_result", False):
+                    self._run.replayed.append(str(result))
+                return result
             started = recorded or self._approve(exposed, arguments)
             if recorded is not None and self.on_resume(exposed.name) == "answer":
                 raise ToolError(_UNCERTAIN.format(exposed.name))
@@ -306,16 +352,8 @@ class JournaledEnvironment(Environment):
         return self._inner.named(action)
 
     def execute(self, action: Action) -> Observation:
-        if isinstance(action, ComputerAction):
-            arguments = action.arguments()
-        elif isinstance(action, BrowserAction):
-            arguments = action.given()
-        else:
-            arguments = {k: v for k, v in action.to_dict().items() if k != "kind" and v}
         function = functools.partial(self._inner.execute, action)
-        observation: Observation = self._functions.execute_journaled(
-            action.kind, arguments, function
-        )
+        observation: Observation = self._functions.execute_journaled(*_named(action), function)
         return observation
 
     def close(self) -> None:
@@ -326,6 +364,15 @@ _UNCERTAIN = (
     "{}: the run was interrupted during this call, which may have had an effect. Check the current "
     "state before you repeat it."
 )
+
+
+def _named(action: Action) -> tuple[str, dict[str, Any]]:
+    """Return the name and the arguments under which an action is journaled."""
+    if isinstance(action, ComputerAction):
+        return action.kind, action.arguments()
+    if isinstance(action, BrowserAction):
+        return action.kind, action.given()
+    return action.kind, {k: v for k, v in action.to_dict().items() if k != "kind" and v}
 
 
 def finish_data(result: Any) -> FinishData:

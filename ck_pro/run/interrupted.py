@@ -17,6 +17,8 @@ from ck_pro.events.journal_events import (
     CallData,
     ForkedData,
     GivenAnswer,
+    GivenApproval,
+    LeasedData,
     ModelCallData,
     ObservationData,
     ResumedData,
@@ -101,7 +103,7 @@ class InterruptedSession:
         replied_at: time of the reply, in Unix seconds.
         calls: the calls of that step, in order.
         next_call: number of the next call.
-        lease: lease of the environment of a suspended run; None if there is none.
+        lease: lease of the environment of a suspended or killed run; None if there is none.
         interrupted: whether an interruption ended the session together with its caller, so that
             the call has no result.
         ended_at: end of the session, in Unix seconds; infinite if no end was recorded.
@@ -111,6 +113,8 @@ class InterruptedSession:
         new_answer: of the main session: the answer that the user gives now.
         last_answer: of the main session: the answer that the user gave to the previous resume, if
             that process was killed before the run ended.
+        approvals: of the main session: the user's approvals that no session used yet.
+        new_approval: of the main session: the approval that the user gives now.
         sessions: all sessions of the run by id, including this one.
     """
 
@@ -128,6 +132,8 @@ class InterruptedSession:
     unused_answers: list[GivenAnswer] = field(default_factory=list)
     new_answer: GivenAnswer | None = None
     last_answer: GivenAnswer | None = None
+    approvals: list[GivenApproval] = field(default_factory=list)
+    new_approval: GivenApproval | None = None
     sessions: dict[str, InterruptedSession] = field(default_factory=dict)
 
     def apply(self, event: JournalEvent) -> None:
@@ -217,7 +223,7 @@ class InterruptedSession:
         if data.get("redo"):
             self.reply, self.calls = None, []
         self.last_answer = data.get("answer") or self.last_answer
-        self.lease, self.interrupted, self.ended_at = None, False, math.inf
+        self.interrupted, self.ended_at = False, math.inf
         for call in self.calls:
             if not call.ended:  # it may run again
                 call.ended_at = math.inf
@@ -261,8 +267,9 @@ class InterruptedSession:
 
     def _on_forked(self, event: JournalEvent, data: ForkedData) -> None:
         self.edited_reply = data.get("reply") or ""
+        self.lease = None  # the environment belongs to the original run
 
-    def _on_suspended(self, event: JournalEvent, data: SuspendedData) -> None:
+    def _on_suspended(self, event: JournalEvent, data: SuspendedData | LeasedData) -> None:
         self.lease = data.get("lease")
 
 
@@ -276,6 +283,7 @@ _HANDLERS: Mapping[str, Callable[..., None]] = {
     EventKind.SELECTED: InterruptedSession._on_selected,
     EventKind.OBSERVATION: InterruptedSession._on_observation,
     EventKind.SUSPENDED: InterruptedSession._on_suspended,
+    EventKind.LEASED: InterruptedSession._on_suspended,
     EventKind.STATUS: InterruptedSession._on_status,
     EventKind.FORKED: InterruptedSession._on_forked,
 }

@@ -6,8 +6,8 @@ Finished steps are kept. The step in progress resumes in one of three ways:
 - with a reply, its code runs again in a new worker. Recorded calls return their recorded results,
   sub-agents resume inside their own sessions, and repeatable calls run again (`Tool.on_resume`);
 - if the code acted on an object that no longer exists (a page), or wrote into the working
-  directory, it does not run again. Pending sub-agents and questions are completed first. The step's
-  observation then lists the calls with their results.
+  directory, it does not run again. Pending sub-agents and questions, and an action that the user
+  approved, are completed first. The step's observation then lists the calls with their results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ck_pro.events import EventKind, JournalEvent
-from ck_pro.events.journal_events import AskedQuestion, GivenAnswer
+from ck_pro.events.journal_events import AskedQuestion, GivenAnswer, GivenApproval
 from ck_pro.exceptions import InputError
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Usage
@@ -52,9 +52,11 @@ def read_interrupted_run(
     interrupted = {sid: InterruptedSession(session) for sid, session in sessions.items()}
     usage, stretch = PriorUsage(), (0.0, 0.0)
     answers: list[GivenAnswer] = []
+    approvals: list[GivenApproval] = []
     for event in kept:
         interrupted[event["sid"]].apply(event)
         _update_answers(event, answers)
+        _update_approvals(event, approvals)
         _add_usage(event, usage)
         stretch = _add_time(event, usage, stretch)
     usage.seconds += stretch[1] - stretch[0]
@@ -62,7 +64,7 @@ def read_interrupted_run(
         one.sessions = interrupted
     main = next(iter(interrupted.values()), None)
     if main is not None:
-        main.unused_answers = answers
+        main.unused_answers, main.approvals = answers, approvals
     return main, usage
 
 
@@ -114,6 +116,16 @@ def _update_answers(event: JournalEvent, answers: list[GivenAnswer]) -> None:
         used = next((a for a in answers if (a["session"], a["question"]) == key), None)
         if used is not None:
             answers.remove(used)
+
+
+def _update_approvals(event: JournalEvent, approvals: list[GivenApproval]) -> None:
+    """Add the approval that an event gives, or remove the one that it uses."""
+    if event["kind"] == EventKind.RESUMED and event["data"].get("approved"):
+        approvals.append(event["data"]["approved"])
+    elif event["kind"] == EventKind.APPROVED:
+        used = GivenApproval(session=event["sid"], action=event["data"]["action"])
+        if used in approvals:
+            approvals.remove(used)
 
 
 def _add_usage(event: JournalEvent, usage: PriorUsage) -> None:

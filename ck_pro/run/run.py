@@ -9,7 +9,8 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -17,14 +18,16 @@ from typing import Any, cast
 from typing_extensions import Unpack
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover
+from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover, describe
 from ck_pro.config import iter_nested
 from ck_pro.environment import Environment
 from ck_pro.events import Action, ComputerAction, ComputerObservation, EventKind, Observation
 from ck_pro.events.journal_events import (
     AnsweredData,
+    ApprovedData,
     ErrorData,
     EventData,
+    LeasedData,
     ResumedData,
     ScreenData,
     SessionData,
@@ -45,6 +48,12 @@ from ck_pro.executor import current_call, remove_folder
 from ck_pro.journal import Journal
 from ck_pro.journal.snapshots import FileSnapshots
 from ck_pro.model import LLM, Budget
+from ck_pro.run.approvals import (
+    Approvals,
+    ApprovedOnce,
+    acts_on_environment,
+    prepare_approvals,
+)
 from ck_pro.run.code_execution import CodeRunner
 from ck_pro.run.exposed_functions import ExposedFunctions, JournaledEnvironment
 from ck_pro.run.fingerprint import fingerprint_of
@@ -85,6 +94,7 @@ class _Tree:
         journal: store of all events.
         on_event: receives events for a display.
         answers: the user's answers that no session used yet.
+        approvals: the user's approvals that no session used yet.
         prefixes: the recent prompts.
         lock: orders the events of all runs.
     """
@@ -92,6 +102,7 @@ class _Tree:
     journal: Journal
     on_event: EventSink | None
     answers: Answers
+    approvals: Approvals
     prefixes: Prefixes = field(default_factory=Prefixes)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -108,6 +119,10 @@ class Run:
             of `parent`.
         interrupted: the session to resume, for a resumed run.
         answer: the user's answer to the question for which that run ended.
+        approve: whether the user approves the action for which that run stopped.
+
+    Raises:
+        InputError: `approve` is set, but no action waits for approval.
     """
 
     def __init__(
@@ -123,6 +138,7 @@ class Run:
         on_event: EventSink | None = None,
         interrupted: InterruptedSession | None = None,
         answer: str = "",
+        approve: bool = False,
     ):
         self.agent, self.session, self.parent = agent, session, parent
         self.model = agent.model
@@ -131,8 +147,11 @@ class Run:
         if parent is not None:
             self._tree = parent._tree
         else:
-            answers = prepare_answers(answer, interrupted) if interrupted else Answers()
-            self._tree = _Tree(journal or Journal(), on_event, answers)
+            answers, approvals = Answers(), Approvals()
+            if interrupted is not None:
+                answers = prepare_answers(answer, interrupted)
+                approvals = prepare_approvals(approve, interrupted)
+            self._tree = _Tree(journal or Journal(), on_event, answers, approvals)
             models = [llm for _, llm in iter_nested(agent, LLM)]
             self.journal.protect(os.environ.get(llm.api_key_env, "") for llm in models)
         self._set_limits(budget, cancel)
@@ -155,6 +174,8 @@ class Run:
         """Maximum number of steps of this run; None: the agent's setting."""
         self.stopped_for_user = False
         """Whether a call stopped this run for the user; its other sub-agents stop, too."""
+        self.replayed: list[str] = []
+        """Results of actions that a resumed step took from their records; see `take_replayed`."""
         self.executions = 0
         """Number of finished code executions; calls of an earlier execution are orphaned."""
         self._ended = threading.Event()
@@ -179,9 +200,12 @@ class Run:
 
     def _set_reviewers(self) -> None:
         parent, approver = self.parent, self.agent.approver
-        self.approver: Approver = parent.approver if parent else AutoApprover()
+        self._inherited: Approver = parent._inherited if parent else AutoApprover()
         if approver is not None:
-            self.approver = MaskingApprover(approver, self.journal.masked)
+            self._inherited = MaskingApprover(approver, self.journal.masked)
+        self.approver = self._inherited
+        if self._tree.approvals.of(self.session.id):
+            self.approver = ApprovedOnce(self.approver, self._take_approval)
         self.person: Person | None = self.agent.person or (parent.person if parent else None)
 
     def _set_directory(self, workdir: Path | str | None) -> None:
@@ -401,6 +425,12 @@ class Run:
             del screen["image"]
         self.record(EventKind.SCREEN, screen)
 
+    def record_lease(self) -> None:
+        """Record how a resumed run reconnects to the environment if this process is killed."""
+        lease = self.environment.lease() if self.environment is not None else None
+        if lease is not None:
+            self.record(EventKind.LEASED, LeasedData(lease=lease))
+
     def suspend_environment(self) -> Any:
         """Disconnect from the environment; return its lease for the run that resumes."""
         environment = self._take_environment()
@@ -419,6 +449,8 @@ class Run:
         data = ResumedData(redo=redo, learned=learned)
         if interrupted.new_answer is not None:
             data["answer"] = interrupted.new_answer
+        if interrupted.new_approval is not None:
+            data["approved"] = interrupted.new_approval
         self.record(EventKind.RESUMED, data)
         for answer in answers:
             answer.shown = True
@@ -432,6 +464,15 @@ class Run:
         """Whether a resumed run has no environment, or has reconnected to its own."""
         return self.environment is None or self.environment.taken_up
 
+    def reconnected(self) -> bool:
+        """Whether a resumed run has reconnected to its own environment."""
+        return self.environment is not None and self.environment.taken_up
+
+    def take_replayed(self) -> list[str]:
+        """Return the results of recorded actions since the last call."""
+        replayed, self.replayed = self.replayed, []
+        return replayed
+
     def ask(self, question: str) -> str | None:
         """Return the user's answer to a question; None without a user or an answer."""
         self.check()
@@ -441,8 +482,44 @@ class Run:
             return answer.answer
         if self.person is None:
             return None
-        with asking_for(self.cancel, "/".join(self.path)):
+        with asking_for(self.cancel, "/".join(self.path)), self.held():
             return self.person.answer(question)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the environments of this run and its callers if the process is killed meanwhile."""
+        runs: list[Run] = [self]
+        while runs[-1].parent is not None:
+            runs.append(runs[-1].parent)
+        environments = [run.environment for run in runs]
+        for run, environment in zip(runs, environments, strict=True):
+            if environment is not None:
+                environment.hold(True)
+                run.record_lease()
+        try:
+            yield
+        finally:
+            for environment in environments:
+                if environment is not None:
+                    environment.hold(False)
+
+    def _take_approval(self, action: Action) -> bool:
+        """Use up the user's approval of an action, and record that; return whether there was one.
+
+        The approval of an action on a page is void in a new browser.
+        """
+        facts = self.journal.masked(action.to_dict())
+        if acts_on_environment(facts) and not self.has_same_environment():
+            return False
+        approval = self._tree.approvals.take(self.session.id, facts)
+        if approval is None:
+            return False
+        self.record(EventKind.APPROVED, ApprovedData(action=approval["action"]))
+        return True
+
+    def pending_approvals(self) -> list[dict[str, Any]]:
+        """Return the approved actions of this session that have not run yet."""
+        return [approval["action"] for approval in self._tree.approvals.of(self.session.id)]
 
     def show_unused_answers(self) -> None:
         """Put the answers that no call of the resumed step used into the next prompt."""
@@ -450,6 +527,9 @@ class Run:
             if not answer.shown:
                 self.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
                 self.notices.append(answer.line())
+        for facts in self.pending_approvals():
+            action = describe(Action.from_dict(facts))
+            self.notices.append(f"The user approved this action, but it has not run: {action}")
 
     # --- limits ----------------------------------------------------------------------------
 

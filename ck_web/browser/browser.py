@@ -138,6 +138,14 @@ class Browser:
         facts = {"pageId": self.state.page_id, "url": self.state.step_url}
         return {**suspended, **facts, "downloads": self.downloads.known()}
 
+    def facts_after_kill(self) -> dict[str, Any] | None:
+        """Return what `suspended` needs if this process is killed; None if it has no browser then.
+
+        It has no address of the page, because the killed run may act on until then.
+        """
+        facts = self.lease.facts() if self.lease.survives_kill else None
+        return facts and {**facts, "pageId": "", "downloads": self.downloads.known()}
+
     def close(self) -> None:
         """Close the browser; see `BrowserLease.close`."""
         self.lease.close()

@@ -43,6 +43,7 @@ class BrowserLease:
         self._keep_after_exit = keep_after_exit
         self._client: BrowserClient | None = None
         self._renew_at = math.inf
+        self._held = False
         self._closing = threading.Lock()
 
     @property
@@ -107,18 +108,38 @@ class BrowserLease:
         if sandbox is None or client is None or not self._park(sandbox, client):
             self.close()
             return None
+        facts = self.facts()
         with self._closing:
             self.sandbox = self._client = None
             server, self.server = self.server, None
         client.close()
         if server is not None:
             release_server(server, max(_PARKED_SECONDS, self.config.keep_server_seconds))
+        return facts
+
+    def facts(self) -> dict[str, Any] | None:
+        """Return what `reconnect` of a new lease needs; None if there is no browser."""
+        sandbox, client = self.sandbox, self._client
+        if sandbox is None or client is None:
+            return None
         return {
             "server": client.url,
             "browserId": sandbox.id,
             "features": sorted(sandbox.features),
             "rules": self.config.rules(),
         }
+
+    @property
+    def survives_kill(self) -> bool:
+        """Whether the browser outlives this process if that is killed."""
+        return self.server is None or self._held
+
+    def hold(self, held: bool) -> bool:
+        """Let a server that this process started outlive a kill of this process, or no longer."""
+        sandbox, server = self.sandbox, self.server
+        if sandbox is not None and server is not None and self._keep_after_exit:
+            self._held = server.hold(sandbox.id, _PARKED_SECONDS if held else 0) and held
+        return self.survives_kill
 
     def close(self) -> None:
         """Return the browser, and release a server that this process started.

@@ -4,9 +4,10 @@ It runs `python -m web_server` with the same arguments, and stops it when standa
 The parent closes it to stop the server; it also closes if the parent is killed. (The kernel's
 parent-death signal does not work: it comes when the *thread* that started the child ends.)
 
-After a line `SECONDS URL FILE` on standard input, the server keeps running while it has a browser
-that was parked when standard input closed, at most SECONDS from the line on. URL is its own
-address. It removes FILE at the end.
+After a line `SECONDS URL IDS FILE` on standard input, the server keeps running while it has a
+browser that was parked when standard input closed, or whose id starts with one of IDS (commas
+between them, "-" for none), at most SECONDS from the line on. URL is its own address. It removes
+FILE at the end.
 
 It is started by its path, without loading the rest of `ck_web`.
 """
@@ -41,15 +42,15 @@ def main() -> None:
 
 def _watch(token: str) -> None:
     buffer = b""
-    until, url, file = 0.0, "", ""
+    until, url, ids, file = 0.0, "", "", ""
     while piece := os.read(0, 4096):
         *lines, buffer = (buffer + piece).split(b"\n")
         if lines:
-            seconds, url, file = lines[-1].decode().split(" ", 2)
+            seconds, url, ids, file = lines[-1].decode().split(" ", 3)
             until = time.monotonic() + min(float(seconds), _MAX_SECONDS)
     if until:
         _discard_output()
-        _wait_for_parked(url, token, until)
+        _wait_for_kept(url, token, until, set(ids.split(",")))
         with contextlib.suppress(OSError):
             Path(file).unlink()
     os.kill(os.getpid(), signal.SIGTERM)
@@ -65,9 +66,10 @@ def _discard_output() -> None:
     os.dup2(null, 2)
 
 
-def _wait_for_parked(url: str, token: str, until: float) -> None:
-    """Wait until the currently parked browsers are closed, or the time is over."""
-    kept = {each["browserId"] for each in _browsers(url, token) if each.get("parked")}
+def _wait_for_kept(url: str, token: str, until: float, held: set[str]) -> None:
+    """Wait until the currently parked browsers and the held ones are closed, or time is over."""
+    found = _browsers(url, token) if time.monotonic() < until else []
+    kept = {each["browserId"] for each in found if each.get("parked") or each["browserId"] in held}
     while kept and time.monotonic() < until:
         time.sleep(_POLL_SECONDS)
         kept &= {each["browserId"] for each in _browsers(url, token)}

@@ -27,6 +27,7 @@ _SECRET_NAME = re.compile(r"key|secret|token|password|credential", re.IGNORECASE
 _START_TIMEOUT = 90.0
 _STOP_TIMEOUT = 15.0
 _LINES_KEPT = 200
+_ID_SHOWN = 8  # /status shows so much of a browser's id
 _CHECK = """
 import importlib.util, sys
 for name in ("flask", "playwright"):
@@ -96,6 +97,9 @@ class BrowserServer:
         self._reader = threading.Thread(target=self._read, name="browser-server-log", daemon=True)
         self._reader.start()
         self._kept = False
+        self._kept_seconds = 0.0
+        self._holds: dict[str, float] = {}
+        self._hold_lock = threading.Lock()
         self.url = self._wait_until_listening()
 
     @property
@@ -137,15 +141,38 @@ class BrowserServer:
         Returns:
             Whether it will keep running.
         """
+        self._kept = self._write_keep(seconds) or self._kept
+        return self._kept
+
+    def hold(self, browser_id: str, seconds: float) -> bool:
+        """Ask the server to keep running for a browser if this process is killed.
+
+        Args:
+            browser_id: the browser.
+            seconds: maximum time from now; 0 ends the request.
+
+        Returns:
+            Whether the server was asked.
+        """
+        with self._hold_lock:
+            held = {b: s for b, s in self._holds.items() if b != browser_id}
+            self._holds = {**held, **({browser_id: seconds} if seconds else {})}
+            return self._write_keep(max(self._holds.values(), default=0.0))
+
+    def _write_keep(self, seconds: float) -> bool:
+        """Tell the server how long to keep running, and for which browsers that are not parked."""
         file = kept_servers.write(self.url, self.token, self.pid)
         if file is None or self._process.stdin is None:
             return False
+        if self._kept:
+            seconds = max(seconds, self._kept_seconds)
+        self._kept_seconds = seconds
+        held = ",".join(browser_id[:_ID_SHOWN] for browser_id in self._holds) or "-"
         try:
-            self._process.stdin.write(f"{seconds:g} {self.url} {file}\n")
+            self._process.stdin.write(f"{seconds:g} {self.url} {held} {file}\n")
             self._process.stdin.flush()
         except (OSError, ValueError):  # it exited or was stopped
             return False
-        self._kept = True
         return True
 
     def stop(self) -> None:

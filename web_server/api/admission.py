@@ -23,7 +23,7 @@ class Admission:
     """
 
     def __init__(self, token: str = "", hosts: Iterable[str] = ()) -> None:
-        self._token = token
+        self.token = token
         self._hosts = _LOOPBACK_NAMES | {_name(host) for host in hosts}
 
     def refusal(self, header: Callable[[str], str | None]) -> ServerError | None:
@@ -37,14 +37,14 @@ class Admission:
         if header("Origin") or (header("Sec-Fetch-Site") or "none").lower() != "none":
             return Forbidden("requests from web pages are refused")
         host = header("Host")
-        if not self._token and host and _name(host) not in self._hosts:
+        if not self.token and host and _name(host) not in self._hosts:
             return Forbidden(
                 f"the Host header names '{one_line(host)[:80]}', which is not this server: use "
                 "127.0.0.1 or localhost, or start the server with --known-host or --token"
             )
         given = header("Authorization") or ""
-        expected = f"Bearer {self._token}"
-        if self._token and not hmac.compare_digest(given.encode(), expected.encode()):
+        expected = f"Bearer {self.token}"
+        if self.token and not hmac.compare_digest(given.encode(), expected.encode()):
             return Unauthorized("the header `Authorization: Bearer <token>` is missing or wrong")
         return None
 

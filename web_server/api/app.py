@@ -13,7 +13,7 @@ from typing import Any
 from flask import Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException
 
-from web_server.api import metrics
+from web_server.api import metrics, viewer
 from web_server.api.admission import Admission
 from web_server.api.logs import FIELDS
 from web_server.api.routes import Routes
@@ -51,14 +51,14 @@ def create_app(
     app.json.sort_keys = False  # type: ignore[attr-defined]
     requests = metrics.Requests()
     app.extensions["requests"] = requests
-    Routes(pool, loop, requests).add_to(app)
+    Routes(pool, loop, requests, admission.token).add_to(app)
 
     @app.before_request
     def admit() -> None:
         g.started = time.monotonic()
         in_progress = requests.start()
         refused = admission.refusal(request.headers.get)
-        if refused is not None:
+        if refused is not None and request.endpoint not in viewer.ENDPOINTS:
             raise refused
         if is_stopping() and request.endpoint not in _ALWAYS:
             raise stopping()

@@ -17,6 +17,7 @@ from playwright.async_api import Error
 from web_server import contract
 from web_server.api import metrics
 from web_server.api.parsing import parse, unknown_fields
+from web_server.api.viewer import Viewer
 from web_server.chromium.loop import LoopThread
 from web_server.chromium.memory import TreeMemory
 from web_server.errors import BadRequest, NotFound, ServerError, Unavailable
@@ -48,12 +49,15 @@ def _parse(model: type[W]) -> W:
 class Routes:
     """One method per route."""
 
-    def __init__(self, pool: Pool, loop: LoopThread, requests: metrics.Requests) -> None:
+    def __init__(
+        self, pool: Pool, loop: LoopThread, requests: metrics.Requests, token: str = ""
+    ) -> None:
         self._pool = pool
         self._loop = loop
         self._requests = requests
         self._driver = Driver(pool)
         self._memory = TreeMemory()
+        self._viewer = Viewer(pool, self._driver, self._run, token)
 
     def add_to(self, app: Flask) -> None:
         posts: dict[str, Route] = {
@@ -74,6 +78,7 @@ class Routes:
             app.add_url_rule(f"/{name}", name, route, methods=["POST"])
         app.add_url_rule("/status", "status", self.status, methods=["GET"])
         app.add_url_rule("/metrics", "metrics", self.metrics, methods=["GET"])
+        self._viewer.add_to(app)
 
     def _run(self, work: Coroutine[Any, Any, T], seconds: float = REQUEST_SECONDS) -> T:
         try:

@@ -22,7 +22,7 @@ from web_server.contract import ObserveOptions, PerformAction
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.observe.target import ElementGone
 from web_server.operations.action_run import ActionRun
-from web_server.operations.observation import Views, capture_all, round_name
+from web_server.operations.observation import Views, capture, capture_all, round_name
 from web_server.operations.session_recovery import SessionRecovery
 from web_server.operations.settling import settle
 from web_server.pool.pool import Lease, Pool
@@ -183,6 +183,16 @@ class Driver:
             await self._recovery.ensure(session, tab)
             try:
                 return await tab.page_handle.guard(capture_all(tab), session.deadline.to_act())
+            except (PageLost, PageHung) as problem:
+                raise Conflict(await self._recovery.recover(session, tab, problem)) from None
+
+    async def visible_part(self, browser_id: str) -> bytes:
+        """Return a JPEG image of the visible part of the current page; report no events."""
+        async with self._recovery.session(browser_id) as session:
+            tab = session.tab("")
+            await self._recovery.ensure(session, tab)
+            try:
+                return await tab.page_handle.guard(capture(tab), session.deadline.to_act())
             except (PageLost, PageHung) as problem:
                 raise Conflict(await self._recovery.recover(session, tab, problem)) from None
 

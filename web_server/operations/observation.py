@@ -173,6 +173,11 @@ async def _capture(tab: Tab, options: ObserveOptions) -> bytes:
     return base64.b64decode(reply["data"])
 
 
+async def capture(tab: Tab) -> bytes:
+    """Return a JPEG image of the viewport."""
+    return await _capture(tab, ObserveOptions(screenshot="plain", imageFormat="jpeg"))
+
+
 async def capture_all(tab: Tab) -> bytes:
     """Return a PNG image of the whole page, cropped to a maximum size."""
     cdp = tab.page_handle.activity.cdp

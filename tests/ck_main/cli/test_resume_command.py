@@ -112,7 +112,34 @@ def test_a_command_says_how_to_resume_a_run_that_waits_for_a_person(
     assert "answer it with --resume out/a --answer TEXT" in err.splitlines()
     code, _, err = run(capsys, "--resume", "out/a", "--answer", "Rome", *given)
     assert code == ExitCode.PROBLEM and "sensitive-action" in err
-    assert any(line.startswith("resume it with --resume out/a;") for line in err.splitlines())
+    assert "allow the action with --resume out/a --approve" in err.splitlines()
+    code, out, _ = run(capsys, "--resume", "out/a", "--approve", *given)
+    assert (code, out.strip()) == (ExitCode.DONE, "bought")
+
+
+@pytest.mark.worker
+def test_an_approval_runs_the_stopped_call_of_a_sub_agent_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ck_main.main.CKAgent", Delegating)
+    replies = [reply("Open it.", "plan", PLAN)]
+    replies.append(code_reply("Open it.", "stop(helper('Ask.')['output'])"))
+    asks = code_reply("Ask.", "print(ask_human('pay 1'))\nstop(ask_human('pay 1'))")
+    replies.append({**asks, "agent": "ck_agent/helper"})
+    model = f"replay:{write_lines(tmp_path / 'replies.jsonl', replies)}?check=off"
+    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": "a", "question": "Open it."}])
+    gated = ("-m", model, "-u", "approver={'stop': ['pay 1']}")
+    run(capsys, "-i", tasks, "-o", "out.jsonl", *gated)
+    code, _, err = run(capsys, "--resume", "out/a", "--approve", *gated)
+    assert code == ExitCode.PROBLEM, "the approved question has no answer yet"
+    code, _, err = run(capsys, "--resume", "out/a", "--approve", *gated)
+    assert code == ExitCode.USAGE and "no action of this run waits for approval" in err
+    code, _, err = run(capsys, "--resume", "out/a", "--answer", "yes", *gated)
+    assert code == ExitCode.PROBLEM and "stopped for the user's decision" in " ".join(err.split())
+    run(capsys, "--resume", "out/a", "--approve", *gated)
+    code, out, _ = run(capsys, "--resume", "out/a", "--answer", "no", *gated)
+    assert (code, out.strip()) == (ExitCode.DONE, "no")
 
 
 @pytest.mark.worker
@@ -181,6 +208,7 @@ def test_a_fork_resumes_with_another_reply(
         (["--resume", "."], "with its events.jsonl, such as empty"),
         (["--resume", "none", "-t", "x"], "omit --input and --task"),
         (["--answer", "x"], "--answer needs --resume"),
+        (["--approve"], "--approve needs --resume"),
         (["--fork", "none", "--at", "1"], "none"),
         (["--fork", "none"], "need each other"),
         (["--fork", "none", "--at", "1", "--resume", "none"], "not both"),
