@@ -73,7 +73,12 @@ class FakeAgent(KwargsInitializable):
         return self._work(call)
 
     def resume(
-        self, *, found: tuple[InterruptedSession, PriorUsage], answer: str = "", **kwargs: Any
+        self,
+        *,
+        found: tuple[InterruptedSession, PriorUsage],
+        answer: str = "",
+        approve: bool = False,
+        **kwargs: Any,
     ) -> AgentSession:
         session = found[0].session
         call = Call(session.task, session=session, **kwargs)

@@ -16,6 +16,7 @@ from flask import Flask, Response, jsonify, request
 from web_server import contract
 from web_server.api.parsing import parse
 from web_server.errors import BadRequest, NotFound
+from web_server.javascript import bundle_script
 from web_server.operations.driver import Driver
 from web_server.pool.pool import Lease, Pool
 
@@ -27,49 +28,7 @@ _PAGE = """<!doctype html>
 <style>body{margin:1em;font:14px sans-serif}img{border:1px solid #888;max-width:100%}</style>
 <p>Click the picture and type; the run resumes on this page. <output></output></p>
 <img tabindex="0" alt="the page">
-<script nonce="NONCE">
-const image = document.querySelector("img"), said = document.querySelector("output");
-const here = location.pathname.replace(/\\/$/, "");
-let queue = Promise.resolve(), left = false;
-async function show() {
-  const reply = await fetch(`${here}/image`);
-  if (!reply.ok) { said.value = (await reply.json()).error; left = reply.status === 404; return; }
-  const old = image.src;
-  image.src = URL.createObjectURL(await reply.blob());
-  URL.revokeObjectURL(old);
-  await image.decode();
-  said.value = said.value || "Connected.";
-}
-function send(input) {
-  queue = queue.then(async () => {
-    const headers = {"Content-Type": "application/json"}, body = JSON.stringify(input);
-    const reply = await (await fetch(`${here}/input`, {method: "POST", headers, body})).json();
-    said.value = reply.error || reply.message;
-    await show();
-  }).catch((error) => { said.value = String(error); });
-}
-function at(event) {
-  const scale = image.naturalWidth / image.clientWidth;
-  return {x: event.offsetX * scale, y: event.offsetY * scale};
-}
-image.addEventListener("click", (event) => { image.focus(); send({kind: "click", ...at(event)}); });
-image.addEventListener("wheel", (event) => {
-  event.preventDefault();
-  send({kind: "wheel", ...at(event), deltaY: event.deltaY});
-}, {passive: false});
-image.addEventListener("keydown", (event) => {
-  if (["Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
-  event.preventDefault();
-  const plain = event.key.length === 1 && !event.ctrlKey && !event.metaKey;
-  const chord = `${event.ctrlKey ? "Control+" : ""}${event.key}`;
-  send(plain ? {kind: "type", text: event.key} : {kind: "press", text: chord});
-});
-async function watch() {
-  await show().catch((error) => { said.value = String(error); });
-  if (!left) setTimeout(watch, 1000);
-}
-watch();
-</script>
+<script nonce="NONCE">SCRIPT</script>
 """
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
@@ -108,7 +67,7 @@ class Viewer:
             f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; "
             "img-src blob:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
         )
-        page = _PAGE.replace("NONCE", nonce)
+        page = _PAGE.replace("NONCE", nonce).replace("SCRIPT", bundle_script("api", ("view",)))
         headers = {**_HEADERS, "Content-Security-Policy": policy}
         return Response(page, mimetype="text/html", headers=headers)
 
