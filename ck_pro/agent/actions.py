@@ -22,6 +22,7 @@ from ck_pro.events.journal_events import ActionData, ErrorData, ParsedReply
 from ck_pro.exceptions import ParseError, ends_run, error_text
 from ck_pro.executor import LocalCall
 from ck_pro.language import Form, parse_thought_code
+from ck_pro.language.text_calls import named_call
 from ck_pro.model import Reply
 from ck_pro.run.results import result_observation
 from ck_pro.run.run import Run
@@ -73,6 +74,11 @@ def _as_answer(run: Run, action: Action) -> Action:
         raise ParseError(
             "The reply calls no function, so nothing ran. Call the next function. If the task is "
             f"done, call {' or '.join(terminal)} with the answer."
+        )
+    if (name := named_call(action.content, run.functions.registry.names)) is not None:
+        raise ParseError(
+            f"The reply has a call of {name} inside its text, so nothing ran. Make the call by the "
+            "function calls of this interface, or give the answer without it."
         )
     return FinishAction(output=action.content)
 

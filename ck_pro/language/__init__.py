@@ -19,6 +19,7 @@ from ck_pro.language.prompt import (
     Prompt,
     compose_prompt,
     fenced,
+    message_text,
     shown_name,
     text_of,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "compose_prompt",
     "fenced",
     "language_named",
+    "message_text",
     "parse_literal",
     "parse_thought_code",
     "shown_name",

@@ -10,7 +10,12 @@ from ck_pro.events import Action, MessageAction, ToolCall
 from ck_pro.exceptions import ParseError
 from ck_pro.executor.extract import extract_code, has_python_block
 from ck_pro.language.base import OBSERVATION, AgentLanguage
-from ck_pro.language.call_results import labelled_results
+from ck_pro.language.call_results import (
+    labelled_results,
+    native_calls,
+    refused_calls,
+    tool_turn,
+)
 from ck_pro.language.forms import Form
 from ck_pro.language.parsing import INVENTED, TRUNCATED, parse_literal, was_truncated
 from ck_pro.language.prompt import Message
@@ -29,11 +34,20 @@ class FunctionCallingLanguage(AgentLanguage):
 
     Calls written as text are parsed as well. Text without a call is a message. It ends the run only
     if the agent has no terminal function such as `stop`.
+
+    Args:
+        native_history: send the calls of past steps, and their results, as `tool_calls` and `tool`
+            messages. False sends them as text, for servers whose chat template requires that user
+            and assistant alternate.
     """
 
     name = "function_calls"
     message_ends = False
     """Whether a message without a call is the answer, by the protocol of the service."""
+    native_history = True
+
+    def __init__(self, *, native_history: bool = True):
+        self.native_history = native_history
 
     def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
         """Return the functions as the `tools` parameter."""
@@ -100,8 +114,15 @@ class FunctionCallingLanguage(AgentLanguage):
         )
 
     def history(self, step: Mapping[str, Any], observation: str) -> list[Message]:
-        """Return the calls as text; native tool messages would tie the log to one service."""
+        """Return the step as a tool turn if the service parsed its calls, else as text.
+
+        A model that wrote its calls as text sees them, and their results, as text.
+        """
         action = step["action"]
-        reply = "\n".join(t for t in (action["thought"], action["code"]) if t)
+        calls = native_calls(action, step["step_idx"]) if self.native_history else []
+        if calls:
+            return tool_turn(action, calls, observation)
+        written = action["code"] or refused_calls(action)
+        reply = "\n".join(t for t in (action["thought"], written) if t)
         seen = f"{OBSERVATION} {step['step_idx']}:\n{labelled_results(action, observation)}"
         return [{"role": "assistant", "content": reply}, {"role": "user", "content": seen}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import compress, count
@@ -122,3 +123,19 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(p.get("text", "") for p in content or () if p.get("type") == "text")
+
+
+def call_text(call: Any) -> str:
+    """Return a native call, well-formed or not, as text: `name(arguments)`."""
+    function = call.get("function", call) if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return str(call)
+    arguments = function.get("arguments") or ""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"{function.get('name', '')}({text})"
+
+
+def message_text(message: Message) -> str:
+    """Return the text of a message, with its calls."""
+    calls = (call_text(call) for call in message.get("tool_calls") or ())
+    return "\n".join(t for t in (text_of(message["content"]), *calls) if t)

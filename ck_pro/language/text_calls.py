@@ -10,7 +10,7 @@ import ast
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ck_pro.executor.extract import without_thinking
@@ -80,6 +80,26 @@ def text_calls(reply: str) -> tuple[list[TextCall], str]:
 def has_call_marks(reply: str) -> bool:
     """Return whether a reply has the syntax marks of a call in any form."""
     return _CALL_MARKS.search(without_thinking(reply)) is not None
+
+
+def named_call(text: str, names: Collection[str]) -> str | None:
+    """Return the function that a text without a parsed call seems to call; None if there is none.
+
+    It finds `search(...)` within a sentence, and malformed JSON with the name of a function.
+
+    Args:
+        text: the text of a reply.
+        names: names of the functions.
+    """
+    text = without_thinking(text)
+    for name in names:
+        written = re.escape(name)
+        if re.search(
+            rf"""(?<![\w.]){written}\(|["'](?:{"|".join(_NAMES)})["']\s*:\s*["']{written}["']""",
+            text,
+        ):
+            return name
+    return None
 
 
 def _next_call(text: str, at: int, starts: Iterator[int]) -> tuple[int, list[TextCall]]:

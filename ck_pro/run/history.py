@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.language import fenced, text_of
+from ck_pro.language import fenced, message_text
 from ck_pro.run.step_trace import OMITTED, StepTrace, trace_message
 from ck_pro.session import AgentSession
 from ck_pro.session.memory import Memory
@@ -169,7 +169,7 @@ class History:
             if (number := len(self._shown)) in messages:
                 text_shown = _user_message(messages[number])
                 shown = [{"role": "user", "content": text_shown}, *shown]
-            texts = [text_of(m["content"]) for m in shown]
+            texts = [*map(message_text, shown)]
             self._shown.append(shown)
             self._texts.append("\n\n".join(texts))
             self._traces.append(StepTrace.of(step, text))

@@ -209,7 +209,7 @@ class _Export:
             reasoning=s.reasoning,
             has_images=self._has_images,
             has_tools="tools" in self.kinds,
-            has_tool_calls="tool_calls" in self.kinds,
+            has_tool_calls="tool_calls" in self.kinds or "tool_turns" in self.kinds,
             has_reasoning="reasoning" in self.kinds,
             text_arguments=s.parquet,
             keep_unreadable=s.filters.unreadable == "keep",

@@ -46,7 +46,7 @@ class BestTries:
         return frozenset(n for found in self._by_task.values() for _, _, n in found)
 
 
-KINDS = ("images", "tools", "tool_calls", "reasoning")
+KINDS = ("images", "tools", "tool_calls", "tool_turns", "reasoning")
 
 
 @dataclass
@@ -86,8 +86,10 @@ def kinds_of(call: Call) -> Iterator[str]:
         yield "images"
     if call.tools:
         yield "tools"
-    if "tool_calls" in call.reply or any("tool_calls" in m for m in call.prompt):
+    if "tool_calls" in call.reply:
         yield "tool_calls"
+    if any("tool_calls" in m for m in call.prompt):
+        yield "tool_turns"
     if call.reasoning:
         yield "reasoning"
 

@@ -72,11 +72,9 @@ def test_the_loop_acts_and_the_agent_decides(tmp_path: Path) -> None:
     assert stepper.search_memory("clicked")[0].startswith("Step 0: ")
     model = a.model
     assert isinstance(model, ScriptedLLM)
-    assert "clicked\n```\nCall 2, add (c1):\n```\nadded" in "".join(
-        text_of(m["content"]) for m in model.calls[1].messages
-    )
-    (rebuilt,) = sessions_from_events(read_events(tmp_path)).values()
-    assert json.dumps(rebuilt.to_dict()) == json.dumps(state.to_dict())
+    results = [m for m in model.calls[1].messages if m["role"] == "tool"]
+    assert [text_of(m["content"]) for m in results] == ["```\nclicked\n```", "```\nadded\n```"]
+    assert [m["tool_call_id"] for m in results] == ["c0", "c1"]
 
 
 def test_the_agent_executes_an_action_on_request() -> None:

@@ -31,12 +31,17 @@ def calls(*made: tuple[str, str, dict[str, Any]]) -> Reply:
 STOP = calls(("z", "stop", {"output": "42"}))
 
 
-def next_prompt(reply: str, **settings: Any) -> str:
+def next_messages(reply: str, **settings: Any) -> list[dict[str, Any]]:
     """The prompt of the step after this reply."""
     settings = {"tools": [search, StopTool()], "language": "function_calls", **settings}
     agent: Any = MultiStepAgent(model=ScriptedLLM([reply, STOP]), **settings)
     agent.run("t")
-    return text_of(agent.model.calls[1].messages[-1]["content"])
+    return list(agent.model.calls[1].messages)
+
+
+def next_prompt(reply: str, **settings: Any) -> str:
+    """The last message of the step after this reply."""
+    return text_of(next_messages(reply, **settings)[-1]["content"])
 
 
 def history(code: str, observation: Any, shown: str = "x" * 1000) -> str:
@@ -47,19 +52,69 @@ def history(code: str, observation: Any, shown: str = "x" * 1000) -> str:
     return str(LANGUAGE.history(step, shown)[1]["content"])
 
 
-def test_each_result_of_several_calls_is_labelled_with_name_and_id() -> None:
+def test_native_calls_and_their_results_are_tool_turns_of_the_history() -> None:
     reply = calls(
         ("call_a", "search", {"query": "a"}),
         ("call_b", "search", {"query": "b"}),
         ("call_c", "lost", {}),
     )
-    text = next_prompt(reply)
-    assert "Observation of step 0:\nCall 1, search (call_a):\n```\nfound a\n```\n" in text
-    assert "Call 2, search (call_b):\n```\nfound b\n```\n" in text
-    assert "Call 3, lost (call_c):\n```\nError: no function 'lost'" in text
+    messages = next_messages(reply)
+    assert [m["role"] for m in messages] == [
+        *("system", "user", "assistant", "tool", "tool", "tool", "user")
+    ]
+    assert messages[2] == {"role": "assistant", "content": "", "tool_calls": reply.tool_calls}
+    assert [m["tool_call_id"] for m in messages[3:6]] == ["call_a", "call_b", "call_c"]
+    assert [m["content"] for m in messages[3:5]] == ["```\nfound a\n```", "```\nfound b\n```"]
+    assert messages[5]["content"].startswith("```\nError: no function 'lost'")
 
 
-def test_calls_without_an_id_are_labelled_with_number_and_name() -> None:
+def test_native_calls_are_text_for_servers_that_require_alternating_roles() -> None:
+    reply = calls(("call_a", "search", {"query": "a"}), ("call_b", "search", {"query": "b"}))
+    messages = next_messages(reply, language=FunctionCallingLanguage(native_history=False))
+    assert [m["role"] for m in messages] == ["system", "user", "assistant", "user"]
+    assert messages[2]["content"] == "search(query='a')\nsearch(query='b')"
+    assert "Call 2, search:\n```\nfound b\n```" in messages[3]["content"]
+
+
+def test_native_calls_without_ids_get_different_ones() -> None:
+    made = calls(("", "search", {"query": "a"}), ("", "search", {"query": "b"}))
+    for given in (made, calls(("x", "search", {"query": "a"}), ("x", "search", {"query": "b"}))):
+        messages = next_messages(given)
+        ids = [call["id"] for call in messages[2]["tool_calls"]]
+        assert ids == ["call_0_0", "call_0_1"] == [m["tool_call_id"] for m in messages[3:5]]
+
+
+def test_further_fields_of_a_native_call_are_sent_back() -> None:
+    signed = {"extra_content": {"signature": "s"}, "function": {"name": "search", "arguments": {}}}
+    (call,) = next_messages(Reply("", tool_calls=[{**signed, "id": "a"}]))[2]["tool_calls"]
+    assert call["extra_content"] == {"signature": "s"} and call["type"] == "function"
+    assert call["function"] == {"name": "search", "arguments": "{}"}
+
+
+def test_a_malformed_native_call_is_shown_as_text() -> None:
+    broken = {"id": "a", "type": "function", "function": {"name": "search", "arguments": "{'q"}}
+    messages = next_messages(Reply("so", tool_calls=[broken]))
+    assert [m["role"] for m in messages] == ["system", "user", "assistant", "user"]
+    assert messages[2] == {"role": "assistant", "content": "so\nsearch({'q)"}
+    assert "ParseError: The arguments of search are not JSON" in messages[3]["content"]
+
+
+def test_the_joint_observation_of_an_interrupted_step_answers_each_native_call() -> None:
+    reply = calls(("a", "search", {"query": "a"}), ("b", "search", {"query": "b"}))
+    action = {
+        "thought": "",
+        "code": "search(query='a')\nsearch(query='b')",
+        "observation": "interrupted",
+        "llm_info": {"tool_calls": reply.tool_calls},
+    }
+    turn = LANGUAGE.history({"step_idx": 0, "action": action}, "interrupted")
+    assert [m["content"] for m in turn[1:]] == [
+        "```\ninterrupted\n```",
+        "```\nThe first result is that of all calls of this reply.\n```",
+    ]
+
+
+def test_results_of_calls_as_text_are_labelled_with_number_and_name() -> None:
     for reply, settings in (
         ("search(query='a')\nsearch(query='b')", {}),
         (calls(("a", "search", {"query": "a"}), ("b", "search", {"query": "b"})), NO_IO),
@@ -71,9 +126,9 @@ def test_calls_without_an_id_are_labelled_with_number_and_name() -> None:
 NO_IO = {"store_io": False}
 
 
-def test_the_result_of_one_call_has_no_label() -> None:
-    text = next_prompt(calls(("call_a", "search", {"query": "a"})))
-    assert "Observation of step 0:\n```\nfound a\n```\n" in text and "call_a" not in text
+def test_the_result_of_one_call_as_text_has_no_label() -> None:
+    text = next_prompt("search(query='a')")
+    assert "Observation of step 0:\n```\nfound a\n```\n" in text
 
 
 def test_a_result_cannot_imitate_a_label() -> None:
@@ -86,19 +141,9 @@ def test_a_result_cannot_imitate_a_label() -> None:
 
 
 def test_a_label_is_one_line_of_limited_length() -> None:
-    made = [("a\n```\nx", "web-search"), ("b" * 500, "f" * 500)]
-    tool_calls = [{"id": id_, "function": {"name": name}} for id_, name in made]
-    step = {
-        "step_idx": 0,
-        "action": {
-            "thought": "",
-            "code": "\n".join(f"{name}(query='a')" for _, name in made),
-            "observation": ["one", "two"],
-            "llm_info": {"tool_calls": tool_calls},
-        },
-    }
-    lines = LANGUAGE.history(step, "one\ntwo")[1]["content"].split("\n")
-    assert lines[1] == "Call 1, web-search (a\\n```\\nx):" and len(lines) == 9
+    text = history(f"web\x0bsearch(query='a')\n{'f' * 500}(query='a')", ["one", "two"])
+    lines = text.split("\n")
+    assert lines[1] == "Call 1, web\\x0bsearch:" and len(lines) == 9
     assert len(lines[5]) < 150
 
 

@@ -147,6 +147,36 @@ def test_the_message_of_an_agent_without_stop_is_its_answer() -> None:
     assert (session.status, session.final_results["output"]) == (Status.DONE, "It is 42.")
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I will call search(query='b') now.",
+        "First search('b'), then I answer.",
+        'So: {"name": "search", "arguments": {"query": "b"',
+        'The call is {"tool": "search", "input": "b"}.',
+        "- search(query=the town)",
+    ],
+)
+def test_prose_shaped_like_a_call_is_never_the_answer(reply: str) -> None:
+    session = agent(reply, "It is 42.", tools=[search]).run("t")
+    assert session.final_results["output"] == "It is 42."
+    assert seen(session)[0].startswith("ParseError: The reply has a call of search inside its text")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "research(x) is a function.",
+        '{"name": "Ada"}',
+        "See re.search(x) for it.",
+        "I search (a lot).",
+    ],
+)
+def test_an_answer_that_only_resembles_a_call_is_the_answer(answer: str) -> None:
+    session = agent(answer, tools=[search]).run("t")
+    assert (len(session.steps), session.final_results["output"]) == (1, answer)
+
+
 def test_a_model_that_only_talks_is_stopped_as_stuck() -> None:
     session = agent(*["It is 42."] * 9, stuck_limit=3).run("t")
     assert session.stop_reason is StopReason.STUCK and session.status is not Status.DONE
