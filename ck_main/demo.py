@@ -24,13 +24,15 @@ from rich.console import Console
 from rich.panel import Panel
 
 from ck_main.agent import CKAgent
-from ck_main.cli.building import with_planning
+from ck_main.cli.building import for_every_agent
 from ck_main.cli.command import run_command
 from ck_main.cli.job import Job, run_job, survey
 from ck_main.cli.options import LIMITS, RUN_LIMITS, some_task_options
+from ck_main.cli.profiles import profile_settings
 from ck_main.demo_site import DemoSite
 from ck_main.output.output_files import check_output, folder_of, write_advice
 from ck_main.runner.limits import RunLimits
+from ck_main.runner.model_settings import inherited_settings
 from ck_main.runner.run_options import ExitCode, RunOptions
 from ck_main.runner.service_checks import check_services, model_settings, probe_services
 from ck_pro.exceptions import ConfigError, InputError, OutputError
@@ -64,7 +66,7 @@ _FILE = AnyPath()
     metavar="DICT|NAME=VALUE",
     help="Override settings of the demo; may be repeated, the last one wins.",
 )
-@some_task_options("planning", *LIMITS, *RUN_LIMITS)
+@some_task_options("planning", "language", "profile", *LIMITS, *RUN_LIMITS)
 @click.option("--steps", is_flag=True, help="Print every step of the agents.")
 @click.option("--plain", is_flag=True, help="One line per finished task, no live table.")
 @click.option("--data", type=_FILE, default=DEMO, hidden=True)
@@ -76,6 +78,8 @@ def cli(
     workers: int,
     updates: tuple[str, ...],
     planning: str | None,
+    language: str | None,
+    profile: str | None,
     steps: bool,
     plain: bool,
     data: Path,
@@ -91,11 +95,17 @@ def cli(
             f"--planning {planning} needs --model: the recording has replies with "
             f"{RECORDED_PLANNING} planning"
         )
+    chosen = {"planning": planning, "language": language, "profile": profile}
+    for name in ("language", "profile"):
+        if model is None and chosen[name] is not None:
+            raise click.UsageError(
+                f"--{name} {chosen[name]} needs --model: the recording has other prompts"
+            )
     screen, out = Console(stderr=True), Console()
     out.print(notice(model, data))
     check_output(output)
     with DemoSite(data / "site") as site:
-        agent = demo_agent(site.origin, data, model, record, updates, planning)
+        agent = demo_agent(site.origin, data, model, record, updates, **chosen)
         tasks = folder_of(output) / TASKS
         job = Job(
             output=output,
@@ -133,6 +143,8 @@ def demo_agent(
     record: Path | None = None,
     updates: Sequence[str] = (),
     planning: str | None = None,
+    language: str | None = None,
+    profile: str | None = None,
 ) -> CKAgent:
     """Build the main agent with the settings of the demo.
 
@@ -142,26 +154,28 @@ def demo_agent(
         model: model of every agent; default: the recording in `data`.
         record: file in which the model's replies are recorded.
         updates: values of `--updates`.
-        planning: `planning` of every agent.
+        planning, language: settings of every agent.
+        profile: a key of `PROFILES`, or None.
 
     Raises:
         ConfigError: the settings or the model are invalid.
     """
     names = {"site": origin, "host": origin.partition("://")[2], "demo": str(data.resolve())}
-    settings = fill_placeholders(read_config(data / "config.yaml"), names)
+    settings = profile_settings(profile, CKAgent()) if profile else {}
+    settings = merge_settings(settings, fill_placeholders(read_config(data / "config.yaml"), names))
     target = model or f"replay:{data.resolve() / RECORDING}"
     if record is not None:
         target = f"record:{record}:{target}"
     agent = CKAgent(**settings)
     settings = merge_settings(settings, model_settings(agent, target))
-    settings = with_planning(agent, settings, planning)
+    settings = for_every_agent(agent, settings, planning=planning, language=language)
     for text in updates:
         settings = merge_settings(settings, parse_update(text))
         try:
             CKAgent(**settings)
         except ConfigError as e:
             raise ConfigError(f"--updates {shlex.quote(text)}: {e}") from None
-    return CKAgent(**settings)
+    return CKAgent(**merge_settings(settings, inherited_settings(CKAgent(**settings), settings)))
 
 
 def fill_placeholders(value: Any, names: Mapping[str, str]) -> Any:

@@ -8,6 +8,7 @@ from ck_pro.agent.prompts import (
     CALL_RULES,
     CODE_RULES,
     IMPOSSIBLE,
+    MADE_UP,
     PromptParts,
     action_instruction,
     calls_functions,
@@ -37,10 +38,10 @@ sub-agents and tools as functions.""",
 - Independent sub-agent calls can run in parallel threads (concurrent.futures).
 - Compute with Python, not in your head.
 {_STOP}""",
-    """\
+    f"""\
 Thought: The web agent can answer this alone. If its answer has the right form, it is the output.
 ```python
-result = web_agent(task="Answer with the population on http://town.example/facts, digits only.")
+result = web_agent(task="Answer with the price on http://{MADE_UP.lower()}.example, digits only.")
 print(result)
 if result["output"].isdigit():
     stop(output=result["output"], log=result["log"])
@@ -55,11 +56,11 @@ tools as functions.""",
 {CODE_RULES}
 - Compute with Python, not in your head.
 {_STOP}""",
-    """\
-Thought: The task needs the sum of the first ten squares. Python can compute it.
+    f"""\
+Thought: {MADE_UP} sold n * n lamps on day n, for ten days. Python can add them up.
 ```python
-total = sum(n * n for n in range(1, 11))
-stop(output=total, log="computed with Python")
+{MADE_UP.lower()} = sum(n * n for n in range(1, 11))
+stop(output={MADE_UP.lower()}, log="computed with Python")
 ```""",
 )
 

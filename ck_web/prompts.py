@@ -5,11 +5,14 @@ Each prompt goes from stable to volatile parts; see `ck_pro.agent.prompts.Prompt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from ck_pro.agent.prompts import (
     IMPOSSIBLE,
+    MADE_UP,
     MATERIAL_RULE,
     PromptParts,
     action_instruction,
@@ -65,17 +68,17 @@ call browser functions. After each piece you see the current page.""",
 {_WORK}
 {_DOWNLOADS}
 {_STOP}""",
-    """\
-Thought: Search for the lamp and open it. If its page shows a price, that is the answer.
+    f"""\
+Thought: Search for {MADE_UP} and open it. If its page shows a price, that is the answer.
 ```python
 import re
-type("Search", "desk lamp", enter=False)
+type("Search", "{MADE_UP}", enter=False)
 click("Go", role="button")
-click("Desk lamp", role="link")
+click("{MADE_UP}", role="link")
 price = re.search(r"Price: ([0-9.]+)", find("Price"))
 if price:
-    stop(price[1], "on the lamp's page")
-print(find("lamp"))
+    stop(price[1], "on its page")
+print(find("{MADE_UP}"))
 ```""",
 )
 
@@ -140,13 +143,19 @@ _SCREEN_CODE = PromptParts(
   see its result without printing it. A failed action raises an error and ends the block.
 {_DOWNLOADS}
 {_STOP}""",
-    """\
+    f"""\
 Thought: The search field is in the middle of the page, at about 640, 210.
 ```python
 computer(action="click", x=640, y=210)
-computer(action="type", text="desk lamp\\n")
+computer(action="type", text="{MADE_UP}\\n")
 ```""",
 )
+_CONTROL = re.compile(
+    r"^[ \t]*(?P<line>\[\d+\] (?:link|button|textbox|searchbox|combobox|checkbox|radio|option|tab"
+    r"|menuitem|spinbutton|slider|switch) .*)$",
+    re.MULTILINE,
+)
+_MAX_CONTROLS = 30
 _MESSAGES_ACT = "Now act: call functions, or reply with only the answer."
 
 
@@ -204,9 +213,16 @@ def _computer_parts(values: Mapping[str, Any]) -> PromptParts:
 def _world(values: Mapping[str, Any], title: str, *more: str) -> list[dict[str, Any]]:
     """Return the page and its screenshot, if there is one, as parts of a message."""
     parts: list[dict[str, Any]] = [{"type": "text", "text": section(title, values["web_page"])}]
+    if values.get("repeats") and (found := _controls(values["web_page"])):
+        parts.append({"type": "text", "text": section("Elements that you can use", found)})
     if values["web_image"]:
         parts.append({"type": "image_url", "image_url": {"url": values["web_image"]}})
     return [*parts, *({"type": "text", "text": text} for text in more)]
+
+
+def _controls(page: str) -> str:
+    """Return the lines of the page's links, buttons and fields, without their indentation."""
+    return "\n".join(found["line"] for found in islice(_CONTROL.finditer(page), _MAX_CONTROLS))
 
 
 register_template(

@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from ck_main.cli.options import LIMITS
+from ck_main.cli.profiles import nested, profile_settings
 from ck_main.runner.choosing import TryOptions
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.model_settings import inherited_settings
@@ -18,10 +19,12 @@ from ck_main.runner.service_checks import is_unused, model_settings, probe_servi
 from ck_pro.agent import MultiStepAgent
 from ck_pro.config import KwargsInitializable, iter_nested
 from ck_pro.exceptions import ConfigError
+from ck_pro.language import ComputerUseLanguage, language_named
 from ck_pro.model import LLM
 from ck_pro.settings import leaves, line_of, load_settings, merge_settings, parse_update
 from ck_web.browser.config import WebEnvConfig
 from ck_web.browser.server_process import check_chromium
+from ck_web.computer import ComputerAgent
 
 _Agent = TypeVar("_Agent", bound=MultiStepAgent)
 
@@ -33,31 +36,33 @@ def build_agent(
     model: str | None = None,
     planning: str | None = None,
     allow: Sequence[str] = (),
+    language: str | None = None,
+    profile: str | None = None,
 ) -> _Agent:
-    """Build an agent from a file, then `--model`, `--planning` and `--updates`, in this order.
+    """Build an agent from a profile, a file, the options for all agents, and `--updates`.
 
     Its other models then get the settings of its `model` that they do not set themselves.
 
     Args:
         kind: class of the agent.
-        config: path of the configuration file, or None.
-        updates: values of `--updates`.
+        config: path of the configuration file, or None; overrides the profile.
+        updates: values of `--updates`; they override all others.
         model: `call_target` for every model; overrides the file.
-        planning: `planning` of every agent; overrides the file.
+        planning, language: settings of every agent; override the file.
+        profile: a key of `PROFILES`, or None.
         allow: hosts that all browsers may open, in addition to their setting `allow`.
 
     Raises:
         ConfigError: a file, a name or a value is invalid; the message says where.
     """
-    settings = load_settings(config)
-    agent = _build(
-        kind, settings, settings, lambda names: f"config {config}{_line(config, names)}: "
-    )
+    given = load_settings(config)
+    settings = merge_settings(profile_settings(profile, kind()) if profile else {}, given)
+    agent = _build(kind, settings, given, lambda names: f"config {config}{_line(config, names)}: ")
     if model is not None:
         everywhere = model_settings(agent, model)
         settings = merge_settings(settings, everywhere)
         agent = _build(kind, settings, everywhere, lambda names: "--model: ")
-    settings = with_planning(agent, settings, planning)
+    settings = for_every_agent(agent, settings, planning=planning, language=language)
     for text in updates:
         update = parse_update(text)
         settings = merge_settings(settings, update)
@@ -77,19 +82,31 @@ def _allowed(agent: MultiStepAgent, hosts: Sequence[str]) -> dict[str, Any]:
     if not hosts:
         return settings
     for path, config in iter_nested(agent, WebEnvConfig):
-        settings = merge_settings(settings, _nested((*path, "allow"), [*config.allow, *hosts]))
+        settings = merge_settings(settings, nested((*path, "allow"), [*config.allow, *hosts]))
     if not settings:
         raise ConfigError(f"--allow {hosts[0]}: this agent has no browser")
     return settings
 
 
-def with_planning(
-    agent: MultiStepAgent, settings: dict[str, Any], planning: str | None
+def for_every_agent(
+    agent: MultiStepAgent, settings: dict[str, Any], **everywhere: str | None
 ) -> dict[str, Any]:
-    """Set `planning` of an agent and its sub-agents in the agent's settings, unless it is None."""
-    if planning is not None:
-        for path in ((), *(path for path, _ in iter_nested(agent, MultiStepAgent))):
-            settings = merge_settings(settings, _nested((*path, "planning"), planning))
+    """Add settings of an agent and all its sub-agents, except those that are None.
+
+    Raises:
+        ConfigError: the language is one of agents that see the screen, and this agent does not.
+    """
+    language = everywhere.get("language")
+    on_screen = language and isinstance(language_named(language), ComputerUseLanguage)
+    if on_screen and not isinstance(agent, ComputerAgent):
+        raise ConfigError(
+            f"--language {language}: it is for agents that see the screen: use python -m "
+            "ck_web.main --computer"
+        )
+    for name, value in everywhere.items():
+        if value is not None:
+            for path in ((), *(path for path, _ in iter_nested(agent, MultiStepAgent))):
+                settings = merge_settings(settings, nested((*path, name), value))
     return settings
 
 
@@ -110,17 +127,10 @@ def _build(
 def _is_valid(kind: type[MultiStepAgent], names: Sequence[str], value: Any) -> bool:
     """Whether the agent accepts this setting alone."""
     try:
-        kind(**_nested(names, value))
+        kind(**nested([*names], value))
     except ConfigError:
         return False
     return True
-
-
-def _nested(names: Sequence[str], value: Any) -> dict[str, Any]:
-    """Return a setting as nested dicts."""
-    for name in reversed(names):
-        value = {name: value}
-    return cast(dict[str, Any], value)
 
 
 def _line(config: Path | None, names: Sequence[str]) -> str:

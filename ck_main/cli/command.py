@@ -94,14 +94,8 @@ def run_agent(
     """
     check_options(options)
     screen, out = Console(stderr=True), Console()
-    agent = build_agent(
-        kind,
-        options["config"],
-        options["updates"],
-        options["model"],
-        options["planning"],
-        options["allow"],
-    )
+    chosen = {name: options[name] for name in ("model", "planning", "allow", "language", "profile")}
+    agent = build_agent(kind, options["config"], options["updates"], **chosen)
     if options["ray"] is None:  # each node of a cluster has its own browsers
         agent, missing = without_missing_browser(agent)
         if missing:

@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 import click
 
 from ck_main.cli.former_flags import current_arguments
+from ck_main.cli.profiles import PROFILES
 from ck_main.runner.choosing import Choose, Until
 from ck_pro.agent_settings import Planning
 from ck_pro.journal import Fsync
+from ck_pro.language import LANGUAGES
 from ck_pro.trajectory.command_line import AnyPath
 from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
@@ -144,6 +146,22 @@ _OPTIONS = (
         type=click.Choice(get_args(get_args(Planning)[0])),
         help="How every agent plans. fused: in the reply of a step. separate: in one more model "
         "call per step. off: not at all.  [fused]",
+    ),
+    _option(
+        _AGENT,
+        "--language",
+        type=click.Choice([*LANGUAGES]),
+        metavar="NAME",
+        help="How every agent acts: code or function_calls; with --computer also computer_use, "
+        "computer or computer_use_preview.  [code; with --computer: computer_use]",
+    ),
+    _option(
+        _AGENT,
+        "--profile",
+        type=click.Choice([*PROFILES]),
+        help="Settings for one kind of model. "
+        + " ".join(f"{name}: {p.meaning}." for name, p in PROFILES.items())
+        + " --config and --updates override it.",
     ),
     _option(
         _AGENT, "-c", "--config", type=_FILE, help="Settings file: YAML, JSON or a Python dict."

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ck_pro.agent.planning import UPDATED, record_plan, take_plan
+from ck_pro.agent.prompts import check_own_values
 from ck_pro.approval import describe
 from ck_pro.events import (
     Action,
@@ -60,6 +61,8 @@ def read_actions(
         if isinstance(action, CodeAction | ToolCall) and action.note:
             run.record_unreadable("action", action.note)
     calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
+    written = [a.code for a in actions if isinstance(a, CodeAction)]
+    check_own_values(reply, "\n".join([*written, *calls]), run.session.task)
     if calls:
         run.record(EventKind.ACTION, ActionData(code="\n".join(calls)), phase="action")
     return actions

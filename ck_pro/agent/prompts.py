@@ -12,8 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.language import FunctionCallingLanguage, Prompt, compose_prompt, fenced, shown_name
-from ck_pro.run.history import files_in
+from ck_pro.exceptions import ParseError
+from ck_pro.language import (
+    FunctionCallingLanguage,
+    Prompt,
+    compose_prompt,
+    fenced,
+    shown_name,
+    text_of,
+)
+from ck_pro.model import Reply
+from ck_pro.run.history import files_in, shortened
 from ck_pro.run.run import Run
 from ck_pro.template import register_template
 
@@ -78,6 +87,31 @@ part that you found, or an empty string. The log says how you found it, or why y
 _CALL_END = "The work has ended. Call report_result."
 
 
+MADE_UP = "Zilmo"
+"""The made-up name in the examples of prompts. It occurs in no real task."""
+
+_COPIED = (
+    "The reply copies the example of the instructions, so nothing ran. Use the names and values of "
+    "your task: {}"
+)
+_TASK_CHARS = 500
+
+
+def check_own_values(reply: Reply, written: str, task: str) -> None:
+    """Raise ParseError if an action has a value of the prompt's example.
+
+    Args:
+        reply: the reply, with its prompt.
+        written: the code or the calls of the reply.
+        task: the task, for the message.
+    """
+    if MADE_UP.casefold() not in written.casefold():
+        return
+    seen = (text_of(m.get("content")) for m in reply.messages if m["role"] in ("user", "tool"))
+    if reply.messages and not any(MADE_UP.casefold() in text.casefold() for text in seen):
+        raise ParseError(_COPIED.format(shortened(task, _TASK_CHARS)))
+
+
 def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that the templates of all phases get; the run's notices are consumed.
 
@@ -108,6 +142,8 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "language": agent.language,
         "notices": notices,
         "environment": _environment_text(run),
+        "repeats": run.history.repeats() >= 2,
+        "function_names": run.functions.registry.names,
         "files": files_in(run.workdir),
         "variables": run.run_code.describe_names() if run.history.omits_steps() else [],
         "step_limit": run.step_limit(),
@@ -199,7 +235,8 @@ class PromptParts:
         if values["plans"]:
             form = _plan_form(values.get("planning", "separate"), calling)
             parts.append(f"# Planning and acting\n{form}")
-        parts.append(f"# Example of a reply\n{self.example}")
+        if not values.get("repeats"):  # a model that repeats itself may be copying the example
+            parts.append(f"# Example of a reply\n{self.example}")
         # the observation comes first: it is long, and equal in the plan and the action of a step
         current = [*world, {"type": "text", "text": _progress(values)}]
         if seen := values.get("environment"):
@@ -219,6 +256,9 @@ def _progress(values: Mapping[str, Any]) -> str:
     if values.get("variables"):
         names = fenced("\n".join(values["variables"]))
         parts.append(f"# Variables and functions of your code\n{names}")
+    if values.get("repeats"):
+        names = ", ".join(values["function_names"])
+        parts.append(f"# The task again\n{values['task']}\nYou can call: {names}.")
     if "final_results" not in values:  # in the end phase, no step is left
         parts.append(_step_line(values))
     return "\n\n".join(parts)
@@ -231,11 +271,11 @@ def _step_line(values: Mapping[str, Any]) -> str:
 
 _ROLE = "You are an agent that solves a task step by step by writing Python."
 
-_EXAMPLE = """\
-Thought: I need the sum of the first ten squares. Python can compute it.
+_EXAMPLE = f"""\
+Thought: {MADE_UP} sold n * n lamps on day n. Python can add up ten days.
 ```python
-total = sum(n * n for n in range(1, 11))
-print(total)
+{MADE_UP.lower()} = sum(n * n for n in range(1, 11))
+print({MADE_UP.lower()})
 ```"""
 
 

@@ -47,6 +47,13 @@ class AgentLanguage(ABC):
         """
         return {}
 
+    def reply_schema(self, phase: str) -> dict[str, Any] | None:
+        """Return the JSON schema of the replies of a phase; None for replies of another form.
+
+        Services that support it (`response_format`) then return only JSON of that form.
+        """
+        return None
+
     def read_form(self, reply: str, form: Form) -> Any:
         """Return the data of a form, such as a plan or a final result.
 

@@ -56,7 +56,7 @@ def _shown_function(line: str) -> str:
 
 
 def native_calls(action: Mapping[str, Any], step_idx: int) -> list[dict[str, Any]]:
-    """Return the calls of a step for its assistant message, each with an id of its own.
+    """Return the calls of a step for its assistant message, each with a different id.
 
     Empty if the reply has calls only as text, if one of its calls is malformed, or if the row does
     not store model texts: such a step is shown as text.

@@ -7,6 +7,7 @@ from typing import Any
 
 from ck_pro.events import Action, CodeAction
 from ck_pro.language.base import OBSERVATION, AgentLanguage
+from ck_pro.language.forms import PLAN_SCHEMA, Form
 from ck_pro.language.parsing import code_of, split_plan, thought_before
 from ck_pro.language.prompt import Message, fenced
 from ck_pro.model.types import Reply
@@ -25,6 +26,17 @@ class CodeLanguage(AgentLanguage):
         """
         code, note = code_of(reply)
         return [CodeAction(code=code, thought=thought_before(reply, code), note=note)]
+
+    def reply_schema(self, phase: str) -> dict[str, Any] | None:
+        """Return the schema of a plan, with a thought before it."""
+        return PLAN_SCHEMA if phase == "plan" else None
+
+    def read_form(self, reply: str, form: Form) -> Any:
+        """Return the dict of a reply, without the thought that `reply_schema` asks for."""
+        data = super().read_form(reply, form)
+        if isinstance(data, dict) and "thought" not in form.parameters["properties"]:
+            data.pop("thought", None)
+        return data
 
     def split_plan(self, reply: Reply) -> tuple[str, Reply]:
         """Return a block that contains only a plan, and the reply without it."""

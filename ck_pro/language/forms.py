@@ -53,3 +53,25 @@ END_FORM = Form(
         "required": ["output", "log"],
     },
 )
+
+
+def _strict_schema(form: Form) -> dict[str, Any]:
+    """Return the schema of a form's data, after a thought, in the strict form of JSON schema.
+
+    The strict form requires every property; one that may be missing can be null.
+    """
+    required = form.parameters["required"]
+    properties: dict[str, Any] = {"thought": {"type": "string", "description": "A short thought."}}
+    for name, schema in form.parameters["properties"].items():
+        optional = {} if name in required else {"type": [schema["type"], "null"]}
+        properties[name] = {**schema, **optional}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+PLAN_SCHEMA = _strict_schema(PLAN_FORM)
+"""JSON schema of a plan that is a whole reply."""

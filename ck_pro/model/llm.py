@@ -49,6 +49,9 @@ class LLM(KwargsInitializable):
     """Limit of one reply including reasoning, in tokens; None: no limit. A limit in `call_kwargs`
     (max_tokens, max_completion_tokens, ...) replaces it. The model is informed when a reply reached
     the limit, and incomplete code does not run."""
+    response_schema: bool = True
+    """Send the JSON schema of a reply that is only data, such as a separate plan, as
+    `response_format`. A service that rejects it gets the next prompts without it."""
     price: dict[str, float] = {}
     """USD per million tokens: prompt, completion, cached. Default: the table in `prices.py`."""
     api_key_env: str = "CK_API_KEY"
@@ -167,7 +170,8 @@ class LLM(KwargsInitializable):
     ) -> tuple[RawReply, str]:
         """Make one attempt; return the reply and the name of the requested model."""
         seconds = context.seconds_left(self.request_timeout)
-        bounds = Bounds(context.stop, self.max_reply_tokens)
+        schema = context.reply_schema if self.response_schema else None
+        bounds = Bounds(context.stop, self.max_reply_tokens, schema)
         request = ChatRequest(sent, params, context, seconds, bounds)
         if seconds < self.request_timeout:
             request.limit = "the rest of the run's time limit"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +136,7 @@ class CallContext:
         cancel: when set, the call ends with `Cancelled`.
         workdir: the run's working directory; recordings write it as `{{workdir}}`.
         stop: stop texts: the service ends the reply before them.
+        reply_schema: JSON schema of the reply; None for a reply of another form.
         on_wait: called with one line before each wait for a retry.
     """
 
@@ -149,6 +150,7 @@ class CallContext:
     cancel: threading.Event | None = None
     workdir: str = ""
     stop: tuple[str, ...] = ()
+    reply_schema: Mapping[str, Any] | None = None
     on_wait: Callable[[str], None] | None = None
 
     @property

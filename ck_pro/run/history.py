@@ -151,7 +151,7 @@ class History:
         if same >= 2:
             return [
                 f"You repeated the same action {same} times with the same result. "
-                "Try something else, or stop and explain why."
+                "If a result answers the task, end with it. Else try something else."
             ]
         if (count := self._same_code()) >= 4:
             return [f"The last {count} steps ran the same code. Check that they make progress."]

@@ -1,4 +1,4 @@
-"""Limits on a reply that are sent to the service: its length, and stop texts.
+"""Limits on a reply that are sent to the service: its length, stop texts, a JSON schema.
 
 Services use different names for these parameters, and some reject them. If a service rejects one,
 the call is repeated at once without it, and the process remembers that.
@@ -19,6 +19,10 @@ LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """All names of the length limit."""
 RESPONSES = ("max_output_tokens",)
 """Names of the length limit in the Responses API, which has no stop texts."""
+SCHEMA = "response_format"
+"""Name of the parameter with the JSON schema of a reply, in chat completions."""
+_NAMED_AS = {SCHEMA: r"response_format|json_schema|text\.format|structured|grammar"}
+"""How errors name a parameter, if not by its name."""
 _REJECTED = (400, 422)
 _FAILED = (500, 501)
 """Statuses of services that fail at unknown parameters."""
@@ -42,10 +46,12 @@ class Bounds:
     Args:
         stop: texts that end the reply.
         max_tokens: limit of the reply, including reasoning; None: no limit.
+        schema: JSON schema of the reply, in the strict form; None: no schema.
     """
 
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
+    schema: Mapping[str, Any] | None = None
 
     def params(
         self, given: Mapping[str, Any], lengths: Sequence[str], without: frozenset[str]
@@ -63,6 +69,9 @@ class Bounds:
         if self.max_tokens is not None and not any(name in given for name in LENGTHS):
             usable = [name for name in lengths if name not in without]
             found.update(dict.fromkeys(usable[:1], self.max_tokens))
+        if self.schema is not None and not {SCHEMA} & (given.keys() | without):
+            form = {"name": "reply", "strict": True, "schema": self.schema}
+            found[SCHEMA] = {"type": "json_schema", "json_schema": form}
         return found
 
 
@@ -120,7 +129,7 @@ def _rejected_bounds(
 
 
 def _named(text: str, extra: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(n for n in extra if re.search(rf"\b{n}\b", text))
+    return frozenset(n for n in extra if re.search(rf"\b(?:{_NAMED_AS.get(n, n)})\b", text))
 
 
 def _message(body: str) -> str:

@@ -75,6 +75,8 @@ def test_the_loop_acts_and_the_agent_decides(tmp_path: Path) -> None:
     results = [m for m in model.calls[1].messages if m["role"] == "tool"]
     assert [text_of(m["content"]) for m in results] == ["```\nclicked\n```", "```\nadded\n```"]
     assert [m["tool_call_id"] for m in results] == ["c0", "c1"]
+    (rebuilt,) = sessions_from_events(read_events(tmp_path)).values()
+    assert json.dumps(rebuilt.to_dict()) == json.dumps(state.to_dict())
 
 
 def test_the_agent_executes_an_action_on_request() -> None:

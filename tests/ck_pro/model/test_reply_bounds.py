@@ -165,3 +165,48 @@ def test_every_finish_reason_of_a_truncated_reply_is_recognised(name: str) -> No
         whole["choices"][0]["finish_reason"] = name
         server.answer = lambda call: whole  # type: ignore[method-assign]
         assert ask(server).finish_reason == "length"
+
+
+# --- the schema of a reply ----------------------------------------------------------------------
+
+SCHEMA = {"type": "object", "properties": {"todo_list": {"type": "array"}}}
+NO_SCHEMA = [
+    Fault(400, message="This response_format type is unavailable now"),
+    Fault(400, message="json_schema is not supported by this model"),
+    Fault(422, message="Failed to parse grammar"),
+    Fault(500, message="Unsupported param: response_format"),
+]
+
+
+def ask_for_data(server: FakeChatServer, times: int, **settings: Any) -> list[dict[str, Any]]:
+    settings = {"call_kwargs": {"model": "m"}, "max_retry_times": 0, **settings}
+    llm = LLM(call_target=server.url, **settings)
+    for _ in range(times):
+        llm(HELLO, context=CallContext(reply_schema=SCHEMA))
+    return sent(server)
+
+
+def test_the_schema_of_a_reply_is_sent_as_response_format() -> None:
+    with FakeChatServer() as server:
+        (params,) = ask_for_data(server, 1)
+    form = {"name": "reply", "strict": True, "schema": SCHEMA}
+    assert params["response_format"] == {"type": "json_schema", "json_schema": form}
+
+
+@pytest.mark.parametrize("fault", NO_SCHEMA, ids=lambda fault: fault.message[:20])
+def test_a_service_that_rejects_the_schema_gets_plain_prompts_from_then_on(fault: Fault) -> None:
+    def answer(call: Any) -> Any:
+        return fault if "response_format" in call.body else "fine"
+
+    with FakeChatServer(answer) as server:
+        found = ask_for_data(server, 3)
+    assert ["response_format" in params for params in found] == [True, False, False, False]
+    assert all(params["max_tokens"] == 16_384 for params in found)
+
+
+def test_the_schema_can_be_switched_off_or_replaced() -> None:
+    own = {"type": "json_object"}
+    with FakeChatServer() as server:
+        ask_for_data(server, 1, response_schema=False)
+        ask_for_data(server, 1, call_kwargs={"model": "m", "response_format": own})
+    assert [params.get("response_format") for params in sent(server)] == [None, own]
