@@ -82,7 +82,7 @@ class ModelCaller:
             cancel=run.cancel,
             workdir=str(run.workdir),
             stop=tuple(run.agent.language.stop) if phase in PHASES else (),
-            reply_schema=run.agent.language.reply_schema(phase),
+            reply_schema=run.agent.language.reply_schema(phase) if phase in PHASES else None,
             on_wait=lambda text: run.emit(ProgressKind.MODEL_WAITS, phase=phase, text=text),
         )
 
