@@ -19,6 +19,7 @@ from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
 from ck_pro.agent.end_phase import ask_for_result, end_values
 from ck_pro.agent.planning import is_plan_due, record_plan, report_unreadable_plan
 from ck_pro.agent.prompts import prompt_values, state_values
+from ck_pro.agent.turns import end_session, keeps_resources, open_turn, record_turn
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import describe
 from ck_pro.arguments import parameters_schema
@@ -204,6 +205,63 @@ class MultiStepAgent(AgentSettings):
         )
         return self._drive(session, stream, max_steps)
 
+    def turn(
+        self,
+        session: AgentSession | None,
+        text: str,
+        *,
+        found: tuple[InterruptedSession, PriorUsage] | None = None,
+        max_steps: int | None = None,
+        workdir: Path | str | None = None,
+        journal: Journal | None = None,
+        budget: Budget | None = None,
+        cancel: threading.Event | None = None,
+        on_event: EventSink | None = None,
+        info: Mapping[str, Any] | None = None,
+    ) -> AgentSession:
+        """Work on the next message of a conversation until the agent has answered.
+
+        Environment, worker and variables stay for the next turn: call `end_session` after the last
+        one, or `suspend_run` to keep the lease of the environment.
+
+        Args:
+            session: the session of the conversation; None, or a new one, for the first message. An
+                ended session of `run` or `resume` also works.
+            text: the message of the user. If the last turn ended with a question, it is the answer.
+                "" completes a turn that was interrupted; another message replaces that turn.
+            found: as for `resume`.
+            max_steps: maximum number of steps of this turn; overrides the setting.
+            workdir, journal: as for `run`, at the first turn. If the journal has a conversation and
+                `session` is None or has ended, the turn continues that conversation.
+            budget, cancel, on_event: as for `run`, for this turn.
+            info: as for `run`, at the first turn.
+
+        Returns:
+            The session, for the next turn. `final_results["output"]` is the answer.
+
+        Raises:
+            InputError: the session still works on a turn, or the first message is empty.
+            KeyboardInterrupt, JournalError: as `run`.
+        """
+        session = open_turn(
+            self,
+            session,
+            text,
+            found=found,
+            workdir=workdir,
+            journal=journal,
+            budget=budget,
+            cancel=cancel,
+            on_event=on_event,
+            info=info,
+        )
+        self._drive(session, False, max_steps)
+        return session
+
+    def end_session(self, session: AgentSession) -> None:
+        """End a conversation: release its environment and worker. It can be opened again."""
+        end_session(self, session)
+
     def suspend_run(self, session: AgentSession) -> None:
         """Pause a run between two steps; `resume` continues it. For an example see docs/agents.md.
 
@@ -228,16 +286,20 @@ class MultiStepAgent(AgentSettings):
         """Run the loop and yield each finished step. See `run`."""
         run = self._live(session)
         limit = run.max_steps = self.max_steps if max_steps is None else max_steps
+        run.waits_for_turn = False
         reason, message = StopReason.INTERNAL_ERROR, ""
         error: BaseException | None = None
         run.start()
         try:
-            run.open_environment()
-            self.init_run(session)
-            run.record_lease()
+            if not run.is_open:
+                run.open_environment()
+                self.init_run(session)
+                run.record_lease()
+                run.is_open = True
             if run.interrupted is not None:
                 run.record_resumed(run.interrupted)
-            while run.interrupted or len(session.steps) < limit:
+            record_turn(run)
+            while run.interrupted or len(session.steps) - session.turn_start < limit:
                 if session.steps and self.step_check_end(session):
                     break
                 if run.history.repeats() >= self.stuck_limit:
@@ -557,6 +619,11 @@ class MultiStepAgent(AgentSettings):
     ) -> None:
         """Call the hook, release the resources of a run, and record its end."""
         lease: Any = None
+        if keeps_resources(run, error):
+            run.end_children()
+            stop_reasons.record_ending(run, reason, message, error)
+            run.session.run, run.waits_for_turn = run, True
+            return
         try:
             if stop_reasons.waits_for_user(error, run):
                 lease = run.suspend_environment()

@@ -127,6 +127,7 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "task": session.task,
         "goals": sorted(agent.goals, key=lambda g: g.priority),
         "step_idx": max(0, len(session.steps) - 1),
+        "turn_start": session.turn_start,
         "max_steps": agent.max_steps,
         "can_stop": "stop" in run.functions.terminal,
         "has_sub_agents": any(isinstance(f, AgentSettings) for f in run.functions.registry),
@@ -265,7 +266,8 @@ def _progress(values: Mapping[str, Any]) -> str:
 
 
 def _step_line(values: Mapping[str, Any]) -> str:
-    number, limit = values["step_idx"] + 1, values.get("step_limit") or values["max_steps"]
+    number = values["step_idx"] + 1 - values.get("turn_start", 0)
+    limit = values.get("step_limit") or values["max_steps"]
     return f"Step {number} of {limit}{', the last one' if number >= limit else ''}."
 
 

@@ -102,7 +102,9 @@ def classify_failure(error: BaseException, run: Run) -> tuple[StopReason, str]:
 
 def normal_stop_reason(session: AgentSession, name: str, limit: int) -> tuple[StopReason, str]:
     """Return the stop reason and the message of a loop that ended without an error."""
-    if session.finish is None and len(session.steps) < limit:  # by `step_check_end`
+    if (
+        session.finish is None and len(session.steps) - session.turn_start < limit
+    ):  # by `step_check_end`
         return StopReason.FINISHED, ""
     if session.finish is None:
         return StopReason.STEPS, f"{name} did not finish within {limit} steps"

@@ -172,6 +172,14 @@ class Run:
         self.call_model: ModelCaller = ModelCaller(self, self._tree.prefixes, edited_reply)
         self.max_steps: int | None = None
         """Maximum number of steps of this run; None: the agent's setting."""
+        self.keeps_open = False
+        """Whether environment and worker stay after a turn; see `MultiStepAgent.turn`."""
+        self.is_open = False
+        """Whether the environment was opened and `init_run` called."""
+        self.waits_for_turn = False
+        """Whether the last turn has ended and the next one may start."""
+        self.turn_text = ""
+        """The message of the user that starts the next turn."""
         self.stopped_for_user = False
         """Whether a call stopped this run for the user; its other sub-agents stop, too."""
         self.replayed: list[str] = []
@@ -272,9 +280,20 @@ class Run:
                 self.parent.session.children.setdefault(session.id, session)
             session.apply(event)
 
+    def renew(
+        self,
+        budget: Budget | None,
+        cancel: threading.Event | None,
+        on_event: EventSink | None,
+    ) -> None:
+        """Set the limits and the display of the next turn; the arguments are those of `Run`."""
+        self._set_limits(budget, cancel)
+        self._tree.on_event = on_event or self._tree.on_event
+        self.stopped_for_user = False
+
     def start(self) -> None:
-        """Record the start of the session, unless the run resumes."""
-        if self.interrupted is None:
+        """Record the start of the session, unless the run resumes or takes a further turn."""
+        if self.interrupted is None and not self.is_open:
             if self.parent is not None:
                 self.parent.functions.record_child_session(self.session)
             self._record_session()
@@ -318,10 +337,11 @@ class Run:
             self.record(EventKind.FILES, changed)
 
     def step_limit(self) -> int:
-        """Return the number of the last step that the limits allow, counted from 1."""
+        """Return the number of the last step that the limits allow, from 1 in the current turn."""
         most = self.agent.max_steps if self.max_steps is None else self.max_steps
         left = self.budget.remaining_steps()
-        return most if left is None else max(1, min(most, len(self.session.steps) + left))
+        done = len(self.session.steps) - self.session.turn_start
+        return most if left is None else max(1, min(most, done + left))
 
     def check_sub_agent(self) -> None:
         """Return if a sub-agent may start.

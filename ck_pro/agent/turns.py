@@ -1,0 +1,145 @@
+"""Conversations: several messages of the user in one session, with one environment and worker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from ck_pro.agent.arguments import check_types, prepare_session
+from ck_pro.agent_settings import AgentSettings
+from ck_pro.events import EventKind
+from ck_pro.events.journal_events import ObservationData, TurnData
+from ck_pro.exceptions import Cancelled, InputError, LimitReached, ModelError
+from ck_pro.journal import Journal, is_journal, read_events
+from ck_pro.model import Budget
+from ck_pro.run.interrupted import InterruptedSession
+from ck_pro.run.resume import PriorUsage, read_interrupted_run
+from ck_pro.run.run import EventSink, Run
+from ck_pro.session import AgentSession
+
+_INTERRUPTED = "The user interrupted this step. Its calls may have had an effect."
+
+
+class TurnTaking(Protocol):
+    """The part of an agent that this module uses."""
+
+    name: str
+
+    def check(self) -> None:
+        """Check functions and templates."""
+        ...
+
+    def end_run(self, session: AgentSession) -> None:
+        """Clean up after the last turn."""
+        ...
+
+
+def open_turn(
+    agent: AgentSettings,
+    session: AgentSession | None,
+    text: str,
+    *,
+    found: tuple[InterruptedSession, PriorUsage] | None,
+    workdir: Path | str | None,
+    journal: Journal | None,
+    budget: Budget | None,
+    cancel: threading.Event | None,
+    on_event: EventSink | None,
+    info: Mapping[str, Any] | None,
+) -> AgentSession:
+    """Return the session of the next turn, with a run that can take it.
+
+    The arguments are those of `MultiStepAgent.turn`.
+
+    Raises:
+        InputError: see `MultiStepAgent.turn`.
+    """
+    check_types(journal, budget)
+    run = session.run if session is not None else None
+    if isinstance(run, Run):
+        if not run.waits_for_turn:
+            raise InputError(f"session {run.session.id} still works on its last turn")
+        run.renew(budget, cancel, on_event)
+        run.turn_text = text
+        return run.session
+    agent.check()
+    answer = ""
+    interrupted = found[0] if found else _recorded(session, journal)
+    if interrupted is not None:
+        session = interrupted.session
+        if interrupted.asked and interrupted.asked["question"]:
+            text, answer = "", text
+    elif not text.strip():
+        raise InputError("the first message is missing: give an instruction as text")
+    else:
+        session = prepare_session(session, text, agent.name, info or {})
+        text = ""
+    run = Run(
+        agent,
+        session,
+        workdir=workdir,
+        journal=journal,
+        budget=budget,
+        cancel=cancel,
+        on_event=on_event,
+        interrupted=interrupted,
+        answer=answer,
+    )
+    run.keeps_open, run.turn_text = True, text
+    session.run = run
+    return session
+
+
+def _recorded(session: AgentSession | None, journal: Journal | None) -> InterruptedSession | None:
+    """Return the conversation in a journal, or else that of an ended session; None if it is new."""
+    if journal is not None and journal.folder is not None and is_journal(journal.folder):
+        recorded, _ = read_interrupted_run(read_events(journal.folder))
+        if recorded is not None:
+            return recorded
+    if session is None or not session.steps:
+        return None
+    return InterruptedSession(session, lease=session.lease)
+
+
+def record_turn(run: Run) -> None:
+    """Record the message of the user that starts a turn, if there is one.
+
+    A step that was interrupted before it ended gets an observation that says so.
+    """
+    text, run.turn_text = run.turn_text, ""
+    if not text:
+        return
+    session, interrupted = run.session, run.interrupted
+    if interrupted is not None and interrupted.in_progress and interrupted.has_acted:
+        run.interrupted = None
+        observation = interrupted.describe_for_model()
+        run.record(EventKind.OBSERVATION, ObservationData(observation=observation))
+    elif interrupted is None and session.finished_steps() < len(session.steps):
+        run.record(EventKind.OBSERVATION, ObservationData(observation=_INTERRUPTED))
+    run.record(EventKind.TURN, TurnData(text=text))
+
+
+def keeps_resources(run: Run, error: BaseException | None) -> bool:
+    """Whether a run keeps its environment and worker after a turn, for the next one.
+
+    After a failed environment, or a stop for the user's decision, the next turn opens the run
+    again.
+    """
+    kept = LimitReached | Cancelled | KeyboardInterrupt | ModelError
+    return run.keeps_open and (error is None or isinstance(error, kept))
+
+
+def end_session(agent: TurnTaking, session: AgentSession) -> None:
+    """Release the environment and the worker of a conversation; see `MultiStepAgent`."""
+    run = session.run
+    if not isinstance(run, Run):
+        return
+    if not run.waits_for_turn:
+        raise InputError(f"session {session.id} still works on its last turn")
+    try:
+        agent.end_run(session)
+    finally:
+        run.close()
+        session.run = None
