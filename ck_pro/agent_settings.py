@@ -244,8 +244,17 @@ class AgentSettings(KwargsInitializable):
 
     def functions(self) -> ToolRegistry:
         """Return the active sub-agents and tools, in order."""
-        active = self.active_functions
-        return ToolRegistry(f for f in self._all_functions() if active is None or f.name in active)
+        active, functions = self.active_functions, self._all_functions()
+        return ToolRegistry([f for f in functions if active is None or f.name in active])
+
+    def used_settings(self) -> dict[str, Any]:
+        """Return the settings by name, without the functions that the agent does not offer."""
+        used = {id(function) for function in self.functions()}
+        return {
+            name: value
+            for name, value in super().used_settings().items()
+            if not isinstance(value, Tool | AgentSettings) or id(value) in used
+        }
 
     def register_template(self, phase: str, template: Any) -> None:
         """Set the template of a phase: a name, a text or a function."""

@@ -123,15 +123,16 @@ def merge_settings(base: Mapping[str, Any], update: Mapping[str, Any]) -> dict[s
     return merged
 
 
-def leaves(
-    settings: Mapping[str, Any], path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield (names that lead to it, value) of every setting that is not a dict of settings."""
+def leaves(settings: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Return every setting that is not a dict of settings, by the names that lead to it."""
+    found: dict[tuple[str, ...], Any] = {}
     for name, value in settings.items():
+        names = (*path, name)
         if isinstance(value, Mapping) and value:
-            yield from leaves(value, (*path, name))
+            found.update(leaves(value, names))
         else:
-            yield (*path, name), value
+            found[names] = value
+    return found
 
 
 def line_of(path: Path, names: Sequence[str]) -> int | None:

@@ -99,7 +99,7 @@ directory."""
     def functions(self) -> ToolRegistry:
         """Return the active functions, without those that a setting of the browser switches off."""
         off = {n for n, a in ACTIONS.items() if a.setting and not getattr(self.web_env, a.setting)}
-        return ToolRegistry(f for f in super().functions() if f.name not in off)
+        return ToolRegistry([f for f in super().functions() if f.name not in off])
 
     # --- hooks -----------------------------------------------------------------------------
 

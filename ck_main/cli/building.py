@@ -15,7 +15,7 @@ from ck_main.runner.choosing import TryOptions
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.model_settings import inherited_settings
 from ck_main.runner.run_options import RunOptions
-from ck_main.runner.service_checks import is_unused, model_settings, probe_services
+from ck_main.runner.service_checks import model_settings, probe_services
 from ck_pro.agent import MultiStepAgent
 from ck_pro.config import KwargsInitializable, iter_nested
 from ck_pro.exceptions import ConfigError
@@ -120,7 +120,9 @@ def _build(
     try:
         return kind(**settings)
     except ConfigError as e:
-        wrong = next((n for n, value in leaves(latest) if not _is_valid(kind, n, value)), ())
+        wrong = next(
+            (n for n, value in leaves(latest).items() if not _is_valid(kind, n, value)), ()
+        )
         raise ConfigError(f"{where(wrong)}{e}") from None
 
 
@@ -164,7 +166,7 @@ def _check_browser(part: Any) -> None:
     """Raise ConfigError if a part of an agent needs a browser that cannot start here."""
     if not isinstance(part, KwargsInitializable):
         return
-    for _, config in iter_nested(part, WebEnvConfig, skip=is_unused):
+    for _, config in iter_nested(part, WebEnvConfig, used=True):
         named = config.given_server() or config.chromium or os.environ.get("CK_CHROMIUM")
         if not named:  # a named one that is missing is an error, see `check_services`
             check_chromium()

@@ -174,7 +174,7 @@ def _nothing_to_run(job: Job, problems: Sequence[LineProblem]) -> ExitCode:
 
 def _other_settings(agent: MultiStepAgent, job: Job, rows: RowFile) -> list[str]:
     """Return warnings about settings that differ from those of the rows in the output."""
-    if "all" in job.rerun:
+    if not rows.done or "all" in job.rerun:
         return []
     tries = job.options.tries
     seeded = {"try": {"seed": tries.seed(1)}} if tries is not None else {}

@@ -20,7 +20,7 @@ from ck_main.output.row_schema import OutputRow
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.runner import TaskRunner
-from ck_main.runner.service_checks import is_unused, probe_services
+from ck_main.runner.service_checks import probe_services
 from ck_main.tasks.dataset import Task
 from ck_main.ui.logs import LOG_NAME, logging_to
 from ck_pro.config import KwargsInitializable, iter_nested
@@ -267,7 +267,7 @@ class NodeBrowsers:
         node = ray.get_runtime_context().get_node_id()
         paths = [
             path
-            for path, config in iter_nested(agent, WebEnvConfig, skip=is_unused)
+            for path, config in iter_nested(agent, WebEnvConfig, used=True)
             if not config.given_server()
         ]
         self._lock = threading.Lock()

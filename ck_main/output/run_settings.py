@@ -59,7 +59,7 @@ def setup_of(info: Mapping[str, Any]) -> Setup | None:
 
 
 def _setup(info: Mapping[str, Any], config: Mapping[str, Any], limits: Any) -> Setup:
-    settings = dict(leaves({**config, "limits": limits} if limits else config))
+    settings = leaves({**config, "limits": limits} if limits else config)
     if isinstance(info.get("try"), Mapping) and info["try"].get("seed") is not None:
         settings = {k: v for k, v in settings.items() if k[-2:] != ("call_kwargs", "seed")}
     settings = {k: v for k, v in settings.items() if v not in ({}, None)}

@@ -25,7 +25,6 @@ from ck_pro.executor import CodeExecutor
 from ck_pro.model import LLM
 from ck_pro.model.backends.targets import Access, open_target, parse_target
 from ck_pro.model.prices import price_of
-from ck_pro.tool import Tool
 from ck_pro.tools import SimpleSearchTool
 from ck_web.browser.client import BrowserClient, RequestRefused
 from ck_web.browser.config import WebEnvConfig
@@ -35,13 +34,6 @@ from ck_web.browser.shared_servers import acquire_server, release_server
 _CONNECT_SECONDS = 5.0
 _PROBE_TRIES = 2
 _PROBE_SECONDS = 60.0
-
-
-def is_unused(part: KwargsInitializable, value: Any) -> bool:
-    """Whether a setting is a function that the agent `part` does not offer to its code."""
-    if not isinstance(part, AgentSettings) or not isinstance(value, AgentSettings | Tool):
-        return False
-    return all(value is not function for function in part.functions())
 
 
 def model_settings(agent: KwargsInitializable, target: str) -> dict[str, Any]:
@@ -57,7 +49,7 @@ def uses_manual_model(agent: KwargsInitializable, judge: LLM | None = None) -> b
 
 def _models(agent: KwargsInitializable, judge: LLM | None) -> Iterator[tuple[str, LLM]]:
     """Yield each model in use with the path of its setting."""
-    for path, llm in iter_nested(agent, LLM, skip=is_unused):
+    for path, llm in iter_nested(agent, LLM, used=True):
         yield ".".join(path), llm
     if judge is not None:
         yield "the judge's model", judge
@@ -99,7 +91,7 @@ def check_services(
         if name is not None:
             unpriced[where] = name
     _refuse_unpriced(unpriced)
-    for _, config in iter_nested(agent, WebEnvConfig, skip=is_unused):
+    for _, config in iter_nested(agent, WebEnvConfig, used=True):
         server = config.given_server() or f"chromium {config.chromium}"
         if server in seen:
             continue
@@ -119,7 +111,7 @@ def _check_model(llm: LLM) -> None:
 
 
 def _check_searches(agent: KwargsInitializable) -> None:
-    for path, tool in iter_nested(agent, SimpleSearchTool, skip=is_unused):
+    for path, tool in iter_nested(agent, SimpleSearchTool, used=True):
         try:
             tool.check()
         except ToolError as e:
@@ -128,7 +120,7 @@ def _check_searches(agent: KwargsInitializable) -> None:
 
 def _check_workers(agent: KwargsInitializable) -> None:
     """Start a worker for each setting that this system may not support."""
-    for path, settings in iter_nested(agent, ExecutorSettings, skip=is_unused):
+    for path, settings in iter_nested(agent, ExecutorSettings, used=True):
         if not (settings.require_isolation or settings.preload or settings.readable):
             continue
         values = {name: getattr(settings, name) for name in settings.setting_names()}
@@ -157,7 +149,7 @@ def probe_services(
         if llm.backend is None and key not in asked:
             asked.add(key)
             _ask(llm)
-    for _, config in iter_nested(agent, WebEnvConfig, skip=is_unused):
+    for _, config in iter_nested(agent, WebEnvConfig, used=True):
         if not config.given_server():
             server = acquire_server(config.server_options())
             release_server(server, config.keep_server_seconds)

@@ -1,7 +1,7 @@
 """Declare, validate and merge configuration: `KwargsInitializable`.
 
 May import: `exceptions`.
-Other rooms use `KwargsInitializable`, `copy_default` and `iter_nested`.
+Other rooms use `KwargsInitializable` and `iter_nested`.
 """
 
 from ck_pro.config.initializable import KwargsInitializable, iter_nested

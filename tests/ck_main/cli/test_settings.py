@@ -169,7 +169,7 @@ def test_the_line_of_a_setting(tmp_path: Path, name: str, content: str, line: in
 
 
 def test_leaves() -> None:
-    found = dict(leaves({"a": {"b": 1, "c": {}}, "d": [1]}))
+    found = leaves({"a": {"b": 1, "c": {}}, "d": [1]})
     assert found == {("a", "b"): 1, ("a", "c"): {}, ("d",): [1]}
 
 
