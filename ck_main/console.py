@@ -27,7 +27,6 @@ COMMANDS = {
 }
 """Module and summary of each command."""
 _USAGE_ERROR = 2
-_OUTPUT_ERROR = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments = sys.argv[1:]
     name, *rest = [*arguments] or [""]
     if name not in COMMANDS:
-        from ck_pro.trajectory.closed_pipes import run_steadily
+        from ck_pro.command_line import run_steadily
 
-        return run_steadily(lambda: _answer(name), _OUTPUT_ERROR)
+        return run_steadily(lambda: _answer(name))
     import runpy
 
     sys.argv = [f"ck-pro {name}", *rest]

@@ -33,12 +33,11 @@ from ck_main.demo_site import DemoSite
 from ck_main.output.output_files import check_output, folder_of, write_advice
 from ck_main.runner.limits import RunLimits
 from ck_main.runner.model_settings import inherited_settings
-from ck_main.runner.run_options import ExitCode, RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_main.runner.service_checks import check_services, model_settings, probe_services
+from ck_pro.command_line import IDS_HELP, IDS_METAVAR, AnyPath, ExitCode, ids_of
 from ck_pro.exceptions import ConfigError, InputError, OutputError
 from ck_pro.settings import merge_settings, parse_update, read_config
-from ck_pro.trajectory.command_line import AnyPath
-from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
 DEMO = Path(__file__).resolve().parent / "demo_data"
 RECORDING, TASKS = "replies.jsonl", "tasks.jsonl"
@@ -56,7 +55,7 @@ _FILE = AnyPath()
     "[the recording of the demo]",
 )
 @click.option("--record", type=_FILE, help="Record the model's replies in this file.")
-@click.option("--ids", callback=ids_of, metavar=METAVAR, help=HELP)
+@click.option("--ids", callback=ids_of, metavar=IDS_METAVAR, help=IDS_HELP)
 @click.option("-o", "--output", type=_FILE, default=DEFAULT_OUTPUT, show_default=True)
 @click.option("-w", "--workers", type=click.IntRange(1, 16), default=1, show_default=True)
 @click.option(

@@ -27,6 +27,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     agent_settings  the settings of an agent
     run          one live run: functions, model calls, history, resume
     agent        MultiStepAgent: the loop
+    command_line  what all commands share: exit codes, errors, output, options
     trajectory   readers of rows and journals: export, diff, fork, spans, compress
     testing      fakes for tests, shipped
 """

@@ -18,7 +18,7 @@ import click
 
 from ck_main.cli.command import HELP, run_agent, run_command
 from ck_main.cli.options import TaskCommand, task_options
-from ck_main.runner.run_options import ExitCode
+from ck_pro.command_line import ExitCode
 from ck_web.agent import WebAgent
 from ck_web.computer import ComputerAgent
 

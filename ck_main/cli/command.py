@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,25 +13,24 @@ import click
 from rich.console import Console
 
 from ck_main.cli.building import build_agent, run_options, without_missing_browser
-from ck_main.cli.job import Job, exit_code_of, run_job, run_tasks
+from ck_main.cli.job import Job, run_job, run_tasks
 from ck_main.cli.options import RUN_LIMITS
 from ck_main.cli.resuming import TypedTaskRunner, resuming, start_fork
 from ck_main.output.row import Outcome
 from ck_main.output.row_file import RowFile
-from ck_main.runner.run_options import ExitCode
 from ck_main.runner.runner import TaskRunner
 from ck_main.runner.service_checks import check_services
 from ck_main.tasks.dataset import Task, safe_name
 from ck_main.ui.display import printable
-from ck_main.ui.logs import write_crash
 from ck_main.ui.reports import report_warning, resume_hint
 from ck_pro.agent import MultiStepAgent
-from ck_pro.exceptions import CKError, ConfigError
+from ck_pro.command_line import ExitCode
+from ck_pro.command_line import run_command as run_command  # see docs/extending.md
+from ck_pro.exceptions import ConfigError
 from ck_pro.journal import is_journal
 from ck_pro.model.backends.targets import known_forms
 from ck_pro.terminal import read_line, terminal_turn
 from ck_pro.tools.human import TerminalPerson
-from ck_pro.trajectory.closed_pipes import run_steadily
 
 _OF_FILES = (
     *("ids", "limit", "shard", "rerun", "order", "files_dir", "ray"),
@@ -195,36 +194,6 @@ def check_options(options: Mapping[str, Any]) -> None:
     seeds = options["seeds"] or ()
     if seeds and (len(seeds) != tries or len(set(seeds)) < tries):
         raise click.UsageError(f"--seeds: give {tries} different seeds, one for each try")
-
-
-def run_command(command: click.Command, args: Sequence[str] | None = None) -> int:
-    """Run a command; report an error as one line on standard error and an exit code.
-
-    Returns:
-        The exit code, see `ExitCode`.
-    """
-    return run_steadily(lambda: _run(command, args), ExitCode.OUTPUT)
-
-
-def _run(command: click.Command, args: Sequence[str] | None) -> int:
-    try:
-        code = command.main(args, standalone_mode=False)
-        return int(code) if isinstance(code, int) else 0
-    except click.ClickException as e:
-        return _failed(f"{e.format_message()} (see --help)", ExitCode.USAGE)
-    except CKError as e:
-        return _failed(str(e), exit_code_of(e))
-    except click.Abort:  # Ctrl-C, which `run_steadily` reports
-        raise
-    except Exception as e:  # noqa: BLE001 - the process's outermost boundary
-        crash = write_crash(e)
-        return _failed(f"internal error: {type(e).__name__}: {e}; {crash}", ExitCode.INTERNAL)
-
-
-def _failed(message: str, code: ExitCode) -> ExitCode:
-    """Print an error on one line of standard error; return the exit code."""
-    click.echo(f"error: {' '.join(printable(message).split())}", err=True)
-    return code
 
 
 def _resume_run(

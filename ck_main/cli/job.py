@@ -19,7 +19,7 @@ from ck_main.output.row import Outcome
 from ck_main.output.row_file import RowFile
 from ck_main.output.run_settings import setup_of, warnings_about
 from ck_main.runner.rerun import Rerun, supersede
-from ck_main.runner.run_options import ExitCode, RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_main.runner.runner import TaskRunner
 from ck_main.runner.service_checks import check_services, uses_manual_model
 from ck_main.runner.signals import StopSignals
@@ -39,12 +39,10 @@ from ck_main.ui.reports import (
 )
 from ck_main.ui.status import RunStatus, StatusFile
 from ck_pro.agent import MultiStepAgent
+from ck_pro.command_line import ExitCode, exit_code_of
 from ck_pro.exceptions import (
     CKError,
     ConfigError,
-    EnvironmentFailure,
-    JournalError,
-    ModelError,
     OutputError,
     TaskFileError,
 )
@@ -100,15 +98,6 @@ class Job:
         limited = islice(matching, self.limit)
         first, step = self.shard or (1, 1)
         return islice(limited, first - 1, None, step)
-
-
-def exit_code_of(error: CKError) -> ExitCode:
-    """Return the exit code for an error that ended the command."""
-    if isinstance(error, OutputError | JournalError):
-        return ExitCode.OUTPUT
-    if isinstance(error, ModelError | EnvironmentFailure):
-        return ExitCode.UNREACHABLE
-    return ExitCode.USAGE
 
 
 def run_job(

@@ -14,10 +14,9 @@ from ck_main.cli.former_flags import current_arguments
 from ck_main.cli.profiles import PROFILES
 from ck_main.runner.choosing import Choose, Until
 from ck_pro.agent_settings import Planning
+from ck_pro.command_line import IDS_HELP, IDS_METAVAR, AnyPath, ids_of
 from ck_pro.journal import Fsync
 from ck_pro.language import LANGUAGES
-from ck_pro.trajectory.command_line import AnyPath
-from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _FILE = AnyPath()
@@ -116,7 +115,7 @@ _OPTIONS = (
         help="File to append rows to; required with --input.",
     ),
     _option(_TASKS, "-t", "--task", help="Run one task and print its answer to stdout."),
-    _option(_TASKS, "--ids", callback=ids_of, metavar=METAVAR, help=HELP),
+    _option(_TASKS, "--ids", callback=ids_of, metavar=IDS_METAVAR, help=IDS_HELP),
     _option(_TASKS, "--limit", **_NUMBER, help="Run only the first N of these tasks."),
     _option(
         _TASKS,

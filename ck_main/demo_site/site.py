@@ -26,8 +26,8 @@ import click
 from ck_main.demo_site.data import CSV_FILES, ORDER_FIELDS, DemoData, QueryError
 from ck_main.demo_site.http_server import Answer, Fields, SiteServer
 from ck_main.demo_site.pages import DemoPages
+from ck_pro.command_line import AnyPath, run_command
 from ck_pro.exceptions import InputError
-from ck_pro.trajectory.command_line import AnyPath, run_command
 
 DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "demo_data" / "site"
 WORKSHOP_DELAY = 0.7
@@ -246,4 +246,4 @@ def cli(host: str, port: int, root: Path | None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    return run_command(cli, arguments, "site")
+    return run_command(cli, arguments)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 from ck_main.output.row import build_row, task_facts
 from ck_main.output.row_schema import Eval, Judgement, OutputRow, TaskFacts
 from ck_main.runner.previous_attempt import PreviousAttempt
-from ck_main.runner.task_folder import WORK_FOLDER, attempt_files, set_aside
+from ck_main.runner.task_folder import attempt_files, set_aside
 from ck_main.tasks.dataset import Task
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.events import EventKind, JournalEvent
@@ -27,7 +27,7 @@ from ck_pro.events.journal_events import (
 )
 from ck_pro.events.progress_events import ProgressEvent
 from ck_pro.exceptions import JournalError
-from ck_pro.journal import Journal
+from ck_pro.journal import WORK_FOLDER, Journal
 from ck_pro.model import LLM, Budget, Reply
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import PriorUsage

@@ -1,30 +1,15 @@
-"""Options of the runner, and the exit codes of the commands."""
+"""Options of the runner."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 from ck_main.runner.choosing import TryOptions
 from ck_main.runner.limits import RunLimits, TaskBudget
 from ck_pro.journal import Fsync
 from ck_pro.model import LLM, Budget
-
-
-class ExitCode(IntEnum):
-    """Exit codes of the commands."""
-
-    DONE = 0
-    PROBLEM = 1
-    USAGE = 2
-    LINES = 3
-    OUTPUT = 4
-    UNREACHABLE = 5
-    INTERNAL = 6
-    LIMIT = 7
-    STOPPED = 130
 
 
 @dataclass(frozen=True)

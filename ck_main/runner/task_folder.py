@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ck_pro.journal import JOURNAL_FILES, is_journal
+from ck_pro.journal import JOURNAL_FILES, WORK_FOLDER, is_journal
 
-WORK_FOLDER = "work"
 """Name of the working directory in an attempt's folder."""
 LOCK_FILE = "lock"
 

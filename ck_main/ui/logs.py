@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -87,17 +86,3 @@ def logging_to(path: Path, *, json_lines: bool = False) -> Iterator[None]:
         root.removeHandler(handler)
         events.setLevel(before)
         handler.close()
-
-
-def write_crash(error: BaseException) -> str:
-    """Write an unexpected error with its traceback to a new file; say where the file is."""
-    record = logging.LogRecord(__name__, logging.ERROR, "", 0, "unexpected error", None, None)
-    record.exc_info = (type(error), error, error.__traceback__)
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="ck-pro-error-", suffix=".log", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(MaskingFormatter(_FORMAT).format(record) + "\n")
-    except OSError as e:
-        return f"the full log cannot be written: {e.strerror}"
-    return f"the full log is in {file.name}"

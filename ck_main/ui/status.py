@@ -21,10 +21,10 @@ from typing import cast
 from typing_extensions import NotRequired, TypedDict
 
 from ck_main.output.row import Outcome
-from ck_main.runner.run_options import ExitCode
 from ck_main.runner.watcher import Watcher
 from ck_main.tasks.dataset import Task
 from ck_main.ui.logs import EVENTS_LOGGER
+from ck_pro.command_line import ExitCode
 from ck_pro.events.progress_events import ProgressEvent, ProgressKind
 from ck_pro.model import Budget
 from ck_pro.session import PHASES

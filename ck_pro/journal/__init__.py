@@ -32,12 +32,16 @@ from ck_pro.journal.store import Fsync, Journal
 JOURNAL_FILES = (EVENTS_FILE, COMPRESSED_FILE, BLOBS_FOLDER)
 """Names of a journal's files in its folder."""
 
+WORK_FOLDER = "work"
+"""Name of the folder beside a journal where the agents' code works."""
+
 __all__ = [
     "BLOBS_FOLDER",
     "COMPRESSED_FILE",
     "EVENTS_FILE",
     "JOURNAL_FILES",
     "MASK",
+    "WORK_FOLDER",
     "BlobReader",
     "Fsync",
     "Journal",

@@ -15,22 +15,18 @@ from pathlib import Path
 
 import click
 
+from ck_pro.command_line import AnyPath, ExitCode, run_command
 from ck_pro.exceptions import InputError, JournalError
 from ck_pro.journal import (
     COMPRESSED_FILE,
     EVENTS_FILE,
+    WORK_FOLDER,
     Journal,
     compress_journal,
     has_ended,
 )
 from ck_pro.journal.packed import LEVEL, require_zstd
-from ck_pro.trajectory.command_line import (
-    WORK_FOLDER,
-    AnyPath,
-    ExitCode,
-    require_folder,
-    run_command,
-)
+from ck_pro.trajectory.reading.sources import require_folder
 
 EPILOG = """
 \b
@@ -140,7 +136,7 @@ def _summary(totals: Totals) -> str:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    return run_command(cli, args, "compress")
+    return run_command(cli, args)
 
 
 if __name__ == "__main__":

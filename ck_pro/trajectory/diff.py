@@ -18,10 +18,17 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from ck_pro.command_line import (
+    IDS_HELP,
+    IDS_METAVAR,
+    AnyPath,
+    ExitCode,
+    ids_of,
+    run_command,
+    without_controls,
+)
 from ck_pro.exceptions import CKError, InputError
-from ck_pro.trajectory.command_line import AnyPath, ExitCode, run_command, without_controls
 from ck_pro.trajectory.compare import Difference, first_difference
-from ck_pro.trajectory.id_list import HELP, METAVAR, ids_of
 from ck_pro.trajectory.reading.attempts import Try, status_of, tries_of
 from ck_pro.trajectory.reading.sources import (
     Problem,
@@ -195,7 +202,7 @@ def _tries(
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("a", type=AnyPath())
 @click.argument("b", type=AnyPath())
-@click.option("--ids", callback=ids_of, metavar=METAVAR, help=HELP)
+@click.option("--ids", callback=ids_of, metavar=IDS_METAVAR, help=IDS_HELP)
 @click.option("--exact", is_flag=True, help="Compare every byte, screenshots too.")
 @click.option(
     "--lines",
@@ -252,7 +259,7 @@ def summary_lines(found: Comparison) -> list[str]:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    return run_command(cli, args, "diff")
+    return run_command(cli, args)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from typing import Any
 import click
 from rich.console import Console
 
+from ck_pro.command_line import AnyPath, ExitCode, run_command
 from ck_pro.session import PHASES
 from ck_pro.session.status import Status
-from ck_pro.trajectory.command_line import AnyPath, ExitCode, run_command
 from ck_pro.trajectory.exporting.filters import Condition, FilterSettings, Labels
 from ck_pro.trajectory.exporting.job import ExportSettings, check_settings
 from ck_pro.trajectory.exporting.pipeline import export
@@ -296,7 +296,7 @@ class _ProblemPrinter:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    return run_command(cli, args, "export")
+    return run_command(cli, args)
 
 
 if __name__ == "__main__":

@@ -20,10 +20,12 @@ from pathlib import Path
 
 import click
 
+from ck_pro.command_line import AnyPath, ExitCode, id_text, run_command
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.journal_events import FilesData, ForkedData
 from ck_pro.exceptions import ConfigError, InputError, JournalError, OutputError
 from ck_pro.journal import (
+    WORK_FOLDER,
     BlobReader,
     Journal,
     is_journal,
@@ -32,14 +34,7 @@ from ck_pro.journal import (
 )
 from ck_pro.journal.snapshots import files_after, restore_files
 from ck_pro.model.backends.targets import check_target
-from ck_pro.trajectory.command_line import (
-    WORK_FOLDER,
-    AnyPath,
-    ExitCode,
-    require_folder,
-    run_command,
-)
-from ck_pro.trajectory.id_list import id_text
+from ck_pro.trajectory.reading.sources import require_folder
 
 EPILOG = """
 \b
@@ -348,7 +343,7 @@ def file_lines(made: Fork, at: int) -> list[str]:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    return run_command(cli, args, "fork")
+    return run_command(cli, args)
 
 
 if __name__ == "__main__":

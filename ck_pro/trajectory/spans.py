@@ -17,12 +17,13 @@ from typing import Any
 import click
 import requests
 
+from ck_pro.command_line import AnyPath, ExitCode, run_command
 from ck_pro.exceptions import InputError, JournalError, OutputError
 from ck_pro.journal import journal_folders, read_events
-from ck_pro.trajectory.command_line import AnyPath, ExitCode, require_folder, run_command
 from ck_pro.trajectory.exporting.writers import require_no_device
 from ck_pro.trajectory.otel.otlp import JsonEmitter, traces_data
 from ck_pro.trajectory.otel.span_maker import SpanMaker
+from ck_pro.trajectory.reading.sources import require_folder
 
 _BATCH = 2000
 _SPANS = b'{"resourceSpans"'
@@ -208,7 +209,7 @@ def _require_spans(path: Path) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    return run_command(cli, args, "spans")
+    return run_command(cli, args)
 
 
 if __name__ == "__main__":

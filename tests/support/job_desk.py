@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from ck_main.cli.job import Job, run_job
-from ck_main.runner.run_options import ExitCode
+from ck_pro.command_line import ExitCode
 
 
 class Desk:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ck_pro.events import EventKind
 from ck_pro.exceptions import JournalError, ReplayError
-from ck_pro.journal import journal_folders, read_events
+from ck_pro.journal import WORK_FOLDER, journal_folders, read_events
 from ck_pro.model.backends.backend import ChatRequest
 from ck_pro.model.recordings.elements import message_text, template_reply
 from ck_pro.model.recordings.normalise import normalise, normalise_task
@@ -34,7 +34,6 @@ from ck_pro.model.types import CallContext
 
 _TAIL = 8000
 """Length of the kept end of a prompt, which contains the phase's instruction, in characters."""
-_WORK_FOLDER = "work"
 _PHASES = ("plan", "action", "end")
 _Place = tuple[str, int, str]
 """Phase, step, hash of the messages (tools' calls only)."""
@@ -215,7 +214,7 @@ class RunRecording:
         for event in read_events(folder):
             data, sid = event["data"], event["sid"]
             if event["kind"] == EventKind.SESSION and sid not in sessions:
-                workdir = str(data.get("workdir") or (folder / _WORK_FOLDER).resolve())
+                workdir = str(data.get("workdir") or (folder / WORK_FOLDER).resolve())
                 path = tuple(data.get("path") or [data.get("agent", "")])
                 session = self._begin(path, data["task"], workdir)
                 context = CallContext(agent_path=path, task=data["task"], workdir=workdir)
@@ -226,7 +225,7 @@ class RunRecording:
                 self._add(session, data["messages"], data.get("output", ""), data, context)
             elif event["kind"] == EventKind.FORKED:  # later calls use the fork's working directory
                 for _, context in sessions.values():
-                    context.workdir = str((folder / _WORK_FOLDER).resolve())
+                    context.workdir = str((folder / WORK_FOLDER).resolve())
             elif event["kind"] == EventKind.MODEL_FAILED:
                 place, error = (event["phase"] or "", event["i"] or 0), str(data.get("error", ""))
                 sessions[sid][0].failures[place] = error[:200]

@@ -72,6 +72,18 @@ class Problem:
         return f"{self.where}: {self.text}"
 
 
+def require_folder(path: Path) -> None:
+    """Check that a path is a folder, which may contain journals.
+
+    Raises:
+        InputError: it is not a folder.
+    """
+    if not path.exists():
+        raise InputError(f"cannot read {path}: No such file or directory")
+    if not path.is_dir():
+        raise InputError(f"{path} is a file: name the folder of a run or of a task, with journals")
+
+
 def unreadable(error: Exception) -> str:
     """Describe an error that appeared while going through a row."""
     if isinstance(error, JournalError | NotJsonError):

@@ -12,9 +12,8 @@ import pytest
 from fake_agent import Call, FakeAgent
 from job_desk import Desk
 
-from ck_main.cli.job import exit_code_of
 from ck_main.runner.choosing import TryOptions
-from ck_main.runner.run_options import ExitCode, RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_main.runner.service_checks import (
     check_services,
     model_settings,
@@ -22,9 +21,10 @@ from ck_main.runner.service_checks import (
     uses_manual_model,
 )
 from ck_main.runner.signals import StopSignals
-from ck_main.ui.logs import LOG_NAME, logging_to, write_crash
+from ck_main.ui.logs import LOG_NAME, logging_to
 from ck_pro import MultiStepAgent, SimpleSearchTool
 from ck_pro.agent_settings import ExecutorSettings
+from ck_pro.command_line import ExitCode, exit_code_of, write_crash
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import (
     BrowserServerError,

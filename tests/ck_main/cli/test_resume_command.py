@@ -9,8 +9,8 @@ import pytest
 from main_command import PLAN, code_reply, reply, run, write_lines
 
 from ck_main.agent import CKAgent
-from ck_main.runner.run_options import ExitCode
 from ck_pro import MultiStepAgent, StopTool
+from ck_pro.command_line import ExitCode
 from ck_pro.tools.human import AskHumanTool
 
 

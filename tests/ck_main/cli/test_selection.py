@@ -15,8 +15,9 @@ from main_command import run
 from ck_main.cli.job import Job
 from ck_main.output.row_file import RowFile
 from ck_main.runner.limits import RunLimits
-from ck_main.runner.run_options import ExitCode, RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_main.runner.task_folder import claimed
+from ck_pro.command_line import ExitCode
 from ck_pro.exceptions import OutputError
 from ck_pro.session import StopReason
 

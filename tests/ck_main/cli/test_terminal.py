@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ck_main.runner.run_options import ExitCode
+from ck_pro.command_line import ExitCode
 from ck_pro.journal import read_events
 from ck_pro.session import Status, sessions_from_events
 

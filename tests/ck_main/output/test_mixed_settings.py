@@ -10,8 +10,9 @@ import pytest
 from job_desk import Desk
 
 from ck_main.output.run_settings import Setup, differences, setup_of, warnings_about
-from ck_main.runner.run_options import ExitCode, RunOptions
+from ck_main.runner.run_options import RunOptions
 from ck_pro import Journal, MultiStepAgent, __version__
+from ck_pro.command_line import ExitCode
 from ck_pro.journal import read_events
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.run.fingerprint import fingerprint_of

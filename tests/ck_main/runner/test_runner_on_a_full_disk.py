@@ -17,11 +17,10 @@ from rich.console import Console
 
 from ck_main.cli.job import Job, run_job
 from ck_main.output.output_files import write_advice, write_failure
-from ck_main.runner.run_options import ExitCode, RunOptions
-from ck_main.ui.logs import write_crash
+from ck_main.runner.run_options import RunOptions
+from ck_pro.command_line import ExitCode, run_command
 from ck_pro.exceptions import JournalError, OutputError
 from ck_pro.session import StopReason
-from ck_pro.trajectory.command_line import run_command
 
 pytestmark = [
     pytest.mark.integration,
@@ -178,17 +177,6 @@ def test_the_advice_fits_the_error(number: int, advice: str) -> None:
 
 
 def test_an_internal_error_on_a_full_disk_is_still_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def full(*args: Any, **kwargs: Any) -> Any:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
-    text = write_crash(ValueError("x"))
-    assert text == "the full log cannot be written: No space left on device"
-
-
-def test_an_internal_error_of_other_commands_is_one_line_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(*args: Any, **kwargs: Any) -> Any:
@@ -198,7 +186,7 @@ def test_an_internal_error_of_other_commands_is_one_line_too(
         raise ValueError("x")
 
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
-    assert run_command(click.Command("broken", callback=broken), [], "broken") == 6
+    assert run_command(click.Command("broken", callback=broken), []) == 6
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert error.endswith("the full log cannot be written: No space left on device\n")

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 from sample_runs import Samples
 
+from ck_pro.command_line import SteadyStream, steady_streams
 from ck_pro.trajectory import diff
-from ck_pro.trajectory.closed_pipes import SteadyStream, steady_streams
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")

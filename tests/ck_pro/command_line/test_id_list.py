@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_pro.trajectory.id_list import id_text, ids_of
+from ck_pro.command_line import id_text, ids_of
 
 COMMAND = click.Command("c")
 CONTEXT, OPTION = click.Context(COMMAND), click.Option(["--ids"])
