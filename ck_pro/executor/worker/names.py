@@ -35,7 +35,7 @@ def describe_names(names: Mapping[Any, Any], skip: Mapping[str, Any]) -> list[st
     for name, value in list(names.items()):
         if type(name) is not str or name[:1] == "_" or value is skip.get(name, names):
             continue
-        if type(value) is ModuleType:
+        if issubclass(type(value), ModuleType):
             modules.append(name)
         else:
             lines.append(_line(name, value)[:MAX_LINE])

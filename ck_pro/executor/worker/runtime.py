@@ -67,6 +67,7 @@ class Worker:
         self._pid = 0
         self._described: dict[str, Any] = {}
         self._stubs: dict[str, Any] = {}
+        sys.meta_path.append(stubs.ToolsFinder(self._stubs))
         self._sources = StepSources()
         self._streams = Streams(stubs.handle_of)
         self._builtins = {
@@ -74,6 +75,7 @@ class Worker:
             "input": no_input,
             "exit": exit_step,
             "quit": exit_step,
+            **self._sources.asserts.names,
         }
         self._restore_builtins = vars(builtins).update
         self._restore_builtins(self._builtins)
@@ -179,6 +181,8 @@ class Worker:
             before.update(_all_threads())
         limits.grant_cpu(timeout)
         limits.grant_memory(0.5 if self._out_of_memory else 0.0)
+        if type(sys.modules.get(stubs.TOOLS)) is stubs.ToolsModule:
+            del sys.modules[stubs.TOOLS]  # the code may have written a module of that name
         finder: Any = sys.path_importer_cache.get(self._config["workdir"])
         if finder is not None:  # the code may have written modules
             finder.invalidate_caches()

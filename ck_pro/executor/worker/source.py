@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, TracebackType
 from typing import Any
 
+from .asserts import Asserts
+
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
@@ -40,6 +42,7 @@ class StepSources:
     def __init__(self) -> None:
         self._classes: dict[str, str] = {}
         self._futures = 0
+        self.asserts = Asserts()
         self._getfile = inspect.getfile
         inspect.getfile = self._find_file  # type: ignore[assignment]
 
@@ -68,6 +71,8 @@ class StepSources:
         assert isinstance(tree, ast.Module)
         if "class " in code:
             self._add_classes(name, tree)
+        if "assert" in code:
+            self.asserts.rewrite(tree)
         first, last, self._futures = compile_step(tree, name, self._futures)
         return first, last
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import builtins
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
+
+TOOLS = "tools"
 
 
 class Result(dict[str, Any]):
@@ -92,18 +96,9 @@ def make_stub(
         name: its name in the code.
         described: from `describe_function` in the parent: `doc`, and `params` or None.
         call: makes the call; takes name, args and kwargs.
-
-    A function with the name of a built-in class leaves calls with one value to it if it needs more
-    than one itself: `type(x)`.
     """
-    shadowed: Any = getattr(builtins, name, None)
-    required = [p for p in described["params"] or () if p[2] is None]
-    if not isinstance(shadowed, type) or len(required) < 2:
-        shadowed = None
 
     def stub(*args: Any, **kwargs: Any) -> Any:
-        if shadowed is not None and len(args) == 1 and not kwargs:
-            return shadowed(*args)
         return call(name, args, kwargs)
 
     stub.__name__ = stub.__qualname__ = name
@@ -115,7 +110,114 @@ def make_stub(
             params, return_annotation=_printed(described["returns"], inspect.Signature.empty)
         )
         stub.__signature__ = signature  # type: ignore[attr-defined]
+    shadowed = getattr(builtins, name, None)
+    if isinstance(shadowed, type):
+        required = [p for p in described["params"] or () if p[2] is None]
+        return ClassFunction(stub, shadowed, takes_one=len(required) < 2)
     return stub
+
+
+class ClassFunction:
+    """A function with the name of a built-in class; it also works as that class.
+
+    It does in `isinstance(x, type)`, `class Meta(type)`, annotations, attributes, comparisons, and
+    in a call with one value, `type(x)`, unless the function itself takes one.
+
+    Args:
+        function: the function.
+        shadowed: the class.
+        takes_one: whether the function can be called with one value.
+    """
+
+    def __init__(self, function: Any, shadowed: type, takes_one: bool):
+        self.__dict__.update(vars(function))
+        self.__name__ = self.__qualname__ = function.__name__
+        self.__module__, self.__doc__ = function.__module__, function.__doc__
+        self._function, self._shadowed, self._takes_one = function, shadowed, takes_one
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = self._shadowed is type and len(args) == 3 and isinstance(args[1], tuple)
+        if made or (len(args) == 1 and not kwargs and not self._takes_one):
+            return self._shadowed(*args, **kwargs)
+        return self._function(*args, **kwargs)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, self._shadowed)
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return issubclass(subclass, self._shadowed)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return (self._shadowed,)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_shadowed":  # a copy without attributes
+            raise AttributeError(name)
+        return getattr(self._shadowed, name)
+
+    def __reduce__(self) -> str:
+        return str(self.__name__)
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._shadowed[item]  # type: ignore[index]
+
+    def __or__(self, other: Any) -> Any:
+        return self._shadowed | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self._shadowed
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._shadowed
+
+    def __hash__(self) -> int:
+        return hash(self._shadowed)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}, and {self._shadowed!r}>"
+
+
+class ToolsModule(ModuleType):
+    """The module `tools`, for code that imports the functions: `from tools import click`.
+
+    Args:
+        stubs: the functions by name.
+    """
+
+    def __init__(self, stubs: Mapping[str, Any]):
+        super().__init__(TOOLS, "The functions that this code can call.")
+        self._stubs = stubs
+
+    @property
+    def __all__(self) -> list[str]:
+        return list(self._stubs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._stubs:
+            return self._stubs[name]
+        raise AttributeError(f"there is no function {name!r}; known are: {', '.join(self._stubs)}")
+
+
+class ToolsFinder:
+    """Finds the module `tools` if there is no other of that name; the last of `sys.meta_path`.
+
+    Args:
+        stubs: the functions by name.
+    """
+
+    def __init__(self, stubs: Mapping[str, Any]):
+        self._stubs = stubs
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder`."""
+        return ModuleSpec(name, self) if name == TOOLS else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """See `importlib.abc.Loader`."""
+        return ToolsModule(self._stubs)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """See `importlib.abc.Loader`."""
 
 
 def _parameter(

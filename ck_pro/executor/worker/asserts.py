@@ -1,0 +1,148 @@
+"""Failed `assert` statements show the values of their terms.
+
+A step with such statements is compiled from a changed tree: each term is passed through `keep`,
+which stores its value, and the whole test through `passed`, which drops the values of a test that
+holds. `shown` makes the message of one that fails. Terms are evaluated once, as usual.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import reprlib
+import sys
+import threading
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+__builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
+
+_KEEP, _PASSED, _SHOWN = "@keep", "@passed", "@shown"  # names that no code can have
+_MAX_TERMS, _MAX_SOURCE, _MAX_VALUE = 8, 80, 200
+_MAX_PENDING = 1000
+_getframe, _ident = sys._getframe, threading.get_ident
+_NOT_SHOWN = (ModuleType, FunctionType, BuiltinFunctionType, type)
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _MAX_VALUE
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxset = _REPR.maxdict = 10
+_Key = tuple[int, int, int]
+"""Thread, frame and number of an assert statement."""
+
+
+class Asserts:
+    """Rewrites assert statements, and keeps the values of their terms."""
+
+    def __init__(self) -> None:
+        self._sources: dict[int, list[str]] = {}
+        self._next = 0
+        self._pending: dict[_Key, dict[int, Any]] = {}
+        self.names = {_KEEP: self._keep, _PASSED: self._check_passed, _SHOWN: self._show}
+        """The built-in names that rewritten code uses."""
+
+    def rewrite(self, tree: ast.Module) -> None:
+        """Rewrite the assert statements of a step."""
+        self._pending.clear()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assert) and not isinstance(
+                node.test, (ast.Tuple, ast.Constant)
+            ):
+                self._rewrite(node)
+
+    def _rewrite(self, node: ast.Assert) -> None:
+        number, self._next = self._next, self._next + 1
+        marking = _TermMarking(number)
+        test = marking.mark(node.test)
+        if not marking.sources:
+            return
+        self._sources[number] = marking.sources
+        node.test = _call(_PASSED, node.test, ast.Constant(number), test)
+        message = [] if node.msg is None else [node.msg]
+        node.msg = _call(_SHOWN, node.msg or node.test, ast.Constant(number), *message)
+        ast.fix_missing_locations(node)
+
+    def _keep(self, number: int, index: int, value: Any) -> Any:
+        key = (_ident(), id(_getframe(1)), number)
+        if index == 0 or key not in self._pending:
+            if len(self._pending) > _MAX_PENDING:  # of tests that raised an error
+                self._pending.clear()
+            self._pending[key] = {}
+        self._pending[key][index] = value
+        return value
+
+    def _check_passed(self, number: int, result: Any) -> bool:
+        holds = bool(result)
+        if holds:
+            self._pending.pop((_ident(), id(_getframe(1)), number), None)
+        return holds
+
+    def _show(self, number: int, *message: Any) -> Any:
+        values = self._pending.pop((_ident(), id(_getframe(1)), number), {})
+        if message and type(message[0]) is not str:
+            return message[0]
+        sources = self._sources[number]
+        terms = "; ".join(
+            dict.fromkeys(
+                f"{sources[at]} = {_text_of(value)}"
+                for at, value in values.items()
+                if not isinstance(value, _NOT_SHOWN)
+            )
+        )
+        return f"{message[0]} ({terms})" if message else terms
+
+
+class _TermMarking:
+    """Marks the terms of one test; `sources` has their texts."""
+
+    def __init__(self, number: int):
+        self._number = number
+        self.sources: list[str] = []
+
+    def mark(self, node: ast.expr) -> ast.expr:
+        """Return an expression whose terms are kept."""
+        if isinstance(node, ast.BoolOp):
+            node.values = [self.mark(value) for value in node.values]
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            node.operand = self.mark(node.operand)
+        elif isinstance(node, ast.Compare):
+            node.left = self._keep(node.left)
+            node.comparators = [self._keep(one) for one in node.comparators]
+        elif isinstance(node, ast.Call):
+            self._mark_call(node)
+        else:
+            return self._keep(node)
+        return node
+
+    def _mark_call(self, node: ast.Call) -> None:
+        """Keep the object and the arguments: of `text.startswith(prefix)`, text and prefix."""
+        if isinstance(node.func, ast.Attribute):
+            node.func.value = self._keep(node.func.value)
+        node.args = [self._keep(one) for one in node.args]
+
+    def _keep(self, node: ast.expr) -> ast.expr:
+        skipped = isinstance(node, (ast.Starred, ast.Lambda, ast.GeneratorExp))
+        if skipped or _is_literal(node) or len(self.sources) >= _MAX_TERMS:
+            return node
+        index = len(self.sources)
+        self.sources.append(_shorten(ast.unparse(node), _MAX_SOURCE))
+        return _call(_KEEP, node, ast.Constant(self._number), ast.Constant(index), node)
+
+
+def _is_literal(node: ast.expr) -> bool:
+    """Whether the source of an expression already shows its value."""
+    return not any(isinstance(part, (ast.Name, ast.Attribute)) for part in ast.walk(node))
+
+
+def _call(name: str, place: ast.expr, *args: ast.expr) -> ast.Call:
+    called = ast.Call(ast.Name(name, ast.Load()), list(args), [])
+    return ast.copy_location(called, place)
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return _shorten(str.__str__(_REPR.repr(value)), _MAX_VALUE)
+    except Exception:  # noqa: BLE001 - a class of the code defines the method
+        return "<no repr>"
+
+
+def _shorten(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}..."
