@@ -109,14 +109,18 @@ def run_agent(
         output, folder = start_fork(
             options["fork"], options["at"], output=options["output"], reply=options["reply"]
         )
-        task, make = resuming(folder, "", forked=True)
+        task, make, warning = resuming(folder, "", agent, forked=True)
+        if warning and options["planning"] is None:
+            report_warning(screen, warning)
         return _resume_run(agent, replace(job, output=output), task, make, screen, folder)
     if input_ is None and agent.person is None and sys.stdin.isatty():
         agent = agent.updated({"person": TerminalPerson()})
     if options["resume"] is not None:
-        task, make = resuming(
-            options["resume"], options["answer"] or "", approve=options["approve"]
+        task, make, warning = resuming(
+            options["resume"], options["answer"] or "", agent, approve=options["approve"]
         )
+        if warning and options["planning"] is None:
+            report_warning(screen, warning)
         if options["output"] is None:
             job = replace(job, output=_resumed_output(task.id))
         return _resume_run(agent, job, task, make, screen, options["resume"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,8 @@ from ck_main.runner.previous_attempt import UNUSABLE
 from ck_main.runner.runner import TaskRunner
 from ck_main.runner.task_folder import claimed
 from ck_main.tasks.dataset import Task
+from ck_pro.agent import MultiStepAgent
+from ck_pro.config import iter_nested
 from ck_pro.events import EventKind
 from ck_pro.exceptions import ConfigError, JournalError
 from ck_pro.journal import is_journal, journal_folders, read_events
@@ -61,18 +63,24 @@ class ResumingRunner(TaskRunner):
 
 
 def resuming(
-    folder: Path, answer: str, *, approve: bool = False, forked: bool = False
-) -> tuple[Task, Callable[..., ResumingRunner]]:
+    folder: Path,
+    answer: str,
+    agent: MultiStepAgent,
+    *,
+    approve: bool = False,
+    forked: bool = False,
+) -> tuple[Task, Callable[..., ResumingRunner], str]:
     """Read the task of a run to resume.
 
     Args:
         folder: folder of one task under OUTPUT/.
         answer: human answer to the question that ended the run; "" for none.
+        agent: the agent that resumes it.
         approve: whether the user approves the action that stopped the run.
         forked: whether this command created the folder.
 
     Returns:
-        The task, and a factory for the runner that resumes it.
+        The task, a factory for the runner that resumes it, and a warning; "" for none.
 
     Raises:
         ConfigError: the folder has no run that can be resumed.
@@ -96,7 +104,27 @@ def resuming(
     assignment = Assignment(
         task, folder, row_facts=more, resume_completed=True, answer=answer, approve=approve
     )
-    return task, partial(ResumingRunner, assignment=assignment, forked=forked)
+    make = partial(ResumingRunner, assignment=assignment, forked=forked)
+    return task, make, _planning_warning(found.session.info.get("config") or {}, agent)
+
+
+def _planning_warning(config: Mapping[str, Any], agent: MultiStepAgent) -> str:
+    """Return a warning if the agents plan in another way than the run so far; "" if not."""
+    changed = []
+    for path, one in [((), agent), *iter_nested(agent, MultiStepAgent)]:
+        recorded: Any = config
+        for name in path:
+            recorded = recorded.get(name) if isinstance(recorded, Mapping) else None
+        former = recorded.get("planning", one.planning) if isinstance(recorded, Mapping) else None
+        if former not in (None, one.planning):
+            changed.append((one.name, former, one.planning))
+    if not changed:
+        return ""
+    name, former, current = changed[0]
+    return (
+        f"this run was made with planning={former} ({name}) and continues with planning={current}; "
+        f"--planning {former} keeps it"
+    )
 
 
 def _read_run(folder: Path) -> tuple[InterruptedSession, TaskFacts]:

@@ -37,7 +37,7 @@ def ask_for_result(
     ask: Callable[[Mapping[str, Any]], Reply],
     parse_output: Callable[[str], ParsedReply],
 ) -> tuple[FinalResults | None, ParsedReply]:
-    """Run the end phase; ask again once if the reply cannot be used.
+    """Run the end phase; without an answer so far, ask again once after an unusable reply.
 
     The prompt shows all steps if the model's prompt has room. If the model then refuses it, it
     shows the usual ones.
@@ -72,7 +72,7 @@ def _ask_twice(
     parse_output: Callable[[str], ParsedReply],
 ) -> tuple[FinalResults | None, ParsedReply]:
     parsed: ParsedReply = {}
-    for attempt in (1, 2):
+    for attempt in (1, 2) if run.session.finish is None else (1,):  # else there is an answer
         try:
             reply = ask(values)
             parsed = parse_output(reply)

@@ -19,11 +19,13 @@ from ck_pro.events import (
     FinishAction,
     Observation,
     RejectAction,
+    ThinkAction,
     ToolCall,
 )
 from ck_pro.events.journal_events import ObservationData
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
+from ck_pro.language import PLAN_FORM
 from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession, StopReason
 from ck_pro.session.observed import combine_observations, observation_text
@@ -85,8 +87,8 @@ class Stepper:
         """Return the next action.
 
         If a reply is unusable, the model sees the error and replies again.
-        The last action is always a `FinishAction` or a `RejectAction`, also if a call of `stop`
-        ended the task.
+        If it only updates its plan, it is asked for an action. The last action is always a
+        `FinishAction` or a `RejectAction`, also if a call of `stop` ended the task.
 
         Args:
             state: the attribute `state` of this stepper.
@@ -107,7 +109,7 @@ class Stepper:
                 self._queue = self._decide()
                 continue
             action = self._queue.pop(0)
-            if not self._ends(action):
+            if not self._stays_inside(action):
                 self._pending = action
                 return action
             self._add_observation(self.agent.step_action(state, action))
@@ -147,11 +149,12 @@ class Stepper:
         """Return the steps that contain words of the query, best match first."""
         return self.state.search(query)
 
-    def _ends(self, action: Action) -> bool:
-        """Whether an action ends the task; the agent executes such actions itself."""
+    def _stays_inside(self, action: Action) -> bool:
+        """Whether the agent executes an action itself: it ends the task, or has no effect."""
         if isinstance(action, ToolCall):
-            return action.name in run_of(self.state).functions.terminal
-        return isinstance(action, FinishAction | RejectAction)
+            plans = self.agent.active_planning != "off" and action.name == PLAN_FORM.name
+            return plans or action.name in run_of(self.state).functions.terminal
+        return isinstance(action, FinishAction | RejectAction | ThinkAction)
 
     def _decide(self) -> list[Action]:
         """Begin a step and return its actions; none if the model's reply is unusable."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import textwrap
 from typing import Any
 
 from ck_pro.events.journal_events import ParsedReply
@@ -92,7 +93,8 @@ def split_plan(reply: str) -> tuple[str, str]:
     """Return the plan in a reply of an action, and the reply without it.
 
     A plan is a block that contains only a dict with the keys of a plan. A faulty dict counts too if
-    it starts with such a key and another block follows. Any other block with a dict is code.
+    it starts with such a key and another block follows. A plan that the code assigns to a variable
+    counts, but stays in the code, which may use the variable. Any other block with a dict is code.
 
     Returns:
         The plan as written and the rest, or "" and the whole reply.
@@ -101,7 +103,39 @@ def split_plan(reply: str) -> tuple[str, str]:
     for n, (code, start, end) in enumerate(blocks):
         if _is_plan(code.strip(), followed=bool(blocks[n + 1 :])):
             return code.strip(), text[:start] + text[end:].lstrip("\n")
+    for code, _, _ in blocks:
+        if assigned := _assigned_plan(code):
+            return assigned, reply
     return "", reply
+
+
+def _assigned_plan(code: str) -> str:
+    """Return the last plan that top-level code assigns to a variable; "" if there is none.
+
+    It has at least two keys of a plan, and only lists of texts.
+    """
+    if "_list" not in code and "information" not in code:
+        return ""
+    try:
+        body = ast.parse(textwrap.dedent(code)).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return ""
+    for statement in reversed(body):
+        value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+        if not isinstance(value, ast.Dict):
+            continue
+        try:
+            plan = ast.literal_eval(value)
+            lists = [plan[key] for key in PROGRESS_KEYS if key in plan]
+        except (ValueError, TypeError):
+            continue
+        if len(plan.keys() & _PLAN_KEYS) >= 2 and all(map(_is_list_of_texts, lists)):
+            return ast.unparse(value)
+    return ""
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _is_plan(code: str, *, followed: bool) -> bool:

@@ -199,6 +199,53 @@ def test_a_fork_resumes_with_another_reply(
     assert code == ExitCode.USAGE and "there is no step 7" in err
 
 
+@pytest.mark.worker
+def test_a_fork_warns_about_another_way_of_planning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    replies = [reply("Count.", "plan", PLAN), code_reply("Count.", "print(1)")]
+    replies += [reply("Count.", "plan", PLAN, step=1), code_reply("Count.", "stop('one')", step=1)]
+    model = f"replay:{write_lines(tmp_path / 'replies.jsonl', replies)}?check=off"
+    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": "a", "question": "Count."}])
+    args = ("-i", tasks, "-o", "out.jsonl", "-m", model, "--planning", "separate")
+    assert run(capsys, *args)[0] == ExitCode.DONE
+    fork = ("--fork", "out/a", "--at", "1", "-m", model)
+    said = "was made with planning=separate (ck_agent) and continues with planning=fused"
+    code, _, err = run(capsys, *fork)
+    assert code == ExitCode.DONE and said in err and "--planning separate keeps it" in err
+    code, _, err = run(capsys, *fork, "--planning", "separate")
+    assert code == ExitCode.DONE and "was made with" not in err
+
+
+@pytest.mark.worker
+def test_a_campaign_whose_replies_carry_plans(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = f"Thought: so\n```python\n{PLAN}\n```\n```python\nn = 20\n```"
+    replies = []
+    for name in ("a", "b", "c"):
+        replies.append(reply(f"Count {name}.", "action", plan))
+        replies.append(code_reply(f"Count {name}.", f"stop('{name}')", step=1))
+    model = f"replay:{write_lines(tmp_path / 'replies.jsonl', replies)}?check=off"
+    lines = [{"id": n, "question": f"Count {n}.", "answer": n} for n in ("a", "b", "c")]
+    tasks = write_lines(tmp_path / "tasks.jsonl", lines)
+    args = ("-i", tasks, "-o", "out.jsonl", "-m", model, "-w", "2")
+    assert run(capsys, *args)[0] == ExitCode.DONE
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert sorted(row["eval"]["pred"] for row in rows) == ["a", "b", "c"]
+    for row in rows:
+        first = row["session"]["steps"][0]
+        assert first["plan"]["state"]["todo_list"] == ["compute"]
+        assert "llm_input" not in first["plan"] and first["action"]["code"] == "n = 20"
+        assert row["session"]["info"]["call_stat"]["__main__"]["llm_call"] == 2
+    assert run(capsys, *args)[0] == ExitCode.DONE  # nothing is left
+    assert len(Path("out.jsonl").read_text().splitlines()) == 3
+    code, out, _ = run(capsys, "--fork", "out/a", "--at", "1", "-m", model)
+    assert (code, out.strip()) == (ExitCode.DONE, "a")
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

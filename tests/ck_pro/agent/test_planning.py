@@ -130,6 +130,35 @@ def test_code_with_a_dict_is_not_a_plan(block: str) -> None:
     assert CodeLanguage().split_plan(reply) == ("", reply)
 
 
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        "plan = {'todo_list': ['b'], 'information': ['a']}\n```\n```python\nprint(1)",
+        "plan = {'todo_list': ['b'], 'information': ['a']}\nprint(len(plan) - 1)",
+        "plan: dict = {\n  'todo_list': ['b'],  # next\n  'information': ['a']}\nprint(1)",
+    ],
+)
+def test_a_plan_assigned_to_a_variable_updates_the_state_and_the_code_runs(blocks: str) -> None:
+    a = agent(code(blocks), code("stop(1)"), templates=PHASES)
+    session = a.run("t")
+    assert (session.state["todo_list"], session.state["information"]) == (["b"], ["a"])
+    assert session.steps[0]["action"]["observation"] == "1"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "info = {'information': ['a']}",
+        "data = {'todo_list': [1], 'information': ['a']}",
+        "data = {'todo_list': x, 'information': ['a']}",
+        "def f():\n    plan = {'todo_list': ['b'], 'information': ['a']}",
+    ],
+)
+def test_other_dicts_in_variables_are_not_plans(block: str) -> None:
+    reply = Reply(f"So.\n```python\n{block}\n```")
+    assert CodeLanguage().split_plan(reply) == ("", reply)
+
+
 @pytest.mark.parametrize("label", ["python", "json", ""])
 def test_a_plan_may_have_any_label_and_keeps_the_facts_of_the_reply(label: str) -> None:
     plan = '{"completed_list": ["a"], "todo_list": []}'

@@ -174,3 +174,23 @@ def test_calls_in_the_wrong_order_raise() -> None:
 
 def test_the_docstring_example_runs() -> None:
     assert doctest.testmod(ck_pro.agent.stepper).failed == 0
+
+
+PLAN = {"completed_list": [], "todo_list": ["add"], "experience": [], "information": []}
+
+
+@pytest.mark.parametrize("language", ["code", "function_calls"])
+def test_a_reply_with_only_a_plan_stays_inside(language: str) -> None:
+    replies: list[Any] = [f"So.\n```python\n{PLAN}\n```", "```python\nprint(1)\n```"]
+    if language == "function_calls":
+        replies = [calls(("update_plan", PLAN)), calls(("add", {"a": 1, "b": 2}))]
+    templates = {"plan": "agent_plan", "action": "agent_action"}
+    a = agent(*replies, language=language, templates=templates)
+    with Stepper(a, "t") as stepper:
+        action = stepper.step(stepper.state)
+        assert action.kind in ("code", "tool_call")
+        assert "update_plan" not in str(action)
+        stepper.observe("seen")
+    state = stepper.state
+    assert state.state["todo_list"] == ["add"] and len(state.steps) == 2
+    assert "The plan is updated." in str(state.steps[0]["action"]["observation"])
