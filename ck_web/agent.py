@@ -107,6 +107,8 @@ directory."""
         """Open the browser, or connect again to that of a resumed run."""
         super().init_run(session)
         run = run_of(session)
+        secrets = self.web_env.secret_values().values()
+        run.journal.protect(str(secret["value"]) for secret in secrets)
         env = self._new_env(
             self.web_env,
             workdir=run.workdir,

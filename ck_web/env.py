@@ -23,6 +23,7 @@ from ck_web.actions import ACTIONS, WebAction, parse_action
 from ck_web.browser.browser import Browser
 from ck_web.browser.client import LEAN, RequestRefused, Sandbox
 from ck_web.browser.config import Pictures, WebEnvConfig
+from ck_web.browser.site_secrets import allowed_names
 from ck_web.page.notices import page_notices
 from ck_web.page.page_text import server_messages
 from ck_web.page.state import WebState
@@ -310,6 +311,9 @@ class WebEnv(Environment):
         shown = "\n".join(server_messages(tree))
         notes = [line for line in pending if line not in shown]
         notes += filter(None, [*page_notices(tree), browser.banners.notice()])
+        if names := allowed_names(self.config.secret_domains(), state.step_url):
+            typed = ", ".join(f"{{{{secret:{name}}}}}" for name in names)
+            notes.append(f"type these texts as they are; the browser fills in the secrets: {typed}")
         if browser.without_effect:
             notes.append(
                 f"the last {browser.unchanged} actions changed nothing on the page: try another way"

@@ -32,7 +32,7 @@ from web_server.wire_types import (
     mapping,
 )
 
-FEATURES = ("describeAction", "rules", "view")
+FEATURES = ("describeAction", "rules", "view", "secrets")
 """Features that /getBrowser reports, for clients that depend on them."""
 
 
@@ -68,6 +68,20 @@ class GeoLocation(Wire):
     accuracy: float = Field(default=0, ge=0)
 
 
+class SiteSecret(Wire):
+    """A text that the server types in place of `{{secret:NAME}}`, and masks in all replies.
+
+    Attributes:
+        value: the text.
+        domains: where it may be typed, see `web_server.session.secret_book.is_allowed`.
+    """
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    value: str = Field(min_length=4, max_length=10_000)
+    domains: Annotated[list[str], Field(min_length=1, max_length=100)]
+
+
 class GetBrowser(Wire):
     """/getBrowser: lease a browser session.
 
@@ -78,6 +92,7 @@ class GetBrowser(Wire):
         leaseSeconds: the hard end of the lease, in seconds from now.
         allow, block: rules for this lease, in addition to the server's. They only narrow what its
             pages may reach: `allow` makes exceptions to `block`, see `web_server.network.policy`.
+        secrets: texts by name that `type` and `type_text` fill in for `{{secret:NAME}}`.
     """
 
     storageState: Mapping = None
@@ -87,6 +102,9 @@ class GetBrowser(Wire):
     leaseSeconds: LeaseSeconds = None
     allow: TextList = Field(default_factory=list)
     block: TextList = Field(default_factory=list)
+    secrets: Annotated[dict[str, SiteSecret], BeforeValidator(lambda v: v or {})] = Field(
+        default_factory=dict, max_length=100
+    )
 
 
 class BrowserRequest(Wire):

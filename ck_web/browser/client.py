@@ -163,6 +163,7 @@ class BrowserClient:
         tabs: bool = True,
         allow: Sequence[str] = (),
         block: Sequence[str] = (),
+        secrets: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Sandbox:
         """Lease a browser; wait while all are in use.
 
@@ -173,9 +174,10 @@ class BrowserClient:
             geo_location: latitude, longitude and accuracy.
             tabs: whether pages may open more tabs.
             allow, block: hosts that its pages may and may not reach, within the server's policy.
+            secrets: `value` and `domains` of the texts that the server fills in, by name.
 
         Raises:
-            BrowserServerError: the server does not support or permit these rules.
+            BrowserServerError: the server does not support or permit these rules or secrets.
         """
         body: dict[str, Any] = {"storageState": storage_state, "geoLocation": geo_location}
         body["tabs"] = tabs
@@ -185,6 +187,8 @@ class BrowserClient:
             body["leaseSeconds"] = lease_seconds
         if allow or block:
             body.update(allow=list(allow), block=list(block))
+        if secrets:
+            body["secrets"] = {name: dict(secret) for name, secret in secrets.items()}
         reply = self._post("getBrowser", body, timeout=max(self.timeout, _QUEUE_TIMEOUT))
         expires_at, features = reply.get("expiresAt"), reply.get("features")
         sandbox = Sandbox(
@@ -198,6 +202,12 @@ class BrowserClient:
             raise BrowserServerError(
                 f"browser server {self.url} accepts no rules from its clients; start it with "
                 "--allow and --block instead of web_env.allow and web_env.block, or update it"
+            )
+        if secrets and "secrets" not in sandbox.features:
+            self.close_browser(sandbox.id)
+            raise BrowserServerError(
+                f"browser server {self.url} fills in no secrets; update it, or leave "
+                "web_env.secrets out"
             )
         return sandbox
 

@@ -12,6 +12,7 @@ from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
 from ck_web.browser.client import server_address
 from ck_web.browser.server_process import ServerOptions
+from ck_web.browser.site_secrets import checked_secrets
 
 _log = logging.getLogger(__name__)
 _Side = Annotated[int, Field(ge=100, le=4096)]
@@ -75,8 +76,11 @@ class WebEnvConfig(KwargsInitializable):
     block: list[str] = []
     """Hosts (or host:port) that pages may or may not reach. With `server_url` they can only narrow
     the policy of that server."""
+    secrets: dict[str, Any] = {}
+    """Texts that the agent types as `{{secret:NAME}}` without knowing them, by name: `domains`
+    (where they may be typed) and `env` (the environment variable with the text) or `value`."""
     evaluate: bool = True
-    """Whether the agent may run JavaScript in pages, by `evaluate(script)`."""
+    """Whether the agent may run JavaScript in pages, by `evaluate(script)`. Off with secrets."""
     max_browsers: Annotated[int, Field(ge=1, le=500)] = 16
     """Concurrent browsers of an automatically started server; more runs wait in a queue."""
     chromium: str = ""
@@ -91,6 +95,17 @@ class WebEnvConfig(KwargsInitializable):
         if self.given_server():
             server_address(self.given_server())
         self._check_effect()
+        self._secrets = checked_secrets(self.secrets)
+        if self._secrets:
+            self.evaluate = False  # a script could read them
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON data, without values of secrets."""
+        named = {
+            name: {"domains": one.domains, **({"env": one.env} if one.env else {})}
+            for name, one in self._secrets.items()
+        }
+        return {**super().to_dict(), "secrets": named}
 
     def _check_effect(self) -> None:
         """Raise ConfigError for a setting without effect."""
@@ -108,6 +123,21 @@ class WebEnvConfig(KwargsInitializable):
     def rules(self) -> dict[str, list[str]]:
         """Return the rules for pages: `allow` and `block`."""
         return {"allow": list(self.allow), "block": list(self.block)}
+
+    def secret_domains(self) -> dict[str, list[str]]:
+        """Return where each secret may be typed, by its name."""
+        return {name: list(one.domains) for name, one in self._secrets.items()}
+
+    def secret_values(self) -> dict[str, dict[str, Any]]:
+        """Return the secrets for the browser server.
+
+        Raises:
+            BrowserServerError: an environment variable is not set.
+        """
+        return {
+            name: {"value": one.text(name), "domains": list(one.domains)}
+            for name, one in self._secrets.items()
+        }
 
     def given_server(self) -> str:
         """Return the address of the server to use; empty to start one."""

@@ -70,7 +70,14 @@ class BrowserLease:
         size = (self.config.viewport_width, self.config.viewport_height)
         # a server that this process started has the rules already
         rules = self.config.rules() if self.config.given_server() else {"allow": [], "block": []}
-        self._hold(client.get_browser(viewport=size, allow=rules["allow"], block=rules["block"]))
+        self._hold(
+            client.get_browser(
+                viewport=size,
+                allow=rules["allow"],
+                block=rules["block"],
+                secrets=self.config.secret_values(),
+            )
+        )
 
     def reconnect(self, suspended: Mapping[str, Any]) -> bool:
         """Connect to a suspended browser again, if it is still leased; return whether it is.
@@ -84,7 +91,7 @@ class BrowserLease:
             return False
         features = frozenset(suspended.get("features") or ())
         self.sandbox = Sandbox(suspended["browserId"], client.url, None, features)
-        if suspended.get("rules", self.config.rules()) != self.config.rules():
+        if suspended.get("rules", self._rules()) != self._rules():
             self.close()
             return False
         try:
@@ -126,8 +133,13 @@ class BrowserLease:
             "server": client.url,
             "browserId": sandbox.id,
             "features": sorted(sandbox.features),
-            "rules": self.config.rules(),
+            "rules": self._rules(),
         }
+
+    def _rules(self) -> dict[str, Any]:
+        """Return what a suspended browser must have in common with the settings."""
+        secrets = self.config.secret_domains()
+        return {**self.config.rules(), **({"secrets": secrets} if secrets else {})}
 
     @property
     def survives_kill(self) -> bool:

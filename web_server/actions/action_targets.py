@@ -65,6 +65,18 @@ async def reach_of(context: ActionContext) -> Reach:
     return Reach("; ".join(filter(None, phrases)) or _NOTHING, context.tab.url(), secret)
 
 
+async def reached_urls(context: ActionContext) -> list[str]:
+    """Return the addresses of the documents that the requested action would reach."""
+    reached = await _reached(context, find_action(context.request))
+    return [str(facts["url"]) for _, facts in reached if facts is not None and facts["parts"]]
+
+
+async def focused_url(context: ActionContext) -> str | None:
+    """Return the address of the document with the focus; None if no element has it."""
+    facts = await _focus(context)
+    return str(facts["url"]) if facts is not None and facts["parts"] else None
+
+
 async def check_reach(context: ActionContext, key: bool = False) -> None:
     """Check that the action still reaches what the request expects, if it expects anything.
 

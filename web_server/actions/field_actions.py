@@ -10,7 +10,13 @@ from web_server.actions import custom_lists, fields, keys, native_lists, pointer
 from web_server.actions.action_context import ActionContext
 from web_server.actions.preconditions import check_usage
 from web_server.actions.registry import action
-from web_server.actions.typing_keys import BETWEEN_KEYS_MS, focus_name, press_enter, type_keys
+from web_server.actions.typing_keys import (
+    BETWEEN_KEYS_MS,
+    focus_name,
+    press_enter,
+    type_keys,
+    with_secrets,
+)
 from web_server.errors import BadRequest, Conflict
 from web_server.observe.target import ElementGone, Target
 from web_server.session.page_handle import PageHandle
@@ -44,6 +50,7 @@ async def _fill(context: ActionContext, text: str) -> tuple[Target, str, str]:
     page_handle = context.page_handle
     use = await check_usage(page_handle, context.request.targetId, "text")
     how = use["how"]
+    text, check = await with_secrets(context, text)
     if how == "select":
         target = await pointer.find(page_handle, use["id"])
         await native_lists.choose(target, [text])
@@ -53,7 +60,7 @@ async def _fill(context: ActionContext, text: str) -> tuple[Target, str, str]:
         if await fields.fill_editor(page_handle, target, text):
             return target, how, ""
     target = await pointer.reach(page_handle, use["id"])
-    return target, how, await fields.fill(page_handle, target, how, text)
+    return target, how, await fields.fill(page_handle, target, how, text, check)
 
 
 @action("select", "select_option", aim="mouse", purpose="list", has_steps=True)
@@ -161,7 +168,8 @@ def _quoted(text: str) -> str:
 async def type_text(context: ActionContext) -> str:
     """Type at the focus."""
     page_handle = context.page_handle
-    text = context.request.text or context.request.actionValue
+    given = context.request.text or context.request.actionValue
+    text, check = await with_secrets(context, given)
     focus = await page_handle.observer.focus()
     pressing = context.request.needEnter or " " in text or "\n" in text
     if focus["kind"] == "control" and pressing:
@@ -169,10 +177,10 @@ async def type_text(context: ActionContext) -> str:
             f"{focus_name(focus)} has the focus and takes no text; a space or Enter would press "
             "it: click the field or the place for the text first"
         )
-    await type_keys(page_handle, text, field=focus["kind"] == "field")
+    await type_keys(page_handle, text, field=focus["kind"] == "field", check=check)
     if context.request.needEnter:
         await page_handle.press_key("Enter")
-    done = f"typed '{one_line(text)[:80]}'"
+    done = f"typed '{one_line(given)[:80]}'"
     if "id" not in focus:
         return f"{done}; no element has the focus"
     return f"{done} {'into' if focus['kind'] == 'field' else 'at'} {focus_name(focus)}"

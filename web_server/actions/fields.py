@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from web_server.actions.pointer import click, label
-from web_server.actions.typing_keys import type_keys
+from web_server.actions.typing_keys import KeyCheck, type_keys
 from web_server.errors import Conflict
 from web_server.observe.target import ElementGone, Target
 from web_server.session.page_handle import PageHandle
@@ -26,7 +26,9 @@ _SET_TYPES = {
 """Types of inputs whose value is set, with an example of a value."""
 
 
-async def fill(page_handle: PageHandle, target: Target, how: str, text: str) -> str:
+async def fill(
+    page_handle: PageHandle, target: Target, how: str, text: str, check: KeyCheck | None = None
+) -> str:
     """Replace the content of a field.
 
     Args:
@@ -34,6 +36,7 @@ async def fill(page_handle: PageHandle, target: Target, how: str, text: str) -> 
         target: the field.
         how: as `check_usage` returned it: field, value or declared.
         text: the new content.
+        check: see `type_keys`.
 
     Returns:
         a remark on the result, with a comma or semicolon before it; empty if the field holds the
@@ -54,7 +57,7 @@ async def fill(page_handle: PageHandle, target: Target, how: str, text: str) -> 
     if kind in ("line", "line-empty"):
         text = text.replace("\r\n", "\n").replace("\n", " ")
     if text:
-        await type_keys(page_handle, text, field=kind != "focus")
+        await type_keys(page_handle, text, field=kind != "focus", check=check)
     elif not kind.endswith("-empty"):
         await keyboard.press("Delete")
     return await _remark(page_handle, target, text)

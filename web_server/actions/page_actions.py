@@ -250,6 +250,8 @@ async def evaluate(context: ActionContext) -> str:
     script = context.request.text or context.request.actionValue
     if not script.strip():
         raise BadRequest("evaluate needs a script as text")
+    if context.session.secrets:
+        raise Conflict("evaluate is off in a browser with secrets: a script could read them")
     value = await run_script(context.page_handle, script)
     context.data = {"value": value}
     return "ran a script"

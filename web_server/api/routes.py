@@ -24,6 +24,7 @@ from web_server.errors import BadRequest, NotFound, ServerError, Unavailable
 from web_server.operations.driver import Driver
 from web_server.pool.pool import Pool
 from web_server.session.page_handle import PageHung, PageLost
+from web_server.session.secret_book import SecretBook
 
 log = logging.getLogger("web_server")
 
@@ -81,14 +82,25 @@ class Routes:
         self._viewer.add_to(app)
 
     def _run(self, work: Coroutine[Any, Any, T], seconds: float = REQUEST_SECONDS) -> T:
+        secrets = self._secrets()
         try:
-            return self._loop.call(work, seconds)
+            result: T = secrets.masked(self._loop.call(work, seconds))
+            return result
+        except ServerError as error:
+            error.message = secrets.masked(error.message)
+            error.observation = secrets.masked(error.observation)
+            raise
         except TimeoutError:
             raise ServerError(f"the browser did not finish within {seconds:g} s") from None
         except (Error, PageLost, PageHung) as error:
             # Chromium or Playwright's process ended, and again during the recovery.
             log.warning("%s failed", request.path, exc_info=True)
             raise Unavailable(f"the browser crashed: {_LOST}", retry_after=1) from error
+
+    def _secrets(self) -> SecretBook:
+        """Return the secrets of the request's browser; they are masked in its replies."""
+        lease = self._pool.leases.get(g.get("leased", ""))
+        return lease.session.secrets if lease is not None else SecretBook()
 
     def get_browser(self) -> Response:
         body = _parse(contract.GetBrowser)
@@ -226,6 +238,7 @@ def _browser_id(body: contract.BrowserRequest) -> str:
     if not body.browserId.strip():
         raise BadRequest("browserId is missing: call /getBrowser first")
     g.browser = body.browserId[:8]
+    g.leased = body.browserId.strip()
     return body.browserId
 
 

@@ -25,6 +25,7 @@ from web_server.session.downloads import Downloads
 from web_server.session.page import Tab
 from web_server.session.page_handle import PageHandle, PageHung
 from web_server.session.pending_events import PendingEvents
+from web_server.session.secret_book import SecretBook
 from web_server.session.session_context import SessionContext
 from web_server.session.storage import Storage, session_storage_script
 from web_server.session.uploads import Uploads
@@ -68,6 +69,7 @@ class Session:
         self.copied: Copied = {}
         self.used = time.time()
         self.policy = policy
+        self.secrets = SecretBook(request.secrets)
         self.deadline = Deadline()
         self._next_id = 0
         self._arrivals: set[asyncio.Task[None]] = set()
@@ -229,6 +231,7 @@ class Session:
     def assign(self, request: GetBrowser) -> None:
         """Assign this spare session to a request that it fits."""
         self.follows_tabs = request.tabs
+        self.secrets = SecretBook(request.secrets)
         self.used = time.time()
 
     @property

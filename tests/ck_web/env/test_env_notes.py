@@ -10,6 +10,7 @@ from fake_wire import SHOP, FakeWire
 from web_scripts import web_env
 
 from ck_web.env import Pictures, WebEnv
+from web_server.contract import FEATURES
 
 pytestmark = pytest.mark.integration
 
@@ -140,7 +141,7 @@ def test_a_suspended_browser_is_used_again(wire: FakeWire, tmp_path: Path) -> No
     left = env.suspend()
     where = {"server": wire.url, "browserId": "b1", "pageId": "0", "downloads": {}}
     rules = {"rules": {"allow": [], "block": []}}
-    assert left == {**where, "url": SHOP, "features": ["describeAction", "rules", "view"], **rules}
+    assert left == {**where, "url": SHOP, "features": sorted(FEATURES), **rules}
     assert wire.browsers["b1"]["parked"] is True
     assert env.suspend() is None and list(wire.browsers) == ["b1"]
     other = WebEnv({"server_url": wire.url}, workdir=tmp_path, suspended={**left, "server": "x"})
