@@ -13,9 +13,8 @@ from ck_main.output.output_files import folder_of
 from ck_main.output.row import task_facts
 from ck_main.output.row_schema import TaskFacts
 from ck_main.runner.attempt import Assignment
-from ck_main.runner.previous_attempt import UNUSABLE
 from ck_main.runner.runner import TaskRunner
-from ck_main.runner.task_folder import claimed
+from ck_main.runner.task_folder import UNUSABLE, claimed
 from ck_main.tasks.dataset import Task
 from ck_pro.agent import MultiStepAgent
 from ck_pro.config import iter_nested

@@ -11,9 +11,16 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ck_main.output.damaged_rows import NOT_A_ROW, examine, outcome_in, parse_row, torn_ids
 from ck_main.output.output_files import check_output, folder_of, write_advice
-from ck_main.output.row import Outcome, row_line
+from ck_main.output.row import (
+    NOT_A_ROW,
+    Outcome,
+    examine,
+    outcome_in,
+    parse_row,
+    row_line,
+    torn_ids,
+)
 from ck_main.output.row_schema import OutputRow
 from ck_pro.exceptions import OutputError
 

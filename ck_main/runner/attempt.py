@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from ck_main.output.row import build_row, task_facts
 from ck_main.output.row_schema import Eval, Judgement, OutputRow, TaskFacts
-from ck_main.runner.previous_attempt import PreviousAttempt
-from ck_main.runner.task_folder import attempt_files, set_aside
+from ck_main.runner.task_folder import PreviousAttempt, attempt_files, set_aside
 from ck_main.tasks.dataset import Task
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.events import EventKind, JournalEvent
@@ -26,7 +25,14 @@ from ck_pro.events.journal_events import (
     StepData,
 )
 from ck_pro.events.progress_events import ProgressEvent
-from ck_pro.exceptions import JournalError
+from ck_pro.exceptions import (
+    ContentFiltered,
+    JournalError,
+    ManualAbort,
+    ModelTimeout,
+    ModelUnavailable,
+    ReplayError,
+)
 from ck_pro.journal import WORK_FOLDER, Journal
 from ck_pro.model import LLM, Budget, Reply
 from ck_pro.run.interrupted import InterruptedSession
@@ -35,6 +41,12 @@ from ck_pro.run.run import Run
 from ck_pro.session import AgentSession, Status, StopReason
 
 _log = logging.getLogger(__name__)
+# failures of one task, not of a service: a recording that does not match, a filtered prompt
+_TASK_FAILURES = frozenset(e.__name__ for e in (ReplayError, ContentFiltered))
+_UNREACHABLE = frozenset(e.__name__ for e in (ModelUnavailable, ModelTimeout))
+_ENVIRONMENT_LOST = frozenset({StopReason.ENVIRONMENT_FAILURE, StopReason.LEASE_EXPIRED})
+# stop reasons that a retry may avoid
+_TRANSIENT = _ENVIRONMENT_LOST | {StopReason.INTERNAL_ERROR}
 
 
 class Agent(Protocol):
@@ -273,6 +285,31 @@ class Attempt:
         finally:
             run.close()
 
+    # --- failures --------------------------------------------------------------------------
+
+    def transient_failure(self) -> str | None:
+        """Describe the infrastructure failure that ended the session if a retry may help."""
+        reason = self.session.stop_reason
+        unreachable = any(name in _UNREACHABLE for name, _ in self.journal.failures)
+        lost = reason is StopReason.MODEL_FAILURE and unreachable
+        if reason not in _TRANSIENT and not lost:
+            return None
+        return f"{reason}: {' '.join(self.session.message.split())[:200]}"
+
+    def manual_abort(self) -> ManualAbort | None:
+        """Return the error if the human who plays the model aborted; no retry is possible then."""
+        failures = self.journal.failures
+        return next((ManualAbort(s) for n, s in failures if n == ManualAbort.__name__), None)
+
+    def may_be_outage(self) -> bool:
+        """Whether a service failed in the session or its children, so that it should be probed."""
+        names = {name for name, _ in self.journal.failures}
+        reasons = set(_stop_reasons(self.session))
+        unclear = StopReason.MODEL_FAILURE in reasons and not names
+        return bool(_ENVIRONMENT_LOST & reasons) or unclear or bool(names - _TASK_FAILURES)
+
+    # --- the row ---------------------------------------------------------------------------
+
     def row(self, judged: Judgement | None = None) -> OutputRow:
         """Build the row of the ended session; see `build_row`."""
         return build_row(self._facts, self.session, judged)
@@ -293,6 +330,12 @@ class Attempt:
     def written(self) -> None:
         """Log that the row is in the output; if it is removed later, the task runs again."""
         self.journal.append(EventKind.ROW, sid=self.session.id)
+
+
+def _stop_reasons(session: AgentSession) -> Iterator[StopReason | None]:
+    yield session.stop_reason
+    for child in session.children.values():
+        yield from _stop_reasons(child)
 
 
 def record_internal_error(session: AgentSession, journal: Journal, error: Exception) -> None:

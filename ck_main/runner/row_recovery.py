@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ck_main.output.row import row_of
 from ck_main.output.row_schema import OutputRow
-from ck_main.runner.previous_attempt import UNUSABLE
+from ck_main.runner.task_folder import UNUSABLE
 from ck_pro.events import EventKind
 from ck_pro.journal import journal_folders, read_events
 

@@ -23,12 +23,10 @@ from ck_main.output.row_file import RowFile
 from ck_main.output.row_schema import OutputRow
 from ck_main.output.row_store import RowStore
 from ck_main.runner.attempt import Agent, Assignment, Attempt
-from ck_main.runner.failures import manual_abort, may_be_outage, transient_failure
 from ck_main.runner.limits import RunBudget, TaskBudget
-from ck_main.runner.previous_attempt import PreviousAttempt
 from ck_main.runner.row_recovery import rows_from_journals
 from ck_main.runner.run_options import RunOptions
-from ck_main.runner.task_folder import attempts_in, claimed
+from ck_main.runner.task_folder import PreviousAttempt, attempts_in, claimed
 from ck_main.runner.tries import TaskTries
 from ck_main.runner.watcher import Watcher
 from ck_main.tasks.dataset import Task
@@ -275,7 +273,7 @@ class TaskRunner:
                 attempt.run()
                 if not self.gives_row(attempt):
                     return None
-                failure = transient_failure(attempt.session, attempt.journal.failures)
+                failure = attempt.transient_failure()
                 if failure is not None:  # a full disk ends the run, not the task
                     check_writable(assignment.folder)
                 if failure is None or len(failures) >= self.options.retries:
@@ -331,9 +329,8 @@ class TaskRunner:
 
     def _outage(self, attempt: Attempt) -> CKError | None:
         """Return the error of a service that failed in this attempt and is still unavailable."""
-        session, failures = attempt.session, attempt.journal.failures
-        abort = manual_abort(failures)
-        if abort is not None or self.options.probe is None or not may_be_outage(session, failures):
+        abort = attempt.manual_abort()
+        if abort is not None or self.options.probe is None or not attempt.may_be_outage():
             return abort
         with self._probing:
             if self.failure is not None:

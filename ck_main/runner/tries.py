@@ -30,8 +30,7 @@ from ck_main.runner.choosing import (
 )
 from ck_main.runner.limits import TaskBudget
 from ck_main.runner.model_settings import settings_of_models
-from ck_main.runner.previous_attempt import PreviousAttempt, masked_facts
-from ck_main.runner.task_folder import set_aside, tries_in
+from ck_main.runner.task_folder import PreviousAttempt, masked_facts, set_aside, tries_in
 from ck_main.tasks.dataset import Task
 from ck_pro.config import KwargsInitializable
 from ck_pro.events import EventKind

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ck_main.output.row import Outcome
-from ck_main.runner.previous_attempt import UNUSABLE
+from ck_main.runner.task_folder import UNUSABLE
 from ck_main.tasks.dataset import LineProblem, safe_name
 from ck_main.ui.display import printable, summary_table, totals_line
 from ck_pro.journal import read_events

@@ -80,7 +80,8 @@ class History:
         before = [self._memory] if self._memory else []
         if first:
             before.append(self._trace(first))
-        turn = self._session.turns[-1] if self._session.turns else None
+        turns = self._session.turns
+        turn = turns[-1] if turns else None
         if turn is not None and turn["step"] < first:  # the current request must stay visible
             before.append(_user_message(turn["text"]))
         waits = turn is not None and turn["step"] >= len(self._shown)
@@ -161,9 +162,13 @@ class History:
 
     def _catch_up(self) -> None:
         """Render the steps that finished since the last call."""
-        steps, agent, finished = self._session.steps, self._agent, self._session.finished_steps()
+        new, agent = self._session.steps[len(self._shown) :], self._agent
+        if new and not new[-1]["action"]["observation"]:
+            del new[-1]  # the step in progress
+        if not new:
+            return
         messages = {turn["step"]: turn["text"] for turn in self._session.turns}
-        for step in steps[len(self._shown) : finished]:
+        for step in new:
             text = observation_text(step["action"]["observation"])
             shown = agent.language.history(step, shortened(text, agent.observation_chars))
             if (number := len(self._shown)) in messages:

@@ -37,10 +37,12 @@ from ck_pro.events.journal_events import (
 )
 from ck_pro.exceptions import InputError, JournalError
 from ck_pro.run_context import RunContext
-from ck_pro.session.call_stats import ALL, COUNTERS, MAIN, build_call_stat
 from ck_pro.session.goals import Task
 from ck_pro.session.observed import observation_text
 from ck_pro.session.rows import (
+    ALL,
+    COUNTERS,
+    MAIN,
     Action,
     CallCounts,
     CallPart,
@@ -52,6 +54,7 @@ from ck_pro.session.rows import (
     Step,
     ToolModelCall,
     UserTurn,
+    build_call_stat,
     no_calls,
 )
 from ck_pro.session.status import Status, StopReason

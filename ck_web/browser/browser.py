@@ -396,8 +396,7 @@ class Browser:
             target: its id, or the role and name that an action gave.
             state: of the page before the action.
         """
-        shown = state.describe_element(target)
-        return shown if state.element(target)[0] else self._named.get(target, shown)
+        return state.describe_element(target) or self._named.get(target, f"[{target}]")
 
     def _request(
         self, action: BrowserAction, files: Sequence[Mapping[str, str]] = ()

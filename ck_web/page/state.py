@@ -101,9 +101,9 @@ class WebState:
         return (found[1], found[2]) if found else ("", "")
 
     def describe_element(self, target: str) -> str:
-        """Return an element as a report shows it: `[3] button 'Search'`."""
+        """Return an element as a report shows it, `[3] button 'Search'`; "" if it is unknown."""
         role, name = self.element(target)
-        return f"[{target}] {role} {one_line(name)!r}" if role else f"[{target}]"
+        return f"[{target}] {role} {one_line(name)!r}" if role else ""
 
 
 def full_url(url: str) -> str:

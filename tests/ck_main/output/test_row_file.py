@@ -16,9 +16,15 @@ from hypothesis import strategies as st
 from output_rows import make_row
 from paths import SUPPORT
 
-from ck_main.output.damaged_rows import examine
 from ck_main.output.output_files import superseded_path
-from ck_main.output.row import build_row, count_steps, row_from_events, row_line, task_facts
+from ck_main.output.row import (
+    build_row,
+    count_steps,
+    examine,
+    row_from_events,
+    row_line,
+    task_facts,
+)
 from ck_main.output.row_file import RowFile
 from ck_pro.events import EventKind
 from ck_pro.exceptions import OutputError

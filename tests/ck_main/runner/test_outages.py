@@ -151,7 +151,7 @@ def test_a_probe_asks_what_a_recording_wraps_and_leaves_the_recording_alone(
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
-        (["-u", "web_agent.web_env.chromium=/nonexist"], 5, "names '/nonexist', which is no"),
+        (["-u", "web_agent.web_env.chromium=/nonexist"], 2, "chromium: '/nonexist' is not an exec"),
         (["-u", "templates.plan=ck_paln"], 2, "no template 'ck_paln'; did you mean 'ck_plan'?"),
         (["--max-money", "1", "-m", "gpt:unknown"], 2, "the price of 'unknown'"),
         (["--max-money", "1", "-m", "gpt:no"], 2, "model.price=... and web_agent.model.price=..."),

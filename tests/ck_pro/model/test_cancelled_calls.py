@@ -7,13 +7,15 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ck_main.runner import service_checks as checks
-from ck_main.runner.failures import may_be_outage, transient_failure
-from ck_pro import AgentSession, MultiStepAgent
+from ck_main.runner.attempt import Assignment, Attempt
+from ck_main.tasks.dataset import Task
+from ck_pro import MultiStepAgent
 from ck_pro.exceptions import Cancelled, LimitReached, ModelTimeout, ModelUnavailable
 from ck_pro.model import LLM, Budget, CallContext
 from ck_pro.session import StopReason
@@ -196,7 +198,7 @@ def test_the_test_prompt_uses_the_models_own_request_timeout(
     assert str(raised.value).startswith(message)
 
 
-def test_a_run_with_a_slow_model_ends_with_the_timeout_as_reason() -> None:
+def test_a_run_with_a_slow_model_ends_with_the_timeout_as_reason(tmp_path: Path) -> None:
     with SlowServer() as server:
         llm = LLM(
             call_target=server.url,
@@ -204,11 +206,19 @@ def test_a_run_with_a_slow_model_ends_with_the_timeout_as_reason() -> None:
             request_timeout=0.3,
             max_retry_seconds=0.1,
         )
-        session: AgentSession = MultiStepAgent(model=llm, language="function_calls").run("t")
+        agent = MultiStepAgent(model=llm, language="function_calls")
+        with Attempt(
+            agent,
+            Assignment(Task("a", "t", "a"), tmp_path),
+            budget=Budget(),
+            cancel=threading.Event(),
+            on_event=lambda event: None,
+        ) as attempt:
+            attempt.run()
+            session = attempt.session
+            assert attempt.transient_failure() and attempt.may_be_outage()
     assert session.stop_reason is StopReason.MODEL_FAILURE
     assert "no complete reply within 0.3 s (`request_timeout`)" in session.message
-    failures = [(ModelTimeout.__name__, session.message)]
-    assert transient_failure(session, failures) and may_be_outage(session, failures)
 
 
 def test_a_failed_connection_is_not_a_request_timeout() -> None:
