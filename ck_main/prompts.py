@@ -9,6 +9,7 @@ from ck_pro.agent.prompts import (
     CODE_RULES,
     IMPOSSIBLE,
     MADE_UP,
+    MATERIAL_RULE,
     PromptParts,
     action_instruction,
     calls_functions,
@@ -64,6 +65,24 @@ stop(output={MADE_UP.lower()}, log="computed with Python")
 ```""",
 )
 
+_SMALL = PromptParts(
+    "You solve the task by writing Python. Your code runs, and you see what it printed.",
+    f"""\
+- Reply with one short thought, then one Python block between ```python and ```. Variables persist.
+- Files are in the working directory: open("NAME").read(). Count and compute with Python.
+- Only for a question about web pages: result = web_agent(task="the whole question with its URL").
+  Its answer is result["output"].
+- When you know the answer, call stop(output=...) with the answer only. This ends the task.
+- If it cannot be done, call stop(output="not available", log="the reason").
+{MATERIAL_RULE}""",
+    f"""\
+Thought: The file has one number per line. Python adds them up.
+```python
+numbers = [float(line) for line in open("{MADE_UP.lower()}.txt")]
+stop(output=sum(numbers), log="added up with Python")
+```""",
+)
+
 _CALLING = PromptParts(
     """\
 You are the main agent. You solve the user's task in small steps by calling functions: tools and
@@ -109,4 +128,13 @@ def ck_end(**values: Any) -> Prompt:
     return _parts(values).prompt(values, end_instruction(values))
 
 
-register_template({"ck_plan": ck_plan, "ck_action": ck_action, "ck_end": ck_end})
+def ck_small(**values: Any) -> Prompt:
+    """Prompt of the action phase for small models: short, with an example of one whole step."""
+    if calls_functions(values):
+        return ck_action(**values)
+    return _SMALL.prompt(values, action_instruction(values))
+
+
+register_template(
+    {"ck_plan": ck_plan, "ck_action": ck_action, "ck_end": ck_end, "ck_small": ck_small}
+)

@@ -69,6 +69,10 @@ class ParseError(CKError):
     """A model's reply lacks the expected form. The model sees the message as an observation."""
 
 
+class CopiedExample(ParseError):
+    """A model's reply copies the made-up example of its prompt, instead of a step of the task."""
+
+
 class ToolError(CKError):
     """A tool failed. The model sees the message as an observation."""
 

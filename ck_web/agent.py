@@ -172,7 +172,8 @@ directory."""
         full = self._full_pages.get(session.id)
         if full is not None:
             changes = page_changes(full.text, page)
-            history = insert_page(kwargs["history"], full.step, section(full.title, full.text))
+            start = kwargs["history_starts"].get(full.step)
+            history = insert_page(kwargs["history"], start, section(full.title, full.text))
             if changes is not None and history is not None:
                 title = f"Current page: changes since step {full.step}"
                 return {"web_page": changes, "web_page_title": title, "history": history}

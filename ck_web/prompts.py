@@ -82,6 +82,22 @@ print(find("{MADE_UP}"))
 ```""",
 )
 
+_WEB_SMALL = PromptParts(
+    "You do the task in a web browser by writing Python. Your code runs. You then see the page.",
+    f"""\
+- Reply with one short thought, then one Python block between ```python and ```.
+- The page is a list of elements: [id] role 'name'. Pass an id or a name to click and type.
+- If the page already has the answer, call stop("the answer") now. This ends the task.
+- Else act: fill in all fields with type(..., enter=False), then click the button; or click a link.
+- If it cannot be done, call stop("not available", "the reason").
+{MATERIAL_RULE}""",
+    f"""\
+Thought: The page says that the {MADE_UP} costs 30 EUR. That is the answer.
+```python
+stop("30 EUR for {MADE_UP}")
+```""",
+)
+
 _WEB_CALLS = PromptParts(
     """\
 You are the web agent. You do a task in a real web browser by calling browser functions. After each
@@ -172,6 +188,13 @@ def web_action(**values: Any) -> Prompt:
     return _web_prompt(values, action_instruction(values))
 
 
+def web_small(**values: Any) -> Prompt:
+    """Ask for the next actions of a small model, by a short prompt."""
+    if calls_functions(values):
+        return web_action(**values)
+    return _web_prompt(values, action_instruction(values), parts=_WEB_SMALL)
+
+
 def web_end(**values: Any) -> Prompt:
     """Ask for the result of the run."""
     return _web_prompt(values, end_instruction(values), ended_text(values["final_results"]))
@@ -193,8 +216,10 @@ def computer_end(**values: Any) -> Prompt:
     return _computer_prompt(values, end_instruction(values), ended_text(values["final_results"]))
 
 
-def _web_prompt(values: dict[str, Any], instruction: str, *more: str) -> Prompt:
-    parts = _WEB_CALLS if calls_functions(values) else _WEB_CODE
+def _web_prompt(
+    values: dict[str, Any], instruction: str, *more: str, parts: PromptParts | None = None
+) -> Prompt:
+    parts = parts or (_WEB_CALLS if calls_functions(values) else _WEB_CODE)
     values = {**values, "functions_long": values["web_functions"]}
     return parts.prompt(values, instruction, _world(values, values["web_page_title"], *more))
 
@@ -230,6 +255,7 @@ register_template(
         "web_plan": web_plan,
         "web_action": web_action,
         "web_end": web_end,
+        "web_small": web_small,
         "computer_plan": computer_plan,
         "computer_action": computer_action,
         "computer_end": computer_end,

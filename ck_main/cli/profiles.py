@@ -46,8 +46,12 @@ PROFILES: Mapping[str, Profile] = {
             "stuck_limit": 4,
         },
         named={
-            "ck_agent": {"active_functions": ["web_agent", "stop"]},
+            "ck_agent": {
+                "active_functions": ["web_agent", "stop"],
+                "templates": {"action": "ck_small"},
+            },
             "web_agent": {
+                "templates": {"action": "web_small"},
                 "active_functions": [
                     *("click", "type", "goto", "goback", "read", "find", "select", "stop")
                 ],

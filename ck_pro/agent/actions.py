@@ -62,7 +62,7 @@ def read_actions(
             run.record_unreadable("action", action.note)
     calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
     written = [a.code for a in actions if isinstance(a, CodeAction)]
-    check_own_values(reply, "\n".join([*written, *calls]), run.session.task)
+    check_own_values(run, reply, "\n".join([*written, *calls]))
     if calls:
         run.record(EventKind.ACTION, ActionData(code="\n".join(calls)), phase="action")
     return actions

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.exceptions import ParseError
+from ck_pro.events import EventKind
+from ck_pro.events.journal_events import ActionData
+from ck_pro.exceptions import CopiedExample
 from ck_pro.language import (
     FunctionCallingLanguage,
     Prompt,
@@ -91,25 +93,33 @@ MADE_UP = "Zilmo"
 """The made-up name in the examples of prompts. It occurs in no real task."""
 
 _COPIED = (
-    "The reply copies the example of the instructions, so nothing ran. Use the names and values of "
-    "your task: {}"
+    "The reply copies the example of the instructions, so nothing ran. If a result above answers "
+    "the task, {}. Else write the next step of the task: {}"
 )
+_COPY = "(A copy of the example.)"
 _TASK_CHARS = 500
 
 
-def check_own_values(reply: Reply, written: str, task: str) -> None:
-    """Raise ParseError if an action has a value of the prompt's example.
+def check_own_values(run: Run, reply: Reply, written: str) -> None:
+    """Raise CopiedExample if an action has a value of the prompt's example.
+
+    The history then shows the reply without the copied code, so that the model does not repeat it.
 
     Args:
+        run: the run of the agent.
         reply: the reply, with its prompt.
         written: the code or the calls of the reply.
-        task: the task, for the message.
     """
-    if MADE_UP.casefold() not in written.casefold():
+    if MADE_UP.casefold() not in written.casefold() or not reply.messages:
         return
     seen = (text_of(m.get("content")) for m in reply.messages if m["role"] in ("user", "tool"))
-    if reply.messages and not any(MADE_UP.casefold() in text.casefold() for text in seen):
-        raise ParseError(_COPIED.format(shortened(task, _TASK_CHARS)))
+    if any(MADE_UP.casefold() in text.casefold() for text in seen):
+        return
+    thought = run.session.steps[-1]["action"]["thought"] or _COPY
+    run.record(EventKind.ACTION, ActionData(thought=thought, code=""), phase="action")
+    terminal = run.functions.registry.terminal
+    how = f"call {' or '.join(terminal)} with it" if terminal else "answer with it"
+    raise CopiedExample(_COPIED.format(how, shortened(run.session.task, _TASK_CHARS)))
 
 
 def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,6 +154,7 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "notices": notices,
         "environment": _environment_text(run),
         "repeats": run.history.repeats() >= 2,
+        "copied_example": run.history.copied_example(),
         "function_names": run.functions.registry.names,
         "files": files_in(run.workdir),
         "variables": run.run_code.describe_names() if run.history.omits_steps() else [],
@@ -236,7 +247,7 @@ class PromptParts:
         if values["plans"]:
             form = _plan_form(values.get("planning", "separate"), calling)
             parts.append(f"# Planning and acting\n{form}")
-        if not values.get("repeats"):  # a model that repeats itself may be copying the example
+        if not (values.get("repeats") or values.get("copied_example")):
             parts.append(f"# Example of a reply\n{self.example}")
         # the observation comes first: it is long, and equal in the plan and the action of a step
         current = [*world, {"type": "text", "text": _progress(values)}]

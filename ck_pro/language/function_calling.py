@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.events import Action, MessageAction, ToolCall
-from ck_pro.exceptions import ParseError
+from ck_pro.exceptions import CopiedExample, ParseError
 from ck_pro.executor.extract import extract_code, has_python_block
 from ck_pro.language.base import OBSERVATION, AgentLanguage
 from ck_pro.language.call_results import (
@@ -122,7 +122,8 @@ class FunctionCallingLanguage(AgentLanguage):
         calls = native_calls(action, step["step_idx"]) if self.native_history else []
         if calls:
             return tool_turn(action, calls, observation)
-        written = action["code"] or refused_calls(action)
+        copied = action.get("error") == CopiedExample.__name__
+        written = action["code"] or ("" if copied else refused_calls(action))
         reply = "\n".join(t for t in (action["thought"], written) if t)
         seen = f"{OBSERVATION} {step['step_idx']}:\n{labelled_results(action, observation)}"
         return [{"role": "assistant", "content": reply}, {"role": "user", "content": seen}]

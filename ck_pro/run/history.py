@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
+from ck_pro.exceptions import CopiedExample
 from ck_pro.language import fenced, message_text
 from ck_pro.run.step_trace import OMITTED, StepTrace, trace_message
 from ck_pro.session import AgentSession
@@ -54,15 +55,38 @@ class History:
         return {
             "recent_steps": self.steps(),
             "history": self.messages(),
+            "history_starts": self.starts(),
             "recent_steps_str": self.text(),
         }
 
     def messages(self) -> list[dict[str, Any]]:
-        """Return the finished steps inside the window as chat messages, oldest first."""
+        """Return the finished steps inside the window as chat messages, oldest first.
+
+        Of a cycle of equal steps at the end, only the first pass is there: a weak model would
+        continue the pattern.
+        """
         first = self._first()
-        window = [*itertools.chain.from_iterable(self._shown[first:])]
+        window = [*itertools.chain.from_iterable(self._shown[first : self._end(first)])]
         around = [[{"role": "user", "content": t} for t in part] for part in self._around(first)]
         return [*around[0], *window, *around[1]]
+
+    def starts(self) -> dict[int, int]:
+        """Return the index of each step's first message in `messages()`."""
+        first = self._first()
+        at = len(self._around(first)[0])
+        found = {}
+        for number in range(first, self._end(first)):
+            found[number] = at
+            at += len(self._shown[number])
+        return found
+
+    def _end(self, first: int) -> int:
+        """Return the index after the last step in `messages()`; the last steps may be repeats."""
+        repeats, period = self._cycle()
+        if repeats < 2:
+            return len(self._shown)
+        done = self._signatures[self._session.turn_start :]
+        return max(len(self._shown) - _in_cycle(done, period), first + period)
 
     def steps(self) -> list[Step]:
         """Return the finished steps inside the window, oldest first."""
@@ -139,12 +163,17 @@ class History:
         Steps are equal if code, environment and observation are equal. 1 means no repetition; 0
         means no steps.
         """
+        return self._cycle()[0]
+
+    def _cycle(self) -> tuple[int, int]:
+        """Return how often the last steps repeat, and the length of their cycle in steps."""
         self._catch_up()
         done = self._signatures[self._session.turn_start :]
         if not done:
-            return 0
+            return 0, 1
         periods = range(1, _MAX_PERIOD + 1)
-        return max((_in_cycle(done, period) + period) // period for period in periods)
+        repeats = [(_in_cycle(done, period) + period) // period for period in periods]
+        return max(repeats), periods[repeats.index(max(repeats))]
 
     def notices(self) -> list[str]:
         """Return notices about repeated or failed steps for the next prompt."""
@@ -152,13 +181,23 @@ class History:
         if same >= 2:
             return [
                 f"You repeated the same action {same} times with the same result. "
-                "If a result answers the task, end with it. Else try something else."
+                f"{self._advice()}Else try something else."
             ]
         if (count := self._same_code()) >= 4:
             return [f"The last {count} steps ran the same code. Check that they make progress."]
         if (count := self._failed_in_a_row()) >= 3:
             return [f"The last {count} steps failed. Try a smaller step or another approach."]
         return []
+
+    def _advice(self) -> str:
+        """Return how to end the task with a result."""
+        names = self._agent.functions().terminal
+        how = f"call {' or '.join(names)} with it" if names else "answer with it"
+        return f"If a result answers the task, {how}. "
+
+    def copied_example(self) -> bool:
+        """Whether the model copied the example of the prompt in any step."""
+        return any(s["action"].get("error") == CopiedExample.__name__ for s in self._session.steps)
 
     def _catch_up(self) -> None:
         """Render the steps that finished since the last call."""

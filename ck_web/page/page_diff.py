@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from ck_pro.language import fenced, text_of
+from ck_pro.language import fenced
 from ck_web.page.page_text import SERVER_ID
 
 _ELEMENT = re.compile(r"\t*\[(\d+)\] [A-Za-z]+ '")
@@ -106,18 +106,16 @@ def section(title: str, text: str) -> str:
 
 
 def insert_page(
-    history: Sequence[Mapping[str, Any]], step: int, page: str
+    history: Sequence[Mapping[str, Any]], start: int | None, page: str
 ) -> list[dict[str, Any]] | None:
     """Insert a page into the history where its step begins; None if the history omits that step.
 
     Args:
         history: chat messages of the finished steps.
-        step: the step that showed the page.
+        start: index of the first message of the step that showed the page, if it is there.
         page: text of the new message.
     """
-    head = f"Observation of step {step}:"
-    for i in range(len(history) - 1, 0, -1):
-        if text_of(history[i]["content"]).startswith(head):
-            messages = [dict(message) for message in history]
-            return [*messages[: i - 1], {"role": "user", "content": page}, *messages[i - 1 :]]
-    return None
+    if start is None:
+        return None
+    messages = [dict(message) for message in history]
+    return [*messages[:start], {"role": "user", "content": page}, *messages[start:]]

@@ -11,7 +11,7 @@ from scripted_agents import code
 from ck_main.agent import CKAgent
 from ck_pro import AgentSession, MultiStepAgent, StopTool
 from ck_pro.agent.prompts import MADE_UP
-from ck_pro.language import parse_literal, text_of
+from ck_pro.language import message_text, parse_literal, text_of
 from ck_pro.model import LLM, Reply
 from ck_pro.session import Status
 from ck_pro.testing import FakeChatServer, Fault, ScriptedLLM
@@ -73,7 +73,7 @@ def test_code_copied_from_the_example_does_not_run(tmp_path: Any) -> None:
     copied = code(f"open('copied', 'w').write('x')\nsearch('{MADE_UP}')")
     a = agent(copied, code("stop('42')"), tools=[search, StopTool()], language="code")
     session = a.run("How many towns are there?", workdir=tmp_path)
-    assert seen(session)[0].startswith("ParseError: The reply copies the example")
+    assert seen(session)[0].startswith("CopiedExample: The reply copies the example")
     assert "How many towns are there?" in seen(session)[0]
     assert session.final_results["output"] == "42" and not (tmp_path / "copied").exists()
 
@@ -82,6 +82,16 @@ def test_a_call_with_a_value_of_the_example_does_not_run() -> None:
     a = agent(call("search", query=f"the {MADE_UP.lower()} lamp"), call("stop", output="42"))
     a = a.updated({"tools": [search, StopTool()]})
     assert "copies the example" in seen(a.run("t"))[0]
+
+
+@pytest.mark.parametrize("language", ["function_calls", "code"])
+def test_the_next_prompt_has_neither_the_example_nor_the_copy(language: str) -> None:
+    copies = {"function_calls": call("search", query=MADE_UP), "code": code(f"f('{MADE_UP}')")}
+    a = agent(copies[language], "text", language=language, max_steps=2)
+    a.run("Count the towns.")
+    text = "\n".join(message_text(m) for m in a.model.calls[1].messages)
+    assert MADE_UP not in text and EXAMPLE not in text
+    assert "If a result above answers the task, call stop with it." in text
 
 
 def test_the_made_up_name_may_occur_in_the_task_and_in_results() -> None:
@@ -117,6 +127,24 @@ def test_the_prompt_changes_after_identical_replies(reply: str, settings: Any) -
     assert EXAMPLE in first and EXAMPLE in second and EXAMPLE not in third
     assert "# The task again\nCount the towns.\nYou can call: search, stop." in third
     assert "The task again" not in second
+
+
+def test_the_history_has_one_pass_of_a_cycle_of_equal_steps() -> None:
+    replies = [call("search", query=q) for q in ("first", *("a", "b") * 3)]
+    a = agent(*replies, call("stop", output="42"), tools=[search, StopTool()])
+    a.run("t")
+    queries = [
+        [
+            json.loads(m["tool_calls"][0]["function"]["arguments"])["query"]
+            for m in a.model.calls[n].messages
+            if m["role"] == "assistant"
+        ]
+        for n in (4, 5, 7)
+    ]
+    assert queries == [["first", "a", "b", "a"], ["first", "a", "b"], ["first", "a", "b"]]
+    assert "3 times with the same result. If a result answers the task, call stop with it." in (
+        prompt(a, 7)
+    )
 
 
 def test_the_example_returns_after_another_reply() -> None:

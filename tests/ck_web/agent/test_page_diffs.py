@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_wire import FakeWire
@@ -12,7 +14,9 @@ from web_scripts import web_script
 
 from ck_pro.journal import Journal, read_events
 from ck_pro.language import text_of
+from ck_pro.model import Reply
 from ck_pro.model.recordings.elements import observed_elements
+from ck_pro.testing import ScriptedLLM
 from ck_web import WebAgent
 from ck_web.page.page_diff import insert_page, page_changes, section
 
@@ -77,8 +81,28 @@ def test_page_and_changes_name_the_elements_of_the_new_page(
 
 
 def test_changes_need_the_page_in_the_history() -> None:
-    assert insert_page([{"role": "user", "content": "(Earlier steps omitted.)"}], 1, "p") is None
-    assert insert_page([], 0, "p") is None
+    assert insert_page([{"role": "user", "content": "(Earlier steps omitted.)"}], None, "p") is None
+
+
+def test_pages_are_shown_as_changes_with_function_calls_too(wire: FakeWire, tmp_path: Path) -> None:
+    def call(name: str, **arguments: Any) -> Reply:
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        return Reply("", tool_calls=[{"id": "c", "type": "function", "function": function}])
+
+    title, lines = wire.pages["http://shop.test/"]
+    wire.pages["http://shop.test/"] = (
+        title,
+        [*lines, *(f"\t[{n}] link 'x'" for n in range(50, 90))],
+    )
+    typed = [call("type", id=4, content=f"words {n}", enter=False) for n in range(3)]
+    model = ScriptedLLM([*typed, call("stop", answer="42")])
+    settings = {"server_url": wire.url, "target_url": "http://shop.test/"}
+    agent = WebAgent(model=model, web_env=settings, page_changes=True, language="function_calls")
+    assert agent.run("t", workdir=tmp_path).status == "done"
+    messages = model.calls[-1].messages
+    assert "changes since step 0" in text_of(messages[-1]["content"])
+    assert [m["role"] for m in messages][:5] == ["system", "user", "assistant", "tool", "assistant"]
+    assert "Page at step 0" in text_of(messages[1]["content"])
 
 
 @pytest.mark.worker
