@@ -19,6 +19,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     run_context  the interface of a live run for the rooms below it
     session      AgentSession, Status, StopReason, goals and progress
     approval     approvers and the guard
+    files        reads files of many kinds, in the worker process
     executor     model-written code in a worker process
     arguments    the arguments of functions that models call: schema and checks
     tool         Tool, ToolRegistry, StopTool
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from ck_pro.template import TemplatedString, get_template, register_template
     from ck_pro.tool import StopTool, Tool, ToolRegistry
     from ck_pro.tools import AskLLMTool, SimpleSearchTool
+    from ck_pro.tools.files import file_tools
     from ck_pro.tools.human import AskHumanTool
     from ck_pro.tools.workspace import workspace_tools
 
@@ -66,6 +68,7 @@ _HOME = {
     "executor": ("CodeExecutor",),
     "journal": ("Journal",),
     "model": ("LLM", "Budget"),
+    "tools.files": ("file_tools",),
     "tools.human": ("AskHumanTool",),
     "session": ("AgentSession", "Status", "StopReason"),
     "session.goals": ("Goal",),
@@ -106,6 +109,7 @@ __all__ = [
     "Tool",
     "ToolRegistry",
     "__version__",
+    "file_tools",
     "get_template",
     "register_template",
     "workspace_tools",

@@ -20,6 +20,7 @@ from ck_pro.session import PHASES
 from ck_pro.session.goals import Goal
 from ck_pro.template import TemplatedString, TemplateName, get_template, template_names
 from ck_pro.tool import Tool, ToolRegistry, tool_from_function
+from ck_pro.tools.files import file_tools
 from ck_pro.tools.workspace import workspace_tools
 
 _Positive = Annotated[float, Field(gt=0)]
@@ -287,7 +288,7 @@ class AgentSettings(KwargsInitializable):
 
     def _workspace_tool(self, name: str) -> Tool:
         if name not in self._function_tools:
-            tools = {tool.name: tool for tool in workspace_tools()}
+            tools = {tool.name: tool for tool in (*workspace_tools(), *file_tools())}
             if name not in tools:
                 values = ((n, getattr(self, n, None)) for n in self.setting_names())
                 own = [n for n, value in values if isinstance(value, Tool | AgentSettings)]

@@ -34,6 +34,8 @@ class Tool(KwargsInitializable):
     """Whether a run checks and converts the arguments by the type hints of the function."""
     synonyms: ClassVar[Mapping[str, str]] = {}
     """Other names of parameters that calls may use."""
+    package: ClassVar[str] = ""
+    """Folder of the package whose functions run its calls in the worker; see `LocalCall`."""
     on_resume: Literal["again", "answer", "never"] = "answer"
     """How a resumed run treats a recorded call of this tool.
 

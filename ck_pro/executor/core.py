@@ -74,6 +74,7 @@ class CodeExecutor:
         disk_mb: megabytes by which the working directory may grow, from the first step on.
         readable: files and folders that the code can read, besides the working directory, the
             system's programs and libraries, and the Python installation.
+        packages: folders of Python packages with functions for `LocalCall`; readable too.
 
     Raises:
         ConfigError: an argument is invalid.
@@ -102,6 +103,7 @@ class CodeExecutor:
         preload: Sequence[str] = (),
         disk_mb: int = 4096,
         readable: Sequence[str | os.PathLike[str]] = (),
+        packages: Sequence[str | os.PathLike[str]] = (),
     ):
         self.functions: dict[str, Function] = dict(functions or {})
         self.terminal = frozenset([terminal] if isinstance(terminal, str) else terminal)
@@ -116,7 +118,10 @@ class CodeExecutor:
         self.preload = tuple(preload)
         self._check()
         self.workdir = self._make_workdir(workdir)
-        self.readable = check_readable(readable, self.workdir)
+        self.readable = (
+            *check_readable(readable, self.workdir),
+            *check_readable(packages, self.workdir),
+        )
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
         self._handles = Handles()

@@ -71,17 +71,20 @@ class CodeResult:
 class LocalCall:
     """A return value that makes the worker run the call itself, inside the sandbox.
 
-    The code gets the result of the worker's function with this name (`worker/workspace.py`).
+    The code gets the result of the worker's function with this name: one of `worker/workspace.py`,
+    or one that a package from `CodeExecutor(packages=...)` defines.
 
     Attributes:
         name: of the worker's function.
         kwargs: its arguments, plain data.
         stays: whether it starts something that keeps running until the worker ends.
+        package: folder of the package with the function; "" for one of the worker.
     """
 
     name: str
     kwargs: dict[str, Any]
     stays: bool = False
+    package: str = ""
 
     def __str__(self) -> str:
         return "(done in the workspace)"

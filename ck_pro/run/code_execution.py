@@ -100,6 +100,7 @@ class CodeRunner:
                 functions=run.functions.by_name,
                 terminal=run.functions.terminal,
                 workdir=run.workdir,
+                packages=run.functions.packages,
                 **{n: getattr(settings, n) for n in settings.setting_names()},
             )
         return self._executor

@@ -81,6 +81,11 @@ class ExposedFunctions:
         """Names of the functions that end the run."""
         return set(self.registry.terminal)
 
+    @functools.cached_property
+    def packages(self) -> list[str]:
+        """Folders of the packages that calls of tools load in the worker."""
+        return sorted({getattr(f, "package", "") for f in self.registry} - {""})
+
     # --- sub-agents ------------------------------------------------------------------------
 
     def record_child_session(self, session: AgentSession) -> None:

@@ -217,7 +217,8 @@ class StepCalls:
     def _reply(self, number: int, value: Any) -> list[Any]:
         if isinstance(value, LocalCall):
             self.has_background_commands |= value.stays
-            return ["do", number, value.name, encode(value.kwargs, self._handles.tag)]
+            kwargs = encode(value.kwargs, self._handles.tag)
+            return ["do", number, value.name, kwargs, value.package]
         return ["ret", number, encode(value, self._handles.tag)]
 
     def _abort(self, error: BaseException) -> None:

@@ -162,7 +162,7 @@ class ParentCalls:
             self.send([kind, step, number, name, *given])
             reply = self._await(pending)
             if reply[0] == "do":  # still pending: the end of the step waits for it
-                return self.workspace.do(reply[2], reply[3])
+                return self.workspace.do(*reply[2:])
         finally:
             with self._state:
                 self._pending.pop(number, None)

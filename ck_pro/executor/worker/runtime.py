@@ -5,7 +5,7 @@ Frames from the parent:
 - `["run", step, code, timeout, functions | null, fresh]`: run a step;
 - `["ret", id, value]`, `["exc", id, error]`: the result or error of a call;
 - `["end", id]`: the terminal call was accepted;
-- `["do", id, name, kwargs]`: run this call here (`workspace.py`);
+- `["do", id, name, kwargs, package]`: run this call here (`workspace.py`);
 - `["where", step]`: report whether the main code waits;
 - `["names", number]`: describe the names that the code has defined (between steps);
 - `["bye"]`: exit.

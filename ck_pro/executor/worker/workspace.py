@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path, PurePath
+from types import ModuleType
 from typing import Any
 
 from . import stubs
@@ -70,19 +73,29 @@ class Workspace:
             "list_files": self._list_files,
         }
 
-    def do(self, name: str, kwargs: dict[str, Any]) -> Any:
+    def do(self, name: str, kwargs: dict[str, Any], package: str) -> Any:
         """Run a call that the parent sent back.
+
+        Args:
+            name: of the function.
+            kwargs: its arguments.
+            package: folder of the package with the function; "" for one of the workspace.
 
         Raises:
             Exception: an error with the class name `ToolError` and one line for the model.
         """
         try:
-            return self._actions[name](**kwargs)
+            function = getattr(_load(package), name) if package else self._actions[name]
+            return function(**kwargs)
         except OSError as error:
             where = f": {error.filename!r}" if error.filename is not None else ""
             raised = tool_error(f"{name}: {error.strerror or error}{where}")
         except (ValueError, MemoryError) as error:
             raised = tool_error(f"{name}: {error or 'not enough memory'}")
+        except Exception as error:
+            if not package or type(error).__name__ != "ToolError":
+                raise
+            raised = tool_error(f"{name}: {error}")
         raise raised
 
     def kill_foreground(self) -> None:
@@ -225,6 +238,19 @@ class Workspace:
                     f"use a narrower pattern. Some of them: {', '.join(sorted(found)[:10])}"
                 )
         return sorted(found)
+
+
+def _load(folder: str) -> ModuleType:
+    """Import a package from its folder, under a name that no package of the code has."""
+    name = f"_ck_{os.path.basename(folder)}"  # noqa: PTH119
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(
+            name, f"{folder}/__init__.py", submodule_search_locations=[folder]
+        )
+        assert spec is not None and spec.loader is not None
+        package = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(package)
+    return sys.modules[name]
 
 
 def tool_error(message: str) -> Exception:

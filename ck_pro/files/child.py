@@ -1,0 +1,105 @@
+"""Runs one reading in a child process: a crash, a loop or too much memory costs one error line."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .limits import CALL_MEMORY, CALL_SECONDS
+from .problem import ToolError
+
+_T = TypeVar("_T")
+_CHUNK = 1 << 20
+
+
+def in_child(read: Callable[[], _T]) -> _T:
+    """Run a function in a fork of this process, and return its value.
+
+    The child has no more rights than this process, so its pickled result is as trusted as the code.
+
+    Raises:
+        ToolError: of the function; or the child took too long, crashed or ran out of memory; or the
+            function raised another error, which means that the file is damaged.
+    """
+    source, sink = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork of a process with threads
+        child = os.fork()
+    if child == 0:
+        os.close(source)
+        _serve(read, sink)
+    os.close(sink)
+    try:
+        data, in_time = _receive(source)
+    finally:
+        os.close(source)
+        try:
+            os.kill(child, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        _, status = os.waitpid(child, 0)
+    if not in_time:
+        raise ToolError(f"stopped after {CALL_SECONDS:g} s; read a smaller part")
+    if not data:
+        reason = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "no result"
+        raise ToolError(f"the file is damaged: its reader crashed ({reason})")
+    value, error = pickle.loads(data)
+    if error is not None:
+        raise ToolError(error)
+    made: _T = value
+    return made
+
+
+def _serve(read: Callable[[], Any], sink: int) -> None:
+    """Run the function, write its pickled result and end the process."""
+    answer: tuple[Any, str | None]
+    try:
+        _limit_memory()
+        answer = read(), None
+    except ToolError as error:
+        answer = None, str(error)
+    except MemoryError:
+        answer = None, f"it needs more than {CALL_MEMORY >> 20} MB of memory"
+    except RecursionError:
+        answer = None, "the file is damaged: it is nested too deeply"
+    except OSError as error:
+        answer = None, error.strerror or str(error)
+    except BaseException as error:  # noqa: BLE001 - libraries raise anything on damaged files
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        answer = None, f"the file is damaged, or of an unknown variant ({text[:300]})"
+    try:
+        data = pickle.dumps(answer)
+        with open(sink, "wb") as file:
+            file.write(data)
+    finally:
+        os._exit(0)
+
+
+def _limit_memory() -> None:
+    with open("/proc/self/statm") as file:  # noqa: PTH123
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = used + CALL_MEMORY
+    if soft == resource.RLIM_INFINITY or wanted < soft:
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+
+
+def _receive(source: int) -> tuple[bytes, bool]:
+    """Return all that the child writes, and whether it ended in time."""
+    end = time.monotonic() + CALL_SECONDS
+    pieces: list[bytes] = []
+    while True:
+        ready, _, _ = select.select([source], [], [], max(0.0, end - time.monotonic()))
+        if not ready:
+            return b"", False
+        piece = os.read(source, _CHUNK)
+        if not piece:
+            return b"".join(pieces), True
+        pieces.append(piece)

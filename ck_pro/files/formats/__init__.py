@@ -1,0 +1,1 @@
+"""One module for each format, with a class `Reader`: a `Document` of that format."""

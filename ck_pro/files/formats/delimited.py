@@ -1,0 +1,62 @@
+"""CSV and TSV tables."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterator, Sequence
+
+from ..document import Document, Facts, Part, Row
+from ..problem import ToolError
+from .text import encoding_of
+
+_SAMPLE = 1 << 16
+_DELIMITERS = ",;\t|"
+_MAX_FIELD = 1 << 24
+_MAX_ROWS = 1_000_000
+
+
+class Reader(Document):
+    """A table of delimited fields. Rows are shown as they are in the file."""
+
+    def facts(self) -> Facts:
+        rows, widths = 0, set[int]()
+        for row in self._rows():
+            rows += 1
+            widths.add(len(row))
+        columns = f"{max(widths, default=0)} columns"
+        hidden = [f"rows have different numbers of fields: {sorted(widths)[:10]}"]
+        encoding, delimiter = self._form()
+        named = {"\t": "tab"}.get(delimiter, delimiter)
+        facts = [f"encoding {encoding}", f"delimiter {named!r}", f"{rows:,} rows", columns]
+        return Facts(facts, hidden if len(widths) > 1 else [])
+
+    def parts(self) -> Sequence[Part]:
+        return [Part("table", "table")]
+
+    def blocks(self, part: str) -> Iterator[str]:
+        with self.path.open(encoding=self._form()[0], errors="replace", newline="") as file:
+            yield from file
+
+    def tables(self, part: str) -> list[list[Row]]:
+        rows = list(itertools.islice(self._rows(), _MAX_ROWS + 1))
+        if len(rows) > _MAX_ROWS:
+            raise ToolError(f"the table has more than {_MAX_ROWS:,} rows; read the file in code")
+        return [rows]
+
+    def _form(self) -> tuple[str, str]:
+        """Return the encoding and the delimiter."""
+        with self.path.open("rb") as file:
+            start = file.read(_SAMPLE)
+        encoding = encoding_of(start)
+        sample = start.decode(encoding, "replace").rpartition("\n")[0]
+        try:
+            return encoding, csv.Sniffer().sniff(sample, _DELIMITERS).delimiter
+        except csv.Error:
+            return encoding, "\t" if self.path.suffix.lower() == ".tsv" else ","
+
+    def _rows(self) -> Iterator[Row]:
+        csv.field_size_limit(_MAX_FIELD)
+        encoding, delimiter = self._form()
+        with self.path.open(encoding=encoding, errors="replace", newline="") as file:
+            yield from csv.reader(file, delimiter=delimiter)

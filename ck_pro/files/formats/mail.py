@@ -1,0 +1,99 @@
+"""E-mails and mailboxes: headers, text, and attachments as files of their own."""
+
+from __future__ import annotations
+
+import email
+import email.message
+import email.policy
+import functools
+import io
+import mailbox
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..document import Document, Facts, Part
+from ..limits import MAX_MEMBERS
+from ..problem import ToolError
+from ..unpacking import save
+
+_HEADERS = ("From", "To", "Cc", "Bcc", "Reply-To", "Date", "Subject")
+_MESSAGE = "message"
+
+
+class Reader(Document):
+    """An e-mail. Its parts are the message and its attachments; of a mailbox, its messages."""
+
+    def facts(self) -> Facts:
+        if self._is_mailbox:
+            return Facts([f"{len(self._box):,} messages"])
+        text = self._message.get_body(("plain",))
+        html = self._message.get_body(("html",))
+        hidden = [f"attachment {name!r}" for name in self._attachments]
+        if text is not None and html is not None:
+            hidden.append("the text exists twice: as plain text (shown) and as HTML (part='html')")
+        facts = [f"{name}: {self._message[name]}" for name in _HEADERS if self._message[name]]
+        return Facts(facts, hidden)
+
+    def parts(self) -> Sequence[Part]:
+        if self._is_mailbox:
+            return [Part(str(n), f"message {n}") for n in range(1, len(self._box) + 1)]
+        parts = [Part(_MESSAGE, "message")]
+        if self._message.get_body(("html",)) is not None:
+            parts.append(Part("html", "the HTML form of the message", True))
+        return [*parts, *(Part(name, f"attachment {name!r}", True) for name in self._attachments)]
+
+    def blocks(self, part: str) -> Iterator[str]:
+        message = self._box[int(part) - 1] if self._is_mailbox else self._message
+        for name in _HEADERS:
+            for value in message.get_all(name, ()):
+                yield f"{name}: {value}\n"
+        yield "\n"
+        body = message.get_body(("plain", "html"))
+        if body is not None:
+            yield from (f"{line}\n" for line in str(body.get_content()).splitlines())
+
+    def member(self, part: str) -> Path | None:
+        if self._is_mailbox:
+            return None
+        if part == "html":
+            body = self._message.get_body(("html",))
+            if body is None:
+                return None
+            return save(io.BytesIO(str(body.get_content()).encode()), "message.html", 0)
+        if part not in self._attachments:
+            return None
+        content = self._attachments[part].get_payload(decode=True)
+        if content is None:  # an attached e-mail
+            inner: Any = self._attachments[part].get_payload(0)
+            content = inner.as_bytes()
+            part += ".eml"
+        assert isinstance(content, bytes)
+        return save(io.BytesIO(content), part, 0)
+
+    @functools.cached_property
+    def _is_mailbox(self) -> bool:
+        with self.path.open("rb") as file:
+            return file.read(5) == b"From "
+
+    @functools.cached_property
+    def _message(self) -> email.message.EmailMessage:
+        with self.path.open("rb") as file:
+            return email.message_from_binary_file(file, policy=email.policy.default)
+
+    @functools.cached_property
+    def _box(self) -> list[email.message.EmailMessage]:
+        box = mailbox.mbox(self.path, create=False)
+        if len(box) > MAX_MEMBERS:
+            raise ToolError(f"the mailbox has more than {MAX_MEMBERS:,} messages")
+        return [
+            email.message_from_bytes(one.as_bytes(), policy=email.policy.default) for one in box
+        ]
+
+    @functools.cached_property
+    def _attachments(self) -> dict[str, email.message.EmailMessage]:
+        found: dict[str, email.message.EmailMessage] = {}
+        for number, part in enumerate(self._message.iter_attachments(), 1):
+            name = part.get_filename() or f"attachment-{number}"
+            found[name if name not in found else f"{number}-{name}"] = part
+        return found

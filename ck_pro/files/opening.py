@@ -1,0 +1,73 @@
+"""Opens a file by its kind, also a file inside a file."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import cast
+
+from .document import Document, Reading
+from .kinds import Kind, kind_of
+from .limits import MAX_NESTING
+from .problem import ToolError
+
+
+def open_file(path: Path, reading: Reading) -> tuple[Kind, Document]:
+    """Open a file.
+
+    Raises:
+        ToolError: there is no such file, or no reader for its kind.
+    """
+    if not path.exists():
+        raise ToolError(f"{str(path)!r} does not exist")
+    if not path.is_file():
+        raise ToolError(f"{str(path)!r} is not a regular file")
+    kind = kind_of(path)
+    if not kind.format:
+        raise ToolError(f"{path.name!r} is a file of the kind {kind.name}, which no reader opens")
+    return kind, load_reader(kind)(path, reading)
+
+
+def load_reader(kind: Kind) -> type[Document]:
+    """Return the class that reads a kind of file."""
+    module = importlib.import_module(f".formats.{kind.format}", __package__)
+    return cast("type[Document]", module.Reader)
+
+
+def open_part(
+    path: Path, part: str | None, reading: Reading
+) -> tuple[Kind, Document, str | None, str]:
+    """Open the file that a part belongs to: the file itself, or a file inside it.
+
+    Args:
+        path: of the outer file.
+        part: such as "3", "Sheet1:2" or "inner.zip/notes.txt".
+        reading: how to treat hidden parts.
+
+    Returns:
+        The kind, the document, the part of that document (None: from its start), and the prefix of
+        its parts in `path`, such as "inner.zip/".
+    """
+    kind, document = open_file(path, reading)
+    prefix = ""
+    for _ in range(MAX_NESTING):
+        if part is None:
+            return kind, document, None, prefix
+        found = _inner(document, part)
+        if found is None:
+            return kind, document, part, prefix
+        name, inner = found
+        kind, document = open_file(inner, reading)
+        prefix += f"{name}/"
+        part = part[len(name) + 1 :] or None
+    raise ToolError(f"{part!r} is nested more than {MAX_NESTING} levels deep")
+
+
+def _inner(document: Document, part: str) -> tuple[str, Path] | None:
+    """Return the longest member that a part begins with, and its path."""
+    names = [p.name for p in document.parts() if part == p.name or part.startswith(f"{p.name}/")]
+    for name in sorted(names, key=len, reverse=True):
+        path = document.member(name)
+        if path is not None:
+            return name, path
+    return None

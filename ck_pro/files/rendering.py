@@ -1,0 +1,117 @@
+"""`render`: a page, slide, sheet or image as a picture file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from .child import in_child
+from .document import Reading
+from .kinds import kind_of
+from .limits import CALL_SECONDS
+from .opening import open_part
+from .problem import ToolError, library
+
+_OFFICE = ("docx", "doc", "odt", "rtf", "pptx", "odp", "xlsx", "xls", "ods")
+_MAX_SIDE = 6000
+_MAX_DPI = 400
+_MAX_IMAGE = 80_000_000
+"""Pixels of a picture that is read."""
+
+
+def render(
+    path: str,
+    page: int = 1,
+    dpi: int = 150,
+    crop: list[float] | None = None,
+    side: int = _MAX_SIDE,
+) -> str:
+    """Write a page of a file as a PNG picture into the working directory, and return its path."""
+    if not 10 <= dpi <= _MAX_DPI:
+        raise ToolError(f"dpi must be from 10 to {_MAX_DPI}, not {dpi}")
+    stem = re.sub(r"[^\w.-]+", "_", Path(path).stem)[:80]
+    target = Path(f"{stem}-page{page}.png")
+    return in_child(lambda: _render(Path(path), page, dpi, crop, side, target))
+
+
+def _render(
+    path: Path, page: int, dpi: int, crop: list[float] | None, side: int, target: Path
+) -> str:
+    if not path.is_file():
+        raise ToolError(f"{str(path)!r} does not exist, or is no file")
+    kind = kind_of(path)
+    if kind.format == "image":
+        picture = _image(path)
+    elif kind.format == "pdf":
+        picture = _page_of_pdf(path, page, dpi)
+    elif kind.format in _OFFICE:
+        picture = _page_of_pdf(_as_pdf(path), page, dpi)
+    else:
+        open_part(path, None, Reading())
+        raise ToolError(f"a file of the kind {kind.name} cannot be rendered; read its text")
+    if crop is not None:
+        picture = _cropped(picture, crop)
+    if max(picture.size) > side:
+        picture.thumbnail((side, side))
+    picture.save(target, "PNG")
+    return str(target)
+
+
+def _image(path: Path) -> Any:
+    images: Any = library("PIL.Image", "Pillow", "images")
+    images.MAX_IMAGE_PIXELS = _MAX_IMAGE
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", images.DecompressionBombWarning)
+        picture = images.open(path)
+        if picture.width * picture.height > _MAX_IMAGE:
+            raise ToolError(f"the image has more than {_MAX_IMAGE:,} pixels")
+        return picture.convert("RGBA" if "A" in picture.getbands() else "RGB")
+
+
+def _page_of_pdf(path: Path, page: int, dpi: int) -> Any:
+    pdfium = library("pypdfium2", "pypdfium2", "PDF files")
+    pdf = pdfium.PdfDocument(path)
+    if not 1 <= page <= len(pdf):
+        raise ToolError(f"there is no page {page}; the file has pages 1 to {len(pdf)}")
+    pdf.init_forms()
+    one = pdf[page - 1]
+    scale = min(dpi / 72, _MAX_SIDE / max(one.get_size()))
+    return one.render(scale=scale, may_draw_forms=True).to_pil()
+
+
+def _as_pdf(path: Path) -> Path:
+    """Convert an office file by LibreOffice.
+
+    Raises:
+        ToolError: it is not installed, or fails.
+    """
+    program = shutil.which("soffice") or shutil.which("libreoffice")
+    if program is None:
+        raise ToolError("rendering office files needs LibreOffice, which is not installed")
+    folder = tempfile.mkdtemp(prefix="rendered-")
+    options = ["--headless", "--norestore", f"-env:UserInstallation=file://{folder}/profile"]
+    subprocess.run(
+        [program, *options, "--convert-to", "pdf", "--outdir", folder, str(path)],
+        capture_output=True,
+        timeout=CALL_SECONDS,
+        check=False,
+    )
+    made = Path(folder) / f"{path.stem}.pdf"
+    if not made.exists():
+        raise ToolError("LibreOffice could not convert the file")
+    return made
+
+
+def _cropped(picture: Any, crop: list[float]) -> Any:
+    """Cut a picture to left, top, right and bottom, each as a share from 0 to 1."""
+    if len(crop) != 4 or not (0 <= crop[0] < crop[2] <= 1 and 0 <= crop[1] < crop[3] <= 1):
+        raise ToolError("crop must be [left, top, right, bottom], each a share from 0 to 1")
+    width, height = picture.size
+    left, top, right, bottom = crop
+    box = (left * width, top * height, max(right * width, 1), max(bottom * height, 1))
+    return picture.crop(tuple(round(side) for side in box))

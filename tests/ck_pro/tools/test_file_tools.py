@@ -1,0 +1,119 @@
+"""The tools for files: in the sandbox of an agent's code, and pictures for a model that sees."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_files import write_pdf, write_png, write_wav, write_xlsx
+
+from ck_pro import CodeExecutor, MultiStepAgent, StopTool, file_tools
+from ck_pro.exceptions import ToolError
+from ck_pro.testing import ScriptedLLM
+from ck_pro.tools.files import FileTool, LookTool
+
+pytestmark = pytest.mark.worker
+
+
+@pytest.fixture(scope="module")
+def executor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeExecutor]:
+    folder = tmp_path_factory.mktemp("files")
+    write_xlsx(folder / "sales.xlsx")
+    write_pdf(folder / "invoice.pdf")
+    write_png(folder / "red.png")
+    write_wav(folder / "tone.wav")
+    functions = {tool.name: tool.bind(None) for tool in file_tools()}  # type: ignore[arg-type]
+    with CodeExecutor(functions, workdir=folder, packages=[FileTool.package]) as executor:
+        yield executor
+
+
+def test_code_gets_values_of_the_readers(executor: CodeExecutor) -> None:
+    code = "rows = read_table('sales.xlsx', 'Sales')\nprint(sum(int(r[1]) for r in rows[1:4]))"
+    result = executor.run(code)
+    assert (result.output, result.error) == ("6\n", None)
+    assert "very hidden" in executor.run("print(describe_file('sales.xlsx'))").output
+
+
+def test_errors_are_those_of_the_tool(executor: CodeExecutor) -> None:
+    result = executor.run("read_document('none.pdf')")
+    assert result.error is not None
+    assert result.error.type == "ToolError"
+    assert result.error.message == "read_document: 'none.pdf' does not exist"
+    code = "try: read_table('red.png')\nexcept RuntimeError as e: print(e)"
+    assert "this kind of file has no tables" in executor.run(code).output
+
+
+def test_the_readers_see_no_more_than_the_code(executor: CodeExecutor, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("PLANTED")
+    if "mounts" not in executor.isolation["active"]:
+        pytest.skip("the file view needs mounts")
+    result = executor.run(f"read_document({str(tmp_path / 'secret.txt')!r})")
+    assert result.error is not None and "does not exist" in result.error.message
+
+
+def test_a_page_is_rendered_as_a_picture(executor: CodeExecutor) -> None:
+    code = "from PIL import Image\nprint(Image.open(render('invoice.pdf', 1, dpi=72)).size)"
+    assert executor.run(code).output == "(596, 842)\n"
+    code = "print(Image.open(render('red.png', crop=[0, 0, 0.5, 1])).size)"
+    assert executor.run(code).output == "(20, 20)\n"
+    result = executor.run("render('invoice.pdf', 9)")
+    assert result.error is not None
+    assert result.error.message == "render: there is no page 9; the file has pages 1 to 3"
+
+
+def test_speech_is_recognised_or_the_missing_recogniser_named(executor: CodeExecutor) -> None:
+    result = executor.run("print(transcribe('tone.wav'))")
+    said = result.output + (result.error.message if result.error else "")
+    assert "recognised by pocketsphinx" in said or "no speech recogniser is installed" in said
+    result = executor.run("transcribe('red.png')")
+    assert result.error is not None
+    assert "is no sound file but a file of the kind PNG image" in result.error.message
+
+
+def _agent(replies: list[str]) -> MultiStepAgent:
+    return MultiStepAgent(
+        name="reader", model=ScriptedLLM(replies), tools=[*file_tools(), StopTool()]
+    )
+
+
+def test_a_model_that_sees_gets_the_picture_and_the_question(tmp_path: Path) -> None:
+    images = pytest.importorskip("PIL.Image")
+    write_pdf(tmp_path / "invoice.pdf")
+    agent = _agent(["```python\nstop(look('invoice.pdf', 'What is the total?'))\n```", "It is 42"])
+    session = agent.run("Read it", workdir=str(tmp_path))
+    assert session.final_results["output"] == "It is 42"
+    asked: Any = agent.model.calls[1].messages[-1]["content"]
+    assert asked[0]["text"] == "What is the total?"
+    data = base64.b64decode(asked[1]["image_url"]["url"].partition("base64,")[2])
+    assert max(images.open(io.BytesIO(data)).size) == 1568
+
+
+def test_a_link_in_place_of_the_picture_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_png(tmp_path / "red.png")
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG secret")
+    run = CodeExecutor.run
+
+    def swapped(executor: CodeExecutor, code: str, **more: Any) -> Any:
+        result = run(executor, code, **more)
+        (tmp_path / "red-page1.png").unlink(missing_ok=True)
+        os.symlink(tmp_path / "secret.png", tmp_path / "red-page1.png")
+        return result
+
+    monkeypatch.setattr(CodeExecutor, "run", swapped)
+    from ck_pro.tools.files import _rendered
+
+    with pytest.raises(ToolError, match="look: .*red-page1.png"):
+        call = LookTool().in_worker("red.png", page=1, dpi=72, crop=None, side=100)
+        _rendered("look", tmp_path, type(call)("render", call.kwargs, package=call.package))
+
+
+def test_an_agent_names_file_tools_in_its_settings() -> None:
+    agent = MultiStepAgent(name="reader", tools=["read_document", "describe_file"])
+    assert agent.functions().names == ["read_document", "describe_file"]
