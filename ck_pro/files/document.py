@@ -40,7 +40,7 @@ class Part:
     Attributes:
         name: to give as `part`, such as "3" or "Sheet1".
         title: for people, such as "page 3" or "sheet 'Sheet1' (hidden)".
-        is_file: whether it is a file of its own, which `Document.member` unpacks.
+        is_file: whether it is a separate file, which `Document.member` unpacks.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Document:
         """Yield the text of a part as paragraphs, lines or rows, each with its line end.
 
         Args:
-            part: name of a part that is no file of its own.
+            part: name of a part that is no separate file.
         """
         raise NotImplementedError
 
@@ -94,5 +94,5 @@ class Document:
         raise ToolError("this kind of file has no tables")
 
     def member(self, part: str) -> Path | None:
-        """Unpack a part that is a file of its own, and return its path."""
+        """Unpack a part that is a separate file, and return its path."""
         return None

@@ -163,7 +163,8 @@ def _piece(part: str | None, parts: Sequence[Part]) -> tuple[str | None, int]:
     if part is None or any(p.name == part for p in parts):
         return part, 1
     name, colon, number = part.rpartition(":")
-    if colon and number.isdigit() and int(number) > 0 and (not name or any(p.name == name for p in parts)):
+    known = not name or any(p.name == name for p in parts)
+    if colon and known and number.isdigit() and int(number) > 0:
         return name or parts[0].name, int(number)
     return part, 1
 

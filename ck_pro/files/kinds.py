@@ -24,7 +24,7 @@ class Kind:
 
 _BY_START: tuple[tuple[bytes, Kind], ...] = (
     (b"%PDF-", Kind("PDF", "pdf")),
-    (b"{\\rtf", Kind("RTF document", "rtf")),
+    (b"{\\rtf", Kind("RTF document", "office.rtf")),
     (b"SQLite format 3\0", Kind("SQLite database", "sqlite")),
     (b"\x89PNG\r\n\x1a\n", Kind("PNG image", "image")),
     (b"\xff\xd8\xff", Kind("JPEG image", "image")),
@@ -51,20 +51,24 @@ _IN_RIFF = {
     b"AVI ": Kind("AVI video"),
 }
 _IN_ZIP = (
-    ("word/document.xml", Kind("Word document", "docx")),
-    ("xl/workbook.xml", Kind("Excel workbook", "xlsx")),
+    ("word/document.xml", Kind("Word document", "office.docx")),
+    ("xl/workbook.xml", Kind("Excel workbook", "office.xlsx")),
     ("xl/workbook.bin", Kind("Excel binary workbook")),
-    ("ppt/presentation.xml", Kind("PowerPoint presentation", "pptx")),
+    ("ppt/presentation.xml", Kind("PowerPoint presentation", "office.pptx")),
 )
 _BY_MIMETYPE = {
     "application/epub+zip": Kind("EPUB book", "epub"),
-    "application/vnd.oasis.opendocument.text": Kind("OpenDocument text", "odt"),
-    "application/vnd.oasis.opendocument.spreadsheet": Kind("OpenDocument spreadsheet", "ods"),
-    "application/vnd.oasis.opendocument.presentation": Kind("OpenDocument presentation", "odt"),
+    "application/vnd.oasis.opendocument.text": Kind("OpenDocument text", "office.odt"),
+    "application/vnd.oasis.opendocument.spreadsheet": Kind(
+        "OpenDocument spreadsheet", "office.ods"
+    ),
+    "application/vnd.oasis.opendocument.presentation": Kind(
+        "OpenDocument presentation", "office.odt"
+    ),
 }
 _IN_OLE = (
-    ("Workbook", Kind("Excel 97 workbook", "xls")),
-    ("Book", Kind("Excel 97 workbook", "xls")),
+    ("Workbook", Kind("Excel 97 workbook", "office.xls")),
+    ("Book", Kind("Excel 97 workbook", "office.xls")),
     ("__properties_version1.0", Kind("Outlook message", "msg")),
     ("WordDocument", Kind("Word 97 document")),
     ("PowerPoint Document", Kind("PowerPoint 97 presentation")),

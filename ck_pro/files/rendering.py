@@ -17,7 +17,6 @@ from .limits import CALL_SECONDS
 from .opening import open_part
 from .problem import ToolError, library
 
-_OFFICE = ("docx", "doc", "odt", "rtf", "pptx", "odp", "xlsx", "xls", "ods")
 _MAX_SIDE = 6000
 _MAX_DPI = 400
 _MAX_IMAGE = 80_000_000
@@ -49,7 +48,7 @@ def _render(
         picture = _image(path)
     elif kind.format == "pdf":
         picture = _page_of_pdf(path, page, dpi)
-    elif kind.format in _OFFICE:
+    elif kind.format.startswith("office."):
         picture = _page_of_pdf(_as_pdf(path), page, dpi)
     else:
         open_part(path, None, Reading())

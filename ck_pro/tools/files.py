@@ -189,7 +189,7 @@ class LookTool(FileTool):
 
 
 def _rendered(tool: str, workdir: Path, call: LocalCall) -> bytes:
-    """Render in a worker of its own, since the run's worker waits for this call.
+    """Render in a second worker, since the run's worker waits for this call.
 
     Raises:
         ToolError: the file cannot be rendered, or its picture is not what was written.

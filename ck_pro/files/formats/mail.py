@@ -1,4 +1,4 @@
-"""E-mails and mailboxes: headers, text, and attachments as files of their own."""
+"""E-mails and mailboxes: headers, text, and attachments as separate files."""
 
 from __future__ import annotations
 

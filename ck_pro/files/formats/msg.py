@@ -1,4 +1,4 @@
-"""Outlook messages (.msg): headers, text, and attachments as files of their own."""
+"""Outlook messages (.msg): headers, text, and attachments as separate files."""
 
 from __future__ import annotations
 

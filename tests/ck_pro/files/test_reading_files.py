@@ -139,7 +139,7 @@ def test_a_part_can_be_given_by_number_or_name(samples: Path) -> None:
     assert read_document(str(samples / "invoice.pdf"), 2).startswith("== page 2 ==")
     with pytest.raises(ToolError, match=r"no part '7' in this file \(PDF\); it has 1 to 3"):
         read_document(str(samples / "invoice.pdf"), 7)
-    with pytest.raises(ToolError, match="no part 'sales' .* it has 'Sales', 'Secret'"):
+    with pytest.raises(ToolError, match=r"no part 'sales' .* it has 'Sales', 'Secret'"):
         read_document(str(samples / "sales.xlsx"), "sales")
 
 

@@ -109,7 +109,7 @@ def test_a_link_in_place_of_the_picture_is_not_followed(
     monkeypatch.setattr(CodeExecutor, "run", swapped)
     from ck_pro.tools.files import _rendered
 
-    with pytest.raises(ToolError, match="look: .*red-page1.png"):
+    with pytest.raises(ToolError, match=r"look: .*red-page1\.png"):
         call = LookTool().in_worker("red.png", page=1, dpi=72, crop=None, side=100)
         _rendered("look", tmp_path, type(call)("render", call.kwargs, package=call.package))
 

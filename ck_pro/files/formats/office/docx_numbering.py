@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from ..xml import OfficeZip
+from ...xml import OfficeZip
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _ROMAN = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..document import Document, Facts, Part, Reading, Row
-from ..unpacking import check_office_zip
-from ..xml import OfficeZip, local
+from ...document import Document, Facts, Part, Reading, Row
+from ...unpacking import check_office_zip
+from ...xml import OfficeZip, local
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
@@ -30,7 +30,7 @@ class Reader(Document):
         self._changes = _tracked(self._root)
         self._pages = [one for one in self._root.iter() if local(one) == "page"]
         self._open: list[str] = []
-        """Ids of the tracked insertions that have begun and not ended."""
+        """Ids of the tracked insertions that are open."""
 
     def facts(self) -> Facts:
         count = Counter(local(one) for one in self._root.iter())

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..document import Document, Facts, Part, Reading, Row
-from ..problem import ToolError, library
-from ..sheet import cell_text, column_letter, heading, ranges, row_line
-from ..unpacking import check_office_zip
+from ...document import Document, Facts, Part, Reading, Row
+from ...problem import ToolError, library
+from ...sheet import cell_text, column_letter, heading, ranges, row_line
+from ...unpacking import check_office_zip
 from .xlsx_formulas import evaluate
 
 _LARGE = 60 << 20

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..document import Document, Facts, Part, Reading, Row
-from ..problem import ToolError, library
-from ..sheet import cell_text, column_letter, heading, ranges, row_line
+from ...document import Document, Facts, Part, Reading, Row
+from ...problem import ToolError, library
+from ...sheet import cell_text, column_letter, heading, ranges, row_line
 
 _STATES = {1: "hidden", 2: "very hidden"}
 

@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from ..sheet import cell_text
+from ...sheet import cell_text
 
 _CELL = re.compile(r"'\[[^]]*\]([^']+)'!([A-Z]+\d+)")
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..document import Document, Facts, Part, Reading, Row
-from ..problem import ToolError
-from ..sheet import column_letter, heading, ranges, row_line
-from ..unpacking import check_office_zip
-from ..xml import OfficeZip, local
+from ...document import Document, Facts, Part, Reading, Row
+from ...problem import ToolError
+from ...sheet import column_letter, heading, ranges, row_line
+from ...unpacking import check_office_zip
+from ...xml import OfficeZip, local
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"

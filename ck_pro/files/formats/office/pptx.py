@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..document import Document, Facts, Part, Reading, Row
-from ..problem import library
-from ..sheet import cell_text
-from ..unpacking import check_office_zip, save
+from ...document import Document, Facts, Part, Reading, Row
+from ...problem import library
+from ...sheet import cell_text
+from ...unpacking import check_office_zip, save
 
 _EMBEDDED = "ppt/embeddings/"
 

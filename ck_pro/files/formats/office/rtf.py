@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..document import Document, Facts, Part
-from ..problem import library
+from ...document import Document, Facts, Part
+from ...problem import library
 
 _HIDDEN = {rb"\v ": "hidden text", rb"\deleted": "deleted text", rb"\revised": "inserted text"}
 
@@ -15,9 +15,7 @@ class Reader(Document):
 
     def facts(self) -> Facts:
         data = self.path.read_bytes()
-        hidden = [
-            f"{text} (not told apart in the text)" for w, text in _HIDDEN.items() if w in data
-        ]
+        hidden = [f"{text} (not marked in the text)" for w, text in _HIDDEN.items() if w in data]
         if rb"\object" in data:
             hidden.append("embedded objects")
         return Facts([f"{len(self._text().split()):,} words"], hidden)

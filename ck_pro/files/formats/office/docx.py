@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..document import Document, Facts, Part, Reading, Row
-from ..unpacking import check_office_zip, save
-from ..xml import OfficeZip, local
+from ...document import Document, Facts, Part, Reading, Row
+from ...unpacking import check_office_zip, save
+from ...xml import OfficeZip, local
 from .docx_numbering import Numbering
 
 _MAIN = "word/document.xml"
@@ -185,13 +185,13 @@ class _Text:
             elif name in ("oMath", "oMathPara"):
                 yield "".join(t.text or "" for t in child.iter() if local(t) == "t")
 
-    def _run(self, run: Any) -> str:
-        text = "".join(self._pieces(run))
+    def _run(self, text_run: Any) -> str:
+        text = "".join(self._pieces(text_run))
         if not text:
             return ""
-        if _is_hidden(run):
+        if _is_hidden(text_run):
             return "" if self._reading.hidden == "omit" else f"[hidden: {text}]"
-        struck = run.find(f"{_W}rPr/{_W}strike")
+        struck = text_run.find(f"{_W}rPr/{_W}strike")
         if struck is not None and _value(struck, "val") not in ("0", "false"):
             return f"~~{text}~~"
         return text
@@ -273,10 +273,10 @@ def _value(element: Any, name: str) -> str:
     return "" if element is None else str(element.get(_W + name) or "")
 
 
-def _is_hidden(run: Any) -> bool:
-    vanish = run.find(f"{_W}rPr/{_W}vanish")
+def _is_hidden(text_run: Any) -> bool:
+    vanish = text_run.find(f"{_W}rPr/{_W}vanish")
     return vanish is not None and _value(vanish, "val") not in ("0", "false")
 
 
-def _colour(run: Any) -> str:
-    return _value(run.find(f"{_W}rPr/{_W}color"), "val").upper()
+def _colour(text_run: Any) -> str:
+    return _value(text_run.find(f"{_W}rPr/{_W}color"), "val").upper()

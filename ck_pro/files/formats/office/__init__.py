@@ -1,0 +1,1 @@
+"""Documents, spreadsheets and presentations; one module for each format."""
