@@ -25,7 +25,7 @@ from ck_pro.exceptions import ConfigError, InputError
         ({"tools": [3]}, "3 is not a tool"),
         ({"tools": [{"name": "serch"}]}, "is not a tool"),
         ({"sub_agents": [["a"]]}, "is not a tool"),
-        ({"tools": ["serch"]}, "no attribute or tool 'serch'; known are: run_command, "),
+        ({"tools": ["zzz"]}, "no attribute or tool 'zzz'; known are: run_command, "),
         (
             {"tools": ["run_comand"]},
             "no attribute or tool 'run_comand'; did you mean 'run_command'",
