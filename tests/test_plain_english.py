@@ -15,24 +15,39 @@ FILES = ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", ".ci/run")
 KINDS = {".py", ".js", ".md", ".sh", ".yaml"}
 
 BANNED = {
-    r"nobody|somebody|whoever": "no client, the caller, the user",
-    r"\btold\b|\btells\b|\btell of\b": "reported, shows, the message says",
-    r"\bgo(?:es|ing)? on (?:with|from|where)\b|\bwent on\b|\bgone on\b|\bgoes on\b": "resumes",
-    r"\bunder way\b": "in progress, pending",
-    r"\bcut off\b": "interrupted",
-    r"\bby itself\b|\bat will\b": "automatically, any number of times",
-    r"\bmend(?:s|ed)?\b": "fixed",
-    r"\bours\b|\btheirs\b|\bof (?:its|their|one's|his) own\b": "this project's, its own X, custom",
-    r"\bin good order\b": "cleanly, gracefully",
-    r"\bkept a while\b|\bleft behind\b": "cached, orphaned",
-    r"\bwhat it (?:takes|holds|hears)\b": "its parameters, its contents",
-    r"(?<!there )\b(?:is|are) none\b": "there are no, no X",
-    r"\bas it was before\b|\bwhat was as\b|\bwhat must be so\b": "the previous version",
-    r"\bdeeds?\b|\b(?:has|is|are) gone\b|\bbegun\b": "actions; closed, lost; started",
-    r"\b(?:thereby|thereof|wherein|herein|whereof)\b": "a shorter sentence",
-    r"# Mind\b|\bare not shown\.\)": "# Notes, (Earlier steps omitted.)",
+    ("nobody", "somebody", "whoever"): "no client, the caller, the user",
+    ("told", "tells", "tell of"): "reported, shows, the message says",
+    ("go on with", "go on from", "go on where", "goes on", "gone on", "went on"): "resumes",
+    ("going on with", "going on from", "going on where"): "resumes",
+    ("under way",): "in progress, pending",
+    ("cut off",): "interrupted",
+    ("by itself", "at will"): "automatically, any number of times",
+    ("mend", "mends", "mended"): "fixed",
+    ("ours", "theirs"): "this project's, that of the caller",
+    ("of its own", "of their own", "of one's own", "of his own"): "its own X, custom",
+    ("in good order",): "cleanly, gracefully",
+    ("kept a while", "left behind"): "cached, orphaned",
+    ("what it takes", "what it holds", "what it hears"): "its parameters, its contents",
+    ("is none", "are none"): "there are no, no X",
+    ("as it was before", "what was as", "what must be so"): "the previous version",
+    ("deed", "deeds"): "actions",
+    ("has gone", "is gone", "are gone"): "closed, lost",
+    ("begun",): "started",
+    ("thereby", "thereof", "wherein", "herein", "whereof"): "a shorter sentence",
+    ("# Mind", "are not shown.)"): "# Notes, (Earlier steps omitted.)",
 }
-PATTERN = re.compile("|".join(f"(?:{wording})" for wording in BANNED))
+WORDS = tuple(word for words in BANNED for word in words)
+
+
+def banned_in(text: str) -> list[tuple[int, str]]:
+    """Return (line, wording) of each banned wording in a text."""
+    found = []
+    for word in WORDS:
+        if word not in text:  # much faster than a search by a pattern
+            continue
+        for match in re.finditer(rf"(?<!\w)(?<!there ){re.escape(word)}(?!\w)", text):
+            found.append((text.count("\n", 0, match.start()) + 1, word))
+    return sorted(found)
 
 
 def documents() -> list[Path]:
@@ -44,10 +59,18 @@ def documents() -> list[Path]:
 
 
 def test_texts_use_plain_wordings() -> None:
-    found = []
-    for path in documents():
-        text = path.read_text()
-        for match in PATTERN.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            found.append(f"{path.relative_to(ROOT)}:{line}: {match.group()!r}")
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {word!r}"
+        for path in documents()
+        for line, word in banned_in(path.read_text())
+    ]
     assert not found, f"{len(found)} wordings to replace:\n" + "\n".join(found)
+
+
+def test_a_banned_wording_is_found_as_a_whole_word() -> None:
+    assert banned_in("It goes on.\nThe deeds are gone.\n") == [
+        (1, "goes on"),
+        (2, "are gone"),
+        (2, "deeds"),
+    ]
+    assert banned_in("It is none; indeeds, courses, there are none.") == [(1, "is none")]

@@ -110,6 +110,7 @@ def test_the_exit_code_is_the_score(
     assert "scored tasks right" in capsys.readouterr().out
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("options", "code"), [([], 5), (["--run-max-steps", "1"], 7)], ids=["stopped", "limit"]
 )
@@ -144,6 +145,7 @@ def test_a_missing_demo_folder_is_one_line(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.integration
 def test_nothing_is_moved_or_written_before_the_checks(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

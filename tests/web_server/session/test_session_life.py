@@ -237,7 +237,7 @@ def test_a_folder_that_is_locked_has_a_server_whatever_its_process_id_says(tmp_p
 def test_a_start_that_cannot_work_says_why_in_one_line(arguments: list[str], said: str) -> None:
     command = [sys.executable, "-m", "web_server", "--port", "0", *arguments]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert run.returncode in (1, 2) and run.stdout == ""
+    assert run.returncode == 2 and run.stdout == "" and len(run.stderr.splitlines()) == 1
     assert said in run.stderr and "Traceback" not in run.stderr
 
 
