@@ -11,13 +11,11 @@ from pydantic import BeforeValidator
 
 import ck_web.prompts  # noqa: F401  (registers the templates)
 from ck_pro.agent import AgentResult, MultiStepAgent
-from ck_pro.events import Action, EventKind
+from ck_pro.events import EventKind
 from ck_pro.events.journal_events import WorldData
 from ck_pro.model import LLM
-from ck_pro.run.results import NO_OUTPUT
 from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession
-from ck_pro.session.observed import append_part
 from ck_pro.tool import ToolRegistry
 from ck_pro.tools.human import AskHumanTool
 from ck_web.actions import ACTIONS, PREDEFINED_WEB_ACTIONS, WEB_FUNCTIONS
@@ -26,10 +24,9 @@ from ck_web.env import WebEnv
 from ck_web.page.page_diff import FullPage, insert_page, page_changes, section
 from ck_web.tools import WebStopTool, WebTool, definitions
 
-__all__ = ["PREDEFINED_WEB_ACTIONS", "WebAgent", "WebStopTool", "WebTool", "add_reports"]
+__all__ = ["PREDEFINED_WEB_ACTIONS", "WebAgent", "WebStopTool", "WebTool"]
 
 BLANK = "about:blank"
-_MAX_REPORTS = 30
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`()\[\]{}|\\\u3000-\u303f\uff00-\uffef]+")
 
 
@@ -151,12 +148,6 @@ directory."""
             **self._page_values(session, seen.text, kwargs),
         }
 
-    def step_action(self, session: AgentSession, action: Action) -> Any:
-        """Do the action; add the results of its browser actions, printed or not."""
-        seen = super().step_action(session, action)
-        reports = [*run_of(session).take_replayed(), *self._web_envs[session.id].take_log()]
-        return add_reports(seen, reports)
-
     def _model_for(self, kwargs: Mapping[str, Any], model: LLM | None) -> LLM:
         """Return the multimodal model for a prompt with a screenshot."""
         if kwargs.get("web_image") and self.model_multimodal is not None:
@@ -205,32 +196,3 @@ def _last_url(session: AgentSession) -> str:
     """Return the last page of a resumed session; empty for a new one."""
     states = (step["action"].get("web_state_before") for step in reversed(session.steps))
     return next((state["step_url"] for state in states if state), "")
-
-
-def add_reports(observation: Any, reports: list[str]) -> Any:
-    """Add the results of browser actions that a step's observation does not contain yet.
-
-    Args:
-        observation: a text, one sub-agent's result, or a list of both.
-        reports: one line for each action.
-    """
-    entries = list(observation) if isinstance(observation, list) else [observation]
-    if isinstance(entries[-1], str):
-        last = entries[-1]
-        for line in reports:  # the value of the last expression is the report of its action
-            last = last.removesuffix(f"Last value: {line!r}").rstrip()
-        entries[-1:] = [last] if last else [] if entries[:-1] else [NO_OUTPUT]
-    printed = "\n".join(o for o in entries if isinstance(o, str))
-    missing = [line for line in reports if line not in printed]
-    if missing:
-        shown = missing[-_MAX_REPORTS:]
-        if len(missing) > len(shown):
-            shown = [f"({len(missing) - len(shown)} earlier actions omitted)", *shown]
-        text = "\n".join(shown)
-        if entries == [NO_OUTPUT]:
-            return text
-        parts = [f"{text}\n"]
-        for entry in entries:
-            append_part(parts, entry)
-        entries = parts
-    return entries[0] if len(entries) == 1 else entries

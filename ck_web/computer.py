@@ -71,43 +71,34 @@ class ComputerEnv(WebEnv):
             text = "\n".join([*head, *self._footer()])
             return ComputerObservation(text=text, image=image, current_url=state.step_url)
 
-    def execute(self, action: Action) -> Observation:
-        """Do one action; return its result and the screen after it.
+    def _execute(self, action: Action) -> tuple[Observation, str]:
+        """Do one action; return its result with the screen after it, and the line of its report.
 
-        Returns:
-            `ComputerObservation` (`BrowserObservation` for a `BrowserAction`), or
-            `ErrorObservation` if the action failed.
-
-        Raises:
-            BrowserServerError: the server or the browser failed.
+        The result is a `ComputerObservation`; of a `BrowserAction`, a `BrowserObservation`.
         """
         self._last_screenshot = _NO_SCREEN
         if not isinstance(action, ComputerAction):
-            return super().execute(action)
+            return super()._execute(action)
         browser = self._browser
         with self._lock, browser.explain_errors():
             before, target = self._screen, action.target or self._element_there(action)
             acts = action.action != "screenshot"
+            report = "screenshot: taken"
             if acts:
-                result = super().execute(self._approved_action(action))
+                result, report = super()._execute(self._approved_action(action))
                 if isinstance(result, ErrorObservation):
-                    return result
-                text = result.text
-            else:
-                text = "screenshot: taken"
-                self._reports.append(text)
+                    return result, report
             image = self._take_screenshot(_SCREEN)
             self._last_screenshot = (time.monotonic(), image)
             if acts and self._screen != before:
                 # a drawing is not in the page's text
-                if browser.unchanged and not text.endswith(" changed"):
-                    text += NOTHING_CHANGED
+                if browser.unchanged and not report.endswith(" changed"):
+                    report += NOTHING_CHANGED
                 browser.unchanged = 0
-                text = self._reports[-1] = text.replace(NOTHING_CHANGED, "; the picture changed")
-            if target:
-                text += f" ({target})"
+                report = report.replace(NOTHING_CHANGED, "; the picture changed")
+            text = f"{report} ({target})" if target else report
             url = browser.state.step_url
-            return ComputerObservation(text=text, image=image, current_url=url)
+            return ComputerObservation(text=text, image=image, current_url=url), report
 
     def state(self) -> dict[str, Any]:
         """Return the last known state with a hash of the screen, for the log."""

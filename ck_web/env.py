@@ -19,6 +19,7 @@ from ck_pro.events import (
     Observation,
 )
 from ck_pro.exceptions import BrowserServerError, GuardStopped, ParseError, ToolError
+from ck_pro.executor import current_call
 from ck_web.actions import ACTIONS, WebAction, parse_action
 from ck_web.browser.browser import Browser
 from ck_web.browser.client import LEAN, RequestRefused, Sandbox
@@ -72,7 +73,6 @@ class WebEnv(Environment):
         self._approver = approver or AutoApprover()
         self.config = config if isinstance(config, WebEnvConfig) else WebEnvConfig(**config or {})
         self._lock = threading.RLock()
-        self._reports: list[str] = []  # one for each action since the last take_log()
         self._browser = Browser(
             self.config,
             Path(workdir),
@@ -111,15 +111,25 @@ class WebEnv(Environment):
     def execute(self, action: Action) -> Observation:
         """Do one browser action; return its result in one line, or the text that it read.
 
+        If code called the action, the line also stands in the output of its step.
+
         Returns:
             `BrowserObservation`, or `ErrorObservation` if the action failed.
 
         Raises:
             BrowserServerError: the server or the browser failed.
         """
+        seen, report = self._execute(action)
+        call = current_call()
+        if report and call is not None:
+            call.report(report)
+        return seen
+
+    def _execute(self, action: Action) -> tuple[Observation, str]:
+        """Do one browser action; return its result, and a line that reports it or is empty."""
         if not isinstance(action, BrowserAction) or action.name not in ACTIONS:
             name = action.name if isinstance(action, BrowserAction) else action.kind
-            return ErrorObservation(text=f"a browser cannot do a '{name}' action")
+            return ErrorObservation(text=f"a browser cannot do a '{name}' action"), ""
         declared, browser = ACTIONS[action.name], self._browser
         with self._lock, browser.explain_errors():
             state = browser.state
@@ -135,13 +145,13 @@ class WebEnv(Environment):
                 reason = browser.failure(e)
                 browser.unchanged += 1
                 browser.state = replace(browser.state, error_message=reason)
-                self._reports.append(f"{named} failed: {reason}")
-                return ErrorObservation(text=self._reports[-1])
-            if report := declared.report(result):
-                self._reports.append(f"{named}: {report}")
+                report = f"{named} failed: {reason}"
+                return ErrorObservation(text=report), report
+            summary = declared.report(result)
+            report = f"{named}: {summary}" if summary else ""
             if not (declared.reads_only or declared.returns_data):
-                result = self._reports[-1]  # other results are for the code, which prints from them
-            return BrowserObservation(text=result, url=browser.state.step_url)
+                result = report  # other results are for the code, which prints from them
+            return BrowserObservation(text=result, url=browser.state.step_url), report
 
     def start_at(self, url: str) -> None:
         """Open the first address of a task as its start page; a note reports the result.
@@ -158,8 +168,7 @@ class WebEnv(Environment):
                     return
             except GuardStopped:
                 return
-            seen = self.execute(action)
-            self._reports.clear()
+            seen, _ = self._execute(action)
             note = f"opened {url}, the first address of the task"
             if isinstance(seen, ErrorObservation):
                 note = f"could not open the first address of the task: {seen.text}"
@@ -200,7 +209,7 @@ class WebEnv(Environment):
             url = state.step_url or state.target_url
             if not url or url == self._browser.state.step_url:
                 return False
-            result = self.execute(BrowserAction(name="goto", value=url))
+            result, _ = self._execute(BrowserAction(name="goto", value=url))
             if isinstance(result, ErrorObservation):
                 raise BrowserServerError(f"cannot return to {url}: {result.text}")
             count = self._browser.state.num_revert_state + 1
@@ -216,12 +225,6 @@ class WebEnv(Environment):
         with self._lock, self._browser.explain_errors():
             self._browser.apply(self._browser.observe(LEAN))
             return list(self._browser.state.downloaded_file_path)
-
-    def take_log(self) -> list[str]:
-        """Return one line for each action since the last call."""
-        with self._lock:
-            reports, self._reports = self._reports, []
-            return reports
 
     def get_state(self) -> WebState:
         """Return the last known state, without a request to the browser."""
@@ -280,8 +283,7 @@ class WebEnv(Environment):
     def _return_to(self, url: str) -> None:
         """Open the last page of a resumed run in its new browser."""
         if url != self._browser.state.step_url:
-            self.execute(BrowserAction(name="goto", value=url))
-            self._reports.clear()
+            self._execute(BrowserAction(name="goto", value=url))
         self._browser.pending.append(_NEW_BROWSER)
 
     def _approve(self, action: BrowserAction) -> BrowserAction | None:

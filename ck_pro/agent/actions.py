@@ -21,7 +21,7 @@ from ck_pro.events import (
 )
 from ck_pro.events.journal_events import ActionData, ErrorData, ParsedReply
 from ck_pro.exceptions import ParseError, ends_run, error_text
-from ck_pro.executor import LocalCall
+from ck_pro.executor import LocalCall, outside_calls
 from ck_pro.language import Form, parse_thought_code
 from ck_pro.language.text_calls import named_call
 from ck_pro.model import Reply
@@ -133,7 +133,8 @@ def act_on_environment(run: Run, action: Action) -> str:
 def _attempt(call: Callable[[], Any]) -> Any:
     """Return what `call` returns, or the text of its error, unless the error ends the run."""
     try:
-        return call()
+        with outside_calls():
+            return call()
     except BaseException as e:
         if ends_run(e):
             raise

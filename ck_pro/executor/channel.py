@@ -41,6 +41,7 @@ class Channel:
     Attributes:
         held: bytes and files in the working directory at the worker's start.
         hung_up: whether the worker read nothing for so long that sending is no longer possible.
+        output_lock: held while output is read from the pipe and collected.
 
     Raises:
         OSError: this process has too many open files.
@@ -49,6 +50,7 @@ class Channel:
     def __init__(self, restore: Callable[[dict[str, Any]], Any], bounds: wire.Bounds):
         self._reader = wire.FrameReader(restore, bounds=bounds)
         self._send_lock = threading.Lock()
+        self.output_lock = threading.Lock()
         self.held: list[int] | None = None
         self._why: dict[str, Any] | None = None
         self._lines = b""
@@ -134,6 +136,7 @@ class Channel:
         frames: bool = True,
         output: bool = True,
         quick: bool = False,
+        collect: Callable[[bytes], None] | None = None,
     ) -> tuple[list[wire.Message], bytes]:
         """Wait for messages, output or `wake`.
 
@@ -142,6 +145,7 @@ class Channel:
             frames: whether to read messages; if not, another thread reads them.
             output: whether to read the pipe.
             quick: whether frames may arrive within microseconds; the pipe is not read then.
+            collect: called with the output, before another thread can read more of it.
 
         Raises:
             WorkerGone: the worker has ended, and all its messages and output are read.
@@ -158,7 +162,10 @@ class Channel:
             if descriptor == self._sock.fileno():
                 messages = self._read_messages()
             elif descriptor == self._pipe:
-                printed = self._read_pipe()
+                with self.output_lock:
+                    printed = self._read_pipe()
+                    if collect is not None:
+                        collect(printed)
             elif descriptor == self._wake_reader.fileno():
                 self._wake_reader.recv(4096)
             elif not messages:

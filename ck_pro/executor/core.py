@@ -242,6 +242,12 @@ class CodeExecutor:
         self._step += 1
         output = OutputCollector(worker.mark, self.max_output, self._handles.objects)
         functions = dict(self.functions)
+
+        def add_line(line: str) -> None:
+            with worker.output_lock:
+                output.feed(worker.drain())
+                output.add_line(line)
+
         calls = StepCalls(
             self._step,
             functions,
@@ -250,6 +256,7 @@ class CodeExecutor:
             self._handles,
             worker,
             self._cancelled,
+            add_line,
         )
         clock = StepClock(calls, timeout, self.wall_timeout, cancel)
         result = CodeResult()
@@ -308,16 +315,17 @@ class CodeExecutor:
         timeout: float | None = CHECK_SECONDS
         quick = True
         while True:
-            messages, data = worker.receive(timeout, frames=not reader_token.is_lent, quick=quick)
+            frames = not reader_token.is_lent
+            messages, _ = worker.receive(timeout, frames, quick=quick, collect=output.feed)
             quick = False
-            output.feed(data)
             messages = reader_token.take_messages() + messages
             for message in messages:
                 if message[0] == "done":
                     result.value, result.error, threads_left = read_done(
                         message, self._step, self.max_output + _MAX_NOTICE
                     )
-                    output.feed(worker.drain())
+                    with worker.output_lock:
+                        output.feed(worker.drain())
                     return not (threads_left or worker.hung_up)
                 if message[0] != "names":  # else a reply that came too late
                     calls.handle(message, may_read=message is messages[-1])

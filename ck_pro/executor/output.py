@@ -7,9 +7,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ck_pro.executor.results import CallLine
 from ck_pro.executor.worker.printing import LENGTHS, MARK_SIZE, MAX_BLOCK, SPAN
 
 _MAX_OBJECTS = 1000
+_MAX_LINES = 1000
 
 
 class _Printed:
@@ -57,6 +59,11 @@ class OutputCollector:
         self._object_count = 0
         self._latest: _Printed | None = None
         self._recorded = 0
+        self._lines: deque[tuple[int, str]] = deque(maxlen=_MAX_LINES)
+
+    def add_line(self, line: str) -> None:
+        """Add a line of a function after the output so far; only the pieces contain it."""
+        self._lines.append((self._total, line))
 
     def feed(self, data: bytes) -> None:
         """Add bytes from the pipe."""
@@ -185,6 +192,10 @@ class OutputCollector:
         """Return whether any text of a part is kept; if it has none, whether its place is kept."""
         return start < len(self._head) or start + length > self._total - len(self._tail)
 
+    def _place(self, at: int) -> int:
+        """Return the place of a line: the end of the omitted bytes, if it is among them."""
+        return at if at <= len(self._head) else max(at, self._total - len(self._tail))
+
     def _arguments(self) -> list[Any]:
         printed: list[Any] = []
         for one in (*self._first, *self._last):
@@ -203,14 +214,23 @@ class OutputCollector:
                 replaced += [(*part, []) for part in kept]
                 if kept:
                     replaced[-len(kept)][2].append(one.object)
+        replaced += [(self._place(at), 0, [CallLine(line)]) for at, line in self._lines]
         pieces: list[Any] = []
         at = 0
-        for start, length, found in sorted(replaced, key=lambda part: part[0]):
+        for start, length, found in sorted(replaced, key=_order):
             if start >= at:  # overlapping spans are forged
                 pieces += [*self._kept(at, start), *found]
                 at = start + length
+            elif not length:
+                pieces += found
         pieces += self._kept(at, self._total)
         return _joined(pieces)
+
+
+def _order(part: tuple[int, int, list[Any]]) -> tuple[int, bool]:
+    """A sort key: a line stands before the text that was printed after it."""
+    start, _, found = part
+    return start, not any(isinstance(one, CallLine) for one in found)
 
 
 def _decoded(data: bytes | bytearray, whole: bool = True) -> str:

@@ -32,6 +32,10 @@ class CodeError:
         return f"{self.type}: {self.message}{where}"
 
 
+class CallLine(str):
+    """A line that a function of the parent added to the output; see `CallFlag.report`."""
+
+
 @dataclass
 class CodeResult:
     """The result of a step.
@@ -39,8 +43,8 @@ class CodeResult:
     Attributes:
         output: everything that the step wrote to standard output and standard error, in order.
             Long output has only its beginning and its end, with a notice between them.
-        pieces: the output as a list of texts and objects. Where `print` printed an object with
-            `to_worker` that a function returned, the object replaces its text.
+        pieces: the output as a list of texts, objects and `CallLine`s. Where `print` printed an
+            object with `to_worker` that a function returned, the object replaces its text.
         output_cut: number of omitted bytes.
         printed: one entry per printed argument in the output: such an object, or a text.
         value: `repr` of the last statement if it is an expression other than None; shortened.

@@ -33,6 +33,7 @@ from ck_pro.events.journal_events import (
 )
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import AwaitingHuman, RunEnding, ToolError, ends_run, error_text
+from ck_pro.executor import current_call
 from ck_pro.executor.calls.descriptions import with_declared_names
 from ck_pro.journal.masking import MASK
 from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
@@ -242,8 +243,9 @@ class ExposedFunctions:
             recorded = self._pop_record(exposed.name, arguments)
             if recorded is not None and recorded.ended:
                 result = _recorded_result(recorded, self._interrupted)
-                if getattr(exposed, "reports_result", False):
-                    self._run.replayed.append(str(result))
+                call = current_call()
+                if call is not None and getattr(exposed, "reports_result", False):
+                    call.report(str(result))
                 return result
             started = recorded or self._approve(exposed, arguments)
             if recorded is not None and self.on_resume(exposed.name) == "answer":

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
 from ck_pro.events.journal_events import CallOutcome, FinalResults
 from ck_pro.exceptions import ParseError
-from ck_pro.executor import CodeResult
+from ck_pro.executor import CallLine, CodeResult
 from ck_pro.session import AgentSession, Status
 from ck_pro.session.observed import append_part
 
 _TEXT_CHARS = 2000
+_MAX_LINES = 30
 _RESULT_BYTES = 1 << 20
 _SHORT_CHARS = _RESULT_BYTES // 16
 """Characters of a text whose JSON form is always within `_RESULT_BYTES`."""
@@ -106,30 +107,57 @@ def result_observation(result: Any) -> Any:
 def code_observation(result: CodeResult) -> Any:
     """Return the observation of a code action.
 
+    Lines that functions added stand where they happened, unless the code printed them.
+
     Returns:
         Text; or the reference to a sub-agent's result, if the code printed only that; or a list of
         texts and references (see `ck_pro.session.observed`).
     """
     entries: list[Any] = []
-    for piece in result.pieces:
+    tail = _tail(result)
+    for piece in _with_lines(result.pieces, tail):
         append_part(entries, result_observation(piece))
     if entries and isinstance(entries[-1], str):
         entries[-1] = entries[-1].rstrip("\n")
         if not entries[-1]:
             del entries[-1]
-    if tail := _tail(result):
+    if tail:
         append_part(entries, f"\n{tail}" if entries else tail)
     if not entries:
         return NO_OUTPUT
     return entries[0] if len(entries) == 1 else entries
 
 
+def _with_lines(pieces: Sequence[Any], tail: str) -> list[Any]:
+    """Return the pieces with the added lines as text, the last few, each on a line of its own."""
+    added = [piece for piece in pieces if isinstance(piece, CallLine)]
+    if not added:
+        return list(pieces)
+    printed = "\n".join([*(p for p in pieces if type(p) is str), tail])
+    omitted = len([line for line in added if line not in printed]) - _MAX_LINES
+    placed: list[Any] = [f"({omitted} earlier actions omitted)\n"] if omitted > 0 else []
+    for piece in pieces:
+        if not isinstance(piece, CallLine):
+            placed.append(piece)
+        elif piece not in printed:
+            omitted -= 1
+            if omitted < 0:
+                placed.append(f"{_line_break(placed)}{piece}\n")
+    return placed
+
+
+def _line_break(pieces: Sequence[Any]) -> str:
+    """Return the line break that a new line needs after these pieces."""
+    return "" if not pieces or str(pieces[-1]).endswith("\n") else "\n"
+
+
 def _tail(result: CodeResult) -> str:
     """Return the text below the printed output: last value, error, lost commands."""
     lines = []
+    added = [repr(str(piece)) for piece in result.pieces if isinstance(piece, CallLine)]
     if result.output_cut:  # a prompt may cut the notice inside the output
         lines.append(f"({result.output_cut} bytes in the middle of the output are not kept.)")
-    if result.value is not None and not result.ended_by:
+    if result.value is not None and not result.ended_by and result.value not in added:
         lines.append(f"Last value: {result.value}")
     if result.error is not None:
         lines.append(result.error.traceback or f"{result.error.type}: {result.error.message}")

@@ -182,8 +182,6 @@ class Run:
         """The message of the user that starts the next turn."""
         self.stopped_for_user = False
         """Whether a call stopped this run for the user; its other sub-agents stop, too."""
-        self.replayed: list[str] = []
-        """Results of actions that a resumed step took from their records; see `take_replayed`."""
         self.executions = 0
         """Number of finished code executions; calls of an earlier execution are orphaned."""
         self._ended = threading.Event()
@@ -487,11 +485,6 @@ class Run:
     def reconnected(self) -> bool:
         """Whether a resumed run has reconnected to its own environment."""
         return self.environment is not None and self.environment.taken_up
-
-    def take_replayed(self) -> list[str]:
-        """Return the results of recorded actions since the last call."""
-        replayed, self.replayed = self.replayed, []
-        return replayed
 
     def ask(self, question: str) -> str | None:
         """Return the user's answer to a question; None without a user or an answer."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 MAX_CANCELLED = 64
 """Maximum number of cancelled calls of an executor that are still running."""
@@ -12,18 +14,29 @@ MAX_CANCELLED = 64
 class CallFlag:
     """Shows the function of a call whether the call was cancelled; its result is then dropped.
 
+    Args:
+        started: see below.
+        from_main: see below.
+        add_line: adds a line to the pieces of the step's output.
+
     Attributes:
         started: time of the start by the monotonic clock.
         from_main: whether the main thread of the code made the call.
         cancelled: whether the step ended or `call_timeout` passed.
     """
 
-    __slots__ = ("cancelled", "from_main", "started")
+    __slots__ = ("_add_line", "cancelled", "from_main", "started")
 
-    def __init__(self, started: float, from_main: bool):
+    def __init__(self, started: float, from_main: bool, add_line: Callable[[str], None]):
         self.started = started
         self.from_main = from_main
         self.cancelled = False
+        self._add_line = add_line
+
+    def report(self, line: str) -> None:
+        """Add a line about the call to the step's output, after what was printed so far."""
+        if not self.cancelled:
+            self._add_line(line)
 
     def is_set(self) -> bool:
         """Return whether the call was cancelled."""
@@ -36,6 +49,16 @@ current_flag: contextvars.ContextVar[CallFlag | None] = contextvars.ContextVar("
 def current_call() -> CallFlag | None:
     """Return the flag of the call that this thread is running; None outside of a call."""
     return current_flag.get()
+
+
+@contextmanager
+def outside_calls() -> Iterator[None]:
+    """Run the body as if this thread ran no call: for an agent inside of a call of another one."""
+    token = current_flag.set(None)
+    try:
+        yield
+    finally:
+        current_flag.reset(token)
 
 
 class CancelledCalls:

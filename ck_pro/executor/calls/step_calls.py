@@ -6,7 +6,7 @@ import contextvars
 import inspect
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from ck_pro import threads
@@ -45,6 +45,7 @@ class StepCalls:
         handles: of the session.
         worker: the connection to the worker.
         cancelled: of the executor.
+        add_line: adds a line of a function to the pieces of the output; see `CallFlag.report`.
 
     Attributes:
         ended_by: name of the terminal function that ended the step.
@@ -62,8 +63,10 @@ class StepCalls:
         handles: Handles,
         worker: Connection,
         cancelled: CancelledCalls,
+        add_line: Callable[[str], None] = lambda line: None,
     ):
         self._step = step
+        self._add_line = add_line
         self._cancelled = cancelled
         self._functions = functions
         self._terminal = terminal
@@ -126,7 +129,7 @@ class StepCalls:
             if number in self._running:
                 raise wire.WireError("a call whose id is in use")
             if len(self._running) < wire.MAX_CALLS and self._cancelled.count < MAX_CANCELLED:
-                flag = self._running[number] = CallFlag(time.monotonic(), from_main)
+                flag = self._running[number] = CallFlag(time.monotonic(), from_main, self._add_line)
                 if len(self._running) == 1:
                     self._busy_since = flag.started
                 self.waits.start(from_main, flag.started)

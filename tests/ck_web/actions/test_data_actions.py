@@ -11,6 +11,8 @@ from web_scripts import web_env
 
 from ck_pro.approval import describe
 from ck_pro.exceptions import ParseError, ToolError
+from ck_pro.executor import CodeExecutor
+from ck_pro.run.results import code_observation
 from ck_web import WebAgent
 from ck_web.actions import ACTIONS, parse_action
 from ck_web.actions import PREDEFINED_WEB_ACTIONS as WRITE
@@ -75,12 +77,16 @@ def test_data_goes_to_the_code_and_a_line_to_the_log(wire: FakeWire, tmp_path: P
     env = web_env(wire, tmp_path)
     run = SimpleNamespace(act=env.execute)
     functions = {n: WebTool(name=n).bind(run) for n in ("fetch", "evaluate")}  # type: ignore[arg-type]
-    assert functions["fetch"](URL) == REPLY
-    assert functions["evaluate"]("f()") == [1, None]
-    assert env.take_log() == [
-        f"fetch {URL}: HTTP 200, 5 characters",
-        "evaluate 'f()': 9 characters of JSON",
-    ]
+    with CodeExecutor(functions) as executor:
+        done = executor.run(f"print(fetch({URL!r})['text'])\nevaluate('f()') == [1, None]")
+    assert code_observation(done) == "\n".join(
+        [
+            f"fetch {URL}: HTTP 200, 5 characters",
+            REPLY["text"],
+            "evaluate 'f()': 9 characters of JSON",
+            "Last value: True",
+        ]
+    )
     wire.data = {}
     with pytest.raises(ToolError, match="too old for fetch"):
         functions["fetch"](URL)

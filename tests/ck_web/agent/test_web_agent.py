@@ -13,16 +13,14 @@ from fake_wire import SHOP, FakeWire
 from web_scripts import EMPTY_PLAN, code, prompt_text, web_agent, web_script
 
 from ck_pro import MultiStepAgent, Status
-from ck_pro.agent import AgentResult
 from ck_pro.exceptions import BrowserServerError, ConfigError, ParseError, ToolError
 from ck_pro.journal import Journal
 from ck_pro.language import FunctionCallingLanguage, text_of
 from ck_pro.model import CallContext, Reply
-from ck_pro.run.results import NO_OUTPUT
 from ck_pro.session import AgentSession
 from ck_pro.testing import ScriptedLLM
 from ck_web import PREDEFINED_WEB_ACTIONS, WebAgent
-from ck_web.agent import WebTool, add_reports
+from ck_web.agent import WebTool
 from ck_web.env import WebEnv
 
 
@@ -269,18 +267,3 @@ def test_rules_are_sent_with_the_lease_request(wire: FakeWire, tmp_path: Path) -
     with pytest.raises(BrowserServerError, match="accepts no rules from its clients"):
         WebEnv({"server_url": wire.url, "block": ["x.test"]}, workdir=tmp_path)
     assert not wire.browsers
-
-
-def test_reports_of_actions_are_added_once() -> None:
-    lines = ["click [3] link 'A': now at x", "wait: done"]
-    assert add_reports(NO_OUTPUT, lines) == "\n".join(lines)
-    assert add_reports(f"{lines[0]}\n7", lines) == f"wait: done\n{lines[0]}\n7"
-    assert add_reports(f"Last value: {lines[0]!r}", lines[:1]) == lines[0]
-    assert add_reports(f"7\nLast value: {lines[1]!r}", lines) == "\n".join([*lines, "7"])
-    result = AgentResult("a", "b").reference()
-    assert add_reports(result, lines[1:]) == ["wait: done\n", result]
-    printed = ["a ", result, f" b\nLast value: {lines[1]!r}"]
-    assert add_reports(printed, lines[1:]) == ["wait: done\na ", result, " b"]
-    assert add_reports([result, "\nLast value: 'x'"], []) == [result, "\nLast value: 'x'"]
-    many = add_reports("x", [f"action {n} " for n in range(99)])
-    assert many.startswith("(69 earlier actions omitted)\naction 69") and many.endswith("\nx")
