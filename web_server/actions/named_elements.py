@@ -72,6 +72,8 @@ async def with_ids(
     if not names:
         return request, {}
     roots = await page_handle.observer.read_tree()
+    if not all(candidates(roots, name) for name in names.values()):
+        roots = await page_handle.observer.read_tree(all_options=True)
     purpose = find_action(request).purpose
     ids, lines = {}, {}
     for field, name in names.items():

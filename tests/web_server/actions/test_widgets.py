@@ -65,7 +65,7 @@ PAGES["/shadow-life"] = """<title>Shadow</title><x-box></x-box><script>
 
 def test_an_option_behind_its_stand_in_is_chosen_like_by_select(client: Client) -> None:
     client.open("/stand-in")
-    assert "Tab 0 (current): two" in client.act("click", "option 'two'")
+    assert "Tab 0 (current): two" in client.act("click", targetId="option 'two'")
 
 
 def test_a_choice_that_its_stand_in_puts_back_is_told(client: Client) -> None:

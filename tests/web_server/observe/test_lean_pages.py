@@ -106,3 +106,17 @@ def test_elements_keep_the_fact_that_they_are_covered(lab: Lab) -> None:
     facts = lab.observe(elements=True).elements.values()
     covers = [fact["covered by"] for fact in facts if fact["role"] == "button"]
     assert len(covers) == 6 and all(cover.startswith("dialog Ask") for cover in covers)
+
+
+def test_a_closed_list_is_one_line_with_its_first_options(lab: Lab) -> None:
+    options = "".join(f"<option value={n}>Country number {n}</option>" for n in range(200))
+    lines = lab.lines(
+        "<select aria-label=Size><option>S<option selected>M<option>L</select>"
+        f"<select aria-label=Country>{options}</select>"
+    )
+    assert lines == [
+        "combobox 'Size' value: M options: 3 (S | M | L)",
+        "combobox 'Country' value: Country number 0 options: 200 (Country number 0 | "
+        "Country number 1 | Country number 2 | Country number 3 | Country number 4 | "
+        "Country number 5 | \u2026)",
+    ]

@@ -76,7 +76,7 @@ def _plain(name: str) -> str:
 async def compare(lab: Lab) -> tuple[int, list[str]]:
     """How many elements were compared, and what differs."""
     tree = await chromium_tree(lab)
-    await lab.observer.observe(scope="page")
+    await lab.observer.observe(scope="page", all_options=True)
     compared, differences = 0, []
     missing = dict(tree)
     for node in lab.observer._last:
@@ -111,6 +111,6 @@ def test_the_pages_contain_many_roles(lab: Lab) -> None:
     roles: set[str] = set()
     for page in PAGES:
         lab.show(page.read_text(encoding="utf-8"))
-        lab.observe(scope="page")
+        lab.observe(scope="page", all_options=True)
         roles |= {node.role for node in render.flatten(lab.observer._last)}
     assert len(roles) >= 45, sorted(roles)

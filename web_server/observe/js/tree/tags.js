@@ -3,7 +3,7 @@
 /* global checkedHosts, idOf, shadowOf -- dom.js */
 /* global INTERACTIVE_ROLES, TAG_ROLES, attribute, collapse, roleOf -- roles.js */
 /* global labelText, nameOf, textOf -- names.js */
-/* global TOGGLES, controlValue, statesOf -- states.js */
+/* global TOGGLES, controlValue, plain, statesOf -- states.js */
 /* global hintName, hintPairs, symbolPairs -- hints.js */
 /* global coveredBy -- covers.js */
 /* global IN_VIEW, LONG_NAME, boxOf, flagsFor, put, visit, visitChildren, walk -- walk.js */
@@ -11,6 +11,8 @@
 /* exported TAG_HANDLERS, visitGauge, visitImage */
 
 const MAX_OPTIONS = 30;
+const BRIEF_OPTIONS = 100; // characters of the options in the line of a closed list
+const LONG_OPTION = 40;
 
 // Meters and progress bars, with their value.
 function visitGauge(element, role, rect, inner, context) {
@@ -50,18 +52,38 @@ function visitSelect(element, inner, rect, context) {
   const name = nameOf(element, role);
   const pairs = statesOf(element, role, name, element === walk.focus);
   const count = element.options.length;
-  const listed = walk.allOptions ? count : Math.min(count, MAX_OPTIONS);
-  if (count > listed) pairs.push(`options: ${count} (the first ${MAX_OPTIONS} are listed)`);
+  const closed = !element.multiple && element.size <= 1 && !walk.allOptions;
+  const listed = closed ? 0 : walk.allOptions ? count : Math.min(count, MAX_OPTIONS);
+  if (closed) pairs.push('options: ' + optionsInBrief(element));
+  else if (count > listed) pairs.push(`options: ${count} (the first ${MAX_OPTIONS} are listed)`);
   const cover = inner.inView ? coveredBy(element, inner) : '';
   if (cover) pairs.push('covered by: ' + cover);
   if (!name) pairs.push(...hintPairs(element, role, inner.style));
   if (context.row) context.row.addShortened(name);
   if (!(inner.inView || walk.full)) return true;
-  const flags = flagsFor(inner, true);
-  put(context, element, role, flags, rect, name, pairs);
+  put(context, element, role, flagsFor(inner, true), rect, name, pairs);
+  listOptions(element, listed, context, flagsFor(inner, true));
+  return true;
+}
+
+// The number of options, and the first ones: `3 (S | M | L)`.
+function optionsInBrief(select) {
+  const options = select.options;
+  const first = [];
+  let left = BRIEF_OPTIONS;
+  for (let i = 0; i < options.length && left > 0; i++) {
+    const label = plain(options[i].label, LONG_OPTION) + (options[i].matches(':disabled') ? ' (disabled)' : '');
+    left -= label.length;
+    if (left >= 0 || !first.length) first.push(label);
+  }
+  if (first.length < options.length) first.push('\u2026');
+  return `${options.length} (${first.join(' | ')})`;
+}
+
+function listOptions(select, count, context, flags) {
   let group = null;
-  for (let i = 0; i < listed; i++) {
-    const option = element.options[i];
+  for (let i = 0; i < count; i++) {
+    const option = select.options[i];
     const above = option.parentElement.localName === 'optgroup' ? option.parentElement : null;
     if (above && above !== group) {
       put({ ...context, depth: context.depth + 1 }, above, 'group', flags & IN_VIEW, null, above.label,
@@ -74,7 +96,6 @@ function visitSelect(element, inner, rect, context) {
     put({ ...context, depth: context.depth + (above ? 2 : 1) }, option, 'option', flags & IN_VIEW, null,
       option.label, states);
   }
-  return true;
 }
 
 function isRendered(element) {
