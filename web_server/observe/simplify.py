@@ -13,6 +13,7 @@ CONTROLS = frozenset(
         "radio", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
     }
 )  # fmt: skip
+_TOGGLES = frozenset({"checkbox", "radio", "switch"})
 _COVERED = "covered by: "
 _LISTENERS = ("clickable: true", "focusable: true", "hoverable: true")
 _MOST_SPACE = 3.0  # how much larger a wrapper may be than its control
@@ -43,8 +44,8 @@ def drop_wrappers(nodes: list[Node], parent: Node | None = None) -> list[Node]:
 
 
 def _only_listens(node: Node) -> bool:
-    """Whether a node is a generic element of which only listeners are known."""
-    return node.role == "generic" and all(
+    """Whether a node is a cell or a generic element of which only listeners are known."""
+    return node.role in ("generic", "cell") and all(
         state in _LISTENERS or state == "disabled: true" or state.startswith(_COVERED)
         for state in node.states
     )
@@ -64,12 +65,17 @@ def _is_icon(node: Node, parent: Node | None) -> bool:
 
 
 def _is_wrapper(node: Node) -> bool:
-    """Whether a node is around controls, fills little more space, and has no other name."""
+    """Whether a node is around controls, fills little more space, and has no other name.
+
+    A cell may be larger than its check box.
+    """
     leaves = [inner for inner in flatten(node.children) if not inner.children]
     if not leaves or not _only_listens(node) or not all(map(_takes_clicks, leaves)):
         return False
     if node.name and (len(node.children) > 1 or node.name != node.children[0].name):
         return False
+    if node.role == "cell" and all(leaf.role in _TOGGLES for leaf in leaves):
+        return True
     boxes = [inner.box for inner in leaves if inner.box]
     if not node.box or not boxes:
         return not node.states

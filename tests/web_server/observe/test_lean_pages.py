@@ -120,3 +120,63 @@ def test_a_closed_list_is_one_line_with_its_first_options(lab: Lab) -> None:
         "Country number 1 | Country number 2 | Country number 3 | Country number 4 | "
         "Country number 5 | \u2026)",
     ]
+
+
+def test_a_row_has_the_whole_text_of_its_cells_and_no_names_of_fields(lab: Lab) -> None:
+    lines = lab.lines(
+        "<table border=1><tr><td><input type=checkbox aria-label='Select ticket 3 for a change'>"
+        "<td><a href=/3>#3</a><td><a href=/x>Leaking seal at the inlet of the pump</a><td>new"
+        "<td><select aria-label=Priority><option>major</select><td><input aria-label=Hours>"
+        "<td><button aria-label='Delete ticket 3'>&#128465;</button></table>"
+    )
+    assert lines[1] == "row '| #3 | Leaking seal at the inlet of the pump | new | | | \U0001f5d1'"
+    assert [line.split(" '")[0] for line in lines[2:]] == [
+        *("checkbox", "link", "link", "combobox", "textbox", "button")
+    ]
+
+
+def test_a_link_repeated_in_a_row_has_one_line_and_keeps_its_text(lab: Lab) -> None:
+    row = "<tr><td><a href=/3>#3</a><td><a href=/3>Leaking seal</a><td><a href=/3#c>2 comments</a>"
+    lines = lab.lines(f"<table border=1>{row}<td>new</table>")
+    assert lines[1:] == [
+        "row '#3 | Leaking seal | 2 comments | new'",
+        "link '#3'",
+        "link '2 comments'",
+    ]
+    assert lab.id_of("link 'Leaking seal'")
+
+
+def test_links_with_listeners_of_their_own_keep_their_lines(lab: Lab) -> None:
+    row = "<tr><td><a class=w href=/3>#3</a><td><a class=w href=/3>Seal</a><td>new"
+    lines = lab.lines(f"<table border=1>{row}</table>{LISTENING}")
+    assert lines[2:4] == ["link '#3'", "link 'Seal'"]
+
+
+def test_a_row_with_a_short_list_or_a_form_is_one_line(lab: Lab) -> None:
+    lines = lab.lines(
+        "<table border=1><tr><td>Anna<div>Baker</div><td><ul><li><a href=/e>Edit</a><li>"
+        "<a href=/d>Delete</a></ul><td><form><button>Lock</button></form></table>"
+    )
+    assert lines[1:] == [
+        *("row 'Anna Baker | Edit Delete | Lock'", "link 'Edit'", "link 'Delete'"),
+        "button 'Lock'",
+    ]
+
+
+def test_an_icon_that_is_all_of_a_cell_is_named(lab: Lab) -> None:
+    icons = [
+        "<svg width=9 height=9><title>True</title></svg>",
+        "<svg width=9 height=9><use href='#icon-cross'></use></svg>",
+        "<i class='fa fa-check' style='display: inline-block; width: 9px; height: 9px'></i>",
+        "<span title=Locked><i class=x style='display: inline-block; width: 9px'>&nbsp;</i></span>",
+        "<img src=/img/no.gif alt='' width=9 height=9>",
+    ]
+    cells = "".join(f"<td>{icon}" for icon in icons)
+    row = "row 'Ada | True | icon-cross | fa fa-check | Locked | no.gif'"
+    assert lab.lines(f"<table border=1><tr><td>Ada{cells}</table>")[1] == row
+
+
+def test_a_cell_that_only_wraps_its_check_box_has_no_line(lab: Lab) -> None:
+    cell = "<td class=w style='width: 20px'><input type=checkbox aria-label=Pick></td>"
+    lines = lab.lines(f"<table border=1><tr>{cell}<td>Ada</table>{LISTENING}")
+    assert lines[1:] == ["row '| Ada'", "checkbox 'Pick' checked: false"]

@@ -42,7 +42,7 @@ function visitHeading(element, rect, inner, context) {
   }
   const name = nameOf(element, 'heading');
   if (name) {
-    if (context.row) context.row.addShortened(name);
+    if (context.row) context.row.addOwnLine(name);
     if (inner.inView || walk.full) {
       put(context, element, 'heading', flagsFor(inner, false), rect, name,
         statesOf(element, 'heading', name, false));

@@ -7,7 +7,8 @@
 /* global LONG_HINT, shorten -- covers.js */
 /* global scrollPairs -- scroll_state.js */
 /* global CONTAINERS -- walk.js */
-/* exported fillsPage, forgetCharts, hintName, hintPairs, hintsOf, isPartOfChart, shapePairs, symbolPairs */
+/* exported fillsPage, forgetCharts, hintName, hintPairs, hintsOf, isPartOfChart, shapePairs */
+/* exported symbolName, symbolPairs */
 
 // Why an element is interactive, as `key: true` pairs; null if it is not. It has listeners, a pointer
 // cursor that its parent does not have, or can be dragged, edited or focused.

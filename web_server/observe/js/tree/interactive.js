@@ -2,7 +2,7 @@
 /* global tagOf -- safe.js */
 /* global shadowOf -- dom.js */
 /* global recorded -- page_records.js */
-/* global INTERACTIVE_ROLES, NAME_FROM_CONTENT, attribute, roleOf, shownRole -- roles.js */
+/* global INTERACTIVE_ROLES, NAME_FROM_CONTENT, attribute, collapse, hasAuthorName, roleOf, shownRole -- roles.js */
 /* global nameOf, textOf -- names.js */
 /* global struckText -- typography.js */
 /* global LONG_VALUE, TOGGLES, plain, statesOf -- states.js */
@@ -12,6 +12,9 @@
 /* global flushText -- text.js */
 /* global CONTAINERS, LONG_NAME, flagsFor, put, record, visitChildren, walk -- walk.js */
 /* exported namedByText, phraseText, visitInteractive */
+
+// Roles whose name is not the text that they show.
+const FIELD_ROLES = /^(textbox|searchbox|combobox|listbox|slider|spinbutton|Date|DateTime|InputTime|ColorWell)$/;
 
 // Adds the line of an element and those of its content. Returns its name.
 function visitInteractive(element, role, rect, inner, context, hints) {
@@ -35,8 +38,8 @@ function visitInteractive(element, role, rect, inner, context, hints) {
     name = name.slice(0, LONG_NAME / 3) + '\u2026';
     mute = false;
   }
-  if (context.row) context.row.addShortened(inner.struck ? struckText(name) : name);
-  if (shown) {
+  if (context.row) addToRow(element, role, name, inner, context.row);
+  if (shown && !(context.row && role === 'link' && name && !walk.full && context.row.repeats(element))) {
     const lineRole = toggle ? roleOf(toggle) : shownRole(element, role);
     put(context, element, lineRole, flagsFor(inner, true), rect, name, pairs);
   }
@@ -54,6 +57,14 @@ function visitInteractive(element, role, rect, inner, context, hints) {
     }
   }
   return name;
+}
+
+// Adds the text that an element shows to its row.
+function addToRow(element, role, name, inner, row) {
+  if (TOGGLES.test(role) || FIELD_ROLES.test(role)) return;
+  const labelled = hasAuthorName(element) || element.querySelector('[aria-label],input');
+  const text = labelled && 'innerText' in element ? collapse(element.innerText) : name;
+  row.addOwnLine(inner.struck ? struckText(text) : text);
 }
 
 function interactivePairs(element, role, name, value, toggle, inner, hints, fromContent) {

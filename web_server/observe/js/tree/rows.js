@@ -1,18 +1,23 @@
 // Part of the walker: table rows. The text of a row is one line, its interactive content follows below.
 /* global composedParent, idOf -- dom.js */
 /* global recorded -- page_records.js */
-/* global collapse -- roles.js */
+/* global attribute, collapse -- roles.js */
+/* global hintName, symbolName -- hints.js */
 /* global statesOf -- states.js */
 /* global flushText, marked -- text.js */
 /* global boxOf, clean, flagsFor, record, walk -- walk.js */
 /* global visitContainer, visitInside -- containers.js */
-/* exported visitRow */
+/* exported iconText, visitRow */
+
+const LONG_CELL = 100;
+const MAX_ITEMS = 8;
 
 // The text of a table row, cell by cell.
 class RowText {
   constructor() {
     this.cells = [];
     this.hasText = false;
+    this.links = new Set();
   }
 
   addCell() {
@@ -24,6 +29,10 @@ class RowText {
     this.hasText = this.hasText || /\S/.test(piece);
   }
 
+  addSpace() {
+    if (this.cells.length) this.append(' ');
+  }
+
   append(piece) {
     if (!this.cells.length) this.cells.push('');
     this.cells[this.cells.length - 1] += piece;
@@ -33,9 +42,18 @@ class RowText {
     return this.cells.length ? this.cells[this.cells.length - 1] : '';
   }
 
-  // The beginning of a name that has its own line below the row.
-  addShortened(name) {
-    this.append(marked(` ${name.length > 24 ? name.slice(0, 23) + '\u2026' : name} `));
+  // The text of an element that has its own line below the row.
+  addOwnLine(text) {
+    this.append(marked(` ${text.length > LONG_CELL ? text.slice(0, LONG_CELL) + '\u2026' : text} `));
+  }
+
+  // Whether an earlier link of the row has the same address. A script may treat two such links differently.
+  repeats(link) {
+    const url = link.href;
+    if (typeof url !== 'string' || !url || /^javascript:|#/.test(url) || recorded.click.has(link)) return false;
+    if (this.links.has(url)) return true;
+    this.links.add(url);
+    return false;
   }
 
   toString() {
@@ -50,8 +68,19 @@ class RowText {
 
 function isReadableRow(element) {
   return element.textContent.length < 800
-    && !element.querySelector('table,ul,ol,h1,h2,h3,h4,p+p,iframe,canvas,form,[role=row]')
+    && !element.querySelector('table,h1,h2,h3,h4,p+p,iframe,canvas,[role=row]')
+    && [...element.querySelectorAll('ul,ol')].every((list) => list.childElementCount <= MAX_ITEMS)
     && !isWeek(element);
+}
+
+// What an icon shows that is all of a cell, from its title, symbol, class or file.
+function iconText(cell) {
+  const icon = cell.firstElementChild && cell.querySelector('svg,i,img,[class*=icon i]');
+  if (!icon || !icon.checkVisibility({ visibilityProperty: true }) || cell.querySelector('a,button,input,select,textarea')) {
+    return '';
+  }
+  const titled = cell.querySelector('[title]') || cell;
+  return collapse(attribute(titled, 'title')) || symbolName(icon) || hintName(icon, ['class', 'src']);
 }
 
 // Whether a row is a week of a calendar that listens for clicks on its days.

@@ -59,7 +59,6 @@ function visitSelect(element, inner, rect, context) {
   const cover = inner.inView ? coveredBy(element, inner) : '';
   if (cover) pairs.push('covered by: ' + cover);
   if (!name) pairs.push(...hintPairs(element, role, inner.style));
-  if (context.row) context.row.addShortened(name);
   if (!(inner.inView || walk.full)) return true;
   put(context, element, role, flagsFor(inner, true), rect, name, pairs);
   listOptions(element, listed, context, flagsFor(inner, true));
@@ -125,7 +124,6 @@ function visitLabel(element, inner, rect, context) {
     if (cover) pairs.push('covered by: ' + cover);
   }
   pairs.push(...symbolPairs(element, name));
-  if (context.row) context.row.addShortened(name);
   put(context, element, 'LabelText', flagsFor(inner, true), rect, name, pairs);
   visitChildren(element, { ...inner, depth: context.depth + 1, mute: true, row: null, interactive: true });
   return true;

@@ -26,7 +26,7 @@
 /* global visitContainer, visitForm, visitHeading -- containers.js */
 /* global isPlainCell, visitOffScreen, visitRows -- offscreen.js */
 /* global visitInteractive -- interactive.js */
-/* global visitRow -- rows.js */
+/* global iconText, visitRow -- rows.js */
 /* global TAG_HANDLERS, visitGauge, visitImage -- tags.js */
 /* exported CONTAINERS, INTERACTIVE, IN_VIEW, LONG_NAME, MAX_POSSIBLE_HOSTS, PSEUDO_START, REMOTE_FRAME */
 /* exported addSpace, boxOf, clean, contextInside, flagsFor, overlaps, put, record, visit, visitChildren */
@@ -49,6 +49,7 @@ const CONTAINERS = new Set(('alert alertdialog article banner complementary cont
   + 'listbox').split(' '));
 
 const LONG_NAME = 300;
+const CELL = /^(cell|gridcell|columnheader|rowheader|LayoutTableCell)$/;
 
 // The piece of an element that is the text of a pseudo-element; see pieceId.
 const PSEUDO_START = { '::before': -1, '::after': -2 };
@@ -186,7 +187,7 @@ function visitShown(element, tag, rect, sized, inView, style, context) {
   const inner = contextInside(element, rect, sized, inView, style, context);
   inner.phrase = !inView && (context.inView || context.phrase) && INLINE_TAGS.has(tag);
   const blocky = !inline && display[0] !== 'i';
-  if (blocky) flushText();
+  if (blocky) endBlock(context);
   else if (!inline) addSpace(context);
   if (tag === 'br') {
     if (walk.run && walk.run.size > 200) flushText();
@@ -202,12 +203,18 @@ function visitShown(element, tag, rect, sized, inView, style, context) {
     visitPlain(element, tag, rect, inner, context);
   }
   if (open) closeMark(context, open, close);
-  if (blocky) flushText();
+  if (blocky) endBlock(context);
   else if (!inline) addSpace(context);
 }
 
+// Ends the text in front of a block, or separates it in a row.
+function endBlock(context) {
+  flushText();
+  if (context.row) addSpace(context);
+}
+
 function addSpace(context) {
-  if (context.row) context.row.addText(' ');
+  if (context.row) context.row.addSpace();
   else if (walk.run) walk.run.parts[walk.run.parts.length - 1].text += ' ';
 }
 
@@ -217,8 +224,8 @@ function visitPlain(element, tag, rect, inner, context) {
   if (attributes && inner.style.contentVisibility === 'hidden') return;
   const role = attributes || anyInternals ? roleOf(element) : nativeRole(element);
   const hints = hintsOf(element, role, inner, context, attributes);
-  const cell = /^(cell|gridcell|columnheader|rowheader|LayoutTableCell)$/.test(role);
-  if (context.row && cell) {
+  const cell = context.row !== null && CELL.test(role);
+  if (cell) {
     context.row.addCell();
     if (attributes && !hints && !inner.ariaHidden && hasAuthorName(element) && !textOf(element, role)) {
       context.row.addText(nameOf(element, role)); // all its content is hidden from screen readers
@@ -239,6 +246,7 @@ function visitPlain(element, tag, rect, inner, context) {
   } else {
     visitContainer(element, role, rect, inner, context);
   }
+  if (cell && !inner.invisible && !/\S/.test(context.row.lastText())) context.row.addText(iconText(element));
 }
 
 function flagsFor(inner, interactive) {
