@@ -307,6 +307,7 @@ class Observation(Wire):
         dialogs: one line per dialog that was answered since the last observation.
         events: one line per event since the last observation.
         elements: `{id: {role, name, box, ...}}` if requested.
+        messages: ids of texts that report something to the user: alerts, errors, toasts.
         pageId: the observed page. An action may have opened a new tab.
         refused: `{place, private}` if the policy refuses the page: its host:port, and whether the
             reason is only that its address is private; else empty.
@@ -337,5 +338,6 @@ class Observation(Wire):
     elements: dict[str, Any] = Field(default_factory=dict)
     refused: dict[str, Any] = Field(default_factory=dict)
     failure: str = ""
+    messages: list[int] = Field(default_factory=list)
     number: int = 0
     delta: str = ""

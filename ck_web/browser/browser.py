@@ -23,8 +23,9 @@ from ck_web.browser.downloads import Downloads
 from ck_web.browser.files import check_writable, upload_files, write_inside
 from ck_web.browser.lease import BrowserLease
 from ck_web.page.changes import page_change
+from ck_web.page.field_values import FieldValues, field_values, lost_values
 from ck_web.page.notices import mostly_visual
-from ck_web.page.page_text import one_line
+from ck_web.page.page_text import lines_of, one_line
 from ck_web.page.state import WebState, data_url, full_url
 from web_server.contract import Observation, ObserveOptions, PerformAction
 
@@ -32,6 +33,7 @@ _log = logging.getLogger(__name__)
 _MESSAGE_LENGTH = 300
 _WEB_URL = re.compile(r"https?://", re.IGNORECASE)
 _MAX_UNCHANGED = 3
+_MAX_REMEMBERED = 20
 _EXIT_SECONDS = 1.0  # how long to wait for the exit code of a server that does not reply
 _NO_TARGET = "nothing"
 """The target of an action whose element is not on the page, for approvers."""
@@ -39,6 +41,8 @@ NOTHING_CHANGED = "; nothing changed"
 """How the server ends the message of an action without effect."""
 _SAME_DOCUMENT = "; the page changed"
 """How the server ends the message of an action that changed the document but did not leave it."""
+_OTHER_DOCUMENT = "; the page is now "
+"""What the server's message contains after an action that led to another document."""
 
 _BOXED = LEAN.model_copy(update={"screenshot": "boxed", "imageFormat": "jpeg"})
 _PLAIN = _BOXED.model_copy(update={"screenshot": "plain"})
@@ -95,6 +99,8 @@ class Browser:
         self._failure = ""  # of the last navigation
         self._data: Any = None  # of the reply to the last action
         self._named: dict[str, str] = {}  # lines of the elements that the last request named
+        self._field_values: dict[str, FieldValues] = {}  # of pages that were left, by URL
+        self._acted = ""  # line of the element of the last request, if it is out of view
         try:
             self.reconnected = suspended is not None and self._reconnect(suspended)
             if not self.reconnected:
@@ -205,6 +211,7 @@ class Browser:
         if seen.downloaded_file_path:
             self.pending += self.downloads.copy_new(seen)
             copies = self.downloads.copies
+        messages = tuple(map(str, seen.messages))
         screenshot = seen.boxed_screenshot or seen.nonboxed_screenshot
         self.state = replace(
             self.state,
@@ -214,6 +221,7 @@ class Browser:
             current_accessibility_tree=seen.yaml,
             boxed_screenshot=data_url(screenshot) if screenshot else "",
             downloaded_file_path=copies,
+            messages=messages,
         )
 
     def refresh(self) -> None:
@@ -256,9 +264,14 @@ class Browser:
         message = self.send(action)
         declared = ACTIONS[action.name]
         url = action.value or "" if declared.value_name == "url" else ""
-        change = page_change(before, self.state, url, message.endswith(_SAME_DOCUMENT))
+        stayed = True if message.endswith(_SAME_DOCUMENT) else None
+        if _OTHER_DOCUMENT in message:
+            stayed = False
+        target = self._id_of(action.target)
+        change = page_change(before, self.state, url, stayed, target, self._acted)
         if declared.expects_change:
             self.unchanged = 0 if change.text else self.unchanged + 1
+        lost = self._lost_values(before, action.name) if change.is_other_page else ""
         if change.is_other_page:
             # the action itself may have opened a banner that appears later
             self.banners.answer()
@@ -269,8 +282,19 @@ class Browser:
             others = [line for line in pending if line != self._failure]
             return "; ".join([self._failure, "the next step shows the page", *others])
         if change.text:
-            return "; ".join([change.text, *pending])
+            return "; ".join(filter(None, [change.text, lost, *pending]))
         return _message(message, pending)
+
+    def _lost_values(self, before: WebState, action: str) -> str:
+        """Remember the fields of the page that was left; after going back, report lost values."""
+        known = self._field_values.pop(self.state.step_url, {})
+        if values := field_values(before.current_accessibility_tree):
+            self._field_values[before.step_url] = values
+            for url in list(self._field_values)[:-_MAX_REMEMBERED]:
+                del self._field_values[url]
+        if action not in ("goback", "goforward"):
+            return ""
+        return lost_values(known, self.state.current_accessibility_tree)
 
     def ask(self, action: BrowserAction) -> Any:
         """Send an action to the server; return the data of its reply.
@@ -295,7 +319,9 @@ class Browser:
         files = upload_files(self.workdir, paths) if paths else []
         options = None if ACTIONS[action.name].reads_only else LEAN
         reply = self.lease.client.perform(self._request(action, files), options)
-        message, seen, self._named, self._data = reply
+        message, seen, self._named, self._data, self._acted = reply
+        if unseen := lines_of(self._acted):
+            self._named.setdefault(action.target, str(replace(unseen[0], states="")))
         if options is not None:
             self.apply(seen or self.observe(options))
         return message
@@ -388,6 +414,11 @@ class Browser:
             ids[name] = line[1 : line.find("]")]
             self._named[ids[name]] = line
         return ids
+
+    def _id_of(self, target: str) -> str:
+        """Return the id of a target, which the last action may have named by role and name."""
+        line = self._named.get(target, "")
+        return line[1 : line.find("]")] if line else target
 
     def describe_element(self, target: str, state: WebState) -> str:
         """Return an element as a report shows it: `[3] button 'Search'`.

@@ -42,12 +42,14 @@ class ActionReply(NamedTuple):
         seen: the page after it, if the server sent it.
         named: the line of each element that the action names, by the text that names it.
         data: JSON data that the action returned; None for none.
+        acted: the line of the element acted on, if it is out of view; else empty.
     """
 
     message: str
     seen: Observation | None
     named: dict[str, str]
     data: Any = None
+    acted: str = ""
 
 
 @dataclass(frozen=True)
@@ -269,7 +271,11 @@ class BrowserClient:
         reply = self._post("performAction", body)
         seen = self._nested(reply, "performAction")
         return ActionReply(
-            str(reply.get("message") or ""), seen, named_lines(reply), reply.get("data")
+            str(reply.get("message") or ""),
+            seen,
+            named_lines(reply),
+            reply.get("data"),
+            str(reply.get("acted") or ""),
         )
 
     def take_screenshot(self, browser_id: str, page_id: str) -> bytes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from ck_web.page.notices import asks_for_login
 from ck_web.page.page_text import ROOT_ID, SCROLL_ID, SERVER_ID, Line, lines_of, one_line
 from ck_web.page.state import WebState, full_url
 
@@ -13,11 +15,15 @@ _TAB = re.compile(r"^Tab \S+", re.MULTILINE)
 _MAX_LINES = 3
 _MAX_LINE_LENGTH = 100
 _EVERY_PAGE = {SERVER_ID, ROOT_ID, SCROLL_ID}
-_MESSAGES = frozenset({"alert", "alertdialog", "dialog", "log", "status"})
+_MESSAGES = frozenset({"alert", "alertdialog", "log", "status"})
+_MESSAGE, _IN_DIALOG, _ELEMENT, _STRUCTURAL = range(4)  # ranks of lines
+_INVALID = " invalid: true"
+_LOGIN = "the page asks for a login"
 _STRUCTURE = frozenset(
     {
-        "article", "banner", "complementary", "contentinfo", "form", "generic", "group", "Iframe",
-        "list", "listitem", "main", "navigation", "region", "row", "rowgroup", "section", "table",
+        "alert", "article", "banner", "complementary", "contentinfo", "form", "generic", "group",
+        "Iframe", "list", "listitem", "log", "main", "navigation", "region", "row", "rowgroup",
+        "section", "status", "table",
     }
 )  # fmt: skip
 
@@ -35,26 +41,43 @@ class PageChange:
     is_other_page: bool = False
 
 
-def page_change(before: WebState, after: WebState, url: str, stayed: bool) -> PageChange:
+def page_change(
+    before: WebState,
+    after: WebState,
+    url: str = "",
+    stayed: bool | None = None,
+    target: str = "",
+    unseen: str = "",
+) -> PageChange:
     """Compare the browser before and after an action.
+
+    The text begins with the element acted on. Messages follow, then other changes.
 
     Args:
         before, after: the states.
         url: the URL that the action named; the text does not repeat it.
-        stayed: the server knows that the document is the same.
+        stayed: whether the document is the same; None if the server did not report that.
+        target: id of the element acted on.
+        unseen: its line, if it is out of view.
     """
+    old, new = before.current_accessibility_tree, after.current_accessibility_tree
+    login = _LOGIN if asks_for_login(new) and not asks_for_login(old) else ""
     if is_other_page(before, after, stayed):
         asked = url and after.step_url.rstrip("/") == full_url(url).rstrip("/")
         where = "there" if asked else f"at {after.step_url}"
-        text = f"now {where} ({one_line(after.title)!r}); the next step shows it"
-        return PageChange(text, True)
-    old, new = before.current_accessibility_tree, after.current_accessibility_tree
-    return PageChange(element_changes(old, new) if old != new else "")
+        text = f"now {where} ({one_line(after.title)!r})"
+        return PageChange("; ".join(filter(None, [text, login, _new_texts(before, after)])), True)
+    changes = element_changes(old, new, target, unseen, after.messages)
+    return PageChange("; ".join(filter(None, [changes, login])))
 
 
-def is_other_page(before: WebState, after: WebState, stayed: bool = False) -> bool:
+def is_other_page(before: WebState, after: WebState, stayed: bool | None = None) -> bool:
     """Whether the browser shows another page or tab, or the same page loaded again."""
-    if _without_fragment(before) != _without_fragment(after) or before.page_id != after.page_id:
+    if (
+        stayed is False
+        or _without_fragment(before) != _without_fragment(after)
+        or before.page_id != after.page_id
+    ):
         return True
     old, new = before.current_accessibility_tree, after.current_accessibility_tree
     return not stayed and old != new and _all_elements_new(old, new)
@@ -76,25 +99,87 @@ def _all_elements_new(before: str, after: str) -> bool:
     return bool(old_ids and new_ids) and not old_ids & new_ids
 
 
-def element_changes(before: str, after: str) -> str:
+def _new_texts(before: WebState, after: WebState) -> str:
+    """Return the messages of a new document that the page before did not show.
+
+    If the address is the same, also other new lines. The ids of all elements are new, so lines are
+    compared by their content.
+    """
+    new = lines_of(after.current_accessibility_tree)
+    known = Counter(map(_content, lines_of(before.current_accessibility_tree)))
+    known.subtract(map(_content, new))
+    ranks = _ranks(new, after.messages)
+    added = [x for x in new if known[_content(x)] < 0 and x.id not in _EVERY_PAGE]
+    parts = {"message": [line for line in added if ranks[line.id] == _MESSAGE]}
+    if _without_fragment(before) == _without_fragment(after) and len(added) <= len(new) // 2:
+        others = [line for line in added if _MESSAGE < ranks[line.id] < _STRUCTURAL]
+        parts["new on the page"] = others
+    return _joined(parts, ranks)
+
+
+def _content(line: Line) -> str:
+    """Return a line without its id and the focus."""
+    return line.without_focus.partition("] ")[2]
+
+
+def element_changes(
+    before: str, after: str, target: str = "", unseen: str = "", messages: Iterable[str] = ()
+) -> str:
     """Return the differences between two texts of one page in one line; empty if there are none.
 
     Ignores the focus and the server's own lines. Shows the first few elements of each kind.
 
     Args:
         before, after: the texts.
+        target, unseen: see `page_change`.
+        messages: ids of texts that report something to the user.
     """
     old, new = _elements(before), _elements(after)
+    known = {_content(line) for line in old.values()}
     changed = [x for k, x in new.items() if k in old and old[k].without_focus != x.without_focus]
     added = [line for key, line in new.items() if key not in old]
     removed = [line for key, line in old.items() if key not in new]
     # a tab that opened or closed is a change too, without any element of this page
     if not (changed or added or removed) and _tab_count(before) != _tab_count(after):
         changed = [line for line in new.values() if line.id == ROOT_ID]
-    parts = {"now on the page": changed, "new on the page": added}
-    if not any(line.id == SCROLL_ID for line in changed):  # else they are only out of view
-        parts["removed"] = removed
-    return "; ".join(f"{head}: {_first_few(lines)}" for head, lines in parts.items() if lines)
+    scrolled = [line for line in changed if line.id == SCROLL_ID]
+    acted, state = _new_state(old.get(target), new.get(target), unseen)
+    ranks = _ranks(new.values(), messages)
+    said = [
+        line
+        for line in [*changed, *added]
+        if ranks[line.id] == _MESSAGE and _content(line) not in known and line.id != acted
+    ]
+    told = {acted, SCROLL_ID, *(line.id for line in said)}
+    parts = {
+        "message": said,
+        "now on the page": [line for line in changed if line.id not in told],
+        "new on the page": [line for line in added if line.id not in told],
+        # after scrolling they are only out of view
+        "removed": [line for line in removed if not scrolled and line.id not in told],
+        "scrolled": scrolled,
+    }
+    return "; ".join(filter(None, [state, _joined(parts, ranks)]))
+
+
+def _new_state(before: Line | None, after: Line | None, unseen: str) -> tuple[str, str]:
+    """Return the id of the element acted on and its new state; empty if that did not change."""
+    out_of_view = lines_of(unseen) if after is None else []
+    line = after or next(iter(out_of_view), None)
+    if line is None or (before is not None and before.without_focus == line.without_focus):
+        return "", ""
+    if not (after and before) and not line.states:
+        return line.id, ""
+    shown = line.without_focus
+    if before is not None and (before.role, before.name) == (line.role, line.name):
+        shown = shown.removeprefix(str(replace(line, states=""))).strip() or shown
+    return line.id, f"now {one_line(shown, _MAX_LINE_LENGTH)}"
+
+
+def _joined(parts: Mapping[str, Sequence[Line]], ranks: Mapping[str, int]) -> str:
+    return "; ".join(
+        f"{head}: {_first_few(lines, ranks)}" for head, lines in parts.items() if lines
+    )
 
 
 def _elements(tree: str) -> dict[str, Line]:
@@ -105,25 +190,34 @@ def _tab_count(tree: str) -> int:
     return len(_TAB.findall(tree))
 
 
-def _first_few(lines: Iterable[Line]) -> str:
+def _first_few(lines: Sequence[Line], ranks: Mapping[str, int]) -> str:
     """Return the most informative lines, and how many more there are."""
-    every = sorted(lines, key=_ranking())
+    every = sorted(lines, key=lambda line: ranks.get(line.id, _rank(line)))
     shown = "; ".join(one_line(line.without_focus, _MAX_LINE_LENGTH) for line in every[:_MAX_LINES])
     more = len(every) - _MAX_LINES
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _ranking() -> Callable[[Line], int]:
-    """Return a sort key for lines in page order: messages first, nameless structure last."""
-    messages: list[int] = []  # depths of the messages that contain the line
+def _ranks(lines: Iterable[Line], messages: Iterable[str]) -> dict[str, int]:
+    """Return a rank for each line in page order: messages first, options and structure last."""
+    reported = set(messages)
+    ranks: dict[str, int] = {}
+    around: list[tuple[int, int]] = []  # depth and rank of the messages and dialogs around a line
+    for line in lines:
+        while around and around[-1][0] >= line.depth:
+            around.pop()
+        if line.role in _MESSAGES or line.role == "dialog":
+            around.append((line.depth, _MESSAGE if line.role in _MESSAGES else _IN_DIALOG))
+        rank = _rank(line)
+        if rank == _ELEMENT:
+            if line.id in reported or _INVALID in line.states:
+                rank = _MESSAGE
+            elif around:
+                rank = around[-1][1]
+        ranks[line.id] = rank
+    return ranks
 
-    def rank(line: Line) -> int:
-        while messages and messages[-1] >= line.depth:
-            messages.pop()
-        if line.role in _MESSAGES:
-            messages.append(line.depth)
-        if line.role in _STRUCTURE and not line.name:
-            return 2
-        return 0 if messages or line.id == SCROLL_ID else 1
 
-    return rank
+def _rank(line: Line) -> int:
+    is_structure = line.role in _STRUCTURE and not line.name
+    return _STRUCTURAL if is_structure or line.role == "option" else _ELEMENT

@@ -65,6 +65,15 @@ def page_notices(tree: str) -> list[str]:
     return notices
 
 
+def asks_for_login(tree: str) -> bool:
+    """Whether a page asks for a login.
+
+    Args:
+        tree: the text of the page.
+    """
+    return _is_login(lines_of(tree))
+
+
 def _is_captcha(lines: Sequence[Line]) -> bool:
     return any(
         (line.role in _MESSAGE_ROLES | _TEST_ROLES and _HUMAN_TEST.search(line.name))

@@ -28,6 +28,7 @@ class WebState:
         downloaded_file_path: copies of downloads, relative to the working directory.
         curr_screenshot_mode: whether observations have a screenshot.
         boxed_screenshot: data URL of the page with numbered boxes; the log's dict omits it.
+        messages: ids of texts that report something to the user; the log's dict omits them.
         num_revert_state: how often the browser was reset to an earlier state.
     """
 
@@ -43,6 +44,7 @@ class WebState:
     downloaded_file_path: tuple[str, ...] = ()
     curr_screenshot_mode: bool = False
     boxed_screenshot: str = field(default="", repr=False)
+    messages: tuple[str, ...] = field(default=(), repr=False)
     num_revert_state: int = 0
 
     @classmethod
@@ -51,6 +53,7 @@ class WebState:
         known = {f.name for f in fields(cls)}
         given = {k: v for k, v in data.items() if k in known and v is not None}
         files = tuple(given.pop("downloaded_file_path", ()))
+        given.pop("messages", None)
         return cls(**given, downloaded_file_path=files)
 
     def copy(self) -> WebState:
@@ -89,7 +92,8 @@ class WebState:
         repeats itself is detected.
         """
         out = asdict(self)
-        del out["boxed_screenshot"], out["curr_step"], out["num_revert_state"]
+        for name in ("boxed_screenshot", "curr_step", "messages", "num_revert_state"):
+            del out[name]
         return {**out, "downloaded_file_path": list(self.downloaded_file_path)}
 
     def element(self, target: str) -> tuple[str, str]:

@@ -63,6 +63,7 @@ class Observed:
     focused: str = ""
     elements: dict[str, Any] = field(default_factory=dict)
     incomplete: bool = False
+    messages: list[int] = field(default_factory=list)
 
 
 class Observer:
@@ -167,6 +168,7 @@ class Observer:
             ),
             elements={str(n.id): n.to_dict() for n in self._last} if elements else {},
             incomplete=self._walker.incomplete,
+            messages=[n.id for n in self._last if render.MESSAGE in n.states],
         )
 
     async def read_tree(self, all_options: bool = False) -> list[render.Node]:
@@ -288,6 +290,24 @@ class Observer:
                 break
             world = inner
         return found
+
+    async def unseen_line(self, element_id: int) -> str:
+        """Return the line of an element that the last observation does not list.
+
+        Returns:
+            The line; empty if the observation lists the element, or if it left the page.
+        """
+        if any(node.id == element_id for node in self._last):
+            return ""
+        try:
+            world, local_id = self._walker.place(element_id)
+            found = await world.call("elementState", local_id)
+        except (ContextGone, ElementGone):
+            return ""
+        if not found:
+            return ""
+        states = list(found["states"])
+        return render.Node(element_id, found["role"], found["name"], 0, (), states).line()
 
     def ids_inside(self, element_id: int) -> set[int]:
         """Ids of the elements that the last observation listed below an element."""

@@ -16,6 +16,8 @@ from web_server.quoting import unquoted, value
 IN_VIEW = 1
 INTERACTIVE = 2
 REMOTE_FRAME = 4
+MESSAGE = "@message"
+"""State of a text in an element that reports something to the user, by its role or class."""
 
 # Containers that get a line only with several children, a name or states.
 _LOOSE = frozenset(

@@ -41,6 +41,7 @@ class ActionRun:
 
     Attributes:
         named: the line of each element that the request names, by the text that names it.
+        acted: the line of the element acted on, if the observation does not list it; else empty.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ActionRun:
         self._done: str | None = None
         self._settled = Settled()
         self.named: dict[str, str] = {}
+        self.acted = ""
 
     @property
     def data(self) -> Any:
@@ -161,7 +163,19 @@ class ActionRun:
         expects_change = self._action.expects_change
         message = self._effects.message(self._done or "", tab, self._settled, expects_change)
         seen = self._settled.observed and tab is self._context.tab
-        return message, await self._views.observe(session, tab, self._options, seen)
+        view = await self._views.observe(session, tab, self._options, seen)
+        if view is not None and tab is self._context.tab and not self._settled.navigated:
+            await self._look_at_target(tab)
+        return message, view
+
+    async def _look_at_target(self, tab: Tab) -> None:
+        """Read the element acted on, if the observation does not list it."""
+        number = element_number(self._request.targetId)
+        if not number.isdecimal() or len(number) > MAX_ID_DIGITS:
+            return
+        handle, limit = tab.page_handle, self._session.deadline.to_observe()
+        with suppress(PageLost, PageHung, Error):  # the next request restores the page
+            self.acted = await handle.guard(handle.observer.unseen_line(int(number)), limit)
 
 
 class Effects:

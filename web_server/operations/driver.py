@@ -154,8 +154,9 @@ class Driver:
     async def act(self, request: PerformAction) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Act on a page: return the reply, and the observation if the request asks for it.
 
-        The reply has `message` (see `ActionRun.run`), `named` if the request names elements, and
-        `data` if the action returns data.
+        The reply has `message` (see `ActionRun.run`), `named` if the request names elements,
+        `acted` if the observation does not list the element acted on, and `data` if the action
+        returns data.
         """
         extra = find_action(request).extra_seconds(request)
         async with self._recovery.session(request.browserId, extra) as session:
@@ -165,7 +166,7 @@ class Driver:
                 await self._recovery.ensure(session, tab)
                 run = ActionRun(self._recovery, self._views, session, tab, request)
                 message, view = await run.run()
-                more = {"named": run.named or None, "data": run.data}
+                more = {"named": run.named or None, "acted": run.acted or None, "data": run.data}
                 given = {key: value for key, value in more.items() if value is not None}
                 return {"message": message, **given}, view
 

@@ -244,6 +244,7 @@ def _wire(session: Session, tab: Tab, observed: Observed) -> Observation:
         viewport=observed.viewport,
         scroll=observed.scroll,
         focused=observed.focused,
+        messages=observed.messages,
         dialogs=list(session.pending.dialogs),
         events=list(session.pending.events),
         refused=tab.refused if tab.failure else {},

@@ -68,6 +68,8 @@ async def settle(session: Session, tab: Tab, options: ObserveOptions | None = No
         settled.observed = False
         await session.downloads.wait(session.deadline.to_act(DOWNLOAD_SECONDS))
     await _report_document(session, tab)
+    if failed := page_handle.errors.take_failed_requests():
+        session.pending.note(failed)
     opened = session.tabs.get(session.current)
     if opened is not None and opened is not tab:
         await _report_document(session, opened)

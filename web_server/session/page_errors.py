@@ -39,6 +39,7 @@ class PageErrors:
 
     Attributes:
         count: number of different errors in all documents.
+        failed_requests: background requests to the page's own site that failed, with the reason.
     """
 
     def __init__(self, page: Page, activity: Activity, limits: PageLimits) -> None:
@@ -47,6 +48,8 @@ class PageErrors:
         self._commits = 0
         self._errors: list[_Error] = []
         self.count = 0
+        self.failed_requests: list[str] = []
+        self._page = page
         page.on("pageerror", self._on_exception)
 
     async def attach(self, cdp: CDPSession) -> None:
@@ -78,11 +81,26 @@ class PageErrors:
         if entry.get("level") != "error" or entry.get("source") not in ("network", "security"):
             return
         url = urlsplit(entry.get("url", ""))
+        in_background = entry.get("url") in self._activity.background
         if url.path.endswith("/favicon.ico"):
             return
         reason = _reason(entry.get("text", ""))
         shown = quoted(f"{url.netloc}{url.path}", _LONGEST)[1:-1].replace(" ", "%20")
-        self._add(1, f"{shown}: {reason}" if url.netloc else reason)
+        line = f"{shown}: {reason}" if url.netloc else reason
+        self._add(1, line)
+        if in_background and line not in self.failed_requests and self._is_own_site(url.hostname):
+            self.failed_requests = [*self.failed_requests, line][-SHOWN_ERRORS:]
+
+    def _is_own_site(self, host: str | None) -> bool:
+        """Whether a host is that of the page, or shares its last two labels."""
+        hosts = host or "", urlsplit(self._page.url).hostname or ""
+        own, other = (name.split(".")[-2:] for name in hosts)
+        return hosts[0] == hosts[1] or (own == other and not own[-1].isdigit())
+
+    def take_failed_requests(self) -> str:
+        """Return the background requests that failed since the last call, in one line, or empty."""
+        failed, self.failed_requests = self.failed_requests, []
+        return f"a background request failed: {'; '.join(failed)}" if failed else ""
 
     def _add(self, rank: int, line: str) -> None:
         self._forget_other_documents()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -31,6 +31,8 @@ _NO_CONTENT = (204, 205)
 _ANSWER_KNOWN_SECONDS = 1.0
 _RELOAD_SECONDS = 2.0
 _ANSWER_SOON_SECONDS = 0.2
+_MAX_BACKGROUND = 200
+_BACKGROUND = frozenset({"xhr", "fetch"})
 _AWAITED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
 
 
@@ -63,6 +65,7 @@ class Activity:
         requests: number of requests of the page.
         navigations: number of navigations of the main frame that the page started since `begin`.
         frames: DevTools ids of all its frames.
+        background: URLs of the last requests of scripts, except polling.
     """
 
     def __init__(self, page: Page) -> None:
@@ -93,6 +96,7 @@ class Activity:
         self.requests = 0
         self.navigations = 0
         self.frames: set[str] = set()
+        self.background: deque[str] = deque(maxlen=_MAX_BACKGROUND)
 
     @property
     def cdp(self) -> CDPSession:
@@ -217,6 +221,8 @@ class Activity:
         if request.resource_type in _AWAITED:
             self._in_flight.add(request)
             self._counts[_url_without_query(request)] += 1
+            if request.resource_type in _BACKGROUND and not self._is_polling(request):
+                self.background.append(request.url)
         elif request.resource_type == "image":
             self._images.add(request)
         self._changed.set()

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_web.page.banners import find_banner
-from ck_web.page.changes import element_changes, is_other_page
+from ck_web.page.changes import element_changes, is_other_page, page_change
+from ck_web.page.field_values import field_values, lost_values
 from ck_web.page.notices import mostly_visual, page_notices
 from ck_web.page.page_text import lines_of
 from ck_web.page.state import WebState
@@ -33,8 +34,7 @@ def test_changed_new_and_removed_elements_are_reported() -> None:
     before = _page("[3] link 'A'", "[4] textbox 'B' value: ", "[5] button 'C' focused: true")
     after = _page("[5] button 'C'", "[4] textbox 'B' value: x focused: true", "[9] alert 'D'")
     assert element_changes(before, after) == (
-        "now on the page: [4] textbox 'B' value: x; new on the page: [9] alert 'D'; "
-        "removed: [3] link 'A'"
+        "message: [9] alert 'D'; now on the page: [4] textbox 'B' value: x; removed: [3] link 'A'"
     )
     assert element_changes(after, after) == ""
 
@@ -43,7 +43,7 @@ def test_an_element_scrolled_out_of_view_is_not_reported_as_removed() -> None:
     before = _page("[3] link 'A'")
     after = _page("[4] link 'B'").replace("the whole page is in view", "9 px above, 0 px below")
     assert element_changes(before, after) == (
-        "now on the page: [2] scrollbar '9 px above, 0 px below'; new on the page: [4] link 'B'"
+        "new on the page: [4] link 'B'; scrolled: [2] scrollbar '9 px above, 0 px below'"
     )
 
 
@@ -58,8 +58,94 @@ def test_messages_come_first_and_nameless_structure_last() -> None:
     alert = ("[40] alert ''", "\t[42] list ''", "\t\t[41] StaticText 'No'")
     after = _page("[3] link 'A'", "[10] list ''", *rows, *alert)
     assert element_changes(_page("[3] link 'A'"), after) == (
-        "new on the page: [40] alert ''; [41] StaticText 'No'; [20] link 'Row 20' and 7 more"
+        "message: [41] StaticText 'No'; new on the page: [20] link 'Row 20'; [21] link 'Row 21'; "
+        "[22] link 'Row 22' and 6 more"
     )
+
+
+def test_the_element_acted_on_comes_first_with_its_new_state() -> None:
+    rows = [f"[{n}] link 'Row {n}'" for n in range(20, 26)]
+    before = _page("[3] link 'A'", "[9] checkbox 'Oil' checked: false")
+    after = _page(
+        *("[40] alert 'Saved'", *rows, "[9] checkbox 'Oil' checked: true"),
+        *("\t[50] option 'a'", "[51] textbox 'Mail' invalid: true"),
+    )
+    assert element_changes(before, after, "9", "", ()) == (
+        "now checked: true; message: [40] alert 'Saved'; [51] textbox 'Mail' invalid: true; "
+        "new on the page: [20] link 'Row 20'; [21] link 'Row 21'; [22] link 'Row 22' and 4 more; "
+        "removed: [3] link 'A'"
+    )
+    renamed = _page("[3] link 'A'", "[9] checkbox 'Gas' checked: true")
+    assert element_changes(before, renamed, "9") == "now [9] checkbox 'Gas' checked: true"
+
+
+def test_an_element_out_of_view_is_reported_with_role_and_name() -> None:
+    page = _page("[3] link 'A'")
+    unseen = "[9] combobox 'Size' value: M"
+    assert element_changes(page, page, "9", unseen) == "now [9] combobox 'Size' value: M"
+    assert element_changes(page, page, "9", "[9] button 'Go'") == ""
+
+
+def test_texts_in_messages_are_known_by_their_class() -> None:
+    before = _page("[3] link 'A'", "[5] StaticText 'old'")
+    after = _page(
+        "[3] link 'A'", "[5] StaticText 'old'", "[7] StaticText 'x'", "[8] StaticText 'y'"
+    )
+    assert element_changes(before, after, messages=("8", "5")) == (
+        "message: [8] StaticText 'y'; new on the page: [7] StaticText 'x'"
+    )
+
+
+def _state(url: str, *lines: str, messages: tuple[str, ...] = ()) -> WebState:
+    tree = _page(*lines)
+    return WebState(step_url=url, title="T", current_accessibility_tree=tree, messages=messages)
+
+
+def test_another_page_is_reported_with_its_messages_compared_by_content() -> None:
+    before = _state("http://x/1", "[3] link 'A'", "[4] alert 'Be careful'")
+    after = _state("http://x/2", "[13] link 'B'", "[14] alert 'Be careful'", "[15] status 'Saved'")
+    change = page_change(before, after)
+    assert change.text == "now at http://x/2 ('T'); message: [15] status 'Saved'"
+    assert change.is_other_page
+
+
+def test_a_reload_at_the_same_address_reports_what_is_new_by_content() -> None:
+    kept = ["[3] link 'A'", "[4] link 'B'", "[5] link 'C'"]
+    before = _state("http://x/1", *kept)
+    after = _state(
+        "http://x/1",
+        *(line.replace("[", "[1") for line in kept),
+        *("[21] StaticText 'Comment added'", "[22] StaticText 'hello'"),
+        messages=("21",),
+    )
+    for stayed in (None, False):
+        assert page_change(before, after, stayed=stayed).text == (
+            "now at http://x/1 ('T'); message: [21] StaticText 'Comment added'; "
+            "new on the page: [22] StaticText 'hello'"
+        )
+
+
+def test_a_page_that_now_asks_for_a_login_is_reported() -> None:
+    form = ["[8] heading 'Log in' level: 1", "[9] textbox 'Password'"]
+    after = _state("http://x/1", "[3] link 'A'", *form)
+    assert page_change(_state("http://x/1", "[3] link 'A'"), after).text.endswith(
+        "; the page asks for a login"
+    )
+    assert "login" not in page_change(after, _state("http://x/2", *form)).text
+
+
+def test_values_that_a_form_lost_are_reported() -> None:
+    page = _page(
+        *("[3] textbox 'Name' value: \"a: b\" required: true", "[4] checkbox 'Oil' checked: true"),
+        *("[5] combobox 'Size' value: M options: 2 (S | M)", "[6] textbox 'Mail'"),
+    )
+    known = field_values(page)
+    assert lost_values(known, page) == ""
+    empty = page.replace(' value: "a: b"', "").replace("checked: true", "checked: false")
+    assert lost_values(known, empty) == (
+        "form values were lost: textbox 'Name' had 'a: b', checkbox 'Oil' had 'true'"
+    )
+    assert lost_values(known, _page("[3] link 'A'")) == ""
 
 
 def test_a_tab_that_opened_is_a_change() -> None:

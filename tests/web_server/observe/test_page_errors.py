@@ -38,6 +38,20 @@ def test_an_action_without_effect_is_explained_by_its_script_error(client: Clien
     assert client.message.endswith("; nothing changed")
 
 
+def test_a_failed_background_request_is_reported_each_time(client: Client) -> None:
+    PAGES["/saves"] = """<title>Saves</title><p id=out>-</p><button onclick="out.textContent += 'x';
+        fetch('/no-api?n=1').then(() => { out.textContent += 'ok' })">Save</button>
+        <button onclick="out.textContent += 'y'">Other</button>"""
+    client.open("/saves")
+    for _ in range(2):
+        client.act("click", "button 'Save'")
+        (event,) = client.view["events"]
+        assert event.startswith("a background request failed: 127.0.0.1")
+        assert event.endswith("/no-api: HTTP status 404")
+    client.act("click", "button 'Other'")
+    assert client.view["events"] == []
+
+
 def test_errors_of_the_previous_page_are_not_reported(client: Client) -> None:
     PAGES["/bare"] = "<title>Bare</title>"
     client.open("/blank-app")

@@ -19,7 +19,7 @@ function walkDocument(doc, frame, depth) {
   const context = {
     depth, clip, outer: clip, frame, style, inView: true, entire: false, phrase: false, mute: false, row: null,
     ariaHidden: false, invisible: false, pointer: false, inert: false, faded: false,
-    interactive: false, struck: false,
+    interactive: false, struck: false, message: false,
   };
   visit(root, context);
   flushText();

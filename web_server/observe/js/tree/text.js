@@ -57,7 +57,7 @@ function putText(depth, part) {
   const name = clean(part.text);
   if (!name || !(part.inView || walk.full)) return;
   walk.out.push(record(depth, pieceId(part.node, part.start), 'StaticText',
-    part.inView ? IN_VIEW : 0, '', name, []));
+    part.inView ? IN_VIEW : 0, '', name, part.message ? ['@message'] : []));
 }
 
 function putSentence(run, first) {
@@ -65,7 +65,8 @@ function putSentence(run, first) {
   const inView = run.parts.some((part) => part.inView);
   if (inView || walk.full || lines.length) {
     walk.out.push(record(run.depth, pieceId(first.node, first.start), 'StaticText',
-      inView ? IN_VIEW : 0, '', clean(run.parts.map((part) => part.text).join('')), []));
+      inView ? IN_VIEW : 0, '', clean(run.parts.map((part) => part.text).join('')),
+      first.message ? ['@message'] : []));
   }
   for (const line of lines) walk.out.push(line);
 }
@@ -126,7 +127,7 @@ function addText(context, node, start, text, inView) {
       if (part) part.text += text;
       return;
     }
-    run.parts.push(part = { node, start, text: '', inView: false, lines: null });
+    run.parts.push(part = { node, start, text: '', inView: false, lines: null, message: context.message });
     pieceId(node, start); // so that ids increase down the page
   }
   part.text += text;

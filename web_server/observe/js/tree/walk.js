@@ -13,6 +13,7 @@
 //   mute         whether the name of an element around says the text already
 //   phrase       whether this is inline content that left the view of its paragraph
 //   interactive, pointer  whether an element around is interactive, has a pointer cursor
+//   message      whether an element around reports something to the user
 //   ariaHidden, invisible, inert, faded, struck  as the attributes and styles say
 /* global nextOf, rootElementOf, tagOf, typeOf -- safe.js */
 /* global composedChildren, idOf, shadowOf -- dom.js */
@@ -21,6 +22,7 @@
 /* global INTERACTIVE_ROLES, collapse, hasAuthorName, nativeRole, roleOf -- roles.js */
 /* global nameOf, textOf -- names.js */
 /* global hintsOf -- hints.js */
+/* global isMessage -- messages.js */
 /* global closeMark, flushText, isEditorText, openMark, textBefore, visitInPhrase, visitText -- text.js */
 /* global isStruck, marksAround -- typography.js */
 /* global visitContainer, visitForm, visitHeading -- containers.js */
@@ -158,6 +160,7 @@ function contextInside(element, rect, sized, inView, style, context) {
   inner.inert = context.inert || element.inert === true;
   inner.faded = context.faded || style.opacity === '0';
   inner.struck = context.struck || isStruck(style);
+  inner.message = context.message || isMessage(element);
   if (position === 'fixed') inner.clip = context.frame.clip;
   else if (position === 'absolute') inner.clip = context.outer;
   const display = style.display;

@@ -5,8 +5,8 @@
 /* global clipOf, pictureOfArea, rangeOf, rectsOf -- geometry.js */
 /* global deepElementFromPoint, pointOf, reaches -- hit_test.js */
 /* global roleOf, shownRole -- roles.js */
-/* global labelText, nameOf -- names.js */
-/* global isDisabled, isEditable, isEditableRoot -- states.js */
+/* global labelText, nameOf, textOf -- names.js */
+/* global isDisabled, isEditable, isEditableRoot, plain, statesOf -- states.js */
 /* global describe, describeCover, ignoresPointer -- covers.js */
 /* global LONG_NAME, clean -- walk.js */
 /* global namedByText, phraseText -- interactive.js */
@@ -101,6 +101,17 @@ function shownName(element, role) {
 function isInert(element) {
   for (let e = element; e && e.nodeType === 1; e = composedParent(e)) if (e.inert === true) return true;
   return false;
+}
+
+// Role, name and states of an element as its line shows them; null if it left the page.
+function elementState(id) {
+  const element = nodeOf(id);
+  if (!element || element.nodeType !== 1) return null;
+  const role = roleOf(element);
+  const name = shownName(element, role);
+  const states = statesOf(element, role, name, false);
+  if (isEditableRoot(element)) states.push('value: ' + plain(textOf(element, role)));
+  return { role: shownRole(element, role), name: clean(name).slice(0, LONG_NAME), states };
 }
 
 // Facts about an element: role, name, state, the point to click and what covers it. null if it left
@@ -230,6 +241,6 @@ function callWithElement(id, name, ...rest) {
 
 globalThis.ckObserver = {
   adopt, observe, observeWhen, readableHtml, frameOwners, resolve, resolveInFrame, scrollToNode, sendNode,
-  elementOf, expectPress, missedPress, placeOf, originOf, locateText, ensureSelected, usage, describeFocus,
+  elementOf, elementState, expectPress, missedPress, placeOf, originOf, locateText, ensureSelected, usage, describeFocus,
   reachedNode, reachedPoint, reachedFocus, reachedByAccessKey, takesKeys, callWithElement,
 };
