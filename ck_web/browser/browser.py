@@ -280,7 +280,7 @@ class Browser:
             self.unchanged = 0
         if change.is_other_page and self._failure:
             others = [line for line in pending if line != self._failure]
-            return "; ".join([self._failure, "the next step shows the page", *others])
+            return "; ".join(filter(None, [self._failure, change.details, lost, *others]))
         if change.text:
             return "; ".join(filter(None, [change.text, lost, *pending]))
         return _message(message, pending)

@@ -35,10 +35,12 @@ class PageChange:
     Attributes:
         text: a few words; empty if nothing changed.
         is_other_page: the browser shows another page or tab, or the same page loaded again.
+        details: the part of the text after the address of another page.
     """
 
     text: str
     is_other_page: bool = False
+    details: str = ""
 
 
 def page_change(
@@ -66,7 +68,8 @@ def page_change(
         asked = url and after.step_url.rstrip("/") == full_url(url).rstrip("/")
         where = "there" if asked else f"at {after.step_url}"
         text = f"now {where} ({one_line(after.title)!r})"
-        return PageChange("; ".join(filter(None, [text, login, _new_texts(before, after)])), True)
+        details = "; ".join(filter(None, [login, _new_texts(before, after)]))
+        return PageChange(f"{text}; {details}" if details else text, True, details)
     changes = element_changes(old, new, target, unseen, after.messages)
     return PageChange("; ".join(filter(None, [changes, login])))
 

@@ -33,9 +33,7 @@ def test_actions_report_their_results(wire: FakeWire, tmp_path: Path) -> None:
     )
     assert env.step_state("goback").startswith("goback: now at http://shop.test/ ")
     line = env.step_state("type [4] lamp")
-    assert line == (
-        "type [4] textbox \"Search it's\" 'lamp': now value: lamp"
-    )
+    assert line == ("type [4] textbox \"Search it's\" 'lamp': now value: lamp")
     assert wire.requests[-1][1]["needEnter"] is True
     assert wire.requests[-1][1]["targetElementName"] == "Search it's"
     assert env.step_state("scroll down") == "scroll down: done"
@@ -81,7 +79,7 @@ def test_an_address_without_a_page_is_not_reported_as_opened(
     wire.failures[url] = failure
     env = web_env(wire, tmp_path)
     wire.browsers["b1"]["events"].append(failure)
-    assert env.step_state(f"goto {url}") == f"goto {url}: {failure}; the next step shows the page"
+    assert env.step_state(f"goto {url}") == f"goto {url}: {failure}"
     env.close()
 
 
