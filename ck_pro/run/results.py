@@ -129,7 +129,7 @@ def code_observation(result: CodeResult) -> Any:
 
 
 def _with_lines(pieces: Sequence[Any], tail: str) -> list[Any]:
-    """Return the pieces with the added lines as text, the last few, each on a line of its own."""
+    """Return the pieces with the added lines as text, the last few, each on a separate line."""
     added = [piece for piece in pieces if isinstance(piece, CallLine)]
     if not added:
         return list(pieces)

@@ -153,13 +153,13 @@ def element_changes(
         for line in [*changed, *added]
         if ranks[line.id] == _MESSAGE and _content(line) not in known and line.id != acted
     ]
-    told = {acted, SCROLL_ID, *(line.id for line in said)}
+    reported = {acted, SCROLL_ID, *(line.id for line in said)}
     parts = {
         "message": said,
-        "now on the page": [line for line in changed if line.id not in told],
-        "new on the page": [line for line in added if line.id not in told],
+        "now on the page": [line for line in changed if line.id not in reported],
+        "new on the page": [line for line in added if line.id not in reported],
         # after scrolling they are only out of view
-        "removed": [line for line in removed if not scrolled and line.id not in told],
+        "removed": [line for line in removed if not scrolled and line.id not in reported],
         "scrolled": scrolled,
     }
     return "; ".join(filter(None, [state, _joined(parts, ranks)]))
