@@ -66,6 +66,14 @@ def test_the_example_of_goals_actions_memory_and_environment(monkeypatch, capsys
     ]
 
 
+@pytest.mark.worker
+def test_the_example_of_a_conversation(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["chat.py"])
+    runpy.run_path(str(ROOT / "examples/chat.py"), run_name="__main__")
+    lines = ["1 price", "2 prices", "the total is 51.5", "1 price in turn 4"]
+    assert capsys.readouterr().out.splitlines() == lines
+
+
 def test_the_code_in_concepts_runs(capsys) -> None:
     names = {"__name__": "concepts"}
     for code in re.findall(r"^```python\n(.*?)^```", CONCEPTS.read_text("utf-8"), re.S | re.M):

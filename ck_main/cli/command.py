@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +12,16 @@ import click
 from rich.console import Console
 
 from ck_main.cli.building import build_agent, run_options, without_missing_browser
+from ck_main.cli.chat import chat
 from ck_main.cli.job import Job, run_job, run_tasks
 from ck_main.cli.options import RUN_LIMITS
 from ck_main.cli.resuming import TypedTaskRunner, resuming, start_fork
+from ck_main.cli.typed import answer_text, free_id, print_hint, typed_lines
 from ck_main.output.row import Outcome
 from ck_main.output.row_file import RowFile
 from ck_main.runner.runner import TaskRunner
 from ck_main.runner.service_checks import check_services
 from ck_main.tasks.dataset import Task, safe_name
-from ck_main.ui.display import printable
 from ck_main.ui.reports import report_warning, resume_hint
 from ck_pro.agent import MultiStepAgent
 from ck_pro.command_line import ExitCode
@@ -29,7 +29,6 @@ from ck_pro.command_line import run_command as run_command  # see docs/extending
 from ck_pro.exceptions import ConfigError
 from ck_pro.journal import is_journal
 from ck_pro.model.backends.targets import known_forms
-from ck_pro.terminal import read_line, terminal_turn
 from ck_pro.tools.human import TerminalPerson
 
 _OF_FILES = (
@@ -115,6 +114,11 @@ def run_agent(
         return _resume_run(agent, replace(job, output=output), task, make, screen, folder)
     if input_ is None and agent.person is None and sys.stdin.isatty():
         agent = agent.updated({"person": TerminalPerson()})
+    if options["chat"]:
+        folder = options["resume"]
+        if folder is not None and options["output"] is None:
+            job = replace(job, output=_resumed_output(folder.name))
+        return chat(agent, job, screen, first=question, folder=folder)
     if options["resume"] is not None:
         task, make, warning = resuming(
             options["resume"], options["answer"] or "", agent, approve=options["approve"]
@@ -127,7 +131,11 @@ def run_agent(
     if input_ is not None:
         return run_job(agent, job, screen, out)[0]
     job = replace(job, steps=True)
-    questions = _read_questions(screen) if question is None else iter([question])
+    questions = (
+        typed_lines(screen, "task> ", "Type a task on one line.")
+        if question is None
+        else iter([question])
+    )
     return _one_by_one(agent, job, screen, questions)
 
 
@@ -178,6 +186,8 @@ def check_options(options: Mapping[str, Any]) -> None:
         if given:
             names = ", ".join(f"--{n.replace('_', '-')}" for n in given)
             raise click.UsageError(f"{names}: need --input, a file of tasks")
+    if options["chat"]:
+        _check_chat(options)
     if task is not None and not task.strip():
         raise click.UsageError("--task is empty")
     if files_dir is not None and not files_dir.is_dir():
@@ -200,6 +210,17 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise click.UsageError(f"--seeds: give {tries} different seeds, one for each try")
 
 
+def _check_chat(options: Mapping[str, Any]) -> None:
+    """Raise click.UsageError if an option contradicts `--chat`."""
+    others = [*_OF_FILES, "input_", "fork", "tries", "seeds", "until", "choose", "reflect"]
+    others += ["answer"]
+    given = [n for n in others if options.get(n) not in (None, (), "end", False)]
+    if given:
+        raise click.UsageError(
+            f"give --chat or --{given[0].strip('_').replace('_', '-')}, not both"
+        )
+
+
 def _resume_run(
     agent: MultiStepAgent,
     job: Job,
@@ -216,7 +237,7 @@ def _resume_run(
         outcome = outcomes.get(task.id)
         code = _print_answer(outcome, ended)
         if outcome is not None:
-            _say(screen, resume_hint(outcome.status, folder))
+            print_hint(screen, resume_hint(outcome.status, folder))
         return code
 
 
@@ -229,12 +250,6 @@ def _resumed_output(name: str) -> Path:
                 return output
         number += 1
         output = RESUMED_OUTPUT.with_stem(f"{RESUMED_OUTPUT.stem}-{number}")
-
-
-def _say(screen: Console, hint: str) -> None:
-    """Print a hint for the next command, if there is one."""
-    if hint:
-        screen.print(printable(hint), markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_answer(outcome: Outcome | None, ended: ExitCode) -> ExitCode:
@@ -252,7 +267,7 @@ def _one_by_one(
     code = ExitCode.DONE
     with RowFile(job.output) as rows:
         for question in questions:
-            name = _free_id(rows)
+            name = free_id(rows)
             original = {"question": question}
             task = Task(name, question, safe_name(name), original=original)
             ended, outcomes = run_tasks(agent, [task], job, rows, screen, make=TypedTaskRunner)
@@ -262,41 +277,8 @@ def _one_by_one(
                 hint = f"no answer; resume it with --resume {folder}" if is_journal(folder) else ""
             else:
                 hint = resume_hint(outcome.status, folder)
-            _say(screen, hint)
+            print_hint(screen, hint)
             if ended is not ExitCode.DONE:
                 return ended
             code = max(code, answered)
     return code
-
-
-def answer_text(answer: str, *, to_terminal: bool) -> str:
-    """Format an answer for standard output; strip control characters for a terminal."""
-    if to_terminal:
-        return printable(answer, kept="\n\t")
-    return answer.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
-
-
-def _read_questions(screen: Console) -> Iterator[str]:
-    """Yield questions from standard input, until its end or a line `__END__`."""
-    interactive = sys.stdin.isatty()
-    if interactive:
-        screen.print(f"Type a task on one line. Ctrl-D or {_END} quits.")
-    while True:
-        if interactive:
-            screen.print("task> ", end="")
-        with terminal_turn():
-            line = read_line(sys.stdin)
-        if not line or line.strip() == _END:
-            return
-        if line.strip():
-            yield line.strip()
-
-
-def _free_id(rows: RowFile) -> str:
-    """Return an unused task id: the local time, plus a number if the id exists."""
-    base = time.strftime("task-%Y%m%d-%H%M%S")
-    number, name = 1, base
-    while name in rows.done or (rows.folder / name).exists():
-        number += 1
-        name = f"{base}-{number}"
-    return name

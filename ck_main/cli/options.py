@@ -115,6 +115,13 @@ _OPTIONS = (
         help="File to append rows to; required with --input.",
     ),
     _option(_TASKS, "-t", "--task", help="Run one task and print its answer to stdout."),
+    _option(
+        _TASKS,
+        "--chat",
+        is_flag=True,
+        help="A conversation: each line that you type, or pipe in, is a message; --task is the "
+        "first one. Continue a conversation with --chat --resume FOLDER.",
+    ),
     _option(_TASKS, "--ids", callback=ids_of, metavar=IDS_METAVAR, help=IDS_HELP),
     _option(_TASKS, "--limit", **_NUMBER, help="Run only the first N of these tasks."),
     _option(

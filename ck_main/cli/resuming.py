@@ -68,6 +68,7 @@ def resuming(
     *,
     approve: bool = False,
     forked: bool = False,
+    conversation: bool = False,
 ) -> tuple[Task, Callable[..., ResumingRunner], str]:
     """Read the task of a run to resume.
 
@@ -77,6 +78,7 @@ def resuming(
         agent: the agent that resumes it.
         approve: whether the user approves the action that stopped the run.
         forked: whether this command created the folder.
+        conversation: continue a conversation, also if its last turn is done.
 
     Returns:
         The task, a factory for the runner that resumes it, and a warning; "" for none.
@@ -85,6 +87,8 @@ def resuming(
         ConfigError: the folder has no run that can be resumed.
     """
     found, facts = _read_run(folder)
+    if found.session.status is Status.DONE and not conversation:
+        raise ConfigError(f"--resume {folder}: this run is done; there is nothing to resume")
     answer = _new_answer(found, answer)
     if approve and waiting_approval(found) is None:
         raise ConfigError(
@@ -101,7 +105,13 @@ def resuming(
     )
     more = {k: v for k, v in facts.items() if k not in task_facts(task)}
     assignment = Assignment(
-        task, folder, row_facts=more, resume_completed=True, answer=answer, approve=approve
+        task,
+        folder,
+        row_facts=more,
+        resume_completed=True,
+        answer=answer,
+        approve=approve,
+        conversation=conversation,
     )
     make = partial(ResumingRunner, assignment=assignment, forked=forked)
     return task, make, _planning_warning(found.session.info.get("config") or {}, agent)
@@ -148,8 +158,6 @@ def _read_run(folder: Path) -> tuple[InterruptedSession, TaskFacts]:
     facts = next((e["data"] for e in events if e["kind"] == EventKind.TASK), None)
     if found is None or facts is None or "start_time" not in found.session.info:
         raise ConfigError(f"--resume {folder}: its journal does not name the task")
-    if found.session.status is Status.DONE:
-        raise ConfigError(f"--resume {folder}: this run is done; there is nothing to resume")
     return found, cast(TaskFacts, facts)
 
 

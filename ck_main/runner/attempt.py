@@ -111,6 +111,7 @@ class Assignment:
         resume_completed: resume a previous attempt even if it has a complete row.
         answer: human answer to the question that ended the previous attempt.
         approve: whether the user approves the action that stopped the previous attempt.
+        conversation: resume a session also if it is done: the user may send a further message.
         earlier: the previous attempt, if the caller has already read it.
     """
 
@@ -123,6 +124,7 @@ class Assignment:
     resume_completed: bool = False
     answer: str = ""
     approve: bool = False
+    conversation: bool = False
     earlier: PreviousAttempt | None = None
 
 
@@ -232,7 +234,7 @@ class Attempt:
             JournalError: the journal cannot be written.
             KeyboardInterrupt: the user interrupted the process.
         """
-        if self.session.status is Status.DONE:
+        if self.session.status is Status.DONE and not self.assignment.conversation:
             return  # interrupted just before its row was written
         common: dict[str, Any] = {
             "workdir": self.work,
@@ -248,12 +250,14 @@ class Attempt:
                     found=self._found, answer=given.answer, approve=given.approve, **common
                 )
                 return
-            self.agent.run(
+            ended = self.agent.run(
                 self.question,
                 session=self.session,
                 info=self.assignment.info,
                 **common,
             )
+            if isinstance(ended, AgentSession):  # a conversation may have reopened its session
+                self.session = ended
         except JournalError:
             raise
         except Exception as e:  # noqa: BLE001 - a failure of one task must not stop the others

@@ -96,7 +96,7 @@ def _recorded(session: AgentSession | None, journal: Journal | None) -> Interrup
     """Return the conversation in a journal, or else that of an ended session; None if it is new."""
     if journal is not None and journal.folder is not None and is_journal(journal.folder):
         recorded, _ = read_interrupted_run(read_events(journal.folder))
-        if recorded is not None:
+        if recorded is not None and "start_time" in recorded.session.info:
             return recorded
     if session is None or not session.steps:
         return None

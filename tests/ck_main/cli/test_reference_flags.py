@@ -10,9 +10,9 @@ from main_command import run
 
 from ck_main.agent import CKAgent
 from ck_main.cli.building import build_agent
-from ck_main.cli.command import _read_questions
 from ck_main.cli.former_flags import REFUSED, current_arguments
 from ck_main.cli.job import Job, survey
+from ck_main.cli.typed import typed_lines
 from ck_main.main import cli
 from ck_main.tasks.dataset import Task, read_tasks
 from ck_pro import MultiStepAgent, StopTool
@@ -152,7 +152,7 @@ def test_a_line_ends_interactive_input(monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.console import Console
 
     monkeypatch.setattr("sys.stdin", io.StringIO("one\n\n two \n __END__\nthree\n"))
-    assert list(_read_questions(Console(file=io.StringIO()))) == ["one", "two"]
+    assert list(typed_lines(Console(file=io.StringIO()), "", "")) == ["one", "two"]
 
 
 def _file(folder: Path, *lines: dict[str, Any]) -> Path:

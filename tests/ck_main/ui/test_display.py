@@ -7,7 +7,7 @@ import pytest
 from fake_agent import make_task
 from rich.console import Console
 
-from ck_main.cli.command import answer_text
+from ck_main.cli.typed import answer_text
 from ck_main.output.row import Outcome
 from ck_main.ui.display import (
     LiveDisplay,
